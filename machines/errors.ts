@@ -1,0 +1,92 @@
+/**
+ * The one catalogue of error codes: every refusal a client can see has its row here, and `http/` is the only
+ * place that turns a row into a response. `retryable` tells a client, and our own retry loops, whether the same
+ * request may succeed later without being changed.
+ */
+export const ERROR_CATALOGUE = {
+  // Click-to-call placement (platform-api, Errors).
+  INVALID_NUMBER: { status: 400, retryable: false },
+  SAME_NUMBER: { status: 400, retryable: false },
+  INVALID_RING_TIMEOUT: { status: 400, retryable: false },
+  INVALID_MAX_DURATION: { status: 400, retryable: false },
+  INVALID_RECORD: { status: 400, retryable: false },
+  INVALID_METADATA: { status: 400, retryable: false },
+  INVALID_REFERENCE: { status: 400, retryable: false },
+  INVALID_CALLBACK_URL: { status: 400, retryable: false },
+  INVALID_CALLBACK_SECRET: { status: 400, retryable: false },
+  RECHARGE_REQUIRED: { status: 402, retryable: false },
+  CALLER_ID_NOT_OWNED: { status: 403, retryable: false },
+  destination_not_allowed: { status: 403, retryable: false },
+  REFERENCE_NOT_OWNED: { status: 404, retryable: false },
+  DIALER_NOT_PROVISIONED: { status: 409, retryable: false },
+  REFERENCE_ALREADY_USED: { status: 409, retryable: false },
+  C2C_RATE_LIMITED: { status: 429, retryable: true },
+  no_free_channel: { status: 429, retryable: true },
+  CARRIER_LINE_DOWN: { status: 503, retryable: true },
+  C2C_NOT_CONFIGURED: { status: 503, retryable: true },
+  C2C_CALLBACK_UNREACHABLE: { status: 503, retryable: true },
+  C2C_OUTCOME_UNKNOWN: { status: 504, retryable: false },
+
+  // Calls and recordings.
+  CALL_NOT_FOUND: { status: 404, retryable: false },
+  RECORDING_NOT_OWNED: { status: 404, retryable: false },
+  RECORDING_UNAVAILABLE: { status: 404, retryable: false },
+  URL_EXPIRED: { status: 403, retryable: false },
+  URL_SIGNATURE_INVALID: { status: 403, retryable: false },
+
+  // Trunks and numbers.
+  TRUNK_NOT_FOUND: { status: 404, retryable: false },
+  TRUNK_IN_USE: { status: 409, retryable: false },
+  NUMBER_NOT_FOUND: { status: 404, retryable: false },
+  NUMBER_NOT_AVAILABLE: { status: 409, retryable: false },
+  NUMBER_IN_USE: { status: 409, retryable: false },
+
+  // The platform as a whole.
+  VALIDATION_FAILED: { status: 400, retryable: false },
+  MALFORMED_JSON: { status: 400, retryable: false },
+  UNAUTHORIZED: { status: 401, retryable: false },
+  FORBIDDEN: { status: 403, retryable: false },
+  WORKSPACE_NOT_FOUND: { status: 404, retryable: false },
+  NOT_FOUND: { status: 404, retryable: false },
+  METHOD_NOT_ALLOWED: { status: 405, retryable: false },
+  PAYLOAD_TOO_LARGE: { status: 413, retryable: false },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },
+  RANGE_NOT_SATISFIABLE: { status: 416, retryable: false },
+  RATE_LIMITED: { status: 429, retryable: true },
+  INTERNAL: { status: 500, retryable: true },
+  SHUTTING_DOWN: { status: 503, retryable: true },
+  STORAGE_UNAVAILABLE: { status: 503, retryable: true },
+} as const satisfies Record<string, { status: number; retryable: boolean }>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+export interface TandemErrorOptions {
+  cause?: unknown;
+  /** Seconds after which the same request may be tried again; sent as Retry-After on 429 and 503. */
+  retryAfterS?: number;
+  /** Machine-readable particulars, e.g. `[{ path, message }]` for validation. Shown to the client. */
+  details?: unknown;
+}
+
+/** A refusal with a stable code. The message tells a person what to do next; nobody branches on it. */
+export class TandemError extends Error {
+  override readonly name = 'TandemError';
+  readonly code: ErrorCode;
+  readonly retryAfterS: number | null;
+  readonly details: unknown;
+
+  constructor(code: ErrorCode, message: string, options: TandemErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.retryAfterS = options.retryAfterS ?? null;
+    this.details = options.details;
+  }
+
+  get status(): number {
+    return ERROR_CATALOGUE[this.code].status;
+  }
+
+  get retryable(): boolean {
+    return ERROR_CATALOGUE[this.code].retryable;
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * The words every part of Tandem shares: legs, codecs, remote media, and the events that cross from SIP and media
+ * into the machines. Plain serialisable data only.
+ */
+
+/** The two parties of a click-to-call, in the order they are dialed. */
+export type LegName = 'agent' | 'customer';
+
+/** G.711 (ITU-T G.711): PCMU is payload type 0, PCMA is 8 (RFC 3551 §6). */
+export type Codec = 'PCMU' | 'PCMA';
+
+/** Where and how a peer wants its RTP, read from its SDP answer (RFC 3264). */
+export interface RemoteMedia {
+  host: string;
+  rtpPort: number;
+  /** Port of the peer's RTCP: `a=rtcp` (RFC 3605) or rtpPort + 1. */
+  rtcpPort: number;
+  codec: Codec;
+  payloadType: number;
+  /** Payload type of telephone-event (RFC 4733) that the peer agreed to, 96-127; null when it did not. */
+  telephoneEventPayloadType: number | null;
+  /** The peer's direction attribute as seen from the peer: `sendonly` means we are on hold. */
+  direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
+}
+
+/** Names of Q.850 causes as FreeSWITCH writes them, plus the platform's own three at the end. */
+export type HangupCause =
+  | 'NORMAL_CLEARING'
+  | 'USER_BUSY'
+  | 'NO_USER_RESPONSE'
+  | 'NO_ANSWER'
+  | 'CALL_REJECTED'
+  | 'UNALLOCATED_NUMBER'
+  | 'NUMBER_CHANGED'
+  | 'NO_ROUTE_DESTINATION'
+  | 'DESTINATION_OUT_OF_ORDER'
+  | 'INVALID_NUMBER_FORMAT'
+  | 'FACILITY_REJECTED'
+  | 'NORMAL_UNSPECIFIED'
+  | 'NORMAL_TEMPORARY_FAILURE'
+  | 'NETWORK_OUT_OF_ORDER'
+  | 'SWITCH_CONGESTION'
+  | 'BEARERCAPABILITY_NOTAVAIL'
+  | 'BEARERCAPABILITY_NOTIMPL'
+  | 'INCOMPATIBLE_DESTINATION'
+  | 'SERVICE_NOT_IMPLEMENTED'
+  | 'EXCHANGE_ROUTING_ERROR'
+  | 'RECOVERY_ON_TIMER_EXPIRE'
+  | 'INTERWORKING'
+  | 'ORIGINATOR_CANCEL'
+  | 'MEDIA_TIMEOUT'
+  | 'MAX_DURATION'
+  | 'INSUFFICIENT_FUNDS'
+  | 'SYSTEM_SHUTDOWN';
+
+/**
+ * What one SIP leg reports. Exactly one of `leg.refused`, `leg.ended`, `leg.lost` ends a leg; nothing follows it.
+ * `leg.ringing` may come many times (180, then 183 with another port) and `leg.media` whenever an answered peer
+ * re-negotiates.
+ */
+export type LegEvent =
+  | { type: 'leg.ringing'; sipStatus: number; earlyMedia: RemoteMedia | null }
+  | { type: 'leg.answered'; sipStatus: number; media: RemoteMedia }
+  | { type: 'leg.media'; media: RemoteMedia }
+  /** The INVITE ended without a dialog: a final answer other than 2xx, a timeout (408), a dead transport (503). */
+  | { type: 'leg.refused'; sipStatus: number; hangupCause: HangupCause; detail: string }
+  /** An answered dialog ended. `by` is `peer` for a BYE received, `local` for one we asked for. */
+  | { type: 'leg.ended'; by: 'peer' | 'local'; hangupCause: HangupCause }
+  /** The SIP server went away: what became of the leg is not known. */
+  | { type: 'leg.lost'; detail: string };
+
+/** Edges that media workers post. Audio itself never becomes an event. */
+export type MediaEvent =
+  | { type: 'rtp.started'; leg: LegName }
+  | { type: 'rtp.timeout'; leg: LegName; silentForMs: number }
+  | { type: 'dtmf.pressed'; leg: LegName; digit: string; durationMs: number }
+  | { type: 'recording.failed'; detail: string }
+  /** The worker that owned the session died. Its sockets are gone. */
+  | { type: 'media.lost'; detail: string };
+
+/** What was measured on one leg (RFC 3550 §6.4.1 for jitter and loss; ITU-T G.107 for the MOS estimate). */
+export interface LegQuality {
+  codec: Codec;
+  packets_received: number;
+  packets_lost: number;
+  jitter_ms: number;
+  /** 1.0 to 4.5, E-model estimate; null before anything was received. */
+  mos: number | null;
+  /** Estimated signal-to-noise ratio of what the party said; null without speech. */
+  snr_db: number | null;
+}

@@ -1,0 +1,57 @@
+import type { Codec, LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+
+/**
+ * The media plane as the actors see it: sessions of two RTP legs, relayed, toned and recorded in worker threads.
+ * Implemented by `worker-pool.ts`.
+ */
+export interface MediaPlane {
+  /**
+   * Allocates two RTP+RTCP port pairs on the least loaded worker.
+   * @throws TandemError `no_free_channel` when the port range is used up.
+   */
+  openSession(options: OpenSessionOptions): Promise<MediaSession>;
+  /** Sessions open, the most that fit into the port range, and the number of live workers. */
+  capacity(): { sessions: number; maxSessions: number; workers: number };
+  /** Everything worth seeing when something is wrong: one entry per worker with its sessions and counters. */
+  dump(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export interface OpenSessionOptions {
+  sessionId: string;
+  /** Aborting closes the session: sockets shut, recording finished. */
+  signal: AbortSignal;
+  onEvent: (event: MediaEvent) => void;
+  /** A connected leg that is heard from no more for this long posts `rtp.timeout`. Default 20 000. */
+  rtpTimeoutMs?: number;
+}
+
+/**
+ * What the legs hear. `idle`: nothing. `ringback`: the agent hears the ringing tone made here.
+ * `early-media`: the agent hears the customer's leg, one way. `bridged`: both ways.
+ */
+export type MediaPath = 'idle' | 'ringback' | 'early-media' | 'bridged';
+
+export interface MediaSession {
+  /** The address and even RTP port to offer to each leg; RTCP is one above. */
+  readonly local: Record<LegName, { host: string; rtpPort: number }>;
+  /** Sets or replaces where a leg's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
+  connectLeg(leg: LegName, remote: RemoteMedia): Promise<void>;
+  setPath(path: MediaPath): Promise<void>;
+  /** Starts writing both legs to one stereo WAV (left agent, right customer, 8 kHz, 16 bit). */
+  startRecording(options: { filePath: string }): Promise<void>;
+  /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
+  stopRecording(): Promise<RecordingSummary | null>;
+  quality(): Promise<Record<LegName, LegQuality | null>>;
+  /** Idempotent. Closes sockets and any recording. */
+  close(): Promise<void>;
+}
+
+export interface RecordingSummary {
+  filePath: string;
+  bytes: number;
+  durationMs: number;
+}
+
+/** The codecs a leg may be offered, in order of preference. */
+export const OFFERED_CODECS: readonly Codec[] = ['PCMU', 'PCMA'];

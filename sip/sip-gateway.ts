@@ -1,0 +1,53 @@
+import type { Codec, HangupCause, LegEvent } from '../machines/events.ts';
+
+/** SIP as the actors see it. Implemented by `drachtio-gateway.ts`. */
+export interface SipGateway {
+  /** `connected` once the SIP server has authenticated us; placement is refused while `disconnected`. */
+  readonly state: 'connected' | 'disconnected';
+  onStateChange(listener: (state: 'connected' | 'disconnected') => void): () => void;
+  /** Sends the INVITE of one leg. Never throws: every outcome, also an immediate one, is a `LegEvent`. */
+  dial(request: DialRequest): LegDialog;
+  /** One OPTIONS to the trunk (RFC 3261 §11). Any answer, an error status included, means reachable. */
+  probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe>;
+  dump(): unknown;
+  close(): Promise<void>;
+}
+
+export interface TrunkEndpoint {
+  /** e.g. `sip:carrier.example:5060`: the user part of requests is the called number. */
+  sipUri: string;
+  transport: 'udp' | 'tcp';
+  username: string | null;
+  password: string | null;
+  /** Codecs to offer, in order. */
+  codecs: readonly Codec[];
+}
+
+export interface DialRequest {
+  trunk: TrunkEndpoint;
+  /** +E.164, presented in From and P-Asserted-Identity (RFC 3325). */
+  callerId: string;
+  /** +E.164, the user part of the request URI. */
+  calledNumber: string;
+  /** Goes into the SDP offer. */
+  localMedia: { host: string; rtpPort: number };
+  /** Sent as X-Tandem-Call-Id so that both sides can match their logs. */
+  callId: string;
+  /** Aborting is the same as `hangup('NORMAL_CLEARING')`. */
+  signal: AbortSignal;
+  onEvent: (event: LegEvent) => void;
+}
+
+export interface LegDialog {
+  /**
+   * CANCEL before an answer, BYE after one; a 200 that crosses our CANCEL is ACKed and ended with BYE
+   * (RFC 3261 §9.1). Idempotent; the leg's last `LegEvent` tells when it is done.
+   */
+  hangup(cause: HangupCause): void;
+}
+
+export interface TrunkProbe {
+  reachable: boolean;
+  sipStatus: number | null;
+  roundTripMs: number;
+}
