@@ -1,0 +1,81 @@
+/**
+ * ITU-T G.711 companding as table look-ups. Linear samples are 16-bit signed; a G.711 octet is one sample at 8 kHz.
+ * PCMU is mu-law (RFC 3551 §4.5.14), PCMA is A-law. Buffers of different lengths are filled up to the shorter one.
+ */
+
+/** One octet per index, one 16-bit sample out. */
+export const MULAW_TO_LINEAR: Int16Array = Int16Array.from({ length: 256 }, (_, octet) => decodeMulawOctet(octet));
+export const ALAW_TO_LINEAR: Int16Array = Int16Array.from({ length: 256 }, (_, octet) => decodeAlawOctet(octet));
+
+/** Indexed by the sample's 16 bits read as unsigned (`sample & 0xffff`). */
+export const LINEAR_TO_MULAW: Uint8Array = Uint8Array.from({ length: 65536 }, (_, bits) =>
+  encodeMulawSample((bits << 16) >> 16),
+);
+export const LINEAR_TO_ALAW: Uint8Array = Uint8Array.from({ length: 65536 }, (_, bits) =>
+  encodeAlawSample((bits << 16) >> 16),
+);
+
+/** Transcoding without leaving the companded domain: decode and encode folded into one table. */
+export const MULAW_TO_ALAW: Uint8Array = Uint8Array.from(MULAW_TO_LINEAR, (sample) => encodeAlawSample(sample));
+export const ALAW_TO_MULAW: Uint8Array = Uint8Array.from(ALAW_TO_LINEAR, (sample) => encodeMulawSample(sample));
+
+/** The octet that decodes to (nearly) nothing: 0 for mu-law, +8 of 32768 for A-law, which has no zero. */
+export const MULAW_SILENCE = 0xff;
+export const ALAW_SILENCE = 0xd5;
+
+export type G711Codec = 'PCMU' | 'PCMA';
+
+/** Encodes into `octets`; returns the number of samples written. */
+export function encodeG711(codec: G711Codec, samples: Int16Array, octets: Uint8Array): number {
+  const table = codec === 'PCMU' ? LINEAR_TO_MULAW : LINEAR_TO_ALAW;
+  const count = Math.min(samples.length, octets.length);
+  for (let i = 0; i < count; i++) octets[i] = table[samples[i]! & 0xffff]!;
+  return count;
+}
+
+/** Decodes into `samples`; returns the number of samples written. */
+export function decodeG711(codec: G711Codec, octets: Uint8Array, samples: Int16Array): number {
+  const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+  const count = Math.min(samples.length, octets.length);
+  for (let i = 0; i < count; i++) samples[i] = table[octets[i]!]!;
+  return count;
+}
+
+/** The octet table that turns `from` into `to`; null when there is nothing to do. */
+export function transcodingTable(from: G711Codec, to: G711Codec): Uint8Array | null {
+  if (from === to) return null;
+  return from === 'PCMU' ? MULAW_TO_ALAW : ALAW_TO_MULAW;
+}
+
+function decodeMulawOctet(octet: number): number {
+  const inverted = ~octet & 0xff;
+  const magnitude = ((((inverted & 0x0f) << 3) + 0x84) << ((inverted & 0x70) >> 4)) - 0x84;
+  return (inverted & 0x80) !== 0 ? -magnitude : magnitude;
+}
+
+function decodeAlawOctet(octet: number): number {
+  const bits = octet ^ 0x55;
+  const segment = (bits & 0x70) >> 4;
+  const base = ((bits & 0x0f) << 4) + 8;
+  const magnitude = segment === 0 ? base : (base + 0x100) << (segment - 1);
+  return (bits & 0x80) !== 0 ? magnitude : -magnitude;
+}
+
+function encodeMulawSample(sample: number): number {
+  const sign = sample < 0 ? 0x80 : 0;
+  const bias = 0x84;
+  const clip = 0x7fff - bias;
+  const magnitude = Math.min(Math.abs(sample), clip) + bias;
+  const exponent = 31 - Math.clz32(magnitude) - 7;
+  const mantissa = (magnitude >> (exponent + 3)) & 0x0f;
+  return ~(sign | (exponent << 4) | mantissa) & 0xff;
+}
+
+function encodeAlawSample(sample: number): number {
+  // 13-bit magnitude; negative values are one's complement so that -1 and 0 share the smallest step.
+  const positive = sample >= 0;
+  const magnitude = (positive ? sample : -sample - 1) >> 3;
+  const segment = magnitude < 32 ? 0 : 31 - Math.clz32(magnitude) - 4;
+  const mantissa = (magnitude >> (segment < 2 ? 1 : segment)) & 0x0f;
+  return ((segment << 4) | mantissa) ^ (positive ? 0xd5 : 0x55);
+}
