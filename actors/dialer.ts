@@ -1,0 +1,49 @@
+import type { PublicCall, PublicCallEvent } from './call-view.ts';
+
+/**
+ * Click-to-call as `http/` sees it. Implemented by `click-to-call.ts`; HTTP tests use a fake of this interface.
+ * Requests arrive parsed: numbers are +E.164, defaults are filled in, metadata is within bounds.
+ */
+export interface Dialer {
+  /**
+   * Admits a call and dials the agent. Resolves once the call is `initiated` (its INVITE is on its way) or the
+   * reference turns out to be bound to a live call already.
+   * @throws TandemError with the placement codes of `machines/errors.ts`.
+   */
+  place(request: PlaceCallRequest): Promise<PlacedCall>;
+  /** Asks a live call to end; resolves with the call as it is then. A finished call is returned unchanged. */
+  hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
+  /** Live events, each after it was committed, in order. The listener is dropped when the signal aborts. */
+  watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
+  /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */
+  refreshRecording(callId: string): Promise<boolean>;
+  /** Whether calls can be placed now, and why not. Answers `GET /healthz`. */
+  readiness(): { ready: boolean; reasons: string[]; liveCalls: number };
+}
+
+export interface PlaceCallRequest {
+  workspaceId: string;
+  placedVia: 'api_key' | 'session';
+  apiKeyId: number | null;
+  apiKeyName: string | null;
+  userId: number | null;
+  agentNumber: string;
+  customerNumber: string;
+  did: string | null;
+  trunkId: string | null;
+  /** As given, or null: then one is minted. */
+  referenceId: string | null;
+  callbackUrl: string | null;
+  callbackSecret: string | null;
+  agentRingTimeoutS: number;
+  customerRingTimeoutS: number;
+  maxDurationS: number;
+  record: boolean;
+  metadata: Record<string, unknown> | null;
+}
+
+export interface PlacedCall {
+  placed: boolean;
+  replayed: boolean;
+  call: PublicCall;
+}
