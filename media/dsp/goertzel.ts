@@ -1,0 +1,20 @@
+/**
+ * Level of one frequency in a block (Goertzel's algorithm, generalised to any frequency), in dBov: a full-scale sine
+ * measures -3.01, as in `levelDbov`. The block should hold several cycles of the frequency.
+ */
+export function toneLevelDbov(samples: Int16Array, frequencyHz: number, sampleRateHz = 8000): number {
+  if (samples.length === 0) return -96;
+  const coefficient = 2 * Math.cos((2 * Math.PI * frequencyHz) / sampleRateHz);
+  let previous = 0;
+  let beforePrevious = 0;
+  for (let i = 0; i < samples.length; i++) {
+    const current = samples[i]! + coefficient * previous - beforePrevious;
+    beforePrevious = previous;
+    previous = current;
+  }
+  const squaredMagnitude =
+    previous * previous + beforePrevious * beforePrevious - coefficient * previous * beforePrevious;
+  // A sine of amplitude A has magnitude A*n/2 and power A*A/2.
+  const power = (2 * squaredMagnitude) / (samples.length * samples.length);
+  return power <= 0 ? -96 : Math.max(-96, 10 * Math.log10(power / (32768 * 32768)));
+}

@@ -1,0 +1,121 @@
+/**
+ * What a receiver knows of one RTP stream: extended sequence numbers, loss and jitter (RFC 3550 §6.4.1,
+ * appendices A.1, A.3 and A.8). Survives SSRC changes: totals keep counting over all sources of the leg.
+ */
+
+const RTP_CLOCK_PER_MS = 8;
+const MAX_DROPOUT = 3000;
+const MAX_MISORDER = 100;
+
+/** Signed distance from `b` to `a` on the 16-bit circle, -32768..32767. */
+export function sequenceDelta(a: number, b: number): number {
+  return ((a - b) << 16) >> 16;
+}
+
+/** Signed distance from `b` to `a` on the 32-bit circle. */
+export function timestampDelta(a: number, b: number): number {
+  return (a - b) | 0;
+}
+
+/** The extended number nearest to `reference` whose low 16 bits are `sequence`. */
+export function extendSequence(sequence: number, reference: number): number {
+  return reference + sequenceDelta(sequence, reference & 0xffff);
+}
+
+export class ReceiverStatistics {
+  /** SSRC of the present source, -1 before the first packet. */
+  ssrc = -1;
+  packetsReceived = 0;
+  /** Packets that came behind a later one, and duplicates. */
+  packetsLate = 0;
+  /** Times the source changed its SSRC or restarted its numbering. */
+  restarts = 0;
+  #baseSequence = 0;
+  #highestSequence = 0;
+  #receivedOfSource = 0;
+  #lostOfFormerSources = 0;
+  #expectedOfFormerSources = 0;
+  #reportedExpected = 0;
+  #reportedReceived = 0;
+  #jitter = 0;
+  #lastTransit = 0;
+  #hasTransit = false;
+
+  /**
+   * Counts a packet. `isAudio` false keeps packets out of the jitter whose timestamp does not move with time
+   * (RFC 4733 §2.5.1.2).
+   */
+  count(ssrc: number, sequence: number, timestamp: number, arrivalMs: number, isAudio: boolean): void {
+    this.packetsReceived += 1;
+    const delta = sequenceDelta(sequence, this.#highestSequence & 0xffff);
+    if (ssrc !== this.ssrc || delta > MAX_DROPOUT || delta < -MAX_MISORDER) this.#restart(ssrc, sequence);
+    else if (delta > 0) this.#highestSequence += delta;
+    else this.packetsLate += 1;
+    this.#receivedOfSource += 1;
+    if (isAudio) this.#measureJitter(timestamp, arrivalMs);
+  }
+
+  /** Never negative: duplicates can make more arrive than was sent. */
+  get packetsLost(): number {
+    return this.#lostOfFormerSources + Math.max(0, this.#expectedOfSource() - this.#receivedOfSource);
+  }
+
+  get packetsExpected(): number {
+    return this.#expectedOfFormerSources + this.#expectedOfSource();
+  }
+
+  get jitterMs(): number {
+    return this.#jitter / RTP_CLOCK_PER_MS;
+  }
+
+  /** Interarrival jitter in timestamp units, as a report block wants it. */
+  get jitterTimestampUnits(): number {
+    return Math.min(0xffffffff, Math.floor(this.#jitter));
+  }
+
+  /** Cycles in the upper 16 bits, as a report block wants it. */
+  get extendedHighestSequence(): number {
+    return this.#highestSequence >>> 0;
+  }
+
+  /** Loss since the last call of this function, in 1/256 (A.3). */
+  takeFractionLost(): number {
+    const expected = this.#expectedOfSource();
+    const expectedInterval = expected - this.#reportedExpected;
+    const lostInterval = expectedInterval - (this.#receivedOfSource - this.#reportedReceived);
+    this.#reportedExpected = expected;
+    this.#reportedReceived = this.#receivedOfSource;
+    if (expectedInterval <= 0 || lostInterval <= 0) return 0;
+    return Math.min(255, Math.floor((lostInterval * 256) / expectedInterval));
+  }
+
+  #expectedOfSource(): number {
+    return this.ssrc === -1 ? 0 : this.#highestSequence - this.#baseSequence + 1;
+  }
+
+  #restart(ssrc: number, sequence: number): void {
+    if (this.ssrc !== -1) {
+      this.#lostOfFormerSources = this.packetsLost;
+      this.#expectedOfFormerSources = this.packetsExpected;
+      this.restarts += 1;
+    }
+    this.ssrc = ssrc;
+    this.#baseSequence = sequence;
+    this.#highestSequence = sequence;
+    this.#receivedOfSource = 0;
+    this.#reportedExpected = 0;
+    this.#reportedReceived = 0;
+    this.#hasTransit = false;
+  }
+
+  #measureJitter(timestamp: number, arrivalMs: number): void {
+    const transit = (Math.floor(arrivalMs * RTP_CLOCK_PER_MS) - timestamp) | 0;
+    if (this.#hasTransit) {
+      const difference = Math.abs((transit - this.#lastTransit) | 0);
+      // A jump of seconds is a new timestamp base (hold, transfer), not jitter.
+      if (difference < 2000 * RTP_CLOCK_PER_MS) this.#jitter += (difference - this.#jitter) / 16;
+    }
+    this.#lastTransit = transit;
+    this.#hasTransit = true;
+  }
+}

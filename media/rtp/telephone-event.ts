@@ -1,0 +1,70 @@
+/** Telephone events: DTMF digits as RTP payload (RFC 4733 §2.3 and §3.2). */
+
+export const TELEPHONE_EVENT_BYTES = 4;
+
+const DIGITS = '0123456789*#ABCD';
+
+export interface TelephoneEvent {
+  /** 0-15 for DTMF; 16 is a hook flash, others are tones and signals. */
+  event: number;
+  isEnd: boolean;
+  /** 0 to 63, read as -dBm0. */
+  volume: number;
+  /** In timestamp units of 125 us. */
+  durationUnits: number;
+}
+
+/** Reads the event at `offset` into `event`; false when there are fewer than four bytes. */
+export function parseTelephoneEvent(bytes: Uint8Array, offset: number, length: number, event: TelephoneEvent): boolean {
+  if (length < TELEPHONE_EVENT_BYTES || offset + TELEPHONE_EVENT_BYTES > bytes.length) return false;
+  event.event = bytes[offset]!;
+  event.isEnd = (bytes[offset + 1]! & 0x80) !== 0;
+  event.volume = bytes[offset + 1]! & 0x3f;
+  event.durationUnits = (bytes[offset + 2]! << 8) | bytes[offset + 3]!;
+  return true;
+}
+
+export function emptyTelephoneEvent(): TelephoneEvent {
+  return { event: 0, isEnd: false, volume: 0, durationUnits: 0 };
+}
+
+/** The four payload bytes of an event. */
+export function telephoneEventPayload(event: TelephoneEvent): Uint8Array {
+  const duration = Math.min(0xffff, event.durationUnits);
+  return Uint8Array.of(event.event, (event.isEnd ? 0x80 : 0) | (event.volume & 0x3f), duration >> 8, duration & 0xff);
+}
+
+/** `0`-`9`, `*`, `#`, `A`-`D`; null for an event that is not a digit. */
+export function digitOfEvent(event: number): string | null {
+  return DIGITS[event] ?? null;
+}
+
+/** 0-15; -1 for what is not a digit. */
+export function eventOfDigit(digit: string): number {
+  return digit.length === 1 ? DIGITS.indexOf(digit.toUpperCase()) : -1;
+}
+
+/**
+ * Tells each key press once, at its End bit. A press is one RTP timestamp; its last packet comes three times
+ * (RFC 4733 §2.5.1.4), so a press is missed only when all three are lost.
+ */
+export class KeyPressDetector {
+  #timestamp = -1;
+  #ssrc = -1;
+  #isReported = true;
+
+  /** Milliseconds the key was held when this packet completes a press, else -1. */
+  pressedForMs(ssrc: number, timestamp: number, event: TelephoneEvent): number {
+    if (ssrc !== this.#ssrc || timestamp !== this.#timestamp) {
+      // A late duplicate of an earlier press must not ring twice.
+      const isOlder = ssrc === this.#ssrc && ((timestamp - this.#timestamp) | 0) < 0;
+      if (isOlder && this.#timestamp !== -1) return -1;
+      this.#ssrc = ssrc;
+      this.#timestamp = timestamp;
+      this.#isReported = false;
+    }
+    if (this.#isReported || !event.isEnd || event.event > 15) return -1;
+    this.#isReported = true;
+    return event.durationUnits / 8;
+  }
+}
