@@ -1,0 +1,111 @@
+import type { HangupCause } from '../machines/events.ts';
+
+/**
+ * From SIP status to hangup cause and back: RFC 3398 §8.2.6.1 (SIP to ISUP) with the names and the deviations of
+ * FreeSWITCH, whose vocabulary the platform's API speaks. A `Reason` header (RFC 3326) with a Q.850 cause is the
+ * network's own word and goes before the table.
+ */
+
+/** The cause of a final answer other than 2xx. `reason` is its `Reason` header, if any. */
+export function causeOfStatus(sipStatus: number, reason?: string): HangupCause {
+  return causeOfReason(reason) ?? CAUSE_OF_STATUS[sipStatus] ?? causeOfClass(sipStatus);
+}
+
+/** The cause of a BYE: what its `Reason` header says, else a normal clearing. */
+export function causeOfBye(reason?: string): HangupCause {
+  return causeOfReason(reason) ?? 'NORMAL_CLEARING';
+}
+
+/** The `Reason` header of our own CANCEL or BYE; the platform's own causes are a normal clearing to a network. */
+export function reasonHeaderOf(cause: HangupCause): string {
+  return `Q.850;cause=${Q850_OF_CAUSE.get(cause) ?? 16};text="${cause}"`;
+}
+
+const CAUSE_OF_STATUS: Readonly<Record<number, HangupCause>> = {
+  400: 'NORMAL_TEMPORARY_FAILURE',
+  401: 'CALL_REJECTED',
+  402: 'CALL_REJECTED',
+  403: 'CALL_REJECTED',
+  404: 'UNALLOCATED_NUMBER',
+  405: 'SERVICE_NOT_IMPLEMENTED',
+  406: 'SERVICE_NOT_IMPLEMENTED',
+  407: 'CALL_REJECTED',
+  408: 'RECOVERY_ON_TIMER_EXPIRE',
+  410: 'NUMBER_CHANGED',
+  413: 'INTERWORKING',
+  414: 'INTERWORKING',
+  415: 'SERVICE_NOT_IMPLEMENTED',
+  416: 'INTERWORKING',
+  420: 'INTERWORKING',
+  421: 'INTERWORKING',
+  423: 'INTERWORKING',
+  480: 'NO_USER_RESPONSE',
+  481: 'NORMAL_TEMPORARY_FAILURE',
+  482: 'EXCHANGE_ROUTING_ERROR',
+  483: 'EXCHANGE_ROUTING_ERROR',
+  484: 'INVALID_NUMBER_FORMAT',
+  485: 'NO_ROUTE_DESTINATION',
+  486: 'USER_BUSY',
+  487: 'ORIGINATOR_CANCEL',
+  488: 'INCOMPATIBLE_DESTINATION',
+  500: 'NORMAL_TEMPORARY_FAILURE',
+  501: 'SERVICE_NOT_IMPLEMENTED',
+  502: 'NETWORK_OUT_OF_ORDER',
+  503: 'NORMAL_TEMPORARY_FAILURE',
+  504: 'RECOVERY_ON_TIMER_EXPIRE',
+  505: 'INTERWORKING',
+  513: 'INTERWORKING',
+  600: 'USER_BUSY',
+  603: 'CALL_REJECTED',
+  604: 'NO_ROUTE_DESTINATION',
+  606: 'INCOMPATIBLE_DESTINATION',
+  607: 'CALL_REJECTED',
+  608: 'CALL_REJECTED',
+};
+
+/** A status that no table names is treated as the x00 of its class (RFC 3261 §8.1.3.2). */
+function causeOfClass(sipStatus: number): HangupCause {
+  if (sipStatus >= 600) return 'CALL_REJECTED';
+  return sipStatus >= 500 ? 'NORMAL_TEMPORARY_FAILURE' : 'NORMAL_UNSPECIFIED';
+}
+
+const CAUSE_OF_Q850: Readonly<Record<number, HangupCause>> = {
+  1: 'UNALLOCATED_NUMBER',
+  2: 'NO_ROUTE_DESTINATION',
+  3: 'NO_ROUTE_DESTINATION',
+  16: 'NORMAL_CLEARING',
+  17: 'USER_BUSY',
+  18: 'NO_USER_RESPONSE',
+  19: 'NO_ANSWER',
+  20: 'NO_USER_RESPONSE',
+  21: 'CALL_REJECTED',
+  22: 'NUMBER_CHANGED',
+  25: 'EXCHANGE_ROUTING_ERROR',
+  27: 'DESTINATION_OUT_OF_ORDER',
+  28: 'INVALID_NUMBER_FORMAT',
+  29: 'FACILITY_REJECTED',
+  31: 'NORMAL_UNSPECIFIED',
+  34: 'SWITCH_CONGESTION',
+  38: 'NETWORK_OUT_OF_ORDER',
+  41: 'NORMAL_TEMPORARY_FAILURE',
+  42: 'SWITCH_CONGESTION',
+  58: 'BEARERCAPABILITY_NOTAVAIL',
+  65: 'BEARERCAPABILITY_NOTIMPL',
+  79: 'SERVICE_NOT_IMPLEMENTED',
+  88: 'INCOMPATIBLE_DESTINATION',
+  102: 'RECOVERY_ON_TIMER_EXPIRE',
+  127: 'INTERWORKING',
+};
+
+/** The numbers that several codes share are written as the code itself says: 3, 18 and 42. */
+const Q850_OF_CAUSE: ReadonlyMap<HangupCause, number> = new Map([
+  ...Object.entries(CAUSE_OF_Q850).map(([code, cause]): [HangupCause, number] => [cause, Number(code)]),
+  ['NO_USER_RESPONSE', 18],
+]);
+
+/** e.g. `SIP;cause=200;text="Call completed elsewhere", Q.850;cause=17`. Quoted commas do no harm: Q.850 is looked for. */
+function causeOfReason(reason: string | undefined): HangupCause | null {
+  if (reason === undefined) return null;
+  const code = /(?:^|,)\s*Q\.850\s*;(?:[^,"]|"[^"]*")*?\bcause\s*=\s*(\d{1,3})\b/i.exec(reason)?.[1];
+  return code === undefined ? null : (CAUSE_OF_Q850[Number(code)] ?? 'NORMAL_UNSPECIFIED');
+}

@@ -1,0 +1,41 @@
+/** What Tandem uses of `sdp-transform`, which ships no types. Numbers may arrive as strings when they do not fit. */
+declare module 'sdp-transform' {
+  export interface Connection {
+    version: number;
+    ip: string;
+  }
+
+  export interface MediaDescription {
+    type?: string;
+    port?: number;
+    protocol?: string;
+    /** Space separated formats; a number when there is only one. */
+    payloads?: string | number;
+    connection?: Connection;
+    rtp: { payload: number; codec: string; rate?: number; encoding?: number | string }[];
+    fmtp: { payload: number; config: string }[];
+    rtcp?: { port: number; netType?: string; ipVer?: number; address?: string };
+    direction?: string;
+    ptime?: number;
+  }
+
+  export interface SessionDescription {
+    version?: number;
+    name?: string;
+    origin?: {
+      username: string;
+      sessionId: number | string;
+      sessionVersion: number;
+      netType: string;
+      ipVer: number;
+      address: string;
+    };
+    connection?: Connection;
+    timing?: { start: number; stop: number };
+    direction?: string;
+    media: MediaDescription[];
+  }
+
+  export function parse(sdp: string): SessionDescription;
+  export function write(session: SessionDescription): string;
+}

@@ -1,0 +1,240 @@
+import { isIP } from 'node:net';
+import { type MediaDescription, parse, type SessionDescription, write } from 'sdp-transform';
+import type { Codec, RemoteMedia } from '../machines/events.ts';
+import { SipError } from './sip-error.ts';
+
+/**
+ * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711 and telephone-event (RFC 4733), offered and
+ * answered by RFC 3264. What peers send is hostile until `readRemoteMedia` or `readOffer` has accepted it.
+ */
+
+/** The payload type we offer telephone-event with; a peer may answer with another one. */
+export const OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE = 101;
+
+/** Larger than any SDP a telephone sends, smaller than what makes the line-wise parser slow. */
+const MAX_SDP_CHARS = 16_384;
+
+const STATIC_PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8 };
+
+/** Our side of a session. `sessionVersion` grows with every description sent (RFC 3264 §8). */
+export interface LocalSession {
+  host: string;
+  rtpPort: number;
+  /** Accepted codecs in order of preference. */
+  codecs: readonly Codec[];
+  sessionId: number;
+  sessionVersion: number;
+}
+
+/** The SDP text of an offer. */
+export function buildOffer(local: LocalSession): string {
+  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction: 'sendrecv' })]));
+}
+
+/**
+ * Reads the peer's answer, of a 200 or of a 183.
+ * @throws SipError `sdp.*`
+ */
+export function readRemoteMedia(sdp: string, local: Pick<LocalSession, 'host' | 'codecs'>): RemoteMedia {
+  return readAudio(parseSession(sdp), local).media;
+}
+
+/** An offer that was understood, and what is needed to answer it. */
+export interface ReadOffer {
+  media: RemoteMedia;
+  session: SessionDescription;
+  audioIndex: number;
+}
+
+/**
+ * Reads the offer of a re-INVITE or UPDATE.
+ * @throws SipError `sdp.*`; then the session stays as it was and the answer is a 488.
+ */
+export function readOffer(sdp: string, local: Pick<LocalSession, 'host' | 'codecs'>): ReadOffer {
+  const session = parseSession(sdp);
+  return { session, ...readAudio(session, local) };
+}
+
+/** The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6). */
+export function buildAnswer(local: LocalSession, offer: ReadOffer): string {
+  const { media } = offer;
+  const streams = offer.session.media.map((offered, index): MediaDescription => {
+    if (index !== offer.audioIndex) return refused(offered);
+    return audioOf(local, { codecs: [media.codec], direction: ANSWERING_DIRECTION[media.direction], accepted: media });
+  });
+  return write(sessionOf(local, streams));
+}
+
+const ANSWERING_DIRECTION: Record<RemoteMedia['direction'], RemoteMedia['direction']> = {
+  sendrecv: 'sendrecv',
+  sendonly: 'recvonly',
+  recvonly: 'sendonly',
+  inactive: 'inactive',
+};
+
+function sessionOf(local: LocalSession, media: MediaDescription[]): SessionDescription {
+  const ipVersion = isIP(local.host) === 6 ? 6 : 4;
+  return {
+    version: 0,
+    origin: {
+      username: 'tandem',
+      sessionId: local.sessionId,
+      sessionVersion: local.sessionVersion,
+      netType: 'IN',
+      ipVer: ipVersion,
+      address: local.host,
+    },
+    name: 'tandem',
+    connection: { version: ipVersion, ip: local.host },
+    timing: { start: 0, stop: 0 },
+    media,
+  };
+}
+
+interface AudioOptions {
+  codecs: readonly Codec[];
+  direction: string;
+  /** In an answer: the payload types that the offer gave to what we accept. */
+  accepted?: RemoteMedia;
+}
+
+function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
+  const { codecs, direction, accepted } = options;
+  const rtp: MediaDescription['rtp'] = codecs.map((codec) => ({
+    payload: accepted?.payloadType ?? STATIC_PAYLOAD_TYPE[codec],
+    codec,
+    rate: 8000,
+  }));
+  const telephoneEvent = accepted ? accepted.telephoneEventPayloadType : OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE;
+  if (telephoneEvent !== null) rtp.push({ payload: telephoneEvent, codec: 'telephone-event', rate: 8000 });
+  return {
+    type: 'audio',
+    port: local.rtpPort,
+    protocol: 'RTP/AVP',
+    payloads: rtp.map((format) => format.payload).join(' '),
+    rtp,
+    fmtp: telephoneEvent === null ? [] : [{ payload: telephoneEvent, config: '0-15' }],
+    rtcp: { port: local.rtpPort + 1 },
+    ptime: 20,
+    direction,
+  };
+}
+
+function refused(offered: MediaDescription): MediaDescription {
+  return {
+    type: offered.type ?? 'audio',
+    port: 0,
+    protocol: offered.protocol || 'RTP/AVP',
+    payloads: String(offered.payloads ?? '0'),
+    rtp: [],
+    fmtp: [],
+  };
+}
+
+function parseSession(sdp: string): SessionDescription {
+  if (sdp.length > MAX_SDP_CHARS) throw new SipError('sdp.unreadable', 'the SDP is too long');
+  if (!sdp.startsWith('v=0')) throw new SipError('sdp.unreadable', 'the SDP does not begin with v=0');
+  try {
+    return parse(sdp);
+  } catch (cause) {
+    throw new SipError('sdp.unreadable', 'the SDP could not be read', { cause });
+  }
+}
+
+function readAudio(session: SessionDescription, local: Pick<LocalSession, 'host' | 'codecs'>) {
+  const audioIndex = session.media.findIndex(isPlainAudio);
+  const audio = session.media[audioIndex];
+  if (audio === undefined) throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
+  const host = readHost(audio.connection?.ip ?? session.connection?.ip, local.host);
+  const rtpPort = audio.port!;
+  const media: RemoteMedia = {
+    host,
+    rtpPort,
+    rtcpPort: readRtcpPort(audio, rtpPort),
+    ...readCodec(audio, local.codecs),
+    telephoneEventPayloadType: readTelephoneEvent(audio),
+    direction: readDirection(audio.direction ?? session.direction, host),
+  };
+  return { media, audioIndex };
+}
+
+/** Port 0 is a refused stream (RFC 3264 §6); SAVP would be SRTP, which a plain leg cannot play. */
+function isPlainAudio(media: MediaDescription): boolean {
+  return (
+    media.type === 'audio' &&
+    (media.protocol === 'RTP/AVP' || media.protocol === 'RTP/AVPF') &&
+    isPort(media.port) &&
+    media.payloads !== undefined
+  );
+}
+
+/** Only an address of our own family that one host can have: media must never resolve names or send to a group. */
+function readHost(host: string | undefined, localHost: string): string {
+  const family = isIP(localHost) === 6 ? 6 : 4;
+  if (host === undefined || isIP(host) !== family || isGroupAddress(host)) {
+    throw new SipError('sdp.bad_address', `the SDP has no usable IPv${family} connection address`);
+  }
+  return host;
+}
+
+function isGroupAddress(host: string): boolean {
+  return host.includes(':') ? /^ff/i.test(host) : Number(host.split('.')[0]) >= 224;
+}
+
+function readRtcpPort(audio: MediaDescription, rtpPort: number): number {
+  if (isPort(audio.rtcp?.port)) return audio.rtcp.port;
+  return rtpPort < 65_535 ? rtpPort + 1 : rtpPort;
+}
+
+/** The first codec in the peer's order that is also ours. */
+function readCodec(audio: MediaDescription, ours: readonly Codec[]): { codec: Codec; payloadType: number } {
+  for (const payloadType of payloadTypesOf(audio)) {
+    const codec = codecOf(audio, payloadType);
+    if (codec !== null && ours.includes(codec)) return { codec, payloadType };
+  }
+  throw new SipError('sdp.no_common_codec', 'the SDP has no codec in common with ours');
+}
+
+function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
+  const mapped = audio.rtp.find((format) => format.payload === payloadType);
+  if (mapped === undefined) {
+    // PCMU and PCMA need no rtpmap (RFC 3551 §6).
+    return payloadType === STATIC_PAYLOAD_TYPE.PCMU ? 'PCMU' : payloadType === STATIC_PAYLOAD_TYPE.PCMA ? 'PCMA' : null;
+  }
+  const name = String(mapped.codec).toUpperCase();
+  const isMono8k = (mapped.rate ?? 8000) === 8000 && Number(mapped.encoding ?? 1) === 1;
+  return isMono8k && (name === 'PCMU' || name === 'PCMA') ? name : null;
+}
+
+function readTelephoneEvent(audio: MediaDescription): number | null {
+  const listed = payloadTypesOf(audio);
+  const format = audio.rtp.find(
+    ({ payload, codec, rate }) =>
+      String(codec).toLowerCase() === 'telephone-event' &&
+      (rate ?? 8000) === 8000 &&
+      payload >= 96 &&
+      payload <= 127 &&
+      listed.includes(payload),
+  );
+  return format?.payload ?? null;
+}
+
+function payloadTypesOf(audio: MediaDescription): number[] {
+  return String(audio.payloads)
+    .split(' ')
+    .filter((format) => /^\d{1,3}$/.test(format))
+    .map(Number)
+    .filter((payloadType) => payloadType <= 127);
+}
+
+/** A connection address of zero is the hold of RFC 2543: nothing may be sent there (RFC 3264 §8.4). */
+function readDirection(direction: string | undefined, host: string): RemoteMedia['direction'] {
+  const attribute = direction === 'sendonly' || direction === 'recvonly' || direction === 'inactive' ? direction : null;
+  const isHeldByAddress = host === '0.0.0.0' || host === '::';
+  if (!isHeldByAddress) return attribute ?? 'sendrecv';
+  return attribute === 'recvonly' || attribute === 'inactive' ? 'inactive' : 'sendonly';
+}
+
+function isPort(port: unknown): port is number {
+  return typeof port === 'number' && Number.isInteger(port) && port >= 1 && port <= 65_535;
+}

@@ -1,0 +1,23 @@
+/**
+ * What can go wrong with SIP before there is a leg to report it on. `sdp.*` and `trunk.*` codes end as events of one
+ * leg; `server.*` codes are thrown when the gateway is created.
+ */
+export type SipErrorCode =
+  | 'sdp.unreadable'
+  | 'sdp.no_audio'
+  | 'sdp.no_common_codec'
+  | 'sdp.bad_address'
+  | 'trunk.bad_uri'
+  | 'number.malformed'
+  | 'server.unreachable'
+  | 'server.secret_refused';
+
+export class SipError extends Error {
+  override readonly name = 'SipError';
+  readonly code: SipErrorCode;
+
+  constructor(code: SipErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
