@@ -1,0 +1,141 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { TandemError } from '../../machines/errors.ts';
+import type { Cidr } from './public-address.ts';
+import { classifyAddress } from './public-address.ts';
+
+/** Looks a name up; answers addresses in text form, or throws. Never called with a literal or a localhost name. */
+export type Resolve = (hostname: string, signal?: AbortSignal) => Promise<readonly string[]>;
+
+export interface CheckOptions {
+  /** The operator's `CALLBACK_ALLOW_CIDRS`, from `parseCidrs`. Empty: public HTTPS only. */
+  allowCidrs: readonly Cidr[];
+  /** Default: the system's DNS servers, `resolveByDns`. */
+  resolve?: Resolve;
+  signal?: AbortSignal;
+}
+
+export interface CheckedUrl {
+  /** Normalised by the WHATWG URL rules, without its fragment; this is what is stored and posted to. */
+  url: URL;
+  /** The host without brackets and trailing dot: the TLS name, or an IP literal. */
+  hostname: string;
+  /** Every address of the host, each one checked. Never empty. Connect to these and to nothing else. */
+  addresses: readonly string[];
+}
+
+/**
+ * Decides whether a callback may go to this URL, at placement and again right before every attempt: DNS may have
+ * changed in between (rebinding), so the caller connects to the returned addresses without another look-up.
+ * Public HTTPS only, except that hosts whose every address is in the operator's list may be named anything and speak
+ * plain http.
+ * @throws TandemError `INVALID_CALLBACK_URL`
+ */
+export async function checkCallbackUrl(text: string, options: CheckOptions): Promise<CheckedUrl> {
+  const url = parse(text);
+  const hostname = hostnameOf(url);
+  const nameIsInternal = isIP(hostname) === 0 && isInternalName(hostname);
+  const mayBeAllowed = options.allowCidrs.length > 0;
+  if (!mayBeAllowed && url.protocol !== 'https:') throw refuse('callback_url must be an https URL.');
+  if (!mayBeAllowed && nameIsInternal) throw refuse('callback_url must name a host on the public internet.');
+
+  const addresses = await addressesOf(hostname, options);
+  const classes = addresses.map((address) => classifyAddress(address, options.allowCidrs));
+  if (classes.includes('refused')) {
+    throw refuse('callback_url must resolve to public addresses only: private, local and reserved ones are refused.');
+  }
+  const allAllowed = classes.every((addressClass) => addressClass === 'allowed');
+  if (!allAllowed && url.protocol !== 'https:') throw refuse('callback_url must be an https URL.');
+  if (!allAllowed && nameIsInternal) throw refuse('callback_url must name a host on the public internet.');
+  return { url, hostname, addresses };
+}
+
+const MAX_URL_CHARACTERS = 2048;
+
+function parse(text: string): URL {
+  if (text.length > MAX_URL_CHARACTERS) throw refuse(`callback_url is over ${MAX_URL_CHARACTERS} characters.`);
+  const url = URL.parse(text);
+  if (url === null) throw refuse('callback_url is not a URL.');
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refuse('callback_url must be an https URL.');
+  if (url.username !== '' || url.password !== '') {
+    throw refuse('callback_url must not carry credentials: receivers verify x-qcall-signature instead.');
+  }
+  if (url.port === '0') throw refuse('callback_url has port 0.');
+  url.hash = '';
+  return url;
+}
+
+/** One trailing dot is the DNS root and is dropped; any other empty label is not a host name. */
+function hostnameOf(url: URL): string {
+  const hostname = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const isName = isIP(hostname) === 0;
+  if (hostname === '' || (isName && (hostname.length > 253 || hostname.split('.').includes('')))) {
+    throw refuse('callback_url has no valid host.');
+  }
+  return hostname;
+}
+
+/** Names that mean something inside a network only (RFC 6761, RFC 6762, RFC 8375, RFC 9476 and common usage). */
+const INTERNAL_SUFFIXES = [
+  'localhost',
+  'localdomain',
+  'local',
+  'internal',
+  'intranet',
+  'private',
+  'corp',
+  'home',
+  'lan',
+  'home.arpa',
+  'onion',
+  'alt',
+];
+
+function isInternalName(hostname: string): boolean {
+  return (
+    !hostname.includes('.') ||
+    INTERNAL_SUFFIXES.some((suffix) => hostname === suffix || hostname.endsWith(`.${suffix}`))
+  );
+}
+
+async function addressesOf(hostname: string, options: CheckOptions): Promise<readonly string[]> {
+  if (isIP(hostname) !== 0) return [hostname];
+  if (hostname === 'localhost' || hostname.endsWith('.localhost')) {
+    // RFC 6761 §6.3: loopback by definition, so nothing is asked; the family the operator did not open is left out.
+    const open = ['127.0.0.1', '::1'].filter((it) => classifyAddress(it, options.allowCidrs) === 'allowed');
+    return open.length > 0 ? open : ['127.0.0.1'];
+  }
+  const resolve = options.resolve ?? resolveByDns;
+  let addresses: readonly string[];
+  try {
+    addresses = await resolve(hostname, options.signal);
+  } catch (cause) {
+    options.signal?.throwIfAborted();
+    throw refuse('The host of callback_url does not resolve.', cause);
+  }
+  if (addresses.length === 0) throw refuse('The host of callback_url does not resolve.');
+  return addresses;
+}
+
+function refuse(message: string, cause?: unknown): TandemError {
+  return new TandemError('INVALID_CALLBACK_URL', message, cause === undefined ? {} : { cause });
+}
+
+/**
+ * A and AAAA from the configured DNS servers, through c-ares: getaddrinfo would park hostile, slow names in libuv's
+ * four threads, where file access waits too. /etc/hosts is not read. Gives up after about 5 s.
+ */
+export async function resolveByDns(hostname: string, signal?: AbortSignal): Promise<readonly string[]> {
+  const resolver = new Resolver({ timeout: 2_000, tries: 2, maxTimeout: 3_000 });
+  const cancel = () => resolver.cancel();
+  signal?.throwIfAborted();
+  signal?.addEventListener('abort', cancel, { once: true });
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    if (addresses.length === 0 && answers[0].status === 'rejected') throw answers[0].reason;
+    return addresses;
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}

@@ -1,0 +1,74 @@
+import type { IPv4, IPv6 } from 'ipaddr.js';
+import ipaddr from 'ipaddr.js';
+
+/** A network an operator opened on purpose, parsed once at start-up by `parseCidrs`. */
+export type Cidr = readonly [network: IPv4 | IPv6, prefixBits: number];
+
+/**
+ * What may be done with an address. `allowed`: the operator's list has it, so plain http is fine too. `public`: global
+ * unicast, https only. `refused`: everything else, unparsable text included.
+ */
+export type AddressClass = 'allowed' | 'public' | 'refused';
+
+export function classifyAddress(address: string, allowCidrs: readonly Cidr[]): AddressClass {
+  const parsed = parseAddress(address);
+  if (parsed === null) return 'refused';
+  if (allowCidrs.some((cidr) => inCidr(parsed, cidr))) return 'allowed';
+  return isPublic(parsed) ? 'public' : 'refused';
+}
+
+/**
+ * Reads `CALLBACK_ALLOW_CIDRS`, already split: `127.0.0.0/8`, `::1/128`, or a bare address.
+ * @throws RangeError naming the first entry that is neither.
+ */
+export function parseCidrs(entries: readonly string[]): Cidr[] {
+  return entries.map((entry) => {
+    const text = entry.trim();
+    if (!text.includes('/')) {
+      const address = parseAddress(text);
+      if (address === null) throw new RangeError(`Not an IP address or CIDR range: ${entry}`);
+      return [address, address.kind() === 'ipv4' ? 32 : 128] as const;
+    }
+    if (!ipaddr.IPv4.isValidCIDRFourPartDecimal(text) && !ipaddr.IPv6.isValidCIDR(text)) {
+      throw new RangeError(`Not an IP address or CIDR range: ${entry}`);
+    }
+    const [network, prefixBits] = ipaddr.parseCIDR(text);
+    if (network.kind() === 'ipv6' && (network as IPv6).isIPv4MappedAddress() && prefixBits >= 96) {
+      return [(network as IPv6).toIPv4Address(), prefixBits - 96] as const;
+    }
+    return [network, prefixBits] as const;
+  });
+}
+
+/**
+ * IPv4-mapped IPv6 (::ffff:a.b.c.d) becomes the IPv4 address it reaches. Only four-part decimal IPv4 is read: a URL
+ * has had its octal and hex forms normalised before, and a resolver never answers with them.
+ */
+function parseAddress(address: string): IPv4 | IPv6 | null {
+  if (!ipaddr.IPv4.isValidFourPartDecimal(address) && !ipaddr.IPv6.isValid(address)) return null;
+  return ipaddr.process(address);
+}
+
+function inCidr(address: IPv4 | IPv6, [network, prefixBits]: Cidr): boolean {
+  return address.kind() === network.kind() && address.match(network as IPv4 & IPv6, prefixBits);
+}
+
+/**
+ * Everything in the IANA special-purpose registries (RFC 6890) has a range name of its own in ipaddr.js, so `unicast`
+ * is what is left. For IPv6 that also leaves space nobody was given, and ::/96 with an IPv4 address inside, hence the
+ * test for 2000::/3, the only block IANA hands out. NAT64, 6to4 and Teredo addresses are refused whatever they embed:
+ * a gateway would take us to an IPv4 address that was never checked.
+ */
+function isPublic(address: IPv4 | IPv6): boolean {
+  if (address.range() !== 'unicast') return false;
+  if (address.kind() === 'ipv4') return true;
+  const ipv6 = address as IPv6;
+  return ipv6.match(GLOBAL_UNICAST, 3) && !ipv6.zoneId && !isIsatap(ipv6);
+}
+
+const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
+
+/** RFC 5214 §6.1: interface identifiers ::5efe:a.b.c.d and ::200:5efe:a.b.c.d tunnel to the IPv4 address in them. */
+function isIsatap(address: IPv6): boolean {
+  return (address.parts[4] === 0 || address.parts[4] === 0x200) && address.parts[5] === 0x5efe;
+}

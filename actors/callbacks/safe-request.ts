@@ -1,0 +1,179 @@
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
+import http from 'node:http';
+import https from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
+import { TandemError } from '../../machines/errors.ts';
+import type { CheckedUrl, CheckOptions } from './callback-url.ts';
+import { checkCallbackUrl } from './callback-url.ts';
+
+export interface SafePostOptions extends CheckOptions {
+  url: string;
+  /** Sent as it is, UTF-8. */
+  body: string;
+  headers: Record<string, string>;
+  /** Name look-up, connecting, sending and the answer together. Default 15 000. */
+  timeoutMs?: number;
+  /** PEM certificates to trust instead of the system's, for tests and private authorities. */
+  ca?: string;
+}
+
+/** Why no status came back. `aborted` is our own doing, all others are the receiver's or the network's. */
+export type PostFailure =
+  | 'url_refused'
+  | 'timeout'
+  | 'connection_failed'
+  | 'tls_failed'
+  | 'protocol_error'
+  | 'connection_lost'
+  | 'aborted';
+
+export type PostResult =
+  | { kind: 'answered'; status: number; retryAfter: string | null }
+  | { kind: 'failed'; failure: PostFailure; detail: string };
+
+/**
+ * One POST to a host that anybody may have named. Looks the name up once, checks every address, and connects to one
+ * of those with the name as SNI and Host. Follows no redirect, uses no proxy, keeps no connection, reads at most 16 kB
+ * of the answer and throws it away. The status decides as soon as it is there: a body that never ends changes nothing
+ * but the time it takes. Never rejects.
+ */
+export async function safePost(options: SafePostOptions): Promise<PostResult> {
+  const deadline = new AbortController();
+  const timer = setTimeout(() => deadline.abort(), options.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+  const signal = options.signal ? AbortSignal.any([options.signal, deadline.signal]) : deadline.signal;
+  try {
+    signal.throwIfAborted();
+    const checked = await untilAborted(checkCallbackUrl(options.url, { ...options, signal }), signal);
+    return await post(checked, options, signal);
+  } catch (error) {
+    if (options.signal?.aborted) return { kind: 'failed', failure: 'aborted', detail: 'aborted' };
+    if (deadline.signal.aborted) return { kind: 'failed', failure: 'timeout', detail: 'timeout' };
+    return failureOf(error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const DEFAULT_TIMEOUT_MS = 15_000;
+const MAX_DISCARDED_BYTES = 16_384;
+
+async function post(checked: CheckedUrl, options: SafePostOptions, signal: AbortSignal): Promise<PostResult> {
+  const { url, hostname, addresses } = checked;
+  const secure = url.protocol === 'https:';
+  const body = Buffer.from(options.body, 'utf8');
+  const request: RequestOptions = {
+    method: 'POST',
+    protocol: url.protocol,
+    host: hostname,
+    port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
+    path: url.pathname + url.search,
+    headers: { ...options.headers, host: url.host, 'content-length': body.length },
+    lookup: pinnedLookup(addresses),
+    maxHeaderSize: 16_384,
+    signal,
+  };
+  const { promise, resolve, reject } = Promise.withResolvers<PostResult>();
+  let client: ClientRequest;
+  if (secure) {
+    // A fresh agent: no shared sockets, and unlike the global one it never takes a proxy from the environment.
+    const agent = new https.Agent({ keepAlive: false });
+    const servername = isIP(hostname) === 0 ? hostname : '';
+    client = https.request({ ...request, agent, servername, ca: options.ca, rejectUnauthorized: true });
+  } else {
+    client = http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
+  }
+  let status: PostResult | null = null;
+  client.on('error', reject);
+  client.on('upgrade', (response, socket) => {
+    socket.destroy();
+    resolve(answerOf(response));
+  });
+  client.on('response', (response) => {
+    status = answerOf(response);
+    const settle = () => resolve(answerOf(response));
+    discard(response).then(settle, settle);
+  });
+  client.on('close', () => {
+    if (status === null) reject(new Error('closed before an answer'));
+  });
+  client.end(body);
+  try {
+    return await promise;
+  } finally {
+    client.destroy();
+  }
+}
+
+function answerOf(response: IncomingMessage): PostResult {
+  return {
+    kind: 'answered',
+    status: response.statusCode ?? 0,
+    retryAfter: response.headers['retry-after'] ?? null,
+  };
+}
+
+/** Lets a well-behaved receiver finish its answer, within bounds; a destroyed request ends the loop as well. */
+async function discard(response: IncomingMessage): Promise<void> {
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_DISCARDED_BYTES) return;
+  }
+}
+
+/** Hands out the checked addresses whatever name is asked for; Node races them (RFC 8305). */
+function pinnedLookup(addresses: readonly string[]): LookupFunction {
+  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
+  return (_hostname, options, callback) => {
+    const wanted = Number(options.family);
+    const usable = wanted === 4 || wanted === 6 ? answers.filter((it) => it.family === wanted) : answers;
+    const [first] = usable;
+    if (options.all) callback(null, usable);
+    else if (first) callback(null, first.address, first.family);
+    else callback(Object.assign(new Error('no address of that family'), { code: 'ENOTFOUND' }), '', 0);
+  };
+}
+
+/** The name server may be slow and deaf to a cancel; the deadline is not. */
+function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+/** Only codes go into `detail`: messages can carry addresses and parts of the receiver's answer. */
+function failureOf(error: unknown): PostResult {
+  if (error instanceof TandemError) return { kind: 'failed', failure: 'url_refused', detail: error.code };
+  const code = codeOf(error);
+  if (code.startsWith('HPE_')) return { kind: 'failed', failure: 'protocol_error', detail: code };
+  if (CONNECTION_CODES.has(code)) return { kind: 'failed', failure: 'connection_failed', detail: code };
+  if (isTlsCode(code)) return { kind: 'failed', failure: 'tls_failed', detail: code };
+  return { kind: 'failed', failure: 'connection_lost', detail: code };
+}
+
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'EADDRNOTAVAIL',
+  'EHOSTDOWN',
+  'EACCES',
+  'EPERM',
+]);
+
+function isTlsCode(code: string): boolean {
+  return /^(ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH|INVALID_CA|EPROTO)/.test(
+    code,
+  );
+}
+
+function codeOf(error: unknown): string {
+  // Happy eyeballs reports the failures of all addresses as one.
+  const one = error instanceof AggregateError ? error.errors[0] : error;
+  const code = (one as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : 'UNKNOWN';
+}

@@ -1,0 +1,78 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+export const CALLBACK_SIGNATURE_HEADER = 'x-qcall-signature';
+
+export interface SignOptions {
+  /** The `callback_secret` as the client gave it, 16 to 256 characters; its UTF-8 bytes are the key. */
+  secret: string;
+  /** Stable over the retries of one delivery, so that a receiver can drop repeats. */
+  webhookId: string;
+  /** When this attempt is made, Unix seconds. */
+  timestampS: number;
+  rawBody: string;
+}
+
+/**
+ * The four headers of one attempt: ours (`t=<unix s>,v1=<hex HMAC-SHA256(secret, t.body)>`) and the three of
+ * Standard Webhooks (https://www.standardwebhooks.com), whose libraries verify it with the raw secret as the key.
+ */
+export function signCallback({ secret, webhookId, timestampS, rawBody }: SignOptions): Record<string, string> {
+  const qcall = hmac(secret, `${timestampS}.${rawBody}`).toString('hex');
+  const standard = hmac(secret, `${webhookId}.${timestampS}.${rawBody}`).toString('base64');
+  return {
+    [CALLBACK_SIGNATURE_HEADER]: `t=${timestampS},v1=${qcall}`,
+    'webhook-id': webhookId,
+    'webhook-timestamp': String(timestampS),
+    'webhook-signature': `v1,${standard}`,
+  };
+}
+
+export interface VerifyOptions {
+  secret: string;
+  /** The body as received, before any JSON parser touched it. */
+  rawBody: string | Uint8Array;
+  /** The value of `x-qcall-signature`. */
+  header: string | undefined;
+  /** Unix seconds; default now. */
+  nowS?: number;
+  /** How far the timestamp may be from now, either way, before it counts as a replay. Default 300. */
+  toleranceS?: number;
+}
+
+export type VerifyResult = { ok: true } | { ok: false; reason: 'missing' | 'malformed' | 'stale' | 'mismatch' };
+
+/** For receivers: is this callback ours, and fresh? Compares in constant time. Several `v1=` parts may stand in it. */
+export function verifyCallbackSignature(options: VerifyOptions): VerifyResult {
+  const { secret, rawBody, header, nowS = Math.floor(Date.now() / 1000), toleranceS = 300 } = options;
+  if (header === undefined || header === '') return { ok: false, reason: 'missing' };
+  const parsed = parseHeader(header);
+  if (parsed === null) return { ok: false, reason: 'malformed' };
+  const expected = createHmac('sha256', secret).update(`${parsed.timestampS}.`).update(rawBody).digest();
+  // Every candidate is compared, so that the time taken tells nothing about which one matched.
+  let matches = 0;
+  for (const candidate of parsed.signatures) matches += Number(timingSafeEqual(candidate, expected));
+  if (matches === 0) return { ok: false, reason: 'mismatch' };
+  if (Math.abs(nowS - parsed.timestampS) > toleranceS) return { ok: false, reason: 'stale' };
+  return { ok: true };
+}
+
+function parseHeader(header: string): { timestampS: number; signatures: Buffer[] } | null {
+  if (header.length > 1024) return null;
+  let timestampS: number | null = null;
+  const signatures: Buffer[] = [];
+  for (const part of header.split(',')) {
+    const [, key, value = ''] = /^\s*([a-z0-9]+)=(\S*)\s*$/.exec(part) ?? [];
+    if (key === 't') {
+      // No leading zero: `t` is signed as text, so it must have one spelling only.
+      if (timestampS !== null || !/^(0|[1-9]\d{0,11})$/.test(value)) return null;
+      timestampS = Number(value);
+    } else if (key === 'v1' && /^[0-9a-f]{64}$/.test(value)) {
+      signatures.push(Buffer.from(value, 'hex'));
+    }
+  }
+  return timestampS === null || signatures.length === 0 ? null : { timestampS, signatures };
+}
+
+function hmac(secret: string, text: string): Buffer {
+  return createHmac('sha256', secret).update(text).digest();
+}
