@@ -1,0 +1,78 @@
+import { type DestinationStream, type Level, type Logger, type LoggerOptions, pino } from 'pino';
+import pretty from 'pino-pretty';
+
+export type { Logger } from 'pino';
+
+export interface CreateLoggerOptions {
+  level: Level | 'silent';
+  /** Where lines go. Default: standard output, pretty on a terminal and JSON otherwise. */
+  destination?: DestinationStream;
+  /** Shows what is under `pii`. Default false: it is left out. */
+  showPii?: boolean;
+}
+
+/**
+ * The logger of the process. Messages are constant strings, data goes into fields, and whatever tells who somebody
+ * is or what they said goes under `pii`, which is left out of the output. Credentials are masked wherever the
+ * well-known field names carry them.
+ */
+export function createLogger({ level, destination, showPii = false }: CreateLoggerOptions): Logger {
+  const options: LoggerOptions = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: {
+      level: (label) => ({ level: label }),
+      log: showPii ? (fields) => fields : withoutPii,
+    },
+    redact: { paths: showPii ? SECRET_PATHS : [...SECRET_PATHS, ...PII_PATHS], censor: '[redacted]' },
+    serializers: { err: describeError, error: describeError },
+  };
+  return pino(options, destination ?? defaultDestination());
+}
+
+/**
+ * An error without its message: messages of databases and parsers repeat the input, phone numbers included. Class,
+ * code and stack frames tell where it came from; log the message itself as `pii: { message }`.
+ */
+export function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const { code, cause } = error as Error & { code?: unknown };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
+  return {
+    type: error.name,
+    ...(typeof code === 'string' ? { code } : {}),
+    stack: frames.map((line) => line.trim()).slice(0, 12),
+    ...(cause === undefined ? {} : { cause: describeError(cause) }),
+  };
+}
+
+const SECRET_FIELDS = [
+  'authorization',
+  'Authorization',
+  'cookie',
+  'password',
+  'secret',
+  'callback_secret',
+  'callbackSecret',
+  'apiKey',
+  'api_key',
+  'token',
+  'signature',
+];
+/** pino matches whole paths, so each name is listed at the top and one and two levels below it. */
+const SECRET_PATHS = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
+
+/** Below the top level, and in the bindings of child loggers, personal data is masked rather than left out. */
+const PII_PATHS = ['pii', '*.pii', '*.*.pii'];
+
+function withoutPii(fields: Record<string, unknown>): Record<string, unknown> {
+  if (!('pii' in fields)) return fields;
+  const { pii: _leftOut, ...rest } = fields;
+  return rest;
+}
+
+function defaultDestination(): DestinationStream {
+  if (!process.stdout.isTTY) return pino.destination({ dest: 1, sync: true });
+  return pretty({ colorize: true, translateTime: 'HH:MM:ss.l', sync: true });
+}

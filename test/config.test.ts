@@ -1,0 +1,195 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ConfigError, describeConfig, loadConfig, wantsHelp } from '../config.ts';
+
+const NO_FILE = '/nonexistent/.env';
+const load = (env: Record<string, string | undefined>, argv: string[] = []) => loadConfig(env, argv, NO_FILE);
+
+function refusal(env: Record<string, string>, argv: string[] = []): string {
+  try {
+    load(env, argv);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as ConfigError).message;
+  }
+  return expect.fail('the configuration was accepted');
+}
+
+describe('loadConfig', () => {
+  it('has a default for everything', () => {
+    const config = load({});
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      dataDir: './.data',
+      publicUrl: null,
+      apiKey: null,
+      secretKey: null,
+      databaseUrl: null,
+      sipTransports: ['udp', 'tcp'],
+      callbackAllowCidrs: [],
+      logLevel: 'info',
+    });
+    expect(config.mediaWorkers).toBeGreaterThanOrEqual(1);
+  });
+
+  it('parses values into their types', () => {
+    const key = Buffer.alloc(32, 7);
+    const config = load({
+      PORT: '0',
+      TANDEM_SECRET_KEY: key.toString('base64'),
+      TANDEM_PUBLIC_URL: 'https://voice.example/',
+      TANDEM_OWNER_EMAIL: 'Owner@Example.com',
+      SIP_TRANSPORTS: 'tcp, udp',
+      RTP_PORT_MIN: '30000',
+      RTP_PORT_MAX: '30003',
+      CALLBACK_ALLOW_CIDRS: '10.0.0.0/8, fd00::/8',
+      LOG_LEVEL: 'debug',
+    });
+    expect(config).toMatchObject({
+      port: 0,
+      publicUrl: 'https://voice.example',
+      ownerEmail: 'owner@example.com',
+      sipTransports: ['tcp', 'udp'],
+      rtpPortMin: 30_000,
+      rtpPortMax: 30_003,
+      callbackAllowCidrs: ['10.0.0.0/8', 'fd00::/8'],
+      logLevel: 'debug',
+    });
+    expect(config.secretKey?.equals(key)).toBe(true);
+  });
+
+  it('takes an empty value as unset', () => {
+    expect(load({ PORT: '', TANDEM_API_KEY: '' })).toMatchObject({ port: 8080, apiKey: null });
+  });
+
+  it.each([
+    ['PORT', 'abc'],
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '80.5'],
+    ['PORT', '0x50'],
+    ['HOST', 'two words'],
+    ['TANDEM_PUBLIC_URL', 'voice.example'],
+    ['TANDEM_PUBLIC_URL', 'ftp://voice.example'],
+    ['TANDEM_OWNER_EMAIL', 'nobody'],
+    ['TANDEM_OWNER_PASSWORD', 'short'],
+    ['TANDEM_API_KEY', 'pk_0123456789abcdef'],
+    ['TANDEM_SECRET_KEY', 'c2hvcnQ='],
+    ['TANDEM_SECRET_KEY', `${'A'.repeat(42)}!=`],
+    ['DATABASE_URL', 'mysql://db'],
+    ['REDIS_URL', 'http://redis'],
+    ['SIP_TRANSPORTS', 'udp,tls'],
+    ['RTP_HOST', 'media.example'],
+    ['RTP_PORT_MIN', '20001'],
+    ['RTP_PORT_MIN', '80'],
+    ['MEDIA_WORKERS', '0'],
+    ['STT_ENGINE', 'ears'],
+    ['CALLBACK_ALLOW_CIDRS', '10.0.0.0'],
+    ['CALLBACK_ALLOW_CIDRS', '10.0.0.0/33'],
+    ['LOG_LEVEL', 'loud'],
+  ])('refuses %s=%s with one line that names it', (name, value) => {
+    const message = refusal({ [name]: value });
+    expect(message).toContain(name);
+    expect(message).not.toContain('\n');
+  });
+
+  it.each(['TANDEM_OWNER_PASSWORD', 'TANDEM_API_KEY', 'TANDEM_SECRET_KEY', 'DATABASE_URL', 'DRACHTIO_SECRET'])(
+    'does not repeat a malformed %s',
+    (name) => {
+      expect(refusal({ [name]: 'hun ter' })).not.toContain('hun');
+    },
+  );
+
+  it('refuses an RTP range without room for one call', () => {
+    expect(refusal({ RTP_PORT_MIN: '20000', RTP_PORT_MAX: '20002' })).toMatch(/^RTP_PORT_MAX .*20003/);
+    expect(refusal({ RTP_PORT_MIN: '40000', RTP_PORT_MAX: '30000' })).toMatch(/^RTP_PORT_MAX/);
+  });
+
+  it('refuses a drachtio server without its secret', () => {
+    expect(refusal({ DRACHTIO_HOST: 'sip.internal' })).toMatch(/^DRACHTIO_SECRET/);
+  });
+
+  it('refuses an unknown setting of its own and tells what was meant', () => {
+    expect(refusal({ TANDEM_PUBLICURL: 'https://a.example' })).toMatch(/^TANDEM_PUBLICURL .*TANDEM_PUBLIC_URL\.$/);
+    expect(refusal({ TANDEM_NONSENSE: '1' })).toContain('TANDEM_DATA_DIR');
+  });
+
+  it('leaves the variables of others alone', () => {
+    expect(load({ PATH: '/bin', NODE_ENV: 'test', SIP_SOMETHING: 'else' }).port).toBe(8080);
+  });
+
+  it('knows no command line arguments but --help', () => {
+    expect(refusal({}, ['--port=1'])).toContain('--port=1');
+    expect(wantsHelp(['--help'])).toBe(true);
+    expect(wantsHelp([])).toBe(false);
+  });
+});
+
+describe('the .env file', () => {
+  let folder: string;
+  let path: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tandem-config-'));
+    path = join(folder, '.env');
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  it('is read, and the environment wins over it', () => {
+    writeFileSync(path, '# mine\nPORT=9000\nHOST="0.0.0.0"\n');
+    expect(loadConfig({ PORT: '9001' }, [], path)).toMatchObject({ port: 9001, host: '0.0.0.0' });
+  });
+
+  it('may not contain a misspelt setting', () => {
+    writeFileSync(path, 'RTP_PORT_MINIMUM=20000\n');
+    expect(() => loadConfig({}, [], path)).toThrow(/^RTP_PORT_MINIMUM is not a setting.*RTP_PORT_MIN/);
+  });
+
+  it('that cannot be read stops the start', () => {
+    expect(() => loadConfig({}, [], folder)).toThrow(ConfigError);
+  });
+});
+
+describe('describeConfig', () => {
+  it('lists every variable of the contract with its default', () => {
+    const text = describeConfig();
+    for (const name of [
+      'HOST',
+      'PORT',
+      'TANDEM_DATA_DIR',
+      'TANDEM_PUBLIC_URL',
+      'TANDEM_OWNER_EMAIL',
+      'TANDEM_OWNER_PASSWORD',
+      'TANDEM_API_KEY',
+      'TANDEM_SECRET_KEY',
+      'DATABASE_URL',
+      'REDIS_URL',
+      'DRACHTIO_HOST',
+      'DRACHTIO_PORT',
+      'DRACHTIO_SECRET',
+      'SIP_HOST',
+      'SIP_PORT',
+      'SIP_TRANSPORTS',
+      'RTP_HOST',
+      'RTP_PORT_MIN',
+      'RTP_PORT_MAX',
+      'MEDIA_WORKERS',
+      'STT_ENGINE',
+      'TTS_ENGINE',
+      'MODELS_DIR',
+      'LLM_BASE_URL',
+      'LLM_API_KEY',
+      'LLM_MODEL',
+      'LLM_MODEL_PATH',
+      'EMBEDDINGS_BASE_URL',
+      'S3_BUCKET',
+      'CALLBACK_ALLOW_CIDRS',
+      'LOG_LEVEL',
+    ]) {
+      expect(text).toMatch(new RegExp(`^ {2}${name} `, 'm'));
+    }
+    expect(text).toContain('default: 8080');
+  });
+});
