@@ -1,0 +1,118 @@
+import type { CallContext, CallEvent } from './call-events.ts';
+import type { HangupCause, LegName } from './events.ts';
+import type { LegEnding } from './leg.machine.ts';
+
+/** How a call ended, decided once, when it starts to be cleared. */
+export interface CallOutcome {
+  /** `completed` needs a bridge; `rejected` means nothing was ever dialed. */
+  state: 'completed' | 'failed' | 'rejected';
+  terminalEvent: 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
+  hangupCause: HangupCause;
+  /** The leg that failed, or that ended a completed call; null when neither did. */
+  leg: LegName | null;
+  sipStatus: number | null;
+  /** A machine code such as `customer_busy`; null for a completed call. */
+  error: string | null;
+  errorDetail: string | null;
+}
+
+/** What an event that ends a call makes of it, before or after the bridge. */
+export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 'local'>): CallOutcome {
+  if (call.local === null) return rejected('detail' in event && event.detail ? event.detail : 'ended before dialing');
+  switch (event.type) {
+    case 'agent.gone':
+    case 'customer.gone': {
+      const leg: LegName = event.type === 'agent.gone' ? 'agent' : 'customer';
+      return call.bridged ? completed(event.ending.hangupCause, leg) : legFailed(leg, event.ending);
+    }
+    case 'rtp.timeout':
+      return completed('MEDIA_TIMEOUT', event.leg);
+    case 'media.lost':
+      return call.bridged
+        ? completed('NORMAL_TEMPORARY_FAILURE')
+        : cutShort('NORMAL_TEMPORARY_FAILURE', 'call.temporaryfailed', ['media_lost', event.detail]);
+    case 'hangup.requested':
+      return event.reason === 'api' ? cancelled(call.bridged) : shutDown(call.bridged);
+    default:
+      // A port of the machine broke: not an event anybody sends.
+      if (call.bridged) return completed('NORMAL_TEMPORARY_FAILURE');
+      return cutShort('NORMAL_UNSPECIFIED', 'call.temporaryfailed', ['unexpected', `ended by ${event.type}`]);
+  }
+}
+
+/** A bridged call ended, for whatever reason. */
+export function completed(hangupCause: HangupCause, leg: LegName | null = null): CallOutcome {
+  return {
+    state: 'completed',
+    terminalEvent: 'call.completed',
+    hangupCause,
+    leg,
+    sipStatus: null,
+    error: null,
+    errorDetail: null,
+  };
+}
+
+/** A call that never reached the bridge because of what one of its legs reported. */
+function legFailed(leg: LegName, ending: LegEnding): CallOutcome {
+  const { terminalEvent, error } = classify(ending);
+  return {
+    state: 'failed',
+    terminalEvent,
+    hangupCause: ending.kind === 'ended' ? 'ORIGINATOR_CANCEL' : ending.hangupCause,
+    leg,
+    sipStatus: ending.sipStatus,
+    error: `${leg}_${error}`,
+    errorDetail: ending.detail,
+  };
+}
+
+function cancelled(bridged: boolean): CallOutcome {
+  if (bridged) return completed('NORMAL_CLEARING');
+  return cutShort('ORIGINATOR_CANCEL', 'call.not_answered', ['cancelled', 'hung up through the API']);
+}
+
+function shutDown(bridged: boolean): CallOutcome {
+  if (bridged) return completed('SYSTEM_SHUTDOWN');
+  return cutShort('SYSTEM_SHUTDOWN', 'call.temporaryfailed', ['shutdown', 'the server shut down']);
+}
+
+/** A call that was ended before the bridge by us, and by neither leg. */
+function cutShort(
+  hangupCause: HangupCause,
+  terminalEvent: CallOutcome['terminalEvent'],
+  [error, errorDetail]: [string, string],
+): CallOutcome {
+  return { state: 'failed', terminalEvent, hangupCause, leg: null, sipStatus: null, error, errorDetail };
+}
+
+/** The platform could not admit the call after its row was written; its reference is free again. */
+export function rejected(detail: string): CallOutcome {
+  return {
+    state: 'rejected',
+    terminalEvent: 'call.temporaryfailed',
+    hangupCause: 'SWITCH_CONGESTION',
+    leg: null,
+    sipStatus: null,
+    error: 'not_admitted',
+    errorDetail: detail,
+  };
+}
+
+/** Contracts, Calls: which SIP finals mean "nobody took it", which are permanent, which may pass next time. */
+function classify(ending: LegEnding): { terminalEvent: CallOutcome['terminalEvent']; error: string } {
+  if (ending.kind === 'no-answer') return { terminalEvent: 'call.not_answered', error: 'no_answer' };
+  if (ending.kind === 'ended') return { terminalEvent: 'call.not_answered', error: 'hung_up' };
+  if (ending.kind === 'lost') return { terminalEvent: 'call.temporaryfailed', error: 'signalling_lost' };
+  const status = ending.sipStatus ?? 503;
+  if (status === 486 || status === 600) return { terminalEvent: 'call.not_answered', error: 'busy' };
+  if (status === 603 || status === 607) return { terminalEvent: 'call.not_answered', error: 'declined' };
+  if (status === 487) return { terminalEvent: 'call.not_answered', error: 'cancelled' };
+  if (TEMPORARY_4XX.has(status) || (status >= 500 && status < 600)) {
+    return { terminalEvent: 'call.temporaryfailed', error: 'unreachable' };
+  }
+  return { terminalEvent: 'call.failed', error: 'refused' };
+}
+
+/** 408 here is one without ringing; 480 and 491 say "not now" (RFC 3261 §21.4). */
+const TEMPORARY_4XX = new Set([408, 480, 491]);

@@ -1,0 +1,535 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
+import { callMachine, fundingCheckDelayMs } from '../../machines/call.machine.ts';
+import type { CallEvent, CallMove, Funding, MediaCommand, SettleInput } from '../../machines/call-events.ts';
+import type { LegName, RemoteMedia } from '../../machines/events.ts';
+import { type LegEnding, legMachine } from '../../machines/leg.machine.ts';
+
+const AGENT_MEDIA: RemoteMedia = remoteMedia(20_000);
+const CUSTOMER_MEDIA: RemoteMedia = remoteMedia(30_000);
+const EARLY_MEDIA: RemoteMedia = remoteMedia(31_000);
+
+/** How each state of the table is reached: the events that lead there from `preparing`. */
+const PATHS = {
+  preparing: [],
+  ringingAgent: ['media.opened'],
+  ringingCustomer: ['media.opened', 'agent.answered'],
+  bridged: ['media.opened', 'agent.answered', 'customer.answered'],
+  clearing: ['media.opened', 'agent.answered', 'customer.answered', 'hangup.api'],
+  finishing: ['media.opened', 'agent.answered', 'customer.answered', 'hangup.api', 'agent.bye', 'customer.bye'],
+} as const;
+
+const EVENTS: Record<string, CallEvent> = {
+  'media.opened': {
+    type: 'media.opened',
+    local: { agent: { host: '127.0.0.1', rtpPort: 10_000 }, customer: { host: '127.0.0.1', rtpPort: 10_002 } },
+  },
+  'media.unavailable': { type: 'media.unavailable', detail: 'no port is free' },
+  'media.lost': { type: 'media.lost', detail: 'the worker died' },
+  'media.finished': { type: 'media.finished', report: { quality: null, recording: null } },
+  'agent.ringing': { type: 'agent.ringing', sipStatus: 180, earlyMedia: null },
+  'agent.answered': { type: 'agent.answered', media: AGENT_MEDIA },
+  'agent.media': { type: 'agent.media', media: AGENT_MEDIA },
+  'agent.noanswer': gone('agent', 'no-answer', { hangupCause: 'NO_ANSWER' }),
+  'agent.busy': gone('agent', 'refused', { sipStatus: 486, hangupCause: 'USER_BUSY' }),
+  'agent.decline': gone('agent', 'refused', { sipStatus: 603, hangupCause: 'CALL_REJECTED' }),
+  'agent.notfound': gone('agent', 'refused', { sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER' }),
+  'agent.unreachable': gone('agent', 'refused', { sipStatus: 503, hangupCause: 'NORMAL_TEMPORARY_FAILURE' }),
+  'agent.bye': gone('agent', 'ended', { hangupCause: 'NORMAL_CLEARING' }),
+  'agent.lost': gone('agent', 'lost', { hangupCause: 'NETWORK_OUT_OF_ORDER' }),
+  'customer.ringing': { type: 'customer.ringing', sipStatus: 180, earlyMedia: null },
+  'customer.early': { type: 'customer.ringing', sipStatus: 183, earlyMedia: EARLY_MEDIA },
+  'customer.answered': { type: 'customer.answered', media: CUSTOMER_MEDIA },
+  'customer.media': { type: 'customer.media', media: CUSTOMER_MEDIA },
+  'customer.noanswer': gone('customer', 'no-answer', { hangupCause: 'NO_ANSWER' }),
+  'customer.busy': gone('customer', 'refused', { sipStatus: 486, hangupCause: 'USER_BUSY' }),
+  'customer.incomplete': gone('customer', 'refused', { sipStatus: 484, hangupCause: 'INVALID_NUMBER_FORMAT' }),
+  'customer.480': gone('customer', 'refused', { sipStatus: 480, hangupCause: 'NO_USER_RESPONSE' }),
+  'customer.bye': gone('customer', 'ended', { hangupCause: 'NORMAL_CLEARING' }),
+  'customer.lost': gone('customer', 'lost', { hangupCause: 'NETWORK_OUT_OF_ORDER' }),
+  'rtp.timeout': { type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 },
+  'rtp.started': { type: 'rtp.started', leg: 'agent' },
+  'dtmf.pressed': { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 100 },
+  'recording.started': { type: 'recording.started', recordingId: 'rec-1' },
+  'recording.failed': { type: 'recording.failed', detail: 'disk full' },
+  'hangup.api': { type: 'hangup.requested', reason: 'api' },
+  'hangup.shutdown': { type: 'hangup.requested', reason: 'shutdown' },
+};
+
+/**
+ * State x event. A cell that is absent means: the event is ignored there, state and outcome stay as they are.
+ * `state terminal_event CAUSE leg error` where it ends the call.
+ */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, string>>> = {
+  preparing: {
+    'media.opened': 'ringingAgent',
+    'media.unavailable': 'settling rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted',
+    'media.lost': 'settling rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted',
+    'hangup.api': 'settling rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted',
+    'hangup.shutdown': 'settling rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted',
+  },
+  ringingAgent: {
+    'agent.answered': 'ringingCustomer',
+    'agent.noanswer': 'finishing failed call.not_answered NO_ANSWER agent agent_no_answer',
+    'agent.busy': 'finishing failed call.not_answered USER_BUSY agent agent_busy',
+    'agent.decline': 'finishing failed call.not_answered CALL_REJECTED agent agent_declined',
+    'agent.notfound': 'finishing failed call.failed UNALLOCATED_NUMBER agent agent_refused',
+    'agent.unreachable': 'finishing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_unreachable',
+    'agent.bye': 'finishing failed call.not_answered ORIGINATOR_CANCEL agent agent_hung_up',
+    'agent.lost': 'finishing failed call.temporaryfailed NETWORK_OUT_OF_ORDER agent agent_signalling_lost',
+    'customer.noanswer': 'clearing failed call.not_answered NO_ANSWER customer customer_no_answer',
+    'customer.busy': 'clearing failed call.not_answered USER_BUSY customer customer_busy',
+    'customer.incomplete': 'clearing failed call.failed INVALID_NUMBER_FORMAT customer customer_refused',
+    'customer.480': 'clearing failed call.temporaryfailed NO_USER_RESPONSE customer customer_unreachable',
+    'customer.bye': 'clearing failed call.not_answered ORIGINATOR_CANCEL customer customer_hung_up',
+    'customer.lost': 'clearing failed call.temporaryfailed NETWORK_OUT_OF_ORDER customer customer_signalling_lost',
+    'media.lost': 'clearing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE - media_lost',
+    'hangup.api': 'clearing failed call.not_answered ORIGINATOR_CANCEL - cancelled',
+    'hangup.shutdown': 'clearing failed call.temporaryfailed SYSTEM_SHUTDOWN - shutdown',
+  },
+  ringingCustomer: {
+    'customer.answered': 'bridged',
+    'agent.noanswer': 'clearing failed call.not_answered NO_ANSWER agent agent_no_answer',
+    'agent.busy': 'clearing failed call.not_answered USER_BUSY agent agent_busy',
+    'agent.decline': 'clearing failed call.not_answered CALL_REJECTED agent agent_declined',
+    'agent.notfound': 'clearing failed call.failed UNALLOCATED_NUMBER agent agent_refused',
+    'agent.unreachable': 'clearing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_unreachable',
+    'agent.bye': 'clearing failed call.not_answered ORIGINATOR_CANCEL agent agent_hung_up',
+    'agent.lost': 'clearing failed call.temporaryfailed NETWORK_OUT_OF_ORDER agent agent_signalling_lost',
+    'customer.noanswer': 'clearing failed call.not_answered NO_ANSWER customer customer_no_answer',
+    'customer.busy': 'clearing failed call.not_answered USER_BUSY customer customer_busy',
+    'customer.incomplete': 'clearing failed call.failed INVALID_NUMBER_FORMAT customer customer_refused',
+    'customer.480': 'clearing failed call.temporaryfailed NO_USER_RESPONSE customer customer_unreachable',
+    'customer.bye': 'clearing failed call.not_answered ORIGINATOR_CANCEL customer customer_hung_up',
+    'customer.lost': 'clearing failed call.temporaryfailed NETWORK_OUT_OF_ORDER customer customer_signalling_lost',
+    'media.lost': 'clearing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE - media_lost',
+    'hangup.api': 'clearing failed call.not_answered ORIGINATOR_CANCEL - cancelled',
+    'hangup.shutdown': 'clearing failed call.temporaryfailed SYSTEM_SHUTDOWN - shutdown',
+  },
+  bridged: {
+    'agent.noanswer': 'clearing completed call.completed NO_ANSWER agent -',
+    'agent.busy': 'clearing completed call.completed USER_BUSY agent -',
+    'agent.decline': 'clearing completed call.completed CALL_REJECTED agent -',
+    'agent.notfound': 'clearing completed call.completed UNALLOCATED_NUMBER agent -',
+    'agent.unreachable': 'clearing completed call.completed NORMAL_TEMPORARY_FAILURE agent -',
+    'agent.bye': 'clearing completed call.completed NORMAL_CLEARING agent -',
+    'agent.lost': 'clearing completed call.completed NETWORK_OUT_OF_ORDER agent -',
+    'customer.noanswer': 'clearing completed call.completed NO_ANSWER customer -',
+    'customer.busy': 'clearing completed call.completed USER_BUSY customer -',
+    'customer.incomplete': 'clearing completed call.completed INVALID_NUMBER_FORMAT customer -',
+    'customer.480': 'clearing completed call.completed NO_USER_RESPONSE customer -',
+    'customer.bye': 'clearing completed call.completed NORMAL_CLEARING customer -',
+    'customer.lost': 'clearing completed call.completed NETWORK_OUT_OF_ORDER customer -',
+    'rtp.timeout': 'clearing completed call.completed MEDIA_TIMEOUT customer -',
+    'media.lost': 'clearing completed call.completed NORMAL_TEMPORARY_FAILURE - -',
+    'hangup.api': 'clearing completed call.completed NORMAL_CLEARING - -',
+    'hangup.shutdown': 'clearing completed call.completed SYSTEM_SHUTDOWN - -',
+  },
+  clearing: {},
+  finishing: { 'media.finished': 'settling', 'media.lost': 'settling' },
+};
+
+describe('the call machine, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const event of Object.keys(EVENTS)) {
+      const cell = TABLE[state][event];
+      const name =
+        cell === undefined ? `in ${state}, ${event} changes nothing` : `in ${state}, ${event} leads to ${cell}`;
+      it(name, () => {
+        const call = startCall({ settle: 'never' });
+        for (const step of PATHS[state]) call.tell(step);
+        expect(call.state()).toBe(state);
+        const outcomeBefore = call.outcome();
+        call.send(EVENTS[event] as CallEvent);
+        if (cell === undefined) {
+          expect(call.state()).toBe(state);
+          expect(call.outcome()).toBe(outcomeBefore);
+          return;
+        }
+        const [nextState, ...outcome] = cell.split(' ');
+        expect(call.state()).toBe(nextState);
+        if (outcome.length > 0) expect(call.outcome()).toBe(outcome.join(' '));
+        else expect(call.outcome()).toBe(outcomeBefore);
+      });
+    }
+  }
+});
+
+describe('a call that is placed', () => {
+  it('tells its moves in order from the agent ringing to the bridge', () => {
+    const call = startCall({ record: true });
+    for (const step of ['media.opened', 'agent.ringing', 'agent.ringing', 'agent.answered', 'customer.ringing'])
+      call.tell(step);
+    for (const step of ['customer.ringing', 'customer.answered', 'recording.started']) call.tell(step);
+    expect(call.moves.map(({ event, state }) => `${event} ${state}`)).toEqual([
+      'call.initiated initiated',
+      'agent.ringing initiated',
+      'agent.answered initiated',
+      'customer.dialing initiated',
+      'customer.ringing initiated',
+      'call.bridged bridged',
+      'recording.started bridged',
+    ]);
+    expect(call.moves.at(-1)?.recordingId).toBe('rec-1');
+  });
+
+  it('dials the customer only after the agent has answered', () => {
+    const call = startCall();
+    call.tell('media.opened');
+    expect(call.dialed).toEqual(['agent']);
+    call.tell('agent.answered');
+    expect(call.dialed).toEqual(['agent', 'customer']);
+  });
+
+  it('plays ringback to the agent while the customer rings without media of its own', () => {
+    const call = startCall();
+    for (const step of ['media.opened', 'agent.answered', 'customer.ringing', 'customer.ringing']) call.tell(step);
+    expect(call.mediaCommands).toEqual([
+      { type: 'connect', leg: 'agent', media: AGENT_MEDIA },
+      { type: 'path', path: 'ringback' },
+    ]);
+  });
+
+  it('lets the agent hear early media, keeps it through a later 180, and follows it to another port', () => {
+    const call = startCall();
+    for (const step of ['media.opened', 'agent.answered', 'customer.ringing', 'customer.early', 'customer.ringing']) {
+      call.tell(step);
+    }
+    const moved = { ...EARLY_MEDIA, rtpPort: 31_010 };
+    call.send({ type: 'customer.ringing', sipStatus: 183, earlyMedia: moved });
+    expect(call.mediaCommands.slice(1)).toEqual([
+      { type: 'path', path: 'ringback' },
+      { type: 'connect', leg: 'customer', media: EARLY_MEDIA },
+      { type: 'path', path: 'early-media' },
+      { type: 'connect', leg: 'customer', media: moved },
+    ]);
+    expect(call.moves.filter(({ event }) => event === 'customer.early_media')).toHaveLength(1);
+  });
+
+  it('connects the customer again on answer, because ports may change between 183 and 200, then bridges and records', () => {
+    const call = startCall({ record: true });
+    for (const step of ['media.opened', 'agent.answered', 'customer.early', 'customer.answered']) call.tell(step);
+    expect(call.mediaCommands.slice(3)).toEqual([
+      { type: 'connect', leg: 'customer', media: CUSTOMER_MEDIA },
+      { type: 'path', path: 'bridged' },
+      { type: 'record' },
+    ]);
+  });
+
+  it('does not record unless asked to', () => {
+    const call = startCall({ record: false });
+    for (const step of PATHS.bridged) call.tell(step);
+    expect(call.mediaCommands).not.toContainEqual({ type: 'record' });
+  });
+
+  it('follows a leg that re-negotiates its media during the talk', () => {
+    const call = startCall();
+    for (const step of PATHS.bridged) call.tell(step);
+    const held: RemoteMedia = { ...AGENT_MEDIA, direction: 'sendonly' };
+    call.send({ type: 'agent.media', media: held });
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'connect', leg: 'agent', media: held });
+  });
+
+  it('hangs up the leg that is still up, with the cause of the end, and waits for it before it finishes', () => {
+    const call = startCall();
+    for (const step of PATHS.bridged) call.tell(step);
+    call.tell('agent.bye');
+    expect(call.state()).toBe('clearing');
+    expect(call.hangups).toEqual([{ leg: 'customer', cause: 'NORMAL_CLEARING' }]);
+    call.tell('customer.bye');
+    expect(call.state()).toBe('finishing');
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'finish' });
+  });
+
+  it('cancels both legs when the API hangs up while the customer rings', () => {
+    const call = startCall();
+    for (const step of PATHS.ringingCustomer) call.tell(step);
+    call.tell('hangup.api');
+    expect(call.hangups).toEqual([
+      { leg: 'agent', cause: 'ORIGINATOR_CANCEL' },
+      { leg: 'customer', cause: 'ORIGINATOR_CANCEL' },
+    ]);
+  });
+
+  it('announces the end of the talk once, before anything is cleared', () => {
+    const call = startCall();
+    for (const step of PATHS.finishing) call.tell(step);
+    expect(call.clearings).toBe(1);
+  });
+});
+
+describe('the timers of a call', () => {
+  it('gives up an agent who does not answer in time, and sends a CANCEL', () => {
+    const call = startCall({ agentRingTimeoutMs: 30_000 });
+    for (const step of ['media.opened', 'agent.ringing']) call.tell(step);
+    call.clock.increment(29_999);
+    expect(call.state()).toBe('ringingAgent');
+    call.clock.increment(1);
+    expect(call.hangups).toEqual([{ leg: 'agent', cause: 'NO_ANSWER' }]);
+    expect(call.outcome()).toBe('failed call.not_answered NO_ANSWER agent agent_no_answer');
+  });
+
+  it('gives up a customer who does not answer in time, cancels that leg and hangs up the agent', () => {
+    const call = startCall({ customerRingTimeoutMs: 45_000 });
+    for (const step of PATHS.ringingCustomer) call.tell(step);
+    call.clock.increment(45_000);
+    expect(call.hangups).toEqual([
+      { leg: 'customer', cause: 'NO_ANSWER' },
+      { leg: 'agent', cause: 'NO_ANSWER' },
+    ]);
+    expect(call.outcome()).toBe('failed call.not_answered NO_ANSWER customer customer_no_answer');
+  });
+
+  it('ends a talk at its maximum duration', async () => {
+    const call = startCall({ maxDurationMs: 30_000, fundedForMs: 60_000 });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(30_000);
+    expect(call.outcome()).toBe('completed call.completed MAX_DURATION - -');
+  });
+
+  it('lets the hold grow before the paid talk is over, and goes on', async () => {
+    const call = startCall({ fundedForMs: 60_000, funding: [{ fundedForMs: 75_000 }] });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(45_000);
+    await call.quiet();
+    expect(call.fundingAsked).toBe(1);
+    call.clock.increment(59_999);
+    expect(call.fundingAsked).toBe(1);
+    expect(call.state()).toBe('bridged');
+  });
+
+  it('ends the talk when the wallet has run dry, not before the last paid moment', async () => {
+    const call = startCall({ fundedForMs: 60_000, funding: [{ fundedForMs: 15_000 }, { fundedForMs: 0 }] });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(45_000);
+    await call.quiet();
+    call.clock.increment(14_999);
+    expect(call.state()).toBe('bridged');
+    call.clock.increment(1);
+    await call.quiet();
+    expect(call.outcome()).toBe('completed call.completed INSUFFICIENT_FUNDS - -');
+  });
+
+  it('retries a failed look at the wallet, and gives the call up after the sixth', async () => {
+    const call = startCall({ fundedForMs: 1_000, funding: Array.from({ length: 9 }, () => new Error('storage away')) });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(1_000);
+    await call.quiet();
+    for (let failure = 1; failure <= 6; failure += 1) {
+      expect(call.state()).toBe('bridged');
+      call.clock.increment(5_000);
+      await call.quiet();
+    }
+    expect(call.fundingAsked).toBe(7);
+    expect(call.outcome()).toBe('completed call.completed NORMAL_TEMPORARY_FAILURE - -');
+  });
+
+  it('checks a very long funding no later than a timer can wait', () => {
+    expect(fundingCheckDelayMs(Number.POSITIVE_INFINITY)).toBe(2 ** 31 - 1);
+  });
+
+  it('finishes without a leg whose end is never reported', () => {
+    const call = startCall();
+    for (const step of PATHS.clearing) call.tell(step);
+    call.clock.increment(5_000);
+    expect(call.state()).toBe('finishing');
+  });
+
+  it('settles without measurements when the media does not finish in time', () => {
+    const call = startCall({ settle: 'never' });
+    for (const step of PATHS.finishing) call.tell(step);
+    call.clock.increment(5_000);
+    expect(call.state()).toBe('settling');
+    expect(call.settled[0]?.report).toBeNull();
+  });
+
+  it('settles until it has succeeded, with the same outcome each time', async () => {
+    const call = startCall({ settle: 2 });
+    for (const step of PATHS.finishing) call.tell(step);
+    call.tell('media.finished');
+    for (let turn = 0; turn < 3; turn += 1) {
+      await call.quiet();
+      call.clock.increment(30_000);
+    }
+    await call.quiet();
+    expect(call.settled).toHaveLength(3);
+    expect(new Set(call.settled.map((input) => JSON.stringify(input))).size).toBe(1);
+    expect(call.actor.getSnapshot().status).toBe('done');
+  });
+
+  it('rejects a call whose media ports do not open in time', () => {
+    const call = startCall({ settle: 'never' });
+    call.clock.increment(5_000);
+    expect(call.outcome()).toBe('rejected call.temporaryfailed SWITCH_CONGESTION - not_admitted');
+    expect(call.dialed).toEqual([]);
+  });
+});
+
+describe('a leg of a call', () => {
+  it('ends an answer that crosses the CANCEL of a ring timeout without telling the call twice', () => {
+    const call = startCall({ agentRingTimeoutMs: 5_000, settle: 'never' });
+    call.tell('media.opened');
+    call.clock.increment(5_000);
+    const outcome = call.outcome();
+    call.dialog('agent')({ type: 'leg.answered', sipStatus: 200, media: AGENT_MEDIA });
+    call.dialog('agent')({ type: 'leg.ended', by: 'local', hangupCause: 'NO_ANSWER' });
+    expect(call.outcome()).toBe(outcome);
+    expect(call.dialed).toEqual(['agent']);
+  });
+
+  it('takes a 408 after ringing for no answer and one before it for an unreachable party', () => {
+    const rung = startCall();
+    rung.tell('media.opened');
+    rung.dialog('agent')({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+    rung.dialog('agent')({ type: 'leg.refused', sipStatus: 408, hangupCause: 'RECOVERY_ON_TIMER_EXPIRE', detail: '' });
+    expect(rung.outcome()).toBe('failed call.not_answered NO_ANSWER agent agent_no_answer');
+    const silent = startCall();
+    silent.tell('media.opened');
+    silent.dialog('agent')({
+      type: 'leg.refused',
+      sipStatus: 408,
+      hangupCause: 'RECOVERY_ON_TIMER_EXPIRE',
+      detail: '',
+    });
+    expect(silent.outcome()).toBe('failed call.temporaryfailed RECOVERY_ON_TIMER_EXPIRE agent agent_unreachable');
+  });
+
+  it('fails the call when its dialog port breaks', () => {
+    const call = startCall({ brokenDialog: true });
+    call.tell('media.opened');
+    expect(call.outcome()).toBe('failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_signalling_lost');
+  });
+});
+
+function startCall(
+  options: {
+    agentRingTimeoutMs?: number;
+    customerRingTimeoutMs?: number;
+    maxDurationMs?: number;
+    fundedForMs?: number;
+    record?: boolean;
+    funding?: (Funding | Error)[];
+    /** `never`: settle does not resolve; a number: it fails that often first. */
+    settle?: 'never' | number;
+    brokenDialog?: boolean;
+  } = {},
+) {
+  const clock = new SimulatedClock();
+  const mediaCommands: MediaCommand[] = [];
+  const dialed: LegName[] = [];
+  const hangups: { leg: LegName; cause: string }[] = [];
+  const settled: SettleInput[] = [];
+  const moves: CallMove[] = [];
+  const dialogs = new Map<LegName, (event: never) => void>();
+  let clearings = 0;
+  let fundingAsked = 0;
+  let settleFailuresLeft = typeof options.settle === 'number' ? options.settle : 0;
+
+  const machine = callMachine.provide({
+    actors: {
+      media: fromCallback<MediaCommand, { callId: string }>(({ receive }) => {
+        receive((command) => mediaCommands.push(command));
+      }),
+      leg: legMachine.provide({
+        actors: {
+          dialog: fromCallback<{ type: 'hangup'; cause: string }, { leg: LegName }>(({ input, receive, sendBack }) => {
+            if (options.brokenDialog) throw new Error('no dialog');
+            dialed.push(input.leg);
+            dialogs.set(input.leg, sendBack as (event: never) => void);
+            receive(({ cause }) => hangups.push({ leg: input.leg, cause }));
+          }) as never,
+        },
+      }),
+      extendFunding: fromPromise<Funding, { callId: string }>(async () => {
+        const answer = options.funding?.[fundingAsked] ?? { fundedForMs: 60_000 };
+        fundingAsked += 1;
+        if (answer instanceof Error) throw answer;
+        return answer;
+      }),
+      settle: fromPromise<void, SettleInput>(async ({ input }) => {
+        settled.push(input);
+        if (options.settle === 'never') await new Promise(() => {});
+        if (settleFailuresLeft > 0) {
+          settleFailuresLeft -= 1;
+          throw new Error('storage away');
+        }
+      }),
+    },
+  });
+  const actor = createActor(machine, {
+    clock,
+    input: {
+      callId: 'call-1',
+      agentRingTimeoutMs: options.agentRingTimeoutMs ?? 30_000,
+      customerRingTimeoutMs: options.customerRingTimeoutMs ?? 45_000,
+      maxDurationMs: options.maxDurationMs ?? 3_600_000,
+      record: options.record ?? false,
+      fundedForMs: options.fundedForMs ?? 600_000,
+    },
+  });
+  actor.on('moved', ({ move }) => moves.push(move));
+  actor.on('clearing', () => {
+    clearings += 1;
+  });
+  actor.start();
+  return {
+    actor,
+    clock,
+    mediaCommands,
+    dialed,
+    hangups,
+    settled,
+    moves,
+    get clearings() {
+      return clearings;
+    },
+    get fundingAsked() {
+      return fundingAsked;
+    },
+    send: (event: CallEvent) => actor.send(event),
+    /** The event as it really comes: what a leg reports of its peer goes through the leg. */
+    tell: (name: string) => {
+      const event = EVENTS[name] as CallEvent;
+      const [leg, what] = event.type.split('.') as [LegName, string];
+      const dialog = dialogs.get(leg);
+      if (dialog && what !== 'gone') dialog({ sipStatus: 200, ...event, type: `leg.${what}` } as never);
+      else actor.send(event);
+    },
+    dialog: (leg: LegName) => dialogs.get(leg) as (event: unknown) => void,
+    /** Lets promises that are already due settle. */
+    quiet: () => new Promise<void>((resolve) => setImmediate(resolve)),
+    state: () => innermostState(actor.getSnapshot().value),
+    outcome: () => {
+      const outcome = actor.getSnapshot().context.outcome;
+      if (outcome === null) return null;
+      const { state, terminalEvent, hangupCause, leg, error } = outcome;
+      return `${state} ${terminalEvent} ${hangupCause} ${leg ?? '-'} ${error ?? '-'}`;
+    },
+  };
+}
+
+/** The name of the state that the story tells of: below `active` and `live`, above the funding of a bridge. */
+function innermostState(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const [name, child] = Object.entries(value as Record<string, unknown>)[0] ?? ['', ''];
+  return name === 'active' || name === 'live' ? innermostState(child) : name;
+}
+
+function gone(leg: LegName, kind: LegEnding['kind'], ending: Partial<LegEnding>): CallEvent {
+  return {
+    type: `${leg}.gone`,
+    ending: { kind, sipStatus: null, hangupCause: 'NORMAL_CLEARING', detail: 'as told', ...ending },
+  };
+}
+
+function remoteMedia(rtpPort: number): RemoteMedia {
+  return {
+    host: '127.0.0.1',
+    rtpPort,
+    rtcpPort: rtpPort + 1,
+    codec: 'PCMU',
+    payloadType: 0,
+    telephoneEventPayloadType: 101,
+    direction: 'sendrecv',
+  };
+}
