@@ -83,19 +83,23 @@ async function post(checked: CheckedUrl, options: SafePostOptions, signal: Abort
   } else {
     client = http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
   }
-  let status: PostResult | null = null;
-  client.on('error', reject);
+  let answer: PostResult | null = null;
+  // Once the status is there, whatever goes wrong with the body is of no interest.
+  client.on('error', (error) => (answer === null ? reject(error) : resolve(answer)));
   client.on('upgrade', (response, socket) => {
     socket.destroy();
     resolve(answerOf(response));
   });
   client.on('response', (response) => {
-    status = answerOf(response);
-    const settle = () => resolve(answerOf(response));
-    discard(response).then(settle, settle);
+    const settled = answerOf(response);
+    answer = settled;
+    discard(response).then(
+      () => resolve(settled),
+      () => resolve(settled),
+    );
   });
   client.on('close', () => {
-    if (status === null) reject(new Error('closed before an answer'));
+    if (answer === null) reject(new Error('closed before an answer'));
   });
   client.end(body);
   try {

@@ -1,0 +1,307 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import net from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import type { SafePostOptions } from '../../actors/callbacks/safe-request.ts';
+import { safePost } from '../../actors/callbacks/safe-request.ts';
+import { selfSignedCertificate } from './certificate.ts';
+
+const opened: Server[] = [];
+const sockets = new Set<net.Socket>();
+afterEach(async () => {
+  for (const socket of sockets) socket.destroy();
+  sockets.clear();
+  await Promise.all(opened.splice(0).map((server) => new Promise((resolve) => server.close(resolve))));
+});
+
+async function listen(server: Server): Promise<number> {
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {});
+  });
+  server.listen(0, '127.0.0.1');
+  opened.push(server);
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+const loopback = parseCidrs(['127.0.0.0/8']);
+const post = (options: Partial<SafePostOptions> & { url: string }) =>
+  safePost({ body: '{"a":"é"}', headers: {}, allowCidrs: loopback, ...options });
+
+async function received(request: http.IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request.setEncoding('utf8')) text += chunk;
+  return text;
+}
+
+describe('a plain receiver on an opened address', () => {
+  test('gets the exact body with its length, the given headers, the name as Host, and one connection only', async () => {
+    const requests: { headers: http.IncomingHttpHeaders; body: string; url: string | undefined }[] = [];
+    const server = http.createServer(async (request, response) => {
+      requests.push({ headers: request.headers, body: await received(request), url: request.url });
+      response.writeHead(204).end();
+    });
+    const port = await listen(server);
+    const result = await post({
+      url: `http://receiver.example:${port}/hook?x=1#not-sent`,
+      headers: { 'content-type': 'application/json', 'webhook-id': 'evt_1' },
+      resolve: async () => ['127.0.0.1'],
+    });
+    expect(result).toEqual({ kind: 'answered', status: 204, retryAfter: null });
+    expect(requests).toHaveLength(1);
+    expect(requests[0]).toMatchObject({
+      url: '/hook?x=1',
+      body: '{"a":"é"}',
+      headers: {
+        host: `receiver.example:${port}`,
+        'content-length': '10',
+        'content-type': 'application/json',
+        'webhook-id': 'evt_1',
+        connection: 'close',
+      },
+    });
+  });
+
+  test.each([200, 201, 299, 300, 400, 404, 410, 429, 500, 503])('answers %i and that is reported', async (status) => {
+    const port = await listen(
+      http.createServer((_request, response) => response.writeHead(status, { 'retry-after': '7' }).end('x')),
+    );
+    expect(await post({ url: `http://127.0.0.1:${port}/` })).toEqual({ kind: 'answered', status, retryAfter: '7' });
+  });
+
+  test.each([301, 302, 303, 307, 308])('a %i to the inside is reported and not followed', async (status) => {
+    let insideHits = 0;
+    const inside = await listen(
+      http.createServer((_request, response) => {
+        insideHits += 1;
+        response.end();
+      }),
+    );
+    const port = await listen(
+      http.createServer((_request, response) =>
+        response.writeHead(status, { location: `http://127.0.0.1:${inside}/` }).end(),
+      ),
+    );
+    expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({ kind: 'answered', status });
+    expect(insideHits).toBe(0);
+  });
+
+  test('an upgrade is an answer like any other and its socket is closed', async () => {
+    const server = net.createServer((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
+      });
+    });
+    const port = await listen(server);
+    const closed = once(server, 'connection').then(([socket]) => once(socket as net.Socket, 'close'));
+    const result = await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 5_000 });
+    expect(result).toMatchObject({ kind: 'answered', status: 101 });
+    await closed;
+  });
+});
+
+describe('a receiver that misbehaves', () => {
+  const raw = (answer: (socket: net.Socket) => void) =>
+    listen(net.createServer((socket) => void socket.once('data', () => answer(socket))));
+
+  test('one that never answers costs no more than the timeout', async () => {
+    const port = await raw(() => {});
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 50 })).toMatchObject({
+      kind: 'failed',
+      failure: 'timeout',
+    });
+  });
+
+  test('one that drips its headers costs no more than the timeout', async () => {
+    const port = await raw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nx-drip: ');
+      const timer = setInterval(() => socket.write('a'), 5);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ failure: 'timeout' });
+  });
+
+  test('endless informational answers cost no more than the timeout', async () => {
+    const port = await raw((socket) => {
+      const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'), 5);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ failure: 'timeout' });
+  });
+
+  test('one that drips its body has answered all the same', async () => {
+    const port = await raw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n');
+      const timer = setInterval(() => socket.write('a'), 20);
+      socket.on('close', () => clearInterval(timer));
+    });
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 100 })).toMatchObject({ status: 200 });
+  });
+
+  test('an endless body is cut off', async () => {
+    const ended = Promise.withResolvers<number>();
+    const port = await raw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n');
+      const chunk = `1000\r\n${'a'.repeat(0x1000)}\r\n`;
+      const fill = () => {
+        while (socket.writable && socket.write(chunk));
+      };
+      socket.on('drain', fill);
+      socket.on('close', () => ended.resolve(socket.bytesWritten));
+      fill();
+    });
+    expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({ status: 200 });
+    expect(await ended.promise).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test('a compressed body is never unpacked', async () => {
+    const port = await listen(
+      http.createServer((_request, response) => {
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end('this is not gzip');
+      }),
+    );
+    expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({ status: 200 });
+  });
+
+  test.each([
+    ['headers of 64 kB', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(65_536)}\r\n\r\n`, 'protocol_error'],
+    ['no HTTP at all', 'SSH-2.0-OpenSSH_9.9\r\n', 'protocol_error'],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\na', 'protocol_error'],
+    ['half a head', 'HTTP/1.1 200 OK\r\n', 'connection_lost'],
+    ['nothing', '', 'connection_lost'],
+  ])('%s is a failure', async (_name, answer, failure) => {
+    const port = await raw((socket) => void socket.end(answer));
+    expect(await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 5_000 })).toMatchObject({
+      kind: 'failed',
+      failure,
+    });
+  });
+
+  test('a reset in the middle of the body has answered all the same', async () => {
+    const port = await raw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab', () => socket.resetAndDestroy());
+    });
+    const result = await post({ url: `http://127.0.0.1:${port}/`, timeoutMs: 5_000 });
+    // Which of the two reaches us first is up to the kernel; neither may hang or throw.
+    expect([
+      { kind: 'answered', status: 200, retryAfter: null },
+      { kind: 'failed', failure: 'connection_lost', detail: 'ECONNRESET' },
+    ]).toContainEqual(result);
+  });
+
+  test('a closed port is a failed connection', async () => {
+    const server = net.createServer();
+    const port = await listen(server);
+    server.close();
+    await once(server, 'close');
+    expect(await post({ url: `http://127.0.0.1:${port}/` })).toMatchObject({
+      failure: 'connection_failed',
+      detail: 'ECONNREFUSED',
+    });
+  });
+
+  test('the owner can abort, before and during', async () => {
+    const gone = AbortSignal.abort();
+    expect(await post({ url: 'http://127.0.0.1:1/', signal: gone })).toMatchObject({ failure: 'aborted' });
+    const owner = new AbortController();
+    const port = await raw(() => owner.abort());
+    expect(await post({ url: `http://127.0.0.1:${port}/`, signal: owner.signal })).toMatchObject({
+      failure: 'aborted',
+    });
+  });
+});
+
+describe('names that lie', () => {
+  test('a name that turned private since placement is not connected to', async () => {
+    let hits = 0;
+    const port = await listen(
+      http.createServer((_request, response) => {
+        hits += 1;
+        response.end();
+      }),
+    );
+    const result = await post({
+      url: `https://rebind.example:${port}/`,
+      allowCidrs: [],
+      resolve: async () => ['127.0.0.1'],
+    });
+    expect(result).toEqual({ kind: 'failed', failure: 'url_refused', detail: 'INVALID_CALLBACK_URL' });
+    expect(hits).toBe(0);
+  });
+
+  test('a name that changes between two look-ups is looked up once, and only its checked address is used', async () => {
+    let lookups = 0;
+    const good = http.createServer((_request, response) => response.end());
+    const port = await listen(good);
+    const resolve = async () => {
+      lookups += 1;
+      return lookups === 1 ? ['127.0.0.1'] : ['169.254.169.254'];
+    };
+    expect(await post({ url: `http://rebind.example:${port}/`, resolve })).toMatchObject({ status: 200 });
+    expect(lookups).toBe(1);
+    expect(await post({ url: `http://rebind.example:${port}/`, resolve })).toMatchObject({ failure: 'url_refused' });
+  });
+
+  test('the next address is tried when the first is dead', async () => {
+    const port = await listen(http.createServer((_request, response) => response.end()));
+    // Nothing listens on 127.0.0.9.
+    const resolve = async () => ['127.0.0.9', '127.0.0.1'];
+    expect(await post({ url: `http://two.example:${port}/`, resolve })).toMatchObject({ status: 200 });
+  });
+
+  test('a name server that never answers costs no more than the timeout', async () => {
+    const resolve = () => new Promise<string[]>(() => {});
+    expect(await post({ url: 'https://slow.example.com/', resolve, timeoutMs: 50 })).toMatchObject({
+      failure: 'timeout',
+    });
+  });
+});
+
+describe('over TLS', () => {
+  const named = selfSignedCertificate({ dns: ['receiver.example'], ipv4: ['127.0.0.1'] });
+  const resolve = async () => ['127.0.0.1'];
+
+  async function tlsReceiver() {
+    const seen: { servername: string | false | null; host: string | undefined }[] = [];
+    const server = https.createServer(named, (request, response) => {
+      seen.push({ servername: (request.socket as TLSSocket).servername, host: request.headers.host });
+      response.end('ok');
+    });
+    return { seen, port: await listen(server) };
+  }
+
+  test('the original name is the SNI, the Host and what the certificate must be for', async () => {
+    const { seen, port } = await tlsReceiver();
+    const result = await post({ url: `https://receiver.example:${port}/`, resolve, ca: named.cert });
+    expect(result).toMatchObject({ status: 200 });
+    expect(seen).toEqual([{ servername: 'receiver.example', host: `receiver.example:${port}` }]);
+  });
+
+  test('an address is checked against the addresses in the certificate', async () => {
+    const { port } = await tlsReceiver();
+    expect(await post({ url: `https://127.0.0.1:${port}/`, ca: named.cert })).toMatchObject({ status: 200 });
+    expect(await post({ url: `https://127.0.0.2:${port}/`, ca: named.cert })).toMatchObject({ kind: 'failed' });
+  });
+
+  test('a certificate for another name, or from nobody we trust, gets nothing', async () => {
+    const { seen, port } = await tlsReceiver();
+    expect(await post({ url: `https://other.example:${port}/`, resolve, ca: named.cert })).toMatchObject({
+      failure: 'tls_failed',
+      detail: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    });
+    expect(await post({ url: `https://receiver.example:${port}/`, resolve })).toMatchObject({ failure: 'tls_failed' });
+    expect(seen).toEqual([]);
+  });
+
+  test('a receiver that speaks no TLS is a failed handshake', async () => {
+    const port = await listen(http.createServer((_request, response) => response.end()));
+    expect(await post({ url: `https://127.0.0.1:${port}/`, timeoutMs: 5_000 })).toMatchObject({
+      failure: 'tls_failed',
+    });
+  });
+});
