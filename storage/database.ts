@@ -1,0 +1,105 @@
+import postgres from 'postgres';
+import { TandemError } from '../machines/errors.ts';
+import { migrate } from './migrate.ts';
+
+/** The types our connections read and write beyond the library's own: Postgres bigint is a JavaScript bigint. */
+type Types = { bigint: bigint };
+
+/** The pool. Rows come with camelCase keys, bigint as bigint, timestamptz as Date (milliseconds). */
+export type Sql = postgres.Sql<Types>;
+/** One transaction on one connection. */
+export type Tx = postgres.TransactionSql<Types>;
+/** What every query takes first: the pool, or the transaction it has to be part of. */
+export type SqlOrTx = postgres.ISql<Types>;
+
+export interface Database {
+  readonly sql: Sql;
+  /** Waits for running queries, at most 5 s, then closes every connection. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface StorageLogger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface OpenDatabaseOptions {
+  /** postgres://user:password@host:port/database */
+  url: string;
+  /** Connections in the pool. Default 10. */
+  max?: number;
+  /** How long to wait for the first connection. Default 5 000 ms. */
+  connectTimeoutMs?: number;
+  logger?: StorageLogger;
+}
+
+/**
+ * Connects, brings the schema up to date and returns the pool.
+ * @throws TandemError `STORAGE_UNAVAILABLE` with a one-line reason when the server cannot be reached, refuses the
+ * login, is older than Postgres 15, or carries a schema this version does not know.
+ */
+export async function openDatabase(options: OpenDatabaseOptions): Promise<Database> {
+  const sql = connect(options);
+  try {
+    await requireSupportedServer(sql);
+    await migrate(sql, options.logger);
+  } catch (error) {
+    await sql.end({ timeout: 0 });
+    throw error instanceof TandemError ? error : unavailable(options.url, error);
+  }
+  return { sql, close: () => sql.end({ timeout: 5 }) };
+}
+
+/** A pool without looking at the schema: for tests and the tools that create databases. */
+export function connect({ url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions): Sql {
+  try {
+    return postgres(url, {
+      max,
+      connect_timeout: Math.max(1, Math.ceil(connectTimeoutMs / 1000)),
+      types: { bigint: postgres.BigInt },
+      // Column names only: the keys inside metadata are the client's and stay as they are.
+      transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
+      onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
+      connection: { application_name: 'tandem', TimeZone: 'UTC' },
+    });
+  } catch (error) {
+    throw unavailable(url, error);
+  }
+}
+
+/** Runs `work` in one transaction, joining the one it is given if it already is in one. */
+export async function inTransaction<T>(sql: SqlOrTx, work: (tx: Tx) => Promise<T>): Promise<T> {
+  if (isPool(sql)) return (await sql.begin(work)) as T;
+  return await work(sql as Tx);
+}
+
+function isPool(sql: SqlOrTx): sql is Sql {
+  return 'begin' in sql;
+}
+
+const OLDEST_SERVER_VERSION = 150_000;
+
+async function requireSupportedServer(sql: Sql): Promise<void> {
+  const [row] = await sql<{ version: number; name: string }[]>`
+    select current_setting('server_version_num')::int as version, current_setting('server_version') as name`;
+  if (row && row.version < OLDEST_SERVER_VERSION) {
+    throw new TandemError('STORAGE_UNAVAILABLE', `Postgres 15 or newer is needed; this server is ${row.name}.`);
+  }
+}
+
+function unavailable(url: string, cause: unknown): TandemError {
+  const reason = cause instanceof Error ? cause.message || (cause as { code?: string }).code : String(cause);
+  return new TandemError('STORAGE_UNAVAILABLE', `Cannot use the database at ${withoutPassword(url)}: ${reason}`, {
+    cause,
+  });
+}
+
+function withoutPassword(url: string): string {
+  try {
+    const parsed = new URL(url);
+    return `${parsed.hostname}:${parsed.port || '5432'}${parsed.pathname}`;
+  } catch {
+    return 'DATABASE_URL (it is not a URL)';
+  }
+}

@@ -1,0 +1,382 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../machines/errors.ts';
+import { inTransaction, type SqlOrTx, type Tx } from './database.ts';
+
+/**
+ * The wallet, in double entry. Every operation is one row of `entries` under a unique operation key and postings that
+ * sum to zero:
+ *
+ *   topUp     funding -> wallet      money arrives
+ *   hold      wallet  -> held        set aside for something that is starting
+ *   growHold  wallet  -> held        it goes on
+ *   settle    held (and wallet) -> revenue, the rest of the hold -> wallet
+ *   void      held    -> wallet      nothing was owed
+ *   refund    revenue -> wallet      once for each charge
+ *
+ * All are idempotent: the same key again returns the first result and changes nothing; the same key with other
+ * arguments is an error. Amounts are nano-USD. Each operation locks the workspace's wallet row first, so operations of
+ * one workspace queue up behind one another and those of different workspaces never meet.
+ */
+
+export type PaymentType = 'one_time' | 'subscription' | 'admin_bonus';
+
+export interface Wallet {
+  /** available + held */
+  balanceNano: bigint;
+  /** Set aside by open holds. */
+  heldNano: bigint;
+  /** What can be spent or held. */
+  availableNano: bigint;
+}
+
+/** @throws TandemError `WORKSPACE_NOT_FOUND` */
+export async function walletOf(sql: SqlOrTx, workspaceId: string): Promise<Wallet> {
+  const rows = await sql<AccountRow[]>`
+    select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
+  return walletFrom(accountsFrom(rows, workspaceId));
+}
+
+export interface TopUpInput {
+  workspaceId: string;
+  /** Above zero. */
+  amountNano: bigint;
+  paymentType: PaymentType;
+  operationKey: string;
+  description?: string;
+  at?: Date;
+}
+
+export async function topUp(sql: SqlOrTx, input: TopUpInput): Promise<{ entryId: string; wallet: Wallet }> {
+  if (input.amountNano <= 0n) throw new RangeError('a top-up is above zero');
+  return await inTransaction(sql, async (tx) => {
+    const accounts = await lockAccounts(tx, input.workspaceId);
+    const earlier = await earlierEntry(tx, input, 'top_up', input.amountNano);
+    if (earlier) return { entryId: earlier.id, wallet: walletFrom(accounts) };
+    const entryId = await post(tx, accounts, {
+      ...input,
+      kind: 'top_up',
+      requestedNano: input.amountNano,
+      resultNano: input.amountNano,
+      postings: { funding: -input.amountNano, wallet: input.amountNano },
+    });
+    return { entryId, wallet: await walletOf(tx, input.workspaceId) };
+  });
+}
+
+export interface HoldInput {
+  workspaceId: string;
+  /** What one would like to set aside; less is taken when less is there. */
+  amountNano: bigint;
+  /** Below this it is refused. */
+  minimumNano: bigint;
+  operationKey: string;
+  callId?: string | null;
+  at?: Date;
+}
+
+export interface HoldResult {
+  holdId: string;
+  amountNano: bigint;
+}
+
+/**
+ * Sets aside min(available, wanted).
+ * @throws TandemError `RECHARGE_REQUIRED` when nothing is available, or less than the minimum.
+ */
+export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> {
+  if (input.amountNano < 0n) throw new RangeError('a hold is not negative');
+  return await inTransaction(sql, async (tx) => {
+    const accounts = await lockAccounts(tx, input.workspaceId);
+    const earlier = await earlierEntry(tx, input, 'hold', input.amountNano);
+    if (earlier) return { holdId: earlier.holdId!, amountNano: earlier.resultNano };
+    const { availableNano } = walletFrom(accounts);
+    if (availableNano <= 0n || availableNano < input.minimumNano) {
+      throw new TandemError('RECHARGE_REQUIRED', 'The wallet balance does not cover this. Recharge the wallet.');
+    }
+    const amountNano = smaller(availableNano, input.amountNano);
+    const at = input.at ?? new Date();
+    const row = {
+      id: randomUUID(),
+      workspaceId: input.workspaceId,
+      operationKey: input.operationKey,
+      callId: input.callId ?? null,
+      amountNano,
+      createdAt: at,
+    };
+    await tx`insert into holds ${tx(row)}`;
+    await post(tx, accounts, {
+      ...input,
+      at,
+      kind: 'hold',
+      holdId: row.id,
+      requestedNano: input.amountNano,
+      resultNano: amountNano,
+      postings: { wallet: -amountNano, held: amountNano },
+    });
+    return { holdId: row.id, amountNano };
+  });
+}
+
+export interface GrowHoldInput {
+  holdId: string;
+  /** What the hold should come to in all. */
+  wantedTotalNano: bigint;
+  operationKey: string;
+  at?: Date;
+}
+
+/** Grows as far as funds permit and returns what is held now: below the wanted total when they ran out. */
+export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ amountNano: bigint }> {
+  return await inTransaction(sql, async (tx) => {
+    const { accounts, held } = await lockHold(tx, input.holdId);
+    const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
+    const earlier = await earlierEntry(tx, operation, 'hold_grow', input.wantedTotalNano);
+    if (earlier) return { amountNano: earlier.resultNano };
+    if (held.status !== 'open') return { amountNano: 0n };
+    const missing = larger(0n, input.wantedTotalNano - held.amountNano);
+    const growth = smaller(missing, walletFrom(accounts).availableNano);
+    const amountNano = held.amountNano + growth;
+    await tx`update holds set amount_nano = ${amountNano} where id = ${held.id}`;
+    await post(tx, accounts, {
+      ...operation,
+      kind: 'hold_grow',
+      requestedNano: input.wantedTotalNano,
+      resultNano: amountNano,
+      postings: { wallet: -growth, held: growth },
+    });
+    return { amountNano };
+  });
+}
+
+export interface SettleHoldInput {
+  holdId: string;
+  /** What is owed. */
+  amountNano: bigint;
+  operationKey: string;
+  description?: string;
+  at?: Date;
+}
+
+/** Charges min(owed, held + available), gives the rest of the hold back and closes it. */
+export async function settleHold(sql: SqlOrTx, input: SettleHoldInput): Promise<{ chargedNano: bigint }> {
+  if (input.amountNano < 0n) throw new RangeError('a charge is not negative');
+  return await inTransaction(sql, async (tx) => {
+    const { chargedNano } = await closeHold(tx, { ...input, kind: 'settle' });
+    return { chargedNano };
+  });
+}
+
+export interface VoidHoldInput {
+  holdId: string;
+  operationKey: string;
+  at?: Date;
+}
+
+/** Gives the whole hold back. */
+export async function voidHold(sql: SqlOrTx, input: VoidHoldInput): Promise<void> {
+  await inTransaction(sql, async (tx) => {
+    await closeHold(tx, { ...input, amountNano: 0n, kind: 'void' });
+  });
+}
+
+export interface RefundInput {
+  workspaceId: string;
+  /** The operation key of the settle that is taken back. */
+  reversesOperationKey: string;
+  /** Default: all that was charged. Never more. */
+  amountNano?: bigint;
+  operationKey: string;
+  description?: string;
+  at?: Date;
+}
+
+/**
+ * Gives a charge back, once: a second refund of the same charge, under whatever key, refunds nothing more and
+ * returns what the first one gave.
+ */
+export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refundedNano: bigint }> {
+  return await inTransaction(sql, async (tx) => {
+    const accounts = await lockAccounts(tx, input.workspaceId);
+    const [charge] = await tx<EntryRow[]>`
+      select * from entries where operation_key = ${input.reversesOperationKey} and kind = 'settle'
+        and workspace_id = ${input.workspaceId}`;
+    if (!charge) throw conflict(input.reversesOperationKey, 'no charge was made under it');
+    const amountNano = input.amountNano ?? charge.resultNano;
+    if (amountNano < 0n || amountNano > charge.resultNano) {
+      throw new RangeError('a refund is between zero and what was charged');
+    }
+    const earlier = await earlierEntry(tx, input, 'refund', amountNano);
+    if (earlier) return { refundedNano: earlier.resultNano };
+    const [refunded] = await tx<EntryRow[]>`select * from entries where reverses_id = ${charge.id}`;
+    if (refunded) return { refundedNano: refunded.resultNano };
+    await post(tx, accounts, {
+      ...input,
+      callId: charge.callId,
+      kind: 'refund',
+      reversesId: charge.id,
+      requestedNano: amountNano,
+      resultNano: amountNano,
+      postings: { revenue: -amountNano, wallet: amountNano },
+    });
+    return { refundedNano: amountNano };
+  });
+}
+
+type AccountKind = 'wallet' | 'held' | 'revenue' | 'funding';
+type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'refund';
+
+interface AccountRow {
+  id: bigint;
+  kind: AccountKind;
+  balanceNano: bigint;
+}
+
+type Accounts = Record<AccountKind, AccountRow>;
+
+interface HoldRow {
+  id: string;
+  workspaceId: string;
+  callId: string | null;
+  amountNano: bigint;
+  chargedNano: bigint | null;
+  status: 'open' | 'settled' | 'voided';
+}
+
+interface EntryRow {
+  id: string;
+  kind: EntryKind;
+  workspaceId: string;
+  holdId: string | null;
+  callId: string | null;
+  requestedNano: bigint;
+  resultNano: bigint;
+}
+
+interface Operation {
+  workspaceId: string;
+  operationKey: string;
+  callId?: string | null;
+  holdId?: string | null;
+  at?: Date;
+  description?: string;
+}
+
+async function closeHold(
+  tx: Tx,
+  input: SettleHoldInput & { kind: 'settle' | 'void' },
+): Promise<{ chargedNano: bigint }> {
+  const { accounts, held } = await lockHold(tx, input.holdId);
+  const operation = { ...input, workspaceId: held.workspaceId, callId: held.callId };
+  const earlier = await earlierEntry(tx, operation, input.kind, input.amountNano);
+  if (earlier) return { chargedNano: earlier.resultNano };
+  if (held.status !== 'open') throw conflict(input.operationKey, `the hold is already ${held.status}`);
+  const chargedNano = smaller(input.amountNano, held.amountNano + walletFrom(accounts).availableNano);
+  const at = input.at ?? new Date();
+  const status = input.kind === 'settle' ? 'settled' : 'voided';
+  await tx`
+    update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at} where id = ${held.id}`;
+  await post(tx, accounts, {
+    ...operation,
+    at,
+    requestedNano: input.amountNano,
+    resultNano: chargedNano,
+    // What the hold does not cover comes out of the wallet, what it did not need goes back.
+    postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
+  });
+  return { chargedNano };
+}
+
+/** Locks what the whole workspace's money hangs on, and reads it. */
+async function lockAccounts(tx: Tx, workspaceId: string): Promise<Accounts> {
+  await tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`;
+  const rows = await tx<AccountRow[]>`
+    select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
+  return accountsFrom(rows, workspaceId);
+}
+
+async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; held: HoldRow }> {
+  const [owner] = await tx<{ workspaceId: string }[]>`select workspace_id from holds where id = ${holdId}`;
+  if (!owner) throw new TandemError('INTERNAL', `There is no hold ${holdId}.`);
+  const accounts = await lockAccounts(tx, owner.workspaceId);
+  // Read after the lock: the hold may have changed while we waited for it.
+  const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;
+  return { accounts, held: held! };
+}
+
+/** The entry this operation made before, if any. */
+async function earlierEntry(
+  tx: Tx,
+  operation: Operation,
+  kind: EntryKind,
+  requestedNano: bigint,
+): Promise<EntryRow | null> {
+  const [entry] = await tx<EntryRow[]>`select * from entries where operation_key = ${operation.operationKey}`;
+  if (!entry) return null;
+  const same =
+    entry.kind === kind &&
+    entry.workspaceId === operation.workspaceId &&
+    entry.requestedNano === requestedNano &&
+    (operation.holdId === undefined || entry.holdId === operation.holdId);
+  if (!same) throw conflict(operation.operationKey, 'it was used before with other arguments');
+  return entry;
+}
+
+interface EntryInput extends Operation {
+  kind: EntryKind;
+  reversesId?: string;
+  paymentType?: PaymentType;
+  requestedNano: bigint;
+  resultNano: bigint;
+  postings: Partial<Record<AccountKind, bigint>>;
+}
+
+async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<string> {
+  const { balanceNano } = walletFrom(accounts);
+  const entry = {
+    id: randomUUID(),
+    operationKey: input.operationKey,
+    kind: input.kind,
+    workspaceId: input.workspaceId,
+    holdId: input.holdId ?? null,
+    callId: input.callId ?? null,
+    reversesId: input.reversesId ?? null,
+    requestedNano: input.requestedNano,
+    resultNano: input.resultNano,
+    balanceBeforeNano: balanceNano,
+    balanceAfterNano: balanceNano + (input.postings.wallet ?? 0n) + (input.postings.held ?? 0n),
+    paymentType: input.paymentType ?? null,
+    description: input.description ?? '',
+    createdAt: input.at ?? new Date(),
+  };
+  await tx`insert into entries ${tx(entry)}`;
+  const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
+    .filter(([, amountNano]) => amountNano !== 0n)
+    .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
+  if (postings.length > 0) await tx`insert into postings ${tx(postings)}`;
+  return entry.id;
+}
+
+function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {
+  if (rows.length === 0) throw new TandemError('WORKSPACE_NOT_FOUND', `There is no workspace ${workspaceId}.`);
+  return Object.fromEntries(rows.map((row) => [row.kind, row])) as Accounts;
+}
+
+function walletFrom({ wallet, held }: Accounts): Wallet {
+  return {
+    balanceNano: wallet.balanceNano + held.balanceNano,
+    heldNano: held.balanceNano,
+    availableNano: wallet.balanceNano,
+  };
+}
+
+function conflict(operationKey: string, reason: string): TandemError {
+  return new TandemError('INTERNAL', `Ledger operation ${operationKey}: ${reason}.`);
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}

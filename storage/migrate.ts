@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { TandemError } from '../machines/errors.ts';
+import type { Sql, StorageLogger } from './database.ts';
+
+/** Any constant does; it only has to be the same for every node of this program. */
+const MIGRATION_LOCK = 7_264_331;
+const FOLDER = new URL('./migrations/', import.meta.url);
+
+interface Migration {
+  name: string;
+  text: string;
+  checksum: string;
+}
+
+/**
+ * Applies `migrations/*.sql` in order of their names, each in its own transaction, under an advisory lock so that
+ * nodes starting together wait for one another. A file that was applied must never change: its checksum is kept.
+ * @throws TandemError `STORAGE_UNAVAILABLE` when the database was migrated by a newer version, or a file changed.
+ */
+export async function migrate(sql: Sql, logger?: StorageLogger): Promise<void> {
+  const migrations = await readMigrations();
+  const connection = await sql.reserve();
+  try {
+    await connection`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await connection`
+      create table if not exists schema_migrations (
+        name text primary key, checksum text not null, applied_at timestamptz not null default now())`;
+    const applied = await connection<{ name: string; checksum: string }[]>`
+      select name, checksum from schema_migrations order by name`;
+    requireKnown(applied, migrations);
+    for (const migration of migrations.slice(applied.length)) {
+      await connection.unsafe(
+        `begin;\n${migration.text}\n;insert into schema_migrations (name, checksum) values ('${migration.name}', '${migration.checksum}');\ncommit;`,
+      );
+      logger?.info({ migration: migration.name }, 'migration applied');
+    }
+  } catch (error) {
+    // A multi-statement query that failed leaves the connection inside the aborted transaction.
+    await connection.unsafe('rollback').catch(() => undefined);
+    throw error;
+  } finally {
+    await connection`select pg_advisory_unlock(${MIGRATION_LOCK})`.catch(() => undefined);
+    connection.release();
+  }
+}
+
+function requireKnown(applied: { name: string; checksum: string }[], migrations: Migration[]): void {
+  applied.forEach((row, index) => {
+    const known = migrations[index];
+    if (known?.name !== row.name) {
+      throw new TandemError(
+        'STORAGE_UNAVAILABLE',
+        `The database has migration ${row.name}, which this version does not know: start a newer version.`,
+      );
+    }
+    if (known.checksum !== row.checksum) {
+      throw new TandemError('STORAGE_UNAVAILABLE', `Migration ${row.name} changed after it was applied.`);
+    }
+  });
+}
+
+/** The migrations in order, `name` being the file name without its ending. */
+export async function readMigrations(): Promise<Migration[]> {
+  const names = (await readdir(FOLDER)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  return await Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(name, FOLDER), 'utf8');
+      return { name: name.slice(0, -4), text, checksum: createHash('sha256').update(text).digest('hex') };
+    }),
+  );
+}

@@ -1,0 +1,114 @@
+import type { SqlOrTx } from '../database.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+import type { Plan, Role } from './workspaces.ts';
+
+export interface ApiKeyRow {
+  id: number;
+  workspaceId: string;
+  createdByUserId: number;
+  name: string;
+  /** The first characters, to tell keys apart. */
+  prefix: string;
+  last4: string;
+  scopes: string[];
+  createdAt: Date;
+  lastUsedAt: Date | null;
+  expiresAt: Date | null;
+  revokedAt: Date | null;
+}
+
+/** A key with what a request needs to know about its bearer. */
+export interface ApiKeyBearer extends ApiKeyRow {
+  workspaceName: string;
+  plan: Plan;
+  /** Of the user who made the key; null once they left the workspace. */
+  role: Role | null;
+}
+
+export interface CreateApiKeyInput {
+  workspaceId: string;
+  createdByUserId: number;
+  name: string;
+  prefix: string;
+  last4: string;
+  /** SHA-256 of the whole key. */
+  keyHash: Buffer;
+  scopes?: string[];
+  expiresAt?: Date | null;
+  now: Date;
+}
+
+/** A key with the same hash in the same workspace is returned as it is: a start with TANDEM_API_KEY set is repeatable. */
+export async function createApiKey(sql: SqlOrTx, input: CreateApiKeyInput): Promise<ApiKeyRow> {
+  const row = {
+    workspaceId: input.workspaceId,
+    createdByUserId: input.createdByUserId,
+    name: input.name,
+    prefix: input.prefix,
+    last4: input.last4,
+    keyHash: input.keyHash,
+    scopes: input.scopes ?? [],
+    expiresAt: input.expiresAt ?? null,
+    createdAt: input.now,
+  };
+  const [inserted] = await sql<ApiKeyRow[]>`
+    insert into api_keys ${sql(row)} on conflict (key_hash) do nothing returning ${columns(sql)}`;
+  if (inserted) return inserted;
+  const [known] = await sql<ApiKeyRow[]>`
+    select ${columns(sql)} from api_keys k where key_hash = ${input.keyHash} and workspace_id = ${input.workspaceId}`;
+  if (!known) throw new RangeError('this key belongs to another workspace');
+  return known;
+}
+
+/** The key if it is neither revoked nor expired. */
+export async function findApiKey(
+  sql: SqlOrTx,
+  { keyHash, now }: { keyHash: Buffer; now: Date },
+): Promise<ApiKeyBearer | null> {
+  const [row] = await sql<ApiKeyBearer[]>`
+    select k.id, k.workspace_id, k.created_by_user_id, k.name, k.prefix, k.last4, k.scopes, k.created_at,
+      k.last_used_at, k.expires_at, k.revoked_at, w.name as workspace_name, w.plan, m.role
+    from api_keys k
+    join workspaces w on w.id = k.workspace_id
+    left join memberships m on m.workspace_id = k.workspace_id and m.user_id = k.created_by_user_id
+    where k.key_hash = ${keyHash} and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`;
+  return row ?? null;
+}
+
+/** Notes the use, at most once a minute and key: a row version for every request would be waste. */
+export async function touchApiKey(sql: SqlOrTx, { id, now }: { id: number; now: Date }): Promise<void> {
+  const minuteAgo = new Date(now.getTime() - 60_000);
+  await sql`
+    update api_keys set last_used_at = ${now}
+    where id = ${id} and (last_used_at is null or last_used_at < ${minuteAgo})`;
+}
+
+/** Keys that are not revoked, newest first. */
+export async function listApiKeys(
+  sql: SqlOrTx,
+  { workspaceId }: { workspaceId: string },
+  page: Page,
+): Promise<PageOf<ApiKeyRow>> {
+  const rows = await sql<ApiKeyRow[]>`
+    select ${columns(sql)} from api_keys where workspace_id = ${workspaceId} and revoked_at is null
+    order by id desc limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`
+    select count(*)::int as total from api_keys where workspace_id = ${workspaceId} and revoked_at is null`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+/** False when the workspace has no such key, or it was revoked before. */
+export async function revokeApiKey(
+  sql: SqlOrTx,
+  { workspaceId, id, now }: { workspaceId: string; id: number; now: Date },
+): Promise<boolean> {
+  const result = await sql`
+    update api_keys set revoked_at = ${now}
+    where id = ${id} and workspace_id = ${workspaceId} and revoked_at is null`;
+  return result.count === 1;
+}
+
+function columns(sql: SqlOrTx) {
+  return sql`id, workspace_id, created_by_user_id, name, prefix, last4, scopes, created_at, last_used_at, expires_at,
+    revoked_at`;
+}

@@ -1,0 +1,228 @@
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { hold } from '../ledger.ts';
+import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
+import { priceOf } from './call-settlement.ts';
+import { isUuid } from './identifiers.ts';
+
+/** Calls one workspace may place in any 60 seconds. */
+const PLACEMENTS_PER_WINDOW = 20;
+const PLACEMENT_WINDOW_MS = 60_000;
+/** How soon a channel may be free again: a guess, calls end when they end. */
+const CHANNEL_RETRY_AFTER_S = 5;
+/** Talk time that is held in advance, on top of the ringing. */
+const HELD_TALK_SECONDS = 60;
+
+export interface AdmitCallInput {
+  callId: string;
+  workspaceId: string;
+  placedVia: 'api_key' | 'session';
+  apiKeyId: number | null;
+  apiKeyName: string | null;
+  createdByUserId: number | null;
+  /** Null: the workspace's active trunk (the oldest, when it has several). */
+  trunkId: string | null;
+  /** +E.164; null: the caller ID saved for this workspace and trunk, or its first number. */
+  did: string | null;
+  /** +E.164 */
+  agentNumber: string;
+  customerNumber: string;
+  /** The client's, or a minted `qc2c-<uuid>`. */
+  referenceId: string;
+  callbackUrl: string | null;
+  callbackSecretEncrypted: Buffer | null;
+  callbackSecretLast4: string | null;
+  agentRingTimeoutS: number;
+  customerRingTimeoutS: number;
+  maxDurationS: number;
+  record: boolean;
+  metadata: Record<string, unknown> | null;
+  ownerNode: string;
+  ownerBoot: string;
+  now: Date;
+}
+
+export interface AdmitCallResult {
+  /** `replayed`: the reference is bound to this live call, nothing was placed. */
+  outcome: 'admitted' | 'replayed';
+  call: CallRow;
+}
+
+/**
+ * Decides whether a call may be placed and, if so, stores it as `pending` with its first event and its hold: one
+ * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
+ * behind and does not consume the reference.
+ * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`, `C2C_RATE_LIMITED`,
+ * `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, `no_free_channel`, `RECHARGE_REQUIRED`.
+ */
+export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
+  return await inTransaction(sql, async (tx) => {
+    const trunk = await lockTrunk(tx, input);
+    const replayed = await callUnderReference(tx, input, trunk);
+    if (replayed) return { outcome: 'replayed', call: replayed };
+    await requirePlacementRate(tx, input);
+    const did = await callerId(tx, input, trunk);
+    requireAllowedDestinations(input, trunk);
+    await requireFreeChannel(tx, trunk);
+    return { outcome: 'admitted', call: await insertCall(tx, input, { trunk, did }) };
+  });
+}
+
+interface TrunkForCall {
+  id: string;
+  channels: number;
+  allowedPrefixes: string[];
+  pricePerMinuteNano: bigint;
+  trunkDefaultCallerId: string | null;
+  workspaceDefaultCallerId: string | null;
+}
+
+/** Locks the workspace, then the trunk: always in this order, so that admissions cannot deadlock. */
+async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Promise<TrunkForCall> {
+  const [workspace] = await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+  if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'There is no such workspace.');
+  if (trunkId !== null && !isUuid(trunkId)) throw notProvisioned('There is no such outbound trunk.');
+  const [trunk] = await tx<TrunkForCall[]>`
+    select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
+      t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
+    from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
+    where t.status = 'active' and t.deleted_at is null ${trunkId === null ? tx`` : tx`and t.id = ${trunkId}`}
+    order by t.created_at, t.id limit 1
+    for no key update of t`;
+  if (!trunk) {
+    throw notProvisioned(
+      trunkId === null ? 'The workspace has no active trunk.' : 'There is no such active outbound trunk.',
+    );
+  }
+  return trunk;
+}
+
+async function callUnderReference(
+  tx: Tx,
+  { workspaceId, referenceId }: AdmitCallInput,
+  trunk: TrunkForCall,
+): Promise<CallRow | null> {
+  const [call] = await tx<CallRow[]>`
+    select * from calls
+    where trunk_id = ${trunk.id} and reference_id = ${referenceId} and state <> 'rejected'`;
+  if (!call) return null;
+  if (call.workspaceId !== workspaceId) {
+    throw new TandemError('REFERENCE_NOT_OWNED', 'This reference belongs to another workspace.');
+  }
+  if (isFinalState(call.state)) {
+    throw new TandemError('REFERENCE_ALREADY_USED', 'This reference is spent. Place the call under a new one.');
+  }
+  return call;
+}
+
+async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<void> {
+  const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
+  // The oldest of the calls that fill the window: once it leaves, there is room for one more.
+  const [blocking] = await tx<{ createdAt: Date }[]>`
+    select created_at from calls where workspace_id = ${workspaceId} and created_at > ${windowStart}
+    order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
+  if (!blocking) return;
+  const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
+  throw new TandemError('C2C_RATE_LIMITED', `At most ${PLACEMENTS_PER_WINDOW} calls may be placed in a minute.`, {
+    retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)),
+  });
+}
+
+async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: TrunkForCall): Promise<string> {
+  const numbers = await tx<{ e164: string }[]>`
+    select e164 from numbers
+    where trunk_id = ${trunk.id} and workspace_id = ${workspaceId} and status = 'assigned'
+    order by rented_at, e164`;
+  const owned = new Set(numbers.map((number) => number.e164));
+  if (did !== null) {
+    if (!owned.has(did)) {
+      throw new TandemError('CALLER_ID_NOT_OWNED', 'This caller ID is not assigned to the workspace and trunk.');
+    }
+    return did;
+  }
+  const first = numbers[0]?.e164;
+  if (first === undefined) throw notProvisioned('The workspace has no number on this trunk. Rent one first.');
+  const saved = [trunk.workspaceDefaultCallerId, trunk.trunkDefaultCallerId];
+  return saved.find((number) => number !== null && owned.has(number)) ?? first;
+}
+
+function requireAllowedDestinations(
+  { agentNumber, customerNumber }: AdmitCallInput,
+  { allowedPrefixes }: TrunkForCall,
+): void {
+  if (allowedPrefixes.length === 0) return;
+  for (const [party, number] of Object.entries({ agent_number: agentNumber, customer_number: customerNumber })) {
+    if (allowedPrefixes.some((prefix) => number.startsWith(prefix))) continue;
+    throw new TandemError('destination_not_allowed', `The trunk does not permit calls to this ${party}.`);
+  }
+}
+
+async function requireFreeChannel(tx: Tx, trunk: TrunkForCall): Promise<void> {
+  const [row] = await tx<{ live: number }[]>`
+    select count(*)::int as live from calls
+    where trunk_id = ${trunk.id} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
+  if ((row?.live ?? 0) < trunk.channels) return;
+  throw new TandemError('no_free_channel', 'All channels of the trunk are in use.', {
+    retryAfterS: CHANNEL_RETRY_AFTER_S,
+  });
+}
+
+async function insertCall(
+  tx: Tx,
+  input: AdmitCallInput,
+  { trunk, did }: { trunk: TrunkForCall; did: string },
+): Promise<CallRow> {
+  const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
+  const held = await hold(tx, {
+    workspaceId: input.workspaceId,
+    amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano),
+    minimumNano: 0n,
+    operationKey: `call:${input.callId}:hold`,
+    callId: input.callId,
+    at: input.now,
+  });
+  const row = {
+    callId: input.callId,
+    workspaceId: input.workspaceId,
+    referenceId: input.referenceId,
+    trunkId: trunk.id,
+    did,
+    agentNumber: input.agentNumber,
+    customerNumber: input.customerNumber,
+    state: 'pending',
+    seq: 1,
+    startTime: input.now,
+    recordRequested: input.record,
+    callbackUrl: input.callbackUrl,
+    callbackSecretEncrypted: input.callbackSecretEncrypted,
+    callbackSecretLast4: input.callbackSecretLast4,
+    agentRingTimeoutS: input.agentRingTimeoutS,
+    customerRingTimeoutS: input.customerRingTimeoutS,
+    maxDurationS: input.maxDurationS,
+    pricePerMinuteNano: trunk.pricePerMinuteNano,
+    holdId: held.holdId,
+    placedVia: input.placedVia,
+    apiKeyId: input.apiKeyId,
+    apiKeyName: input.apiKeyName,
+    createdByUserId: input.createdByUserId,
+    ownerNode: input.ownerNode,
+    ownerBoot: input.ownerBoot,
+    createdAt: input.now,
+  };
+  await tx`insert into calls ${tx(row)}`;
+  // By way of text: bound as json directly, the library would encode the string once more.
+  const metadata = input.metadata === null ? null : JSON.stringify(input.metadata);
+  const [call] = await tx<CallRow[]>`
+    update calls set metadata = ${metadata}::text::json where call_id = ${input.callId} returning *`;
+  const first = { event: 'call.pending', state: 'pending', leg: null, sipStatus: null, hangupCause: null } as const;
+  await appendEvents(tx, {
+    callId: input.callId,
+    lastSequence: 0,
+    moves: [{ ...first, at: input.now, detail: null }],
+  });
+  return call!;
+}
+
+function notProvisioned(message: string): TandemError {
+  return new TandemError('DIALER_NOT_PROVISIONED', message);
+}

@@ -1,0 +1,56 @@
+import type { LegName } from '../../machines/events.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import {
+  appendEvents,
+  type CallEventRow,
+  type CallMove,
+  type CallQuality,
+  type CallRow,
+  isFinalState,
+  type RecordingStatus,
+} from './call-row.ts';
+
+/** What may change while a call runs. Only the fields present are written. */
+export interface LivePatch {
+  leg?: LegName | null;
+  answerTime?: Date | null;
+  recordingId?: string | null;
+  recordingStatus?: RecordingStatus | null;
+  quality?: CallQuality | null;
+  error?: string | null;
+  errorDetail?: string | null;
+}
+
+/**
+ * Stores moves of a live call in one transaction: the event rows, the state after the last of them, and the patch.
+ * Returns the stored events, or false when the call is final (or gone) and nothing was changed. A final state is for
+ * `settleCall` alone.
+ */
+export async function recordMoves(
+  sql: SqlOrTx,
+  callId: string,
+  moves: readonly CallMove[],
+  patch: LivePatch = {},
+): Promise<{ call: CallRow; events: CallEventRow[] } | false> {
+  const final = moves.find((move) => isFinalState(move.state));
+  if (final) throw new RangeError(`recordMoves cannot make a call ${final.state}: settleCall does`);
+  return await inTransaction(sql, async (tx) => {
+    const call = await lockLiveCall(tx, callId);
+    if (!call) return false;
+    const events = await appendEvents(tx, { callId, lastSequence: call.seq, moves });
+    const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
+    const row = changes.quality ? { ...changes, quality: tx.json(changes.quality as never) } : changes;
+    const [updated] = await tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`;
+    return { call: updated!, events };
+  });
+}
+
+/** The call, locked until the transaction ends; null when it is final or there is none. */
+export async function lockLiveCall(tx: SqlOrTx, callId: string): Promise<CallRow | null> {
+  const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for no key update`;
+  return call && !isFinalState(call.state) ? call : null;
+}
+
+function definedOnly<T extends object>(patch: T): Partial<T> {
+  return Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

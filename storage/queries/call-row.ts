@@ -1,0 +1,115 @@
+import type { LegName, LegQuality } from '../../machines/events.ts';
+import type { SqlOrTx } from '../database.ts';
+
+export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
+export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
+export type RecordingStatus = 'recording' | 'processing' | 'uploaded' | 'failed';
+
+/** `unknown` is live: a call whose node was lost still has to be resolved. */
+export const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'unknown'];
+
+export function isFinalState(state: CallState): boolean {
+  return !LIVE_STATES.includes(state);
+}
+
+export type CallQuality = Record<LegName, LegQuality | null>;
+
+/** A row of `calls`. Money in nano-USD, times as Date. */
+export interface CallRow {
+  callId: string;
+  workspaceId: string;
+  referenceId: string;
+  trunkId: string;
+  did: string;
+  agentNumber: string;
+  customerNumber: string;
+  state: CallState;
+  /** Sequence of the latest event. */
+  seq: number;
+  terminalEvent: TerminalEvent | null;
+  hangupCause: string | null;
+  leg: LegName | null;
+  error: string | null;
+  errorDetail: string | null;
+  startTime: Date | null;
+  answerTime: Date | null;
+  endTime: Date | null;
+  talkSeconds: number | null;
+  totalSeconds: number | null;
+  /** Exactly what the client sent. */
+  metadata: Record<string, unknown> | null;
+  recordRequested: boolean;
+  recordingId: string | null;
+  recordingStatus: RecordingStatus | null;
+  quality: CallQuality | null;
+  callbackUrl: string | null;
+  /** Sealed by `createSecretBox`. */
+  callbackSecretEncrypted: Buffer | null;
+  callbackSecretLast4: string | null;
+  agentRingTimeoutS: number;
+  customerRingTimeoutS: number;
+  maxDurationS: number;
+  /** The trunk's price when the call was admitted. */
+  pricePerMinuteNano: bigint;
+  holdId: string | null;
+  /** What was charged; null before the end and when nothing was owed. */
+  costNano: bigint | null;
+  billingStatus: 'billed' | 'failed' | null;
+  placedVia: 'api_key' | 'session';
+  apiKeyId: number | null;
+  apiKeyName: string | null;
+  createdByUserId: number | null;
+  ownerNode: string;
+  ownerBoot: string;
+  createdAt: Date;
+}
+
+/** One move of a call's machine, before it is stored. */
+export interface CallMove {
+  event: string;
+  /** The call's state after the move. */
+  state: CallState;
+  leg: LegName | null;
+  sipStatus: number | null;
+  hangupCause: string | null;
+  at: Date;
+  detail: string | null;
+}
+
+/** A stored move: `sequence` counts from 1 within the call, `eventId` is unique everywhere. */
+export interface CallEventRow extends CallMove {
+  callId: string;
+  sequence: number;
+  eventId: string;
+}
+
+export interface CallEventDelivery {
+  status: 'pending' | 'delivered' | 'failed';
+  attempts: number;
+  lastHttpStatus: number | null;
+  nextAttemptAt: Date | null;
+}
+
+export interface CallEventWithDelivery extends CallEventRow {
+  delivery: CallEventDelivery | null;
+}
+
+/** Appends moves to the event log with the sequences after `lastSequence`, in the caller's transaction. */
+export async function appendEvents(
+  tx: SqlOrTx,
+  { callId, lastSequence, moves }: { callId: string; lastSequence: number; moves: readonly CallMove[] },
+): Promise<CallEventRow[]> {
+  if (moves.length === 0) return [];
+  const rows = moves.map((move, index) => ({
+    callId,
+    sequence: lastSequence + 1 + index,
+    event: move.event,
+    state: move.state,
+    leg: move.leg,
+    sipStatus: move.sipStatus,
+    hangupCause: move.hangupCause,
+    detail: move.detail,
+    at: move.at,
+  }));
+  return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
+}

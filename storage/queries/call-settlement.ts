@@ -1,0 +1,110 @@
+import type { LegName } from '../../machines/events.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { settleHold, voidHold } from '../ledger.ts';
+import { lockLiveCall } from './call-moves.ts';
+import {
+  appendEvents,
+  type CallEventRow,
+  type CallMove,
+  type CallQuality,
+  type CallRow,
+  isFinalState,
+  type RecordingStatus,
+  type TerminalEvent,
+} from './call-row.ts';
+import { type DeliveryInput, type DeliveryRow, insertDelivery } from './deliveries.ts';
+
+export interface SettleCallInput {
+  callId: string;
+  /** The last move; its state is `completed`, `failed` or `rejected`. */
+  move: CallMove;
+  terminalEvent: TerminalEvent;
+  hangupCause: string | null;
+  leg: LegName | null;
+  error: string | null;
+  errorDetail: string | null;
+  answerTime: Date | null;
+  endTime: Date;
+  /** Bridged seconds, which are what is charged. */
+  talkSeconds: number;
+  totalSeconds: number;
+  quality: CallQuality | null;
+  recordingId: string | null;
+  recordingStatus: RecordingStatus | null;
+  /** Makes the callback out of the final row; null, or returning null, sends none. Must not wait for anything. */
+  delivery: ((call: CallRow, event: CallEventRow) => DeliveryInput | null) | null;
+}
+
+export interface SettleCallResult {
+  call: CallRow;
+  event: CallEventRow;
+  delivery: DeliveryRow | null;
+}
+
+/**
+ * Ends a call in one transaction: the last event, the final row, the charge and the callback to be sent. Null when
+ * the call is already final (or gone), and then nothing changed, so it may be tried again after any failure.
+ */
+export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<SettleCallResult | null> {
+  if (!isFinalState(input.move.state)) throw new RangeError(`${input.move.state} is not a final state`);
+  return await inTransaction(sql, async (tx) => {
+    const live = await lockLiveCall(tx, input.callId);
+    if (!live) return null;
+    const [event] = await appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves: [input.move] });
+    const bill = await charge(tx, live, input);
+    const changes = {
+      state: input.move.state,
+      seq: live.seq + 1,
+      terminalEvent: input.terminalEvent,
+      hangupCause: input.hangupCause,
+      leg: input.leg,
+      error: input.error,
+      errorDetail: input.errorDetail,
+      answerTime: input.answerTime,
+      endTime: input.endTime,
+      talkSeconds: input.talkSeconds,
+      totalSeconds: input.totalSeconds,
+      quality: input.quality === null ? null : tx.json(input.quality as never),
+      recordingId: input.recordingId,
+      recordingStatus: input.recordingStatus,
+      ...bill,
+    };
+    const [call] = await tx<CallRow[]>`update calls set ${tx(changes)} where call_id = ${live.callId} returning *`;
+    const delivery = input.delivery?.(call!, event!) ?? null;
+    if (delivery === null) return { call: call!, event: event!, delivery: null };
+    const subject = {
+      workspaceId: live.workspaceId,
+      callId: live.callId,
+      eventSequence: event!.sequence,
+      event: input.terminalEvent,
+      eventId: event!.eventId,
+    };
+    const row = await insertDelivery(tx, subject, { ...delivery, createdAt: input.move.at });
+    return { call: call!, event: event!, delivery: row };
+  });
+}
+
+/** Whole nano-dollars, rounded up, for so many seconds at a price per minute. */
+export function priceOf(seconds: number, pricePerMinuteNano: bigint): bigint {
+  return (BigInt(seconds) * pricePerMinuteNano + 59n) / 60n;
+}
+
+async function charge(
+  tx: Tx,
+  call: CallRow,
+  { talkSeconds, move }: SettleCallInput,
+): Promise<Pick<CallRow, 'costNano' | 'billingStatus'>> {
+  if (call.holdId === null) return { costNano: null, billingStatus: null };
+  const owedNano = priceOf(talkSeconds, call.pricePerMinuteNano);
+  const operation = { holdId: call.holdId, operationKey: `call:${call.callId}:settle`, at: move.at };
+  if (owedNano === 0n) {
+    await voidHold(tx, operation);
+    return { costNano: null, billingStatus: null };
+  }
+  const { chargedNano } = await settleHold(tx, {
+    ...operation,
+    amountNano: owedNano,
+    description: `Call ${call.callId}, ${talkSeconds} s`,
+  });
+  return { costNano: chargedNano, billingStatus: chargedNano === owedNano ? 'billed' : 'failed' };
+}

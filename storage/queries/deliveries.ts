@@ -1,0 +1,164 @@
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import { isUuid } from './identifiers.ts';
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed';
+
+export interface DeliveryRow {
+  id: string;
+  workspaceId: string;
+  callId: string | null;
+  eventSequence: number | null;
+  event: string;
+  /** Stable over retries. */
+  eventId: string;
+  url: string;
+  /** Exactly the bytes to sign and send. */
+  body: string;
+  secretEncrypted: Buffer;
+  status: DeliveryStatus;
+  attempts: number;
+  lastHttpStatus: number | null;
+  lastError: string | null;
+  /** Null once the outcome is final. */
+  nextAttemptAt: Date | null;
+  leasedUntil: Date | null;
+  createdAt: Date;
+  deliveredAt: Date | null;
+}
+
+/** What a caller gives to have something delivered; the first attempt is due at `nextAttemptAt`. */
+export interface DeliveryInput {
+  id: string;
+  url: string;
+  body: string;
+  secretEncrypted: Buffer;
+  nextAttemptAt: Date;
+}
+
+export interface DeliverySubject {
+  workspaceId: string;
+  callId: string | null;
+  eventSequence: number | null;
+  event: string;
+  eventId: string;
+}
+
+export async function insertDelivery(
+  sql: SqlOrTx,
+  subject: DeliverySubject,
+  input: DeliveryInput & { createdAt: Date },
+): Promise<DeliveryRow> {
+  const row = {
+    id: input.id,
+    workspaceId: subject.workspaceId,
+    callId: subject.callId,
+    eventSequence: subject.eventSequence,
+    event: subject.event,
+    eventId: subject.eventId,
+    url: input.url,
+    body: input.body,
+    secretEncrypted: input.secretEncrypted,
+    nextAttemptAt: input.nextAttemptAt,
+    createdAt: input.createdAt,
+  };
+  const [inserted] = await sql<DeliveryRow[]>`insert into deliveries ${sql(row)} returning *`;
+  return inserted!;
+}
+
+export async function getDelivery(sql: SqlOrTx, id: string): Promise<DeliveryRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<DeliveryRow[]>`select * from deliveries where id = ${id}`;
+  return row ?? null;
+}
+
+/** Pending deliveries whose time has come and that nobody is attempting, the longest overdue first. */
+export async function dueDeliveries(
+  sql: SqlOrTx,
+  { now, limit }: { now: Date; limit: number },
+): Promise<DeliveryRow[]> {
+  return await sql<DeliveryRow[]>`
+    select * from deliveries
+    where status = 'pending' and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    order by next_attempt_at limit ${limit}`;
+}
+
+/**
+ * Takes one delivery for an attempt until `now + leaseMs`. Null when it is final, not due yet, or already taken:
+ * then there is nothing to do. A node that dies with it lets the lease run out.
+ */
+export async function claimDelivery(
+  sql: SqlOrTx,
+  { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
+): Promise<DeliveryRow | null> {
+  const leasedUntil = new Date(now.getTime() + leaseMs);
+  const [row] = await sql<DeliveryRow[]>`
+    update deliveries set leased_until = ${leasedUntil}
+    where id = ${id} and status = 'pending' and next_attempt_at <= ${now}
+      and (leased_until is null or leased_until <= ${now})
+    returning *`;
+  return row ?? null;
+}
+
+export interface DeliveryAttempt {
+  deliveryId: string;
+  /** Null when no answer came; then `error` says why. */
+  httpStatus: number | null;
+  error: string | null;
+  startedAt: Date;
+  durationMs: number;
+  outcome: { kind: 'delivered' } | { kind: 'failed' } | { kind: 'retry'; nextAttemptAt: Date };
+}
+
+/** Logs one attempt and what follows from it. Null when the delivery is already final (a lease that ran out). */
+export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Promise<DeliveryRow | null> {
+  return await inTransaction(sql, async (tx) => {
+    const { outcome } = attempt;
+    const endedAt = new Date(attempt.startedAt.getTime() + attempt.durationMs);
+    const [row] = await tx<DeliveryRow[]>`
+      update deliveries set
+        attempts = attempts + 1,
+        last_http_status = ${attempt.httpStatus},
+        last_error = ${attempt.error},
+        status = ${outcome.kind === 'retry' ? 'pending' : outcome.kind},
+        next_attempt_at = ${outcome.kind === 'retry' ? outcome.nextAttemptAt : null},
+        delivered_at = ${outcome.kind === 'delivered' ? endedAt : null},
+        leased_until = null
+      where id = ${attempt.deliveryId} and status = 'pending' returning *`;
+    if (!row) return null;
+    const log = {
+      deliveryId: attempt.deliveryId,
+      attempt: row.attempts,
+      httpStatus: attempt.httpStatus,
+      error: attempt.error,
+      startedAt: attempt.startedAt,
+      durationMs: attempt.durationMs,
+    };
+    await tx`insert into delivery_attempts ${tx(log)}`;
+    return row;
+  });
+}
+
+export interface DeliveryAttemptRow {
+  deliveryId: string;
+  attempt: number;
+  httpStatus: number | null;
+  error: string | null;
+  startedAt: Date;
+  durationMs: number;
+}
+
+export async function listAttempts(sql: SqlOrTx, deliveryId: string): Promise<DeliveryAttemptRow[]> {
+  return await sql<DeliveryAttemptRow[]>`
+    select * from delivery_attempts where delivery_id = ${deliveryId} order by attempt`;
+}
+
+export async function deliveriesOfCall(sql: SqlOrTx, callId: string): Promise<DeliveryRow[]> {
+  return await sql<DeliveryRow[]>`
+    select * from deliveries where call_id = ${callId} order by event_sequence, created_at`;
+}
+
+/** All that are not final, in order of their next attempt: what a node re-queues when it starts. */
+export async function pendingDeliveries(sql: SqlOrTx, { limit }: { limit: number }): Promise<DeliveryRow[]> {
+  return await sql<DeliveryRow[]>`
+    select * from deliveries where status = 'pending' order by next_attempt_at limit ${limit}`;
+}

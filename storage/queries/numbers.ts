@@ -1,0 +1,125 @@
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+
+export type NumberStatus = 'available' | 'assigned' | 'reserved';
+
+export interface NumberRow {
+  e164: string;
+  trunkId: string;
+  /** Null while in the inventory. */
+  workspaceId: string | null;
+  status: NumberStatus;
+  monthlyPriceNano: bigint;
+  createdAt: Date;
+  rentedAt: Date | null;
+  releasedAt: Date | null;
+}
+
+export interface PoolCounts {
+  available: number;
+  assigned: number;
+  reserved: number;
+}
+
+/**
+ * What a workspace sees of the trunks it may use: free numbers, its own, and those set aside. Numbers rented by
+ * other workspaces are not counted.
+ */
+export async function poolCounts(sql: SqlOrTx, { workspaceId }: { workspaceId: string }): Promise<PoolCounts> {
+  const [row] = await sql<PoolCounts[]>`
+    select
+      count(*) filter (where n.status = 'available')::int as available,
+      count(*) filter (where n.status = 'assigned' and n.workspace_id = ${workspaceId})::int as assigned,
+      count(*) filter (where n.status = 'reserved')::int as reserved
+    from numbers n join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
+    join trunks t on t.id = n.trunk_id and t.deleted_at is null`;
+  return row ?? { available: 0, assigned: 0, reserved: 0 };
+}
+
+/** The numbers a workspace has rented. */
+export async function listNumbers(
+  sql: SqlOrTx,
+  { workspaceId }: { workspaceId: string },
+  page: Page,
+): Promise<PageOf<NumberRow>> {
+  const rows = await sql<NumberRow[]>`
+    select * from numbers where workspace_id = ${workspaceId}
+    order by rented_at, e164 limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`
+    select count(*)::int as total from numbers where workspace_id = ${workspaceId}`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+/** Numbers the workspace could rent. `pattern` is a run of digits that must occur, with `*` for anything between. */
+export async function availableNumbers(
+  sql: SqlOrTx,
+  { workspaceId, pattern, limit }: { workspaceId: string; pattern?: string; limit: number },
+): Promise<NumberRow[]> {
+  return await sql<NumberRow[]>`
+    select n.* from numbers n
+    join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
+    join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
+    where n.status = 'available' ${pattern === undefined ? sql`` : sql`and n.e164 like ${likePattern(pattern)}`}
+    order by n.e164 limit ${limit}`;
+}
+
+/**
+ * Assigns an available number to the workspace.
+ * @throws TandemError `DIALER_NOT_PROVISIONED` without a trunk, `NUMBER_NOT_FOUND` when no trunk of the workspace
+ * carries it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever.
+ */
+export async function rentNumber(
+  sql: SqlOrTx,
+  { workspaceId, e164, now }: { workspaceId: string; e164: string; now: Date },
+): Promise<NumberRow> {
+  return await inTransaction(sql, async (tx) => {
+    const trunks = await tx`
+      select t.id from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
+      where t.status = 'active' and t.deleted_at is null`;
+    if (trunks.length === 0) throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk.');
+    const [number] = await tx<NumberRow[]>`
+      select n.* from numbers n
+      join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
+      join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
+      where n.e164 = ${e164} for update of n`;
+    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace carries this number.');
+    if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'This number is taken.');
+    const [rented] = await tx<NumberRow[]>`
+      update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null
+      where e164 = ${e164} returning *`;
+    return rented!;
+  });
+}
+
+/**
+ * Gives a rented number back to the inventory and forgets it as the default caller ID.
+ * @throws TandemError `NUMBER_NOT_FOUND` when the workspace has not rented it, `NUMBER_IN_USE` while a live call does.
+ */
+export async function releaseNumber(
+  sql: SqlOrTx,
+  { workspaceId, e164, now }: { workspaceId: string; e164: string; now: Date },
+): Promise<NumberRow> {
+  return await inTransaction(sql, async (tx) => {
+    // The lock an admission takes first: no call can pick this number while we look.
+    await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+    const [number] = await tx<NumberRow[]>`
+      select * from numbers where e164 = ${e164} and workspace_id = ${workspaceId} for update`;
+    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace has not rented this number.');
+    const live = await tx`
+      select 1 from calls where did = ${e164} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
+    if (live.length > 0) throw new TandemError('NUMBER_IN_USE', 'A live call uses this number.');
+    await tx`
+      update trunk_workspaces set default_caller_id = null
+      where workspace_id = ${workspaceId} and default_caller_id = ${e164}`;
+    const [released] = await tx<NumberRow[]>`
+      update numbers set status = 'available', workspace_id = null, rented_at = null, released_at = ${now}
+      where e164 = ${e164} returning *`;
+    return released!;
+  });
+}
+
+function likePattern(pattern: string): string {
+  const escaped = pattern.replace(/[\\%_]/g, (character) => `\\${character}`);
+  return `%${escaped.replaceAll('*', '%')}%`;
+}

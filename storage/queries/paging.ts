@@ -1,0 +1,15 @@
+/** One page of a list: `page` counts from 1. */
+export interface Page {
+  page: number;
+  limit: number;
+}
+
+export interface PageOf<T> {
+  rows: T[];
+  /** How many there are on all pages. */
+  total: number;
+}
+
+export function offsetOf({ page, limit }: Page): number {
+  return (page - 1) * limit;
+}

@@ -1,0 +1,86 @@
+import type { SqlOrTx } from '../database.ts';
+import type { RecordingStatus } from './call-row.ts';
+import { isUuid } from './identifiers.ts';
+
+export interface RecordingRow {
+  id: string;
+  callId: string;
+  workspaceId: string;
+  status: RecordingStatus;
+  /** Key in the object store; null until the file is there. */
+  objectKey: string | null;
+  format: string;
+  sizeBytes: number | null;
+  durationMs: number | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface CreateRecordingInput {
+  id: string;
+  callId: string;
+  workspaceId: string;
+  now: Date;
+}
+
+export async function createRecording(sql: SqlOrTx, input: CreateRecordingInput): Promise<RecordingRow> {
+  const row = {
+    id: input.id,
+    callId: input.callId,
+    workspaceId: input.workspaceId,
+    status: 'recording',
+    createdAt: input.now,
+    updatedAt: input.now,
+  };
+  const [inserted] = await sql<StoredRecording[]>`insert into recordings ${sql(row)} returning *`;
+  return fromStored(inserted!);
+}
+
+export interface RecordingPatch {
+  status?: RecordingStatus;
+  objectKey?: string | null;
+  sizeBytes?: number | null;
+  durationMs?: number | null;
+}
+
+/** Also keeps `calls.recording_status` in step. Null when there is no such recording. */
+export async function updateRecording(
+  sql: SqlOrTx,
+  { id, now, patch }: { id: string; now: Date; patch: RecordingPatch },
+): Promise<RecordingRow | null> {
+  const changes = { ...Object.fromEntries(Object.entries(patch).filter(([, v]) => v !== undefined)), updatedAt: now };
+  const [row] = await sql<StoredRecording[]>`
+    with updated as (update recordings set ${sql(changes)} where id = ${id} returning *),
+      call as (
+        update calls set recording_status = updated.status from updated
+        where calls.call_id = updated.call_id and calls.recording_id = updated.id
+      )
+    select * from updated`;
+  return row ? fromStored(row) : null;
+}
+
+export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<StoredRecording[]>`select * from recordings where id = ${id}`;
+  return row ? fromStored(row) : null;
+}
+
+/** Recordings that a crash may have left unfinished. */
+export async function unfinishedRecordings(sql: SqlOrTx): Promise<RecordingRow[]> {
+  const rows = await sql<StoredRecording[]>`
+    select * from recordings where status in ('recording', 'processing') order by created_at, id`;
+  return rows.map(fromStored);
+}
+
+type StoredRecording = Omit<RecordingRow, 'sizeBytes' | 'durationMs'> & {
+  sizeBytes: bigint | null;
+  durationMs: bigint | null;
+};
+
+function fromStored(row: StoredRecording): RecordingRow {
+  return {
+    ...row,
+    sizeBytes: row.sizeBytes === null ? null : Number(row.sizeBytes),
+    durationMs: row.durationMs === null ? null : Number(row.durationMs),
+  };
+}

@@ -1,0 +1,240 @@
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { isUuid } from './identifiers.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+
+export interface TrunkRow {
+  id: string;
+  ownerWorkspaceId: string | null;
+  name: string;
+  sipUri: string;
+  transport: 'udp' | 'tcp' | 'tls';
+  username: string | null;
+  /** Sealed by `createSecretBox`. */
+  passwordEncrypted: Buffer | null;
+  register: boolean;
+  codecs: string[];
+  channels: number;
+  /** Empty allows every destination. */
+  allowedPrefixes: string[];
+  status: 'active' | 'disabled';
+  /** As the asking workspace saved it, else the trunk's own. */
+  defaultCallerId: string | null;
+  pricePerMinuteNano: bigint;
+  createdAt: Date;
+  updatedAt: Date;
+  deletedAt: Date | null;
+  /** DIDs the carrier gave, rented or not. */
+  numbers: string[];
+}
+
+export interface CreateTrunkInput {
+  id: string;
+  /** The workspace that configures it and may use it from the start. */
+  workspaceId: string;
+  name: string;
+  sipUri: string;
+  transport: 'udp' | 'tcp' | 'tls';
+  username: string | null;
+  passwordEncrypted: Buffer | null;
+  register: boolean;
+  codecs: string[];
+  channels: number;
+  allowedPrefixes: string[];
+  /** Put into the inventory of this trunk. */
+  numbers: string[];
+  defaultCallerId: string | null;
+  pricePerMinuteNano: bigint;
+  now: Date;
+}
+
+/** @throws TandemError `NUMBER_NOT_AVAILABLE` when a number already stands on another trunk. */
+export async function createTrunk(sql: SqlOrTx, input: CreateTrunkInput): Promise<TrunkRow> {
+  return await inTransaction(sql, async (tx) => {
+    const { workspaceId, numbers, now, ...fields } = input;
+    const row = { ...fields, ownerWorkspaceId: workspaceId, createdAt: now, updatedAt: now };
+    await tx`insert into trunks ${tx(row)}`;
+    await shareTrunk(tx, { trunkId: input.id, workspaceId, now });
+    await putNumbers(tx, { trunkId: input.id, numbers, now });
+    return (await getTrunk(tx, { id: input.id, workspaceId }))!;
+  });
+}
+
+/** Lets another workspace call over the trunk. Idempotent. */
+export async function shareTrunk(
+  sql: SqlOrTx,
+  { trunkId, workspaceId, now }: { trunkId: string; workspaceId: string; now: Date },
+): Promise<void> {
+  await sql`
+    insert into trunk_workspaces (trunk_id, workspace_id, created_at) values (${trunkId}, ${workspaceId}, ${now})
+    on conflict do nothing`;
+}
+
+export async function listTrunks(
+  sql: SqlOrTx,
+  { workspaceId }: { workspaceId: string },
+  page: Page,
+): Promise<PageOf<TrunkRow>> {
+  const rows = await sql<TrunkRow[]>`
+    ${selectTrunks(sql, workspaceId)} order by t.created_at, t.id limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`
+    select count(*)::int as total from trunks t join trunk_workspaces tw on tw.trunk_id = t.id
+    where tw.workspace_id = ${workspaceId} and t.deleted_at is null`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+/** A trunk the workspace may use; null when there is none, or it is somebody else's. */
+export async function getTrunk(
+  sql: SqlOrTx,
+  { id, workspaceId }: { id: string; workspaceId: string },
+): Promise<TrunkRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<TrunkRow[]>`${selectTrunks(sql, workspaceId)} and t.id = ${id}`;
+  return row ?? null;
+}
+
+/** The trunk whoever uses it, deleted ones too: for the SIP side of a call that is already running. */
+export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<TrunkRow[]>`
+    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+    from trunks t where t.id = ${id}`;
+  return row ?? null;
+}
+
+/** Every trunk of the platform that calls may use: what the SIP gateway is told at start. */
+export async function listActiveTrunks(sql: SqlOrTx): Promise<TrunkRow[]> {
+  return await sql<TrunkRow[]>`
+    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+    from trunks t where t.status = 'active' and t.deleted_at is null order by t.created_at, t.id`;
+}
+
+export interface TrunkPatch {
+  name?: string;
+  sipUri?: string;
+  transport?: 'udp' | 'tcp' | 'tls';
+  username?: string | null;
+  passwordEncrypted?: Buffer | null;
+  register?: boolean;
+  codecs?: string[];
+  channels?: number;
+  allowedPrefixes?: string[];
+  status?: 'active' | 'disabled';
+  defaultCallerId?: string | null;
+  pricePerMinuteNano?: bigint;
+  /** The whole list: new ones are added, missing ones leave the inventory unless they are rented. */
+  numbers?: string[];
+}
+
+/**
+ * Only the workspace that owns the trunk may change it.
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `NUMBER_NOT_AVAILABLE`, `NUMBER_IN_USE` (a rented number left out).
+ */
+export async function updateTrunk(
+  sql: SqlOrTx,
+  { id, workspaceId, patch, now }: { id: string; workspaceId: string; patch: TrunkPatch; now: Date },
+): Promise<TrunkRow> {
+  return await inTransaction(sql, async (tx) => {
+    await lockOwnTrunk(tx, { id, workspaceId });
+    const { numbers, ...fields } = patch;
+    const changes = {
+      ...Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined)),
+      updatedAt: now,
+    };
+    await tx`update trunks set ${tx(changes)} where id = ${id}`;
+    if (numbers !== undefined) {
+      await putNumbers(tx, { trunkId: id, numbers, now });
+      const removed = await tx<{ e164: string }[]>`
+        delete from numbers where trunk_id = ${id} and status <> 'assigned' and not e164 = any(${numbers})`;
+      const kept = await tx`
+        select 1 from numbers where trunk_id = ${id} and status = 'assigned' and not e164 = any(${numbers}) limit 1`;
+      if (kept.length > 0) {
+        throw new TandemError('NUMBER_IN_USE', 'A number left out of the list is rented. Release it first.', {
+          details: { removed: removed.count },
+        });
+      }
+    }
+    return (await getTrunk(tx, { id, workspaceId }))!;
+  });
+}
+
+/**
+ * Takes the trunk out of service for good; its calls stay readable, its numbers, rented or not, go with it.
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `TRUNK_IN_USE` while a live call uses it.
+ */
+export async function deleteTrunk(
+  sql: SqlOrTx,
+  { id, workspaceId, now }: { id: string; workspaceId: string; now: Date },
+): Promise<void> {
+  await inTransaction(sql, async (tx) => {
+    await lockOwnTrunk(tx, { id, workspaceId });
+    const live = await tx`
+      select 1 from calls where trunk_id = ${id} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
+    if (live.length > 0) throw new TandemError('TRUNK_IN_USE', 'A live call uses this trunk.');
+    await tx`update trunks set deleted_at = ${now}, updated_at = ${now}, status = 'disabled' where id = ${id}`;
+    await tx`delete from numbers where trunk_id = ${id}`;
+  });
+}
+
+/**
+ * Saves the caller ID a workspace presents by default, on the trunk the number stands on.
+ * @throws TandemError `CALLER_ID_NOT_OWNED` when the workspace has not rented the number,
+ * `DIALER_NOT_PROVISIONED` when it has no trunk.
+ */
+export async function setDefaultCallerId(
+  sql: SqlOrTx,
+  { workspaceId, e164 }: { workspaceId: string; e164: string },
+): Promise<{ trunkId: string; defaultCallerId: string }> {
+  const provisioned = await hasTrunk(sql, workspaceId);
+  if (!provisioned) throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk.');
+  const [row] = await sql<{ trunkId: string; defaultCallerId: string }[]>`
+    update trunk_workspaces tw set default_caller_id = n.e164 from numbers n
+    where n.e164 = ${e164} and n.workspace_id = ${workspaceId} and n.status = 'assigned'
+      and tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
+    returning tw.trunk_id, tw.default_caller_id`;
+  if (!row) throw new TandemError('CALLER_ID_NOT_OWNED', 'The workspace has not rented this number.');
+  return row;
+}
+
+/** Gate T: whether the workspace may use any active trunk. */
+export async function hasTrunk(sql: SqlOrTx, workspaceId: string): Promise<boolean> {
+  const rows = await sql`
+    select 1 from trunks t join trunk_workspaces tw on tw.trunk_id = t.id
+    where tw.workspace_id = ${workspaceId} and t.status = 'active' and t.deleted_at is null limit 1`;
+  return rows.length > 0;
+}
+
+function selectTrunks(sql: SqlOrTx, workspaceId: string) {
+  return sql`
+    select t.id, t.owner_workspace_id, t.name, t.sip_uri, t.transport, t.username, t.password_encrypted, t.register,
+      t.codecs, t.channels, t.allowed_prefixes, t.status,
+      coalesce(tw.default_caller_id, t.default_caller_id) as default_caller_id,
+      t.price_per_minute_nano, t.created_at, t.updated_at, t.deleted_at,
+      array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+    from trunks t join trunk_workspaces tw on tw.trunk_id = t.id
+    where tw.workspace_id = ${workspaceId} and t.deleted_at is null`;
+}
+
+async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspaceId: string }): Promise<void> {
+  const trunk = await getTrunk(tx, { id, workspaceId });
+  if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'There is no such trunk.');
+  if (trunk.ownerWorkspaceId !== workspaceId) {
+    throw new TandemError('FORBIDDEN', 'This trunk is shared with the workspace and configured elsewhere.');
+  }
+  await tx`select id from trunks where id = ${id} for no key update`;
+}
+
+async function putNumbers(
+  tx: Tx,
+  { trunkId, numbers, now }: { trunkId: string; numbers: string[]; now: Date },
+): Promise<void> {
+  for (const e164 of new Set(numbers)) {
+    await tx`
+      insert into numbers (e164, trunk_id, created_at) values (${e164}, ${trunkId}, ${now}) on conflict do nothing`;
+  }
+  const elsewhere = await tx`
+    select 1 from numbers where e164 = any(${numbers}) and trunk_id <> ${trunkId} limit 1`;
+  if (elsewhere.length > 0) {
+    throw new TandemError('NUMBER_NOT_AVAILABLE', 'A number in the list already stands on another trunk.');
+  }
+}
