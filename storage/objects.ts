@@ -1,0 +1,127 @@
+import { createReadStream } from 'node:fs';
+import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { TandemError } from '../machines/errors.ts';
+
+/** Files by key in a folder. A key is segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
+export interface ObjectStore {
+  /**
+   * Moves a finished file into place. When it returns, file and name survive a power cut; an object of the same key is
+   * replaced whole or not at all.
+   */
+  putFile(options: { key: string; sourcePath: string }): Promise<ObjectStat>;
+  /** Null when there is no such object. */
+  stat(key: string): Promise<ObjectStat | null>;
+  /**
+   * Bytes `start` to `end`, both included; default all. Destroying the stream closes the file.
+   * @throws TandemError `NOT_FOUND`
+   */
+  read(options: { key: string; start?: number; end?: number }): Promise<Readable>;
+  /** Idempotent. */
+  delete(key: string): Promise<void>;
+}
+
+export interface ObjectStat {
+  key: string;
+  sizeBytes: number;
+  modifiedAt: Date;
+}
+
+const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
+const MAX_KEY_LENGTH = 512;
+
+/** Makes the folder (mode 0700) when it is missing. */
+export async function openObjectStore({ folder }: { folder: string }): Promise<ObjectStore> {
+  const root = path.resolve(folder);
+  await mkdir(root, { recursive: true, mode: 0o700 });
+
+  async function statOf(key: string): Promise<ObjectStat | null> {
+    try {
+      const info = await stat(pathOf(root, key));
+      return info.isFile() ? { key, sizeBytes: info.size, modifiedAt: info.mtime } : null;
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+  }
+
+  return {
+    stat: statOf,
+
+    async putFile({ key, sourcePath }) {
+      const target = pathOf(root, key);
+      await makeDurableFolder(root, path.dirname(target));
+      await syncToDisk(sourcePath);
+      try {
+        await rename(sourcePath, target);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error;
+        await copyAcross(sourcePath, target);
+      }
+      await syncToDisk(path.dirname(target));
+      return (await statOf(key))!;
+    },
+
+    async read({ key, start, end }) {
+      const file = pathOf(root, key);
+      const handle = await open(file, 'r').catch((error: unknown) => {
+        throw isMissing(error) ? new TandemError('NOT_FOUND', 'There is no such object.') : error;
+      });
+      return createReadStream(file, { fd: handle, start, end });
+    },
+
+    async delete(key) {
+      await rm(pathOf(root, key), { force: true });
+    },
+  };
+}
+
+/** @throws TandemError `NOT_FOUND` for a key that no object can have: nothing outside the folder is ever reached. */
+export function requireObjectKey(key: string): void {
+  const valid = key.length <= MAX_KEY_LENGTH && key.split('/').every((segment) => SEGMENT.test(segment));
+  if (!valid) throw new TandemError('NOT_FOUND', 'There is no such object.');
+}
+
+function pathOf(root: string, key: string): string {
+  requireObjectKey(key);
+  return path.join(root, key);
+}
+
+/** A rename cannot cross file systems: copy beside the target, then rename that. */
+async function copyAcross(sourcePath: string, target: string): Promise<void> {
+  const temporary = path.join(path.dirname(target), `.${path.basename(target)}.partial`);
+  try {
+    await copyFile(sourcePath, temporary);
+    await syncToDisk(temporary);
+    await rename(temporary, target);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await rm(sourcePath, { force: true });
+}
+
+/** Creates the missing folders and syncs the parents that got a new name. */
+async function makeDurableFolder(root: string, folder: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (first === undefined) return;
+  for (let parent = path.dirname(folder); parent.startsWith(path.dirname(first)); parent = path.dirname(parent)) {
+    await syncToDisk(parent);
+    if (parent === root) break;
+  }
+}
+
+async function syncToDisk(target: string): Promise<void> {
+  const handle = await open(target, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
+}

@@ -1,0 +1,71 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/**
+ * Seals small secrets (callback secrets, trunk passwords) with AES-256-GCM. `context` says what the secret is for and
+ * whose it is; it is authenticated, so a sealed value copied to another row does not open there.
+ */
+export interface SecretBox {
+  seal(text: string, context: string): Buffer;
+  /** @throws SecretBoxError when it was sealed under another key or context, or changed. */
+  open(sealed: Uint8Array, context: string): string;
+}
+
+export type SecretBoxErrorCode = 'UNKNOWN_KEY' | 'NOT_AUTHENTIC' | 'MALFORMED';
+
+export class SecretBoxError extends Error {
+  override readonly name = 'SecretBoxError';
+  readonly code: SecretBoxErrorCode;
+  constructor(code: SecretBoxErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+  }
+}
+
+/**
+ * Layout of a sealed value: version (1 byte), key id (4), nonce (12), tag (16), ciphertext. The key id names the
+ * master key, so that sealing with another one is told apart from damage.
+ */
+const VERSION = 1;
+const KEY_ID_BYTES = 4;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
+
+/** @param masterKey 32 bytes; the encryption key is derived from it (HKDF, RFC 5869). */
+export function createSecretBox(masterKey: Buffer): SecretBox {
+  if (masterKey.length !== 32) throw new RangeError('the master key has 32 bytes');
+  const key = derive(masterKey, 'tandem secret box key', 32);
+  const keyId = derive(masterKey, 'tandem secret box key id', KEY_ID_BYTES);
+
+  return {
+    seal(text, context) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
+      const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return Buffer.concat([Buffer.of(VERSION), keyId, nonce, cipher.getAuthTag(), ciphertext]);
+    },
+
+    open(sealed, context) {
+      const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength);
+      if (bytes.length < HEADER_BYTES || bytes[0] !== VERSION) {
+        throw new SecretBoxError('MALFORMED', 'This is not a sealed secret.');
+      }
+      if (!timingSafeEqual(bytes.subarray(1, 1 + KEY_ID_BYTES), keyId)) {
+        throw new SecretBoxError('UNKNOWN_KEY', 'The secret was sealed under another TANDEM_SECRET_KEY.');
+      }
+      const nonce = bytes.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + NONCE_BYTES);
+      const tag = bytes.subarray(HEADER_BYTES - TAG_BYTES, HEADER_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+      decipher.setAAD(Buffer.from(context)).setAuthTag(tag);
+      try {
+        return Buffer.concat([decipher.update(bytes.subarray(HEADER_BYTES)), decipher.final()]).toString('utf8');
+      } catch (error) {
+        throw new SecretBoxError('NOT_AUTHENTIC', 'The sealed secret was changed or belongs elsewhere.', error);
+      }
+    },
+  };
+}
+
+function derive(masterKey: Buffer, purpose: string, bytes: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), purpose, bytes));
+}
