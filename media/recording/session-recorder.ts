@@ -1,0 +1,104 @@
+import type { G711Codec } from '../dsp/g711.ts';
+import type { RecordingSummary } from '../media-plane.ts';
+import { WAV_HEADER_BYTES } from '../wav.ts';
+import { RecordingFile } from './recording-file.ts';
+import { type Channel, StereoTimeline } from './stereo-timeline.ts';
+import { TrackAnchor } from './track.ts';
+
+/**
+ * Records what both parties of a session said, from the moment of construction, as one stereo file. Time is real
+ * time: the file is as long as the recording ran, whatever arrived.
+ */
+
+const SAMPLES_PER_MS = 8;
+/** How long after its time a packet may still arrive and be recorded. */
+const HOLDBACK_SAMPLES = 4800;
+/** One write: half a second. */
+const MOST_SAMPLES_PER_WRITE = 4000;
+
+export interface SessionRecorderOptions {
+  filePath: string;
+  /** On the clock that `addAudio`, `flush` and `stop` use. */
+  nowMs: number;
+  onFailed: (detail: string) => void;
+}
+
+export interface RecordedPacket {
+  ssrc: number;
+  timestamp: number;
+  payloadOffset: number;
+  payloadBytes: number;
+}
+
+export class SessionRecorder {
+  readonly filePath: string;
+  readonly #file: RecordingFile;
+  readonly #timeline = new StereoTimeline();
+  readonly #tracks = [new TrackAnchor(), new TrackAnchor()] as const;
+  readonly #startedAtMs: number;
+  #samplesLate = 0;
+
+  constructor(options: SessionRecorderOptions) {
+    this.filePath = options.filePath;
+    this.#startedAtMs = options.nowMs;
+    this.#file = new RecordingFile({ filePath: options.filePath, onFailed: options.onFailed });
+  }
+
+  /** @throws the file system's error, after `onFailed`. Audio is kept while the file is being opened. */
+  open(): Promise<void> {
+    return this.#file.open();
+  }
+
+  /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
+  addAudio(
+    channel: Channel,
+    codec: G711Codec,
+    datagram: Uint8Array,
+    packet: RecordedPacket,
+    power: number,
+    nowMs: number,
+  ): void {
+    const nowSample = this.#sampleAt(nowMs);
+    const position = this.#tracks[channel].place(packet, nowSample, this.#timeline.taken, power);
+    const end = position + packet.payloadBytes;
+    // After a stall of this thread the ring may still be full of the past.
+    if (end > this.#timeline.end) this.flush(nowMs);
+    const from = packet.payloadOffset;
+    const written = this.#timeline.put(channel, position, codec, datagram, from, from + packet.payloadBytes);
+    this.#samplesLate += packet.payloadBytes - written;
+  }
+
+  /** Hands everything to the file that is too old to change. Call every few hundred milliseconds. */
+  flush(nowMs: number): void {
+    this.#writeUpTo(this.#sampleAt(nowMs) - HOLDBACK_SAMPLES);
+  }
+
+  /** Ends the recording at `nowMs`. Null when the file failed. */
+  async stop(nowMs: number): Promise<RecordingSummary | null> {
+    this.#writeUpTo(this.#sampleAt(nowMs));
+    const dataBytes = await this.#file.finish();
+    if (dataBytes === null) return null;
+    return { filePath: this.filePath, bytes: WAV_HEADER_BYTES + dataBytes, durationMs: dataBytes / 4 / SAMPLES_PER_MS };
+  }
+
+  #sampleAt(nowMs: number): number {
+    return Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
+  }
+
+  #writeUpTo(position: number): void {
+    while (this.#timeline.taken < position) {
+      const samples = Math.min(MOST_SAMPLES_PER_WRITE, position - this.#timeline.taken);
+      const chunk = new Int16Array(2 * samples);
+      this.#timeline.take(samples, chunk);
+      this.#file.write(chunk);
+    }
+  }
+
+  dump(): unknown {
+    return {
+      seconds: this.#timeline.taken / 8000,
+      samplesLate: this.#samplesLate,
+      anchorAdjustments: this.#tracks.map((track) => track.adjustments),
+    };
+  }
+}

@@ -1,0 +1,254 @@
+import { randomBytes } from 'node:crypto';
+import type { RemoteInfo, Socket } from 'node:dgram';
+import type { Codec, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import { transcodingTable } from '../dsp/g711.ts';
+import { estimateMos } from '../dsp/mos.ts';
+import { SnrEstimator } from '../dsp/snr.ts';
+import { ringbackFrames } from '../dsp/tones.ts';
+import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
+import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
+import { KeyPressDetector } from '../rtp/telephone-event.ts';
+import { OutboundStream } from './outbound-stream.ts';
+import { RtcpReporter } from './rtcp-reporter.ts';
+import type { SendRing } from './send-ring.ts';
+import { SourceLatch } from './source-latch.ts';
+import { closeUdp } from './udp.ts';
+
+/** What a payload is, whatever number the peer gave it. */
+export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
+
+/** What a leg hears: nothing, the ringing tone made here, or the other leg. */
+export type LegFeed = 'nothing' | 'ringback' | 'other-leg';
+
+const COMFORT_NOISE_PAYLOAD_TYPE = 13;
+/** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
+const MOST_PAYLOAD_BYTES = 1440;
+
+export interface RelayLegOptions {
+  name: LegName;
+  rtpSocket: Socket;
+  rtcpSocket: Socket;
+  sendRing: SendRing;
+  nowMs: number;
+}
+
+/** A party's side of a session: its two sockets, whom it listens to, and the one stream that it hears from us. */
+export class RelayLeg {
+  readonly name: LegName;
+  readonly latch = new SourceLatch();
+  readonly outbound: OutboundStream;
+  readonly reception = new ReceiverStatistics();
+  readonly snr = new SnrEstimator();
+  readonly keyPresses = new KeyPressDetector();
+  readonly rtcp: RtcpReporter;
+  readonly counters = { malformed: 0, refusedSource: 0, refusedPayload: 0, flooded: 0, heldBack: 0 };
+  remote: RemoteMedia | null = null;
+  feed: LegFeed = 'nothing';
+  /** -1 before the first accepted packet. */
+  lastHeardAtMs = -1;
+  /** Codec of the last audio heard; null before. */
+  heardCodec: Codec | null = null;
+  readonly #rtpSocket: Socket;
+  readonly #rtcpSocket: Socket;
+  readonly #sendRing: SendRing;
+  #remoteAddress = '';
+  #rtcpPort = 0;
+  #ringbackFrame = 0;
+  #isClosed = false;
+  /** Reused for every packet sent. */
+  readonly #fields = { payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0, marker: false };
+
+  constructor(options: RelayLegOptions) {
+    this.name = options.name;
+    this.#rtpSocket = options.rtpSocket;
+    this.#rtcpSocket = options.rtcpSocket;
+    this.#sendRing = options.sendRing;
+    // RFC 3550 §5.1: SSRC, first sequence number and first timestamp are random.
+    const seed = randomBytes(10);
+    this.outbound = new OutboundStream({
+      ssrc: seed.readUInt32BE(0),
+      timestamp: seed.readUInt32BE(4),
+      sequence: seed.readUInt16BE(8),
+    });
+    this.rtcp = new RtcpReporter({ outbound: this.outbound, reception: this.reception, nowMs: options.nowMs });
+  }
+
+  /** Whether the peer is connected, listens (RFC 3264 §6.1) and gave a port. */
+  get isListening(): boolean {
+    const direction = this.remote?.direction;
+    return (
+      this.#remoteAddress !== '' && (direction === 'sendrecv' || direction === 'recvonly') && this.remote?.rtpPort !== 0
+    );
+  }
+
+  /** Whether silence of the peer means that something is wrong: it may not send, or only music, while on hold. */
+  get isExpectedToSpeak(): boolean {
+    return this.remote?.direction === 'sendrecv';
+  }
+
+  connect(remote: RemoteMedia, address: string, nowMs: number): void {
+    const wasListening = this.isListening;
+    this.remote = remote;
+    if (address !== this.#remoteAddress || this.#rtcpPort === 0) this.#rtcpPort = remote.rtcpPort;
+    this.#remoteAddress = address;
+    this.latch.expect(address, remote.rtpPort, nowMs);
+    if (this.isListening !== wasListening) this.outbound.switchSource();
+  }
+
+  hear(feed: LegFeed): void {
+    if (feed === this.feed) return;
+    this.feed = feed;
+    this.#ringbackFrame = 0;
+    this.outbound.switchSource();
+  }
+
+  /** What the payload of a packet from this leg is. Both codecs we offer may come at any time (RFC 3264 §5.1). */
+  payloadKindOf(header: RtpHeader): PayloadKind {
+    if (header.payloadBytes > MOST_PAYLOAD_BYTES) return 'unknown';
+    const { payloadType } = header;
+    if (this.remote !== null && payloadType === this.remote.payloadType) return this.remote.codec;
+    if (payloadType === 0) return 'PCMU';
+    if (payloadType === 8) return 'PCMA';
+    if (payloadType === COMFORT_NOISE_PAYLOAD_TYPE) return 'comfort-noise';
+    // Peers number events as they like, whatever was agreed; four bytes in the dynamic range is one.
+    if (payloadType >= 96 && header.payloadBytes === 4) return 'telephone-event';
+    return 'unknown';
+  }
+
+  /**
+   * Sends a packet of the other leg to this one. Same codec: the header is rewritten in the datagram itself, which is
+   * ours. Otherwise the payload is transcoded into a send slot, so that the datagram still holds what was said.
+   */
+  forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number): void {
+    const remote = this.remote;
+    if (remote === null || !this.isListening) return;
+    const isEvent = kind === 'telephone-event';
+    const payloadType = isEvent ? remote.telephoneEventPayloadType : remote.payloadType;
+    // Comfort noise was never offered, so nobody has agreed to it.
+    if (payloadType === null || kind === 'comfort-noise' || kind === 'unknown') {
+      this.outbound.skip(header);
+      this.counters.heldBack += 1;
+      return;
+    }
+    if (!this.outbound.admit(header, nowMs, isEvent)) {
+      this.counters.heldBack += 1;
+      return;
+    }
+    const table = isEvent ? null : transcodingTable(kind, remote.codec);
+    if (table === null) {
+      const start = header.payloadOffset - RTP_HEADER_BYTES;
+      const end = header.payloadOffset + header.payloadBytes;
+      const packet = start === 0 && end === datagram.length ? datagram : datagram.subarray(start, end);
+      this.#send(packet, payloadType);
+      return;
+    }
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
+    for (let i = 0; i < header.payloadBytes; i++) {
+      packet[RTP_HEADER_BYTES + i] = table[datagram[header.payloadOffset + i]!]!;
+    }
+    this.#send(packet, payloadType);
+  }
+
+  /** Sends the next 20 ms of ringing tone. */
+  sendRingback(nowMs: number): void {
+    const remote = this.remote;
+    if (remote === null || !this.isListening) return;
+    const frames = ringbackFrames(remote.codec);
+    const frame = frames[this.#ringbackFrame]!;
+    this.#ringbackFrame = (this.#ringbackFrame + 1) % frames.length;
+    this.outbound.admitGenerated(nowMs);
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + frame.length);
+    packet.set(frame, RTP_HEADER_BYTES);
+    this.#send(packet, remote.payloadType);
+  }
+
+  receiveRtcp(datagram: Buffer, source: RemoteInfo, nowMs: number, unixMs: number): void {
+    const allowed = this.latch.isLatched ? this.latch.address : this.#remoteAddress;
+    if (allowed === '' || source.address !== allowed) {
+      this.counters.refusedSource += 1;
+      return;
+    }
+    const malformedBefore = this.rtcp.malformed;
+    this.rtcp.receive(datagram, nowMs, unixMs);
+    if (this.rtcp.malformed === malformedBefore) this.#rtcpPort = source.port;
+  }
+
+  sendDueRtcp(nowMs: number, unixMs: number): void {
+    if (this.#remoteAddress === '' || this.#isClosed) return;
+    const report = this.rtcp.takeDueReport(nowMs, unixMs);
+    if (report !== null) this.#sendRtcp(report);
+  }
+
+  quality(): LegQuality | null {
+    const { reception } = this;
+    const codec = this.heardCodec ?? this.remote?.codec ?? null;
+    if (codec === null) return null;
+    const snrDb = this.snr.estimateDb();
+    return {
+      codec,
+      packets_received: reception.packetsReceived,
+      packets_lost: reception.packetsLost,
+      jitter_ms: rounded(reception.jitterMs, 2),
+      mos: reception.packetsReceived === 0 ? null : rounded(this.#mos(), 2),
+      snr_db: snrDb === null ? null : rounded(snrDb, 1),
+    };
+  }
+
+  /** Says goodbye (RFC 3550 §6.6) and closes both sockets. */
+  async close(nowMs: number, unixMs: number): Promise<void> {
+    if (this.#isClosed) return;
+    if (this.#remoteAddress !== '' && this.outbound.packetsSent > 0) this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
+    this.#isClosed = true;
+    await Promise.all([closeUdp(this.#rtpSocket), closeUdp(this.#rtcpSocket)]);
+  }
+
+  dump(): unknown {
+    const { remote, feed, counters, rtcp, lastHeardAtMs } = this;
+    return {
+      localRtpPort: this.#isClosed ? null : this.#rtpSocket.address().port,
+      remote: remote && { codec: remote.codec, direction: remote.direction, rtpPort: remote.rtpPort },
+      feed,
+      lastHeardAtMs,
+      latch: this.latch.dump(),
+      outbound: this.outbound.dump(),
+      quality: this.quality(),
+      counters: { ...counters },
+      rtcp: {
+        sent: rtcp.reportsSent,
+        received: rtcp.reportsReceived,
+        malformed: rtcp.malformed,
+        roundTripMs: rtcp.roundTripMs,
+      },
+    };
+  }
+
+  #mos(): number {
+    const { packetsLost, packetsExpected, jitterMs } = this.reception;
+    const lossFraction = packetsExpected === 0 ? 0 : packetsLost / packetsExpected;
+    return estimateMos({ lossFraction, jitterMs, roundTripMs: this.rtcp.roundTripMs });
+  }
+
+  /** Writes the header of what `outbound` admitted and sends: to where we hear the peer from, else where its SDP says. */
+  #send(packet: Buffer, payloadType: number): void {
+    if (this.#isClosed) return;
+    const { latch, outbound } = this;
+    const fields = this.#fields;
+    fields.payloadType = payloadType;
+    fields.sequence = outbound.sequence;
+    fields.timestamp = outbound.timestamp;
+    fields.ssrc = outbound.ssrc;
+    fields.marker = outbound.marker;
+    writeRtpHeader(packet, fields);
+    if (latch.isLatched) this.#rtpSocket.send(packet, latch.port, latch.address);
+    else this.#rtpSocket.send(packet, this.remote!.rtpPort, this.#remoteAddress);
+  }
+
+  #sendRtcp(report: Buffer): void {
+    if (this.#rtcpPort === 0) return;
+    this.#rtcpSocket.send(report, this.#rtcpPort, this.latch.isLatched ? this.latch.address : this.#remoteAddress);
+  }
+}
+
+function rounded(value: number, digits: number): number {
+  return Number(value.toFixed(digits));
+}

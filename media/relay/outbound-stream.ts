@@ -1,0 +1,158 @@
+import { FRAME_SAMPLES } from '../dsp/tones.ts';
+import type { RtpHeader } from '../rtp/packet.ts';
+import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
+
+/**
+ * The one RTP stream that a leg hears from us, whatever feeds it: ringing tone, early media, the other party before
+ * and after a transfer. SSRC never changes, sequence numbers have no gap that the source did not have, and
+ * timestamps move with time over every switch, so that the peer's jitter buffer never starts anew (RFC 3550 §7.1
+ * describes a translator; this one also hides source changes). The first packet after a switch carries the marker.
+ */
+
+const SAMPLES_PER_MS = 8;
+/** A source whose sequence numbers or timestamps leap further than this has started anew. */
+const MAX_DROPOUT = 3000;
+const MAX_MISORDER = 100;
+const MAX_TIMESTAMP_LEAP = 2000 * SAMPLES_PER_MS;
+
+const NO_SOURCE = -1;
+const GENERATOR = -2;
+
+export interface OutboundStreamSeed {
+  /** 32 bits. */
+  ssrc: number;
+  /** 16 bits. */
+  sequence: number;
+  /** 32 bits. */
+  timestamp: number;
+}
+
+export class OutboundStream {
+  readonly ssrc: number;
+  packetsSent = 0;
+  octetsSent = 0;
+  /** What the packet that was just admitted is to carry. */
+  sequence: number;
+  timestamp: number;
+  marker = false;
+
+  #source = NO_SOURCE;
+  #sequenceOffset = 0;
+  #timestampOffset = 0;
+  /** Highest sequence number of the source; what lies before #floorSequence was dropped or sent by a former one. */
+  #sourceSequence = 0;
+  #floorSequence = 0;
+  #sourceTimestamp = 0;
+  #sourceAtMs = 0;
+  /** Highest sequence number and newest timestamp sent, and when. */
+  #sentSequence: number;
+  #sentTimestamp: number;
+  #sentAtMs = 0;
+  #hasSent = false;
+
+  constructor(seed: OutboundStreamSeed) {
+    this.ssrc = seed.ssrc;
+    this.sequence = seed.sequence;
+    this.timestamp = seed.timestamp;
+    this.#sentSequence = (seed.sequence - 1) & 0xffff;
+    this.#sentTimestamp = seed.timestamp;
+  }
+
+  /** The next packet comes from elsewhere, or from the same source after a pause in which we sent something else. */
+  switchSource(): void {
+    this.#source = NO_SOURCE;
+  }
+
+  /**
+   * Admits a packet of the source and sets `sequence`, `timestamp` and `marker` for it. False when it may not be
+   * sent: it is older than a switch, so its number was given to another packet.
+   */
+  admit(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
+    if (this.#isNewSource(header, nowMs, isEvent)) this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
+    else this.marker = header.marker;
+    const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
+    if (ahead < 0 && sequenceDelta(header.sequence, this.#floorSequence) < 0) return false;
+    this.sequence = (header.sequence + this.#sequenceOffset) & 0xffff;
+    this.timestamp = (header.timestamp + this.#timestampOffset) >>> 0;
+    if (ahead >= 0) this.#advance(header, nowMs, isEvent);
+    this.#count(header.payloadBytes, nowMs);
+    return true;
+  }
+
+  /** Notes that a packet of the source is not passed on, so that its number leaves no gap. */
+  skip(header: RtpHeader): void {
+    if (header.ssrc !== this.#source) return;
+    const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
+    if (ahead <= 0 || ahead > MAX_DROPOUT) return;
+    this.#sourceSequence = header.sequence;
+    this.#sequenceOffset -= 1;
+    this.#floorSequence = (header.sequence + 1) & 0xffff;
+  }
+
+  /** As `admit`, for a 20 ms frame made here. */
+  admitGenerated(nowMs: number): void {
+    if (this.#source !== GENERATOR) this.#rebase(GENERATOR, 0, 0, nowMs);
+    else {
+      this.marker = false;
+      this.sequence = (this.#sentSequence + 1) & 0xffff;
+      this.timestamp = (this.#sentTimestamp + FRAME_SAMPLES) >>> 0;
+    }
+    this.#sentSequence = this.sequence;
+    this.#sentTimestamp = this.timestamp;
+    this.#sentAtMs = nowMs;
+    this.#count(FRAME_SAMPLES, nowMs);
+  }
+
+  /** The timestamp that a sample taken now would carry, for sender reports. */
+  timestampAt(nowMs: number): number {
+    if (!this.#hasSent) return this.timestamp;
+    return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * SAMPLES_PER_MS)) >>> 0;
+  }
+
+  #isNewSource(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
+    if (header.ssrc !== this.#source) return true;
+    const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
+    if (ahead > MAX_DROPOUT || ahead < -MAX_MISORDER) return true;
+    if (isEvent) return false;
+    const leap = timestampDelta(header.timestamp, this.#sourceTimestamp);
+    const elapsed = Math.round((nowMs - this.#sourceAtMs) * SAMPLES_PER_MS);
+    return Math.abs(leap) > MAX_TIMESTAMP_LEAP && Math.abs(leap - elapsed) > MAX_TIMESTAMP_LEAP;
+  }
+
+  #rebase(source: number, sequence: number, timestamp: number, nowMs: number): void {
+    const elapsed = Math.round((nowMs - this.#sentAtMs) * SAMPLES_PER_MS);
+    this.marker = true;
+    this.sequence = (this.#sentSequence + 1) & 0xffff;
+    if (this.#hasSent) this.timestamp = (this.#sentTimestamp + Math.max(FRAME_SAMPLES, elapsed)) >>> 0;
+    this.#source = source;
+    this.#sourceSequence = sequence;
+    this.#floorSequence = sequence;
+    this.#sourceTimestamp = timestamp;
+    this.#sourceAtMs = nowMs;
+    this.#sequenceOffset = this.sequence - sequence;
+    this.#timestampOffset = this.timestamp - timestamp;
+  }
+
+  #advance(header: RtpHeader, nowMs: number, isEvent: boolean): void {
+    this.#sourceSequence = header.sequence;
+    this.#sentSequence = this.sequence;
+    // An event keeps the timestamp of its start while time goes on; audio afterwards is measured from audio before.
+    if (isEvent) return;
+    this.#sourceTimestamp = header.timestamp;
+    this.#sourceAtMs = nowMs;
+    this.#sentTimestamp = this.timestamp;
+    this.#sentAtMs = nowMs;
+  }
+
+  #count(payloadBytes: number, nowMs: number): void {
+    if (!this.#hasSent) this.#sentAtMs = nowMs;
+    this.#hasSent = true;
+    this.packetsSent += 1;
+    this.octetsSent += payloadBytes;
+  }
+
+  dump(): unknown {
+    const { ssrc, packetsSent, octetsSent } = this;
+    return { ssrc, packetsSent, octetsSent, isGenerated: this.#source === GENERATOR };
+  }
+}

@@ -1,0 +1,44 @@
+import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
+import { lookup } from 'node:dns/promises';
+import { isIP, isIPv6 } from 'node:net';
+
+export type DatagramListener = (datagram: Buffer, source: RemoteInfo) => void;
+
+/**
+ * Binds a UDP socket. Addresses given to `send` must be literal: the resolver is replaced by one that answers at
+ * once, because Node's own would put every packet off by a turn of the event loop.
+ * @throws the system's error (`EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`).
+ */
+export function bindUdp(host: string, port: number, onDatagram: DatagramListener): Promise<Socket> {
+  const socket = createSocket({
+    type: isIPv6(host) ? 'udp6' : 'udp4',
+    lookup: (hostname, _options, callback) => callback(null, hostname, isIPv6(hostname) ? 6 : 4),
+  });
+  return new Promise((resolve, reject) => {
+    socket.once('error', (error) => {
+      socket.close();
+      reject(error);
+    });
+    socket.bind({ address: host, port, exclusive: true }, () => {
+      socket.removeAllListeners('error');
+      // Errors of single sends (network unreachable) are what loss statistics are for.
+      socket.on('error', () => {});
+      socket.on('message', onDatagram);
+      resolve(socket);
+    });
+  });
+}
+
+export function closeUdp(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    socket.close(() => resolve());
+  });
+}
+
+/** The literal address of a peer, in the family of our socket. @throws `ENOTFOUND` and other resolver errors. */
+export async function resolveHost(host: string, bindHost: string): Promise<string> {
+  const family = isIPv6(bindHost) ? 6 : 4;
+  if (isIP(host) === family) return host;
+  const { address } = await lookup(host, { family });
+  return address;
+}
