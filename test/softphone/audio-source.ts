@@ -1,0 +1,69 @@
+import { encodeG711, type G711Codec } from '../../media/dsp/g711.ts';
+import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../../media/dsp/tones.ts';
+import { readWav } from '../../media/wav.ts';
+
+/** What a softphone says. `none` sends no RTP at all, `silence` sends frames of zeros. */
+export type SoftphoneAudio =
+  | { kind: 'tone'; frequencyHz: number; levelDbfs?: number }
+  /** 8 or 16 kHz, 16 bit; the first channel is played. `loop` defaults to true, else silence follows. */
+  | { kind: 'wav'; path: string; loop?: boolean }
+  | { kind: 'silence' }
+  | { kind: 'none' };
+
+/** Fills the next 20 ms of 8 kHz samples. */
+export type FrameSource = (frame: Int16Array) => void;
+
+/** Null for `none`. */
+export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSource | null> {
+  switch (audio.kind) {
+    case 'none':
+      return null;
+    case 'silence':
+      return (frame) => void frame.fill(0);
+    case 'tone':
+      return toneSource(audio.frequencyHz, audio.levelDbfs ?? -10);
+    case 'wav':
+      return wavSource(await readSamples(audio.path), audio.loop ?? true);
+  }
+}
+
+/** Encodes one frame of the source as an RTP payload. */
+export function nextPayload(source: FrameSource, codec: G711Codec): Uint8Array {
+  const samples = new Int16Array(FRAME_SAMPLES);
+  source(samples);
+  const payload = new Uint8Array(FRAME_SAMPLES);
+  encodeG711(codec, samples, payload);
+  return payload;
+}
+
+/** The phase runs on over frames, so that the sine has no clicks. */
+function toneSource(frequencyHz: number, levelDbfs: number): FrameSource {
+  const amplitude = 32_767 * 10 ** (levelDbfs / 20);
+  const radiansPerSample = (2 * Math.PI * frequencyHz) / TELEPHONY_SAMPLE_RATE_HZ;
+  let sampleIndex = 0;
+  return (frame) => {
+    for (let i = 0; i < frame.length; i++) {
+      frame[i] = Math.round(amplitude * Math.sin(radiansPerSample * sampleIndex++));
+    }
+  };
+}
+
+function wavSource(samples: Int16Array, loop: boolean): FrameSource {
+  let position = 0;
+  return (frame) => {
+    for (let i = 0; i < frame.length; i++) {
+      if (position >= samples.length && loop) position = 0;
+      frame[i] = position < samples.length ? samples[position++]! : 0;
+    }
+  };
+}
+
+async function readSamples(path: string): Promise<Int16Array> {
+  const wav = await readWav(path);
+  const mono = wav.samples[0] ?? new Int16Array(0);
+  if (wav.sampleRateHz === TELEPHONY_SAMPLE_RATE_HZ) return mono;
+  if (wav.sampleRateHz !== 2 * TELEPHONY_SAMPLE_RATE_HZ) throw new Error('a softphone plays WAV files of 8 or 16 kHz');
+  const halved = new Int16Array(Math.floor(mono.length / 2));
+  for (let i = 0; i < halved.length; i++) halved[i] = (mono[2 * i]! + mono[2 * i + 1]!) >> 1;
+  return halved;
+}

@@ -1,0 +1,331 @@
+import { randomBytes } from 'node:crypto';
+import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import {
+  createRequest,
+  createResponse,
+  header,
+  headers,
+  parseCSeq,
+  parseNameAddr,
+  parseUri,
+  type SipRequest,
+  type SipResponse,
+  tagOf,
+} from '../../sip/message/index.ts';
+import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from '../../sip/sdp.ts';
+import { type ClientRequests, T1_MS, T2_MS } from './client-requests.ts';
+import type { EventLog } from './event-log.ts';
+import type { SipEndpoint, SipPeer } from './sip-endpoint.ts';
+import type { SoftphoneEvent } from './softphone.ts';
+import type { Voice } from './voice.ts';
+
+export interface CallParts {
+  endpoint: SipEndpoint;
+  requests: ClientRequests;
+  voice: Voice;
+  log: EventLog<SoftphoneEvent>;
+  invite: SipRequest;
+  from: SipPeer;
+  user: string;
+  codecs: readonly Codec[];
+  /** Changes every SDP that is sent, to provoke. */
+  alterSdp: (sdp: string) => string;
+  /** A CANCEL is overtaken by a 200 (RFC 3261 §9.1). */
+  answerOnCancel: boolean;
+}
+
+type CallState = 'proceeding' | 'answered' | 'confirmed' | 'refused' | 'ended';
+
+/** One call that came in: the INVITE server transaction (RFC 3261 §17.2.1, RFC 6026) and the dialog after it. */
+export class SoftphoneCall {
+  state: CallState = 'proceeding';
+  readonly voice: Voice;
+  readonly callId: string;
+  readonly #parts: CallParts;
+  readonly #toTag = randomBytes(6).toString('hex');
+  readonly #local: LocalSession;
+  readonly #inviteSequence: number;
+  #lastResponse: SipResponse | null = null;
+  #resendTimer: NodeJS.Timeout | undefined;
+  #localSequence = 1;
+  #answerSdp: string | null = null;
+  #hangupWhenConfirmed = false;
+  /** The last negotiated media of the peer; null before it was read, or when the INVITE had none. */
+  #remote: RemoteMedia | null = null;
+
+  constructor(parts: CallParts) {
+    this.#parts = parts;
+    this.voice = parts.voice;
+    this.callId = header(parts.invite, 'Call-ID') ?? '';
+    this.#inviteSequence = sequenceOf(parts.invite);
+    this.#local = {
+      host: parts.endpoint.host,
+      rtpPort: parts.voice.rtpPort,
+      codecs: parts.codecs,
+      sessionId: 1,
+      sessionVersion: 0,
+    };
+  }
+
+  isOpen(): boolean {
+    return this.state !== 'ended' && this.state !== 'refused';
+  }
+
+  ring(options: { withMedia: boolean }): void {
+    if (this.state !== 'proceeding') return;
+    this.#respond(options.withMedia ? 183 : 180, options.withMedia ? this.#answer() : null);
+    if (options.withMedia && this.#remote !== null) this.voice.talkTo(this.#remote);
+    this.#parts.log.add({ type: 'ringing', callId: this.callId });
+  }
+
+  answer(): void {
+    if (this.state !== 'proceeding') return;
+    const sdp = this.#answer();
+    if (sdp === null) {
+      this.reject(488);
+      return;
+    }
+    this.state = 'answered';
+    this.#respond(200, sdp);
+    this.#resend(T1_MS, 0);
+    if (this.#remote !== null) this.voice.talkTo(this.#remote);
+    this.#parts.log.add({ type: 'answered', callId: this.callId });
+  }
+
+  reject(status: number, extraHeaders: readonly (readonly [string, string])[] = []): void {
+    if (this.state !== 'proceeding') return;
+    this.state = 'refused';
+    this.#respond(status, null, extraHeaders);
+    this.#resend(T1_MS, 0);
+    this.#parts.log.add({ type: 'rejected', callId: this.callId, status });
+  }
+
+  /** BYE, once the ACK is here (RFC 3261 §15); a call that still rings is declined. */
+  hangup(reason?: string): void {
+    if (this.state === 'proceeding') this.reject(603);
+    if (this.state === 'answered') this.#hangupWhenConfirmed = true;
+    if (this.state !== 'confirmed') return;
+    this.#end('local', null);
+    void this.#request('BYE', null, reason === undefined ? [] : [['Reason', reason]]);
+  }
+
+  /** Re-INVITE with another direction; resolves with the final status, after the ACK. */
+  async offerAgain(direction: RemoteMedia['direction'], options: { connection?: string } = {}): Promise<number> {
+    this.#local.sessionVersion++;
+    let sdp = buildOffer(this.#local).replace('a=sendrecv', `a=${direction}`);
+    if (options.connection !== undefined) sdp = sdp.replace(/^c=.*$/m, `c=IN IP4 ${options.connection}`);
+    const response = await this.#request('INVITE', sdp);
+    const sequence = this.#localSequence - 1;
+    if (response.statusCode < 300) {
+      const ack = this.#inDialog('ACK', null, sequence);
+      const nextHop = this.#nextHop();
+      this.#parts.requests.addVia(ack, nextHop);
+      this.#parts.endpoint.send(ack, nextHop);
+      this.#remote = readRemoteMedia(response.body.toString('utf8'), this.#local);
+      this.voice.talkTo(this.#remote);
+    }
+    return response.statusCode;
+  }
+
+  /** Any other request in the dialog; resolves with the final status. */
+  async send(method: string, extraHeaders: readonly (readonly [string, string])[], body: string): Promise<number> {
+    return (await this.#request(method, body, extraHeaders)).statusCode;
+  }
+
+  /** A request of the peer in this dialog, or its INVITE again. */
+  receive(request: SipRequest, from: SipPeer): void {
+    switch (request.method) {
+      case 'INVITE':
+        if (tagOf(header(request, 'To')) === null) this.#repeatResponse();
+        else this.#reinvited(request, from);
+        return;
+      case 'ACK':
+        this.#acknowledged(request);
+        return;
+      case 'CANCEL':
+        this.#cancelled(request, from);
+        return;
+      case 'BYE':
+        this.#parts.endpoint.send(this.#responseTo(request, this.isOpen() ? 200 : 481), from);
+        if (this.isOpen()) this.#end('peer', header(request, 'Reason') ?? null);
+        return;
+      default:
+        this.#parts.endpoint.send(this.#responseTo(request, this.isOpen() ? 200 : 481), from);
+    }
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#resendTimer);
+    await this.voice.close();
+  }
+
+  #reinvited(request: SipRequest, from: SipPeer): void {
+    const offer = readOffer(request.body.toString('utf8'), this.#local);
+    this.#local.sessionVersion++;
+    this.#remote = offer.media;
+    const response = this.#responseTo(request, 200, buildAnswer(this.#local, offer));
+    this.#parts.endpoint.send(response, from);
+    this.voice.talkTo(offer.media);
+    this.#parts.log.add({ type: 'reinvite', callId: this.callId, media: offer.media });
+  }
+
+  #acknowledged(request: SipRequest): void {
+    if (sequenceOf(request) !== this.#inviteSequence) return;
+    clearTimeout(this.#resendTimer);
+    this.#resendTimer = undefined;
+    if (this.state !== 'answered') return;
+    this.state = 'confirmed';
+    this.#parts.log.add({ type: 'confirmed', callId: this.callId, message: request });
+    if (this.#hangupWhenConfirmed) this.hangup();
+  }
+
+  #cancelled(request: SipRequest, from: SipPeer): void {
+    if (this.state === 'proceeding' && this.#parts.answerOnCancel) this.answer();
+    this.#parts.endpoint.send(this.#responseTo(request, 200), from);
+    this.#parts.log.add({ type: 'cancelled', callId: this.callId, message: request });
+    if (this.state !== 'proceeding') return;
+    this.state = 'refused';
+    this.#respond(487, null);
+    this.#resend(T1_MS, 0);
+    void this.voice.close();
+  }
+
+  #end(by: 'peer' | 'local', reason: string | null): void {
+    this.state = 'ended';
+    clearTimeout(this.#resendTimer);
+    void this.voice.close();
+    this.#parts.log.add({ type: 'bye', callId: this.callId, by, reason });
+  }
+
+  #respond(status: number, sdp: string | null, extraHeaders: readonly (readonly [string, string])[] = []): void {
+    this.#lastResponse = this.#responseTo(this.#parts.invite, status, sdp, extraHeaders);
+    this.#parts.endpoint.send(this.#lastResponse, this.#parts.from);
+  }
+
+  #repeatResponse(): void {
+    if (this.#lastResponse !== null) this.#parts.endpoint.send(this.#lastResponse, this.#parts.from);
+  }
+
+  /** A 2xx is repeated whatever the transport (RFC 3261 §13.3.1.4), a refusal only over UDP (§17.2.1). */
+  #resend(intervalMs: number, elapsedMs: number): void {
+    if (this.state === 'refused' && this.#parts.from.transport === 'tcp') return;
+    this.#resendTimer = setTimeout(() => {
+      if (elapsedMs + intervalMs >= 64 * T1_MS) {
+        if (this.state === 'answered') {
+          this.state = 'confirmed';
+          this.hangup();
+        }
+        return;
+      }
+      this.#repeatResponse();
+      this.#resend(Math.min(intervalMs * 2, T2_MS), elapsedMs + intervalMs);
+    }, intervalMs);
+  }
+
+  /** The SDP that answers the INVITE, the same in 183 and 200; null when there is nothing in common. */
+  #answer(): string | null {
+    if (this.#answerSdp !== null) return this.#answerSdp;
+    try {
+      const offer = readOffer(this.#parts.invite.body.toString('utf8'), this.#local);
+      this.#remote = offer.media;
+      this.#answerSdp = this.#parts.alterSdp(buildAnswer(this.#local, offer));
+    } catch {
+      return null;
+    }
+    return this.#answerSdp;
+  }
+
+  #responseTo(
+    request: SipRequest,
+    status: number,
+    sdp: string | null = null,
+    extraHeaders: readonly (readonly [string, string])[] = [],
+  ): SipResponse {
+    const to = header(request, 'To') ?? '';
+    const all: [string, string][] = [
+      ...headers(request, 'Via').map((via): [string, string] => ['Via', via]),
+      ['From', header(request, 'From') ?? ''],
+      ['To', tagOf(to) === null ? `${to};tag=${this.#toTag}` : to],
+      ['Call-ID', header(request, 'Call-ID') ?? ''],
+      ['CSeq', header(request, 'CSeq') ?? ''],
+    ];
+    if (request.method === 'INVITE' && status > 100 && status < 300) {
+      for (const route of headers(request, 'Record-Route')) all.push(['Record-Route', route]);
+      all.push(['Contact', this.#contact()], ['Allow', 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE']);
+    }
+    for (const [name, value] of extraHeaders) all.push([name, value]);
+    if (sdp !== null) all.push(['Content-Type', 'application/sdp']);
+    return createResponse({
+      statusCode: status,
+      reasonPhrase: REASON_PHRASES[status] ?? 'Whatever',
+      headers: all,
+      ...(sdp === null ? {} : { body: sdp }),
+    });
+  }
+
+  #contact(): string {
+    const { endpoint, from, user } = this.#parts;
+    return `<sip:${user}@${endpoint.host}:${endpoint.port}${from.transport === 'tcp' ? ';transport=tcp' : ''}>`;
+  }
+
+  #request(method: string, body: string | null, extraHeaders: readonly (readonly [string, string])[] = []) {
+    const request = this.#inDialog(method, body, this.#localSequence++, extraHeaders);
+    return this.#parts.requests.send(request, this.#nextHop());
+  }
+
+  #inDialog(
+    method: string,
+    body: string | null,
+    sequence: number,
+    extraHeaders: readonly (readonly [string, string])[] = [],
+  ): SipRequest {
+    const { invite } = this.#parts;
+    const all: [string, string][] = [
+      ['Max-Forwards', '70'],
+      // The route set of a UAS is the Record-Route as it came (RFC 3261 §12.1.1).
+      ...headers(invite, 'Record-Route').map((route): [string, string] => ['Route', route]),
+      ['From', `${header(invite, 'To')};tag=${this.#toTag}`],
+      ['To', header(invite, 'From') ?? ''],
+      ['Call-ID', this.callId],
+      ['CSeq', `${sequence} ${method}`],
+      ['Contact', this.#contact()],
+      ...extraHeaders.map(([name, value]): [string, string] => [name, value]),
+    ];
+    if (method === 'INVITE' && body !== null) all.push(['Content-Type', 'application/sdp']);
+    return createRequest({ method, uri: this.#remoteTarget(), headers: all, ...(body === null ? {} : { body }) });
+  }
+
+  #remoteTarget(): string {
+    const contact = header(this.#parts.invite, 'Contact');
+    return contact === undefined ? this.#parts.invite.uri : parseNameAddr(contact).uri;
+  }
+
+  #nextHop(): SipPeer {
+    const { invite, from } = this.#parts;
+    const firstRoute = headers(invite, 'Record-Route')[0];
+    const uri = parseUri(firstRoute === undefined ? this.#remoteTarget() : parseNameAddr(firstRoute).uri);
+    const transport = uri.params.get('transport')?.toLowerCase() === 'tcp' ? 'tcp' : 'udp';
+    const peer: SipPeer = { transport, host: uri.host, port: uri.port ?? 5060 };
+    if (transport === 'tcp' && from.connection !== undefined) peer.connection = from.connection;
+    return peer;
+  }
+}
+
+function sequenceOf(request: SipRequest): number {
+  return parseCSeq(header(request, 'CSeq') ?? '').sequence;
+}
+
+const REASON_PHRASES: Readonly<Record<number, string>> = {
+  100: 'Trying',
+  180: 'Ringing',
+  183: 'Session Progress',
+  200: 'OK',
+  404: 'Not Found',
+  480: 'Temporarily Unavailable',
+  481: 'Call/Transaction Does Not Exist',
+  486: 'Busy Here',
+  487: 'Request Terminated',
+  488: 'Not Acceptable Here',
+  503: 'Service Unavailable',
+  603: 'Decline',
+};

@@ -1,0 +1,66 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { header, type SipRequest, tagOf } from '../../sip/message/index.ts';
+
+export interface CarrierAuth {
+  username: string;
+  password: string;
+  realm: string;
+  challenge: 401 | 407;
+  /** Default MD5. */
+  algorithm?: 'MD5' | 'SHA-256';
+  /** Also asks inside dialogs: BYE and re-INVITE. Default false. */
+  inDialog?: boolean;
+}
+
+/** Digest authentication as a server does it (RFC 3261 §22, RFC 7616), strict about what it is shown. */
+export class DigestChallenger {
+  readonly #auth: CarrierAuth;
+  readonly #nonces = new Set<string>();
+
+  constructor(auth: CarrierAuth) {
+    this.#auth = auth;
+  }
+
+  /** ACK and CANCEL cannot be challenged (RFC 3261 §22.1). */
+  isDue(request: SipRequest): boolean {
+    if (request.method === 'ACK' || request.method === 'CANCEL' || request.method === 'OPTIONS') return false;
+    return tagOf(header(request, 'To')) === null || this.#auth.inDialog === true;
+  }
+
+  /** Null when the request carries good credentials. */
+  refusalOf(request: SipRequest): { status: number; headers: [string, string][] } | null {
+    const { challenge, realm, algorithm = 'MD5' } = this.#auth;
+    const credentials = header(request, challenge === 401 ? 'Authorization' : 'Proxy-Authorization');
+    if (credentials !== undefined && this.#isGood(request, credentials)) return null;
+    const nonce = randomBytes(12).toString('hex');
+    this.#nonces.add(nonce);
+    const name = challenge === 401 ? 'WWW-Authenticate' : 'Proxy-Authenticate';
+    const value = `Digest realm="${realm}", nonce="${nonce}", opaque="o-1", algorithm=${algorithm}, qop="auth"`;
+    return { status: challenge, headers: [[name, value]] };
+  }
+
+  #isGood(request: SipRequest, credentials: string): boolean {
+    const { username, password, realm, algorithm = 'MD5' } = this.#auth;
+    const given = parametersOf(credentials);
+    const nonce = given.get('nonce') ?? '';
+    if (!this.#nonces.has(nonce) || given.get('uri') !== request.uri) return false;
+    if (given.get('username') !== username || given.get('realm') !== realm || given.get('opaque') !== 'o-1')
+      return false;
+    const hash = (text: string) =>
+      createHash(algorithm === 'MD5' ? 'md5' : 'sha256')
+        .update(text)
+        .digest('hex');
+    const secret = hash(`${username}:${realm}:${password}`);
+    const what = hash(`${request.method}:${request.uri}`);
+    const expected = hash([secret, nonce, given.get('nc'), given.get('cnonce'), 'auth', what].join(':'));
+    return given.get('qop') === 'auth' && given.get('response') === expected;
+  }
+}
+
+function parametersOf(credentials: string): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [, name = '', quoted, token = ''] of credentials.matchAll(/(\w+)=(?:"([^"]*)"|([^\s,]+))/g)) {
+    found.set(name, quoted ?? token);
+  }
+  return found;
+}

@@ -1,0 +1,41 @@
+/** Remembers every event, so that waiting for one never races with its happening. */
+export class EventLog<Event extends { type: string }> {
+  readonly all: Event[] = [];
+  #waiting: { matches: (event: Event) => boolean; resolve: (event: Event) => void }[] = [];
+
+  add(event: Event): void {
+    this.all.push(event);
+    const waiting = this.#waiting;
+    this.#waiting = waiting.filter(({ matches }) => !matches(event));
+    for (const { matches, resolve } of waiting) if (matches(event)) resolve(event);
+  }
+
+  ofType<Type extends Event['type']>(type: Type): Extract<Event, { type: Type }>[] {
+    return this.all.filter((event): event is Extract<Event, { type: Type }> => event.type === type);
+  }
+
+  /** The first event of a type that satisfies `matches`, past or future. Rejects after `timeoutMs` (default 10 s). */
+  async until<Type extends Event['type']>(
+    type: Type,
+    matches: (event: Extract<Event, { type: Type }>) => boolean = () => true,
+    timeoutMs = 10_000,
+  ): Promise<Extract<Event, { type: Type }>> {
+    type Wanted = Extract<Event, { type: Type }>;
+    const isWanted = (event: Event) => event.type === type && matches(event as Wanted);
+    const past = this.all.find(isWanted);
+    if (past !== undefined) return past as Wanted;
+    const { promise, resolve, reject } = Promise.withResolvers<Event>();
+    const entry = { matches: isWanted, resolve };
+    this.#waiting.push(entry);
+    const timer = setTimeout(() => {
+      this.#waiting = this.#waiting.filter((waiting) => waiting !== entry);
+      const seen = this.all.map((event) => event.type).join(', ');
+      reject(new Error(`no "${type}" within ${timeoutMs} ms; there was: ${seen || 'nothing'}`));
+    }, timeoutMs);
+    try {
+      return (await promise) as Wanted;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

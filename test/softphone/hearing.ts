@@ -1,0 +1,179 @@
+import { writeFile } from 'node:fs/promises';
+import { decodeG711 } from '../../media/dsp/g711.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
+import {
+  digitOfEvent,
+  emptyTelephoneEvent,
+  KeyPressDetector,
+  parseTelephoneEvent,
+} from '../../media/rtp/telephone-event.ts';
+import { wavHeader } from '../../media/wav.ts';
+
+/** What a phone heard, at the moment of asking. */
+export interface Heard {
+  /** Audio packets, duplicates included. */
+  packets: number;
+  seconds: number;
+  /** 8 kHz, in the order of sequence numbers; packets that never came are silence. */
+  pcm: Int16Array;
+  /** DTMF digits in order, each press once. */
+  digits: string;
+  continuity: {
+    /** Every SSRC in order of appearance. */
+    ssrcs: number[];
+    lost: number;
+    duplicates: number;
+    reordered: number;
+    payloadTypes: number[];
+    /** Longest time between two arrivals. */
+    longestGapMs: number;
+    /** Datagrams that are neither G.711 nor telephone-event. */
+    foreign: number;
+  };
+  /** Level of each frequency in dBov, over the last `lastMs` (default: everything). */
+  toneLevels(frequenciesHz: readonly number[], lastMs?: number): number[];
+  saveWav(path: string): Promise<void>;
+}
+
+interface HeardPacket {
+  /** Sequence number extended over wraps; a new SSRC goes on above the last one. */
+  order: number;
+  pcm: Int16Array;
+}
+
+const MAX_PACKETS = 10 * 60 * 50;
+const LONGEST_FILLED_GAP = 50;
+
+/** Takes RTP as it arrives and tells what it sounded like. */
+export class Hearing {
+  packets = 0;
+  digits = '';
+  readonly #kept: HeardPacket[] = [];
+  readonly #seen = new Set<number>();
+  readonly #header = emptyRtpHeader();
+  readonly #event = emptyTelephoneEvent();
+  readonly #keys = new KeyPressDetector();
+  readonly #ssrcs: number[] = [];
+  readonly #payloadTypes = new Set<number>();
+  #highest = -1;
+  #orderBase = 0;
+  #duplicates = 0;
+  #reordered = 0;
+  #foreign = 0;
+  #longestGapMs = 0;
+  #lastArrivalMs = 0;
+
+  /** @param telephoneEventPayloadType what was negotiated, null when it was not. */
+  take(datagram: Uint8Array, telephoneEventPayloadType: number | null): void {
+    const header = this.#header;
+    if (!parseRtp(datagram, header)) {
+      this.#foreign++;
+      return;
+    }
+    this.#payloadTypes.add(header.payloadType);
+    const payload = datagram.subarray(header.payloadOffset, header.payloadOffset + header.payloadBytes);
+    if (header.payloadType === telephoneEventPayloadType) {
+      this.#takeDigit(payload);
+      this.#placeOf(header.ssrc, header.sequence);
+      return;
+    }
+    if (header.payloadType !== 0 && header.payloadType !== 8) {
+      this.#foreign++;
+      return;
+    }
+    const nowMs = performance.now();
+    if (this.packets > 0) this.#longestGapMs = Math.max(this.#longestGapMs, nowMs - this.#lastArrivalMs);
+    this.#lastArrivalMs = nowMs;
+    this.packets++;
+    const order = this.#placeOf(header.ssrc, header.sequence);
+    if (order === null) return;
+    const pcm = new Int16Array(payload.length);
+    decodeG711(header.payloadType === 0 ? 'PCMU' : 'PCMA', payload, pcm);
+    if (this.#kept.length === MAX_PACKETS) this.#kept.shift();
+    this.#kept.push({ order, pcm });
+  }
+
+  heard(): Heard {
+    const ordered = [...this.#kept].sort((a, b) => a.order - b.order);
+    const pcm = joined(ordered);
+    return {
+      packets: this.packets,
+      seconds: pcm.length / 8000,
+      pcm,
+      digits: this.digits,
+      continuity: {
+        ssrcs: [...this.#ssrcs],
+        lost: this.#highest < 0 ? 0 : this.#highest + 1 - this.#firstOrder() - this.#seen.size,
+        duplicates: this.#duplicates,
+        reordered: this.#reordered,
+        payloadTypes: [...this.#payloadTypes],
+        longestGapMs: this.#longestGapMs,
+        foreign: this.#foreign,
+      },
+      toneLevels: (frequenciesHz, lastMs) => {
+        const part = lastMs === undefined ? pcm : pcm.subarray(Math.max(0, pcm.length - lastMs * 8));
+        return frequenciesHz.map((frequencyHz) => toneLevelDbov(part, frequencyHz));
+      },
+      saveWav: (path) => {
+        const bytes = Buffer.from(pcm.buffer, pcm.byteOffset, pcm.byteLength);
+        return writeFile(path, Buffer.concat([wavHeader({ channels: 1, sampleRateHz: 8000 }, bytes.length), bytes]));
+      },
+    };
+  }
+
+  #takeDigit(payload: Uint8Array): void {
+    if (!parseTelephoneEvent(payload, 0, payload.length, this.#event)) return;
+    if (this.#keys.pressedForMs(this.#header.ssrc, this.#header.timestamp, this.#event) < 0) return;
+    this.digits += digitOfEvent(this.#event.event) ?? '';
+  }
+
+  /** The extended sequence number; null for a duplicate. */
+  #placeOf(ssrc: number, sequence: number): number | null {
+    if (this.#ssrcs.at(-1) !== ssrc) {
+      this.#ssrcs.push(ssrc);
+      this.#orderBase = this.#highest + 1 - sequence;
+    }
+    let order = this.#orderBase + sequence;
+    if (this.#highest >= 0) {
+      if (order < this.#highest - 32_768) {
+        this.#orderBase += 65_536;
+        order += 65_536;
+      } else if (order > this.#highest + 32_768) {
+        order -= 65_536;
+      }
+    }
+    if (this.#seen.has(order)) {
+      this.#duplicates++;
+      return null;
+    }
+    this.#seen.add(order);
+    if (order < this.#highest) this.#reordered++;
+    this.#highest = Math.max(this.#highest, order);
+    return order;
+  }
+
+  #firstOrder(): number {
+    let first = this.#highest;
+    for (const order of this.#seen) first = Math.min(first, order);
+    return first;
+  }
+}
+
+function joined(ordered: readonly HeardPacket[]): Int16Array {
+  const parts: Int16Array[] = [];
+  let expected: number | null = null;
+  for (const { order, pcm } of ordered) {
+    const missing: number = expected === null ? 0 : Math.min(order - expected, LONGEST_FILLED_GAP);
+    if (missing > 0) parts.push(new Int16Array(missing * pcm.length));
+    parts.push(pcm);
+    expected = order + 1;
+  }
+  const samples = new Int16Array(parts.reduce((total, part) => total + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    samples.set(part, at);
+    at += part.length;
+  }
+  return samples;
+}

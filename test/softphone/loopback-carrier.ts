@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto';
+import {
+  createResponse,
+  formatVia,
+  header,
+  headers,
+  parseNameAddr,
+  parseUri,
+  parseVia,
+  removeHeader,
+  type SipMessage,
+  type SipRequest,
+  type SipResponse,
+  sipHeader,
+  tagOf,
+} from '../../sip/message/index.ts';
+import { type CarrierAuth, DigestChallenger } from './digest-challenger.ts';
+import { EventLog } from './event-log.ts';
+import { SipEndpoint, type SipPeer } from './sip-endpoint.ts';
+
+export interface CarrierRoute {
+  host: string;
+  port: number;
+  transport: 'udp' | 'tcp';
+}
+
+export interface LoopbackCarrierOptions {
+  /** Default 127.0.0.1. */
+  host?: string;
+  /** Default 0: any free one, for UDP and TCP alike. */
+  port?: number;
+  /** From number, as the user part of the request URI, to who has it. May change at any time. */
+  routes?: Map<string, CarrierRoute>;
+  /** Stays in the path of ACK, BYE and re-INVITE (RFC 3261 §16.6, doubled by RFC 5658 between transports). */
+  recordRoute?: boolean;
+  /** Asks for digest credentials. */
+  auth?: CarrierAuth;
+}
+
+export type CarrierEvent =
+  | { type: 'request'; method: string; message: SipRequest; transport: 'udp' | 'tcp' }
+  | { type: 'response'; status: number; message: SipResponse };
+
+/** Begins the address of everything that this carrier answers itself. */
+const OWN_TAG = 'carrier';
+
+/** Starts what stands for the carrier: a stateless SIP proxy (RFC 3261 §16.11) that knows numbers. */
+export async function startLoopbackCarrier(options: LoopbackCarrierOptions = {}): Promise<LoopbackCarrier> {
+  return await LoopbackCarrier.start(options);
+}
+
+export class LoopbackCarrier {
+  readonly routes: Map<string, CarrierRoute>;
+  /** Calls tried per number: distinct Call-IDs, however often repeated or challenged. */
+  readonly inviteCounts = new Map<string, number>();
+  /** Numbers whose calls the carrier itself ends with this status. */
+  readonly failures = new Map<string, number>();
+  /** Takes everything and says nothing. */
+  isSilent = false;
+  readonly log = new EventLog<CarrierEvent>();
+  readonly #recordRoute: boolean;
+  readonly #challenger: DigestChallenger | null;
+  readonly #callIds = new Set<string>();
+  #endpoint!: SipEndpoint;
+
+  private constructor(options: LoopbackCarrierOptions) {
+    this.routes = options.routes ?? new Map();
+    this.#recordRoute = options.recordRoute ?? false;
+    this.#challenger = options.auth === undefined ? null : new DigestChallenger(options.auth);
+  }
+
+  static async start(options: LoopbackCarrierOptions): Promise<LoopbackCarrier> {
+    const carrier = new LoopbackCarrier(options);
+    carrier.#endpoint = await SipEndpoint.open({
+      host: options.host ?? '127.0.0.1',
+      port: options.port ?? 0,
+      onMessage: (message, from) => carrier.#receive(message, from),
+    });
+    return carrier;
+  }
+
+  get sipUri(): string {
+    return `sip:${this.#endpoint.host}:${this.#endpoint.port}`;
+  }
+
+  get port(): number {
+    return this.#endpoint.port;
+  }
+
+  stop(): Promise<void> {
+    return this.#endpoint.close();
+  }
+
+  #receive(message: SipMessage, from: SipPeer): void {
+    if (this.isSilent) return;
+    try {
+      if (message.kind === 'response') this.#forwardResponse(message);
+      else this.#takeRequest(message, from);
+    } catch {
+      // What cannot be routed is dropped, as a stateless proxy does with errors.
+    }
+  }
+
+  #takeRequest(request: SipRequest, from: SipPeer): void {
+    this.log.add({ type: 'request', method: request.method, message: request, transport: from.transport });
+    const toTag = tagOf(header(request, 'To'));
+    // The ACK of a refusal that was our own.
+    if (request.method === 'ACK' && toTag?.startsWith(OWN_TAG)) return;
+    const uri = parseUri(request.uri);
+    const isForUs = uri.host === this.#endpoint.host && uri.port === this.#endpoint.port;
+    const number = uri.user === null ? '' : decodeURIComponent(uri.user);
+    if (request.method === 'INVITE' && toTag === null) this.#count(number, header(request, 'Call-ID') ?? '');
+
+    if (this.#challenger?.isDue(request)) {
+      const refusal = this.#challenger.refusalOf(request);
+      if (refusal !== null) {
+        this.#answer(request, from, refusal.status, refusal.headers);
+        return;
+      }
+    }
+    if (isForUs && uri.user === null && request.method === 'OPTIONS') {
+      this.#answer(request, from, 200);
+      return;
+    }
+    const failure = toTag === null && request.method !== 'CANCEL' ? this.failures.get(number) : undefined;
+    if (failure !== undefined && request.method !== 'ACK') {
+      this.#answer(request, from, failure);
+      return;
+    }
+    const route = isForUs ? this.routes.get(number) : undefined;
+    if (isForUs && route === undefined) {
+      if (request.method !== 'ACK') this.#answer(request, from, request.method === 'CANCEL' ? 481 : 404);
+      return;
+    }
+    this.#forwardRequest(request, from, route ?? null);
+  }
+
+  #count(number: string, callId: string): void {
+    if (this.#callIds.has(callId)) return;
+    this.#callIds.add(callId);
+    this.inviteCounts.set(number, (this.inviteCounts.get(number) ?? 0) + 1);
+  }
+
+  /** @param route where the number is; null inside a dialog, which goes by Route or by its request URI. */
+  #forwardRequest(request: SipRequest, from: SipPeer, route: CarrierRoute | null): void {
+    const hops = Number(header(request, 'Max-Forwards') ?? '70');
+    if (hops === 0) {
+      this.#answer(request, from, 483);
+      return;
+    }
+    const routes = headers(request, 'Route');
+    while (routes[0] !== undefined && this.#isOurs(parseNameAddr(routes[0]).uri)) routes.shift();
+    const to = route ?? addressOf(routes[0] === undefined ? request.uri : parseNameAddr(routes[0]).uri);
+    if (route !== null) request.uri = `sip:${parseUri(request.uri).user}@${route.host}:${route.port}`;
+
+    const [topVia = '', ...otherVias] = headers(request, 'Via');
+    const branch = statelessBranch(request, topVia);
+    const ownVia = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.host}:${this.#endpoint.port};branch=${branch}`;
+    const isDialogMaking = request.method === 'INVITE' && tagOf(header(request, 'To')) === null;
+    const recordRoutes = headers(request, 'Record-Route');
+    for (const name of ['Via', 'Route', 'Record-Route', 'Max-Forwards']) removeHeader(request, name);
+    request.headers.unshift(
+      ...[ownVia, received(topVia, from), ...otherVias].map((via) => sipHeader('Via', via)),
+      ...(isDialogMaking && this.#recordRoute ? this.#ownRoutes(from.transport, to.transport) : []),
+      ...recordRoutes.map((value) => sipHeader('Record-Route', value)),
+      ...routes.map((value) => sipHeader('Route', value)),
+      sipHeader('Max-Forwards', String(hops - 1)),
+    );
+    this.#endpoint.send(request, to);
+  }
+
+  #forwardResponse(response: SipResponse): void {
+    this.log.add({ type: 'response', status: response.statusCode, message: response });
+    const [, nextVia, ...otherVias] = headers(response, 'Via');
+    if (nextVia === undefined) return;
+    removeHeader(response, 'Via');
+    response.headers.unshift(...[nextVia, ...otherVias].map((via) => sipHeader('Via', via)));
+    this.#endpoint.send(response, returnAddress(nextVia));
+  }
+
+  #ownRoutes(inbound: 'udp' | 'tcp', outbound: 'udp' | 'tcp') {
+    const routeOf = (transport: 'udp' | 'tcp') =>
+      sipHeader('Record-Route', `<sip:${this.#endpoint.host}:${this.#endpoint.port};transport=${transport};lr>`);
+    return inbound === outbound ? [routeOf(inbound)] : [routeOf(outbound), routeOf(inbound)];
+  }
+
+  #isOurs(uri: string): boolean {
+    const { host, port } = parseUri(uri);
+    return host === this.#endpoint.host && port === this.#endpoint.port;
+  }
+
+  #answer(request: SipRequest, from: SipPeer, status: number, extra: readonly (readonly [string, string])[] = []) {
+    const [topVia = '', ...otherVias] = headers(request, 'Via');
+    const to = header(request, 'To') ?? '';
+    const response = createResponse({
+      statusCode: status,
+      reasonPhrase: 'From the carrier',
+      headers: [
+        ...[received(topVia, from), ...otherVias].map((via): [string, string] => ['Via', via]),
+        ['From', header(request, 'From') ?? ''],
+        ['To', tagOf(to) === null ? `${to};tag=${OWN_TAG}-${statelessBranch(request, topVia).slice(-8)}` : to],
+        ['Call-ID', header(request, 'Call-ID') ?? ''],
+        ['CSeq', header(request, 'CSeq') ?? ''],
+        ...extra,
+      ],
+    });
+    this.#endpoint.send(response, from);
+  }
+}
+
+/** The same for an INVITE, its repetitions, its CANCEL and the ACK of its refusal (RFC 3261 §16.11). */
+function statelessBranch(request: SipRequest, topVia: string): string {
+  const of = [parseVia(topVia).params.get('branch'), header(request, 'Call-ID'), tagOf(header(request, 'From'))];
+  return `z9hG4bK-c-${createHash('sha1').update(of.join('|')).digest('hex').slice(0, 20)}`;
+}
+
+/** RFC 3261 §18.2.1 and RFC 3581 §4. */
+function received(via: string, from: SipPeer): string {
+  const parsed = parseVia(via);
+  parsed.params.set('received', from.host);
+  parsed.params.set('rport', String(from.port));
+  return formatVia(parsed);
+}
+
+function returnAddress(via: string): SipPeer {
+  const { transport, host, port, params } = parseVia(via);
+  return {
+    transport: transport === 'TCP' ? 'tcp' : 'udp',
+    host: params.get('received') ?? host,
+    port: Number(params.get('rport') ?? port ?? 5060),
+  };
+}
+
+function addressOf(uri: string): SipPeer {
+  const { host, port, params } = parseUri(uri);
+  return {
+    transport: params.get('transport')?.toLowerCase() === 'tcp' ? 'tcp' : 'udp',
+    host,
+    port: port ?? 5060,
+  };
+}

@@ -1,0 +1,290 @@
+import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import {
+  createResponse,
+  header,
+  headers,
+  parseCSeq,
+  parseNameAddr,
+  parseUri,
+  type SipMessage,
+  type SipRequest,
+  tagOf,
+} from '../../sip/message/index.ts';
+import { openAudioSource, type SoftphoneAudio } from './audio-source.ts';
+import { SoftphoneCall } from './call.ts';
+import { ClientRequests } from './client-requests.ts';
+import { EventLog } from './event-log.ts';
+import type { Heard } from './hearing.ts';
+import { SipEndpoint, type SipPeer } from './sip-endpoint.ts';
+import { Voice } from './voice.ts';
+
+export type { SoftphoneAudio } from './audio-source.ts';
+export type { Heard } from './hearing.ts';
+
+export interface SoftphoneOptions {
+  /** For people: who this is. */
+  name: string;
+  /** The number it has, e.g. `+919876543210`. */
+  user: string;
+  /** Default 127.0.0.1. */
+  host?: string;
+  /** Default 0: any free one, for UDP and TCP alike. */
+  sipPort?: number;
+  /** `manual` rings until told what to do; `ignore` says nothing at all to an INVITE. Default `auto`. */
+  answer?: 'auto' | 'manual' | 'ignore' | { status: number; headers?: readonly (readonly [string, string])[] };
+  /** How long it rings before it does what `answer` says. Default 0. */
+  ringForMs?: number;
+  /** 183 with SDP and audio in place of 180. Default false. */
+  earlyMedia?: boolean;
+  /** Default PCMU and PCMA. */
+  codecs?: readonly Codec[];
+  /** Default silence. */
+  audio?: SoftphoneAudio;
+  /** Hangs up this long after the ACK. Default: never. */
+  autoHangupAfterMs?: number;
+  /** Answers 200 when a CANCEL arrives, as if the two had crossed. */
+  answerOnCancel?: boolean;
+  /** Changes every SDP answer on its way out, to provoke. */
+  alterSdp?: (sdp: string) => string;
+}
+
+export type SoftphoneEvent =
+  | {
+      type: 'invite';
+      callId: string;
+      /** User part of From, and the whole P-Asserted-Identity. */
+      from: string | null;
+      assertedIdentity: string | null;
+      uri: string;
+      message: SipRequest;
+      transport: 'udp' | 'tcp';
+    }
+  | { type: 'ringing'; callId: string }
+  | { type: 'answered'; callId: string }
+  /** The ACK of our 200. */
+  | { type: 'confirmed'; callId: string; message: SipRequest }
+  | { type: 'rejected'; callId: string; status: number }
+  | { type: 'cancelled'; callId: string; message: SipRequest }
+  | { type: 'reinvite'; callId: string; media: RemoteMedia }
+  | { type: 'bye'; callId: string; by: 'peer' | 'local'; reason: string | null };
+
+/** Starts a telephone: real SIP, real RTP, its own ports. */
+export async function startSoftphone(options: SoftphoneOptions): Promise<Softphone> {
+  return await Softphone.start(options);
+}
+
+export class Softphone {
+  readonly name: string;
+  readonly user: string;
+  readonly log = new EventLog<SoftphoneEvent>();
+  readonly calls: SoftphoneCall[] = [];
+  /** INVITEs that began a call, and repetitions of those. */
+  readonly counts = { invites: 0, inviteRetransmissions: 0 };
+  readonly #options: SoftphoneOptions;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #hearingWaiters = new Set<() => void>();
+  #endpoint!: SipEndpoint;
+  #requests!: ClientRequests;
+
+  private constructor(options: SoftphoneOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.user = options.user;
+  }
+
+  static async start(options: SoftphoneOptions): Promise<Softphone> {
+    const phone = new Softphone(options);
+    phone.#endpoint = await SipEndpoint.open({
+      host: options.host ?? '127.0.0.1',
+      port: options.sipPort ?? 0,
+      onMessage: (message, from) => phone.#receive(message, from),
+    });
+    phone.#requests = new ClientRequests(phone.#endpoint);
+    return phone;
+  }
+
+  /** What a carrier's routes need. */
+  get address(): { host: string; port: number; transport: 'udp' } {
+    return { host: this.#endpoint.host, port: this.#endpoint.port, transport: 'udp' };
+  }
+
+  get sipUri(): string {
+    return `sip:${this.#endpoint.host}:${this.#endpoint.port}`;
+  }
+
+  /** The call that came last. Throws when there was none. */
+  get call(): SoftphoneCall {
+    const call = this.calls.at(-1);
+    if (call === undefined) throw new Error(`${this.name} had no call`);
+    return call;
+  }
+
+  until<Type extends SoftphoneEvent['type']>(
+    type: Type,
+    matches?: (event: Extract<SoftphoneEvent, { type: Type }>) => boolean,
+    timeoutMs?: number,
+  ): Promise<Extract<SoftphoneEvent, { type: Type }>> {
+    return this.log.until(type, matches, timeoutMs);
+  }
+
+  answer(): void {
+    this.call.answer();
+  }
+
+  reject(status: number): void {
+    this.call.reject(status);
+  }
+
+  hangup(reason?: string): void {
+    this.call.hangup(reason);
+  }
+
+  hold(): Promise<number> {
+    return this.call.offerAgain('sendonly');
+  }
+
+  unhold(): Promise<number> {
+    return this.call.offerAgain('sendrecv');
+  }
+
+  sendDtmf(digits: string): void {
+    for (const digit of digits) this.call.voice.press(digit);
+  }
+
+  heard(): Heard {
+    return this.call.voice.hearing.heard();
+  }
+
+  /** Resolves as soon as what was heard satisfies `isEnough`, looked at on every packet. */
+  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 10_000) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = () => {
+      const hearing = this.calls.at(-1)?.voice.hearing;
+      if (hearing !== undefined && isEnough(hearing)) resolve();
+    };
+    const timer = setTimeout(() => {
+      reject(
+        new Error(`${this.name} heard ${this.calls.at(-1)?.voice.hearing.packets ?? 0} packets in ${timeoutMs} ms`),
+      );
+    }, timeoutMs);
+    this.#hearingWaiters.add(look);
+    look();
+    try {
+      await promise;
+      return this.heard();
+    } finally {
+      clearTimeout(timer);
+      this.#hearingWaiters.delete(look);
+    }
+  }
+
+  /** Closes all sockets without a word to the peers. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#requests.close();
+    await Promise.all([...this.calls.map((call) => call.stop()), this.#endpoint.close()]);
+  }
+
+  #receive(message: SipMessage, from: SipPeer): void {
+    if (message.kind === 'response') {
+      this.#requests.take(message);
+      return;
+    }
+    const call = this.calls.find(({ callId }) => callId === header(message, 'Call-ID'));
+    if (message.method === 'INVITE' && tagOf(header(message, 'To')) === null) {
+      if (call !== undefined) this.counts.inviteRetransmissions++;
+      else if (this.#starting.has(header(message, 'Call-ID') ?? '')) this.counts.inviteRetransmissions++;
+      else void this.#ring(message, from);
+    }
+    if (call !== undefined) call.receive(message, from);
+    else if (message.method !== 'ACK' && message.method !== 'INVITE') this.#answerOutside(message, from);
+  }
+
+  readonly #starting = new Set<string>();
+
+  async #ring(invite: SipRequest, from: SipPeer): Promise<void> {
+    const options = this.#options;
+    const callId = header(invite, 'Call-ID') ?? '';
+    this.#starting.add(callId);
+    this.counts.invites++;
+    const voice = await Voice.open({
+      host: this.#endpoint.host,
+      source: await openAudioSource(options.audio ?? { kind: 'silence' }),
+      onHeard: () => {
+        for (const look of this.#hearingWaiters) look();
+      },
+    });
+    const call = new SoftphoneCall({
+      endpoint: this.#endpoint,
+      requests: this.#requests,
+      voice,
+      log: this.log,
+      invite,
+      from,
+      user: this.user,
+      codecs: options.codecs ?? ['PCMU', 'PCMA'],
+      alterSdp: options.alterSdp ?? ((sdp) => sdp),
+      answerOnCancel: options.answerOnCancel ?? false,
+    });
+    this.calls.push(call);
+    this.log.add({
+      type: 'invite',
+      callId,
+      from: parseUri(parseNameAddr(header(invite, 'From') ?? '').uri).user,
+      assertedIdentity: header(invite, 'P-Asserted-Identity') ?? null,
+      uri: invite.uri,
+      message: invite,
+      transport: from.transport,
+    });
+    this.#proceed(call);
+  }
+
+  #proceed(call: SoftphoneCall): void {
+    const { answer = 'auto', ringForMs = 0, earlyMedia = false, autoHangupAfterMs } = this.#options;
+    if (answer === 'ignore') return;
+    if (autoHangupAfterMs !== undefined) {
+      void this.log
+        .until('confirmed', ({ callId }) => callId === call.callId, 60_000)
+        .then(
+          () => this.#after(autoHangupAfterMs, () => call.hangup()),
+          () => {},
+        );
+    }
+    call.ring({ withMedia: earlyMedia });
+    if (answer === 'manual') return;
+    this.#after(ringForMs, () => {
+      if (answer === 'auto') call.answer();
+      else call.reject(answer.status, answer.headers);
+    });
+  }
+
+  #after(ms: number, action: () => void): void {
+    if (ms === 0) {
+      action();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      action();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  /** OPTIONS is how a trunk is probed; anything else outside a call belongs to a call that is over. */
+  #answerOutside(request: SipRequest, from: SipPeer): void {
+    const to = header(request, 'To') ?? '';
+    const status = request.method === 'OPTIONS' ? 200 : 481;
+    const response = createResponse({
+      statusCode: status,
+      reasonPhrase: status === 200 ? 'OK' : 'Call/Transaction Does Not Exist',
+      headers: [
+        ...headers(request, 'Via').map((via): [string, string] => ['Via', via]),
+        ['From', header(request, 'From') ?? ''],
+        ['To', tagOf(to) === null ? `${to};tag=none` : to],
+        ['Call-ID', header(request, 'Call-ID') ?? ''],
+        ['CSeq', `${parseCSeq(header(request, 'CSeq') ?? '').sequence} ${request.method}`],
+      ],
+    });
+    this.#endpoint.send(response, from);
+  }
+}

@@ -1,0 +1,161 @@
+import { randomInt } from 'node:crypto';
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import type { RemoteMedia } from '../../machines/events.ts';
+import { FRAME_MS, FRAME_SAMPLES } from '../../media/dsp/tones.ts';
+import { buildRtpPacket } from '../../media/rtp/packet.ts';
+import { eventOfDigit, telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
+import { type FrameSource, nextPayload } from './audio-source.ts';
+import { Hearing } from './hearing.ts';
+
+const DIGIT_FRAMES = 5;
+
+/** The RTP side of one call: says what its source gives, every 20 ms by the clock, and hears what comes. */
+export class Voice {
+  readonly rtpPort: number;
+  readonly hearing = new Hearing();
+  sentPackets = 0;
+  readonly #rtp: Socket;
+  readonly #rtcp: Socket;
+  readonly #source: FrameSource | null;
+  readonly #ssrc = randomInt(1, 0xffff_ffff);
+  readonly #onHeard: () => void;
+  #remote: RemoteMedia | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #startedAtMs = 0;
+  #frames = 0;
+  #sequence = randomInt(0, 0xffff);
+  #timestamp = randomInt(0, 0xffff_ffff);
+  #closed: Promise<void> | null = null;
+  #digits: { event: number; frame: number; timestamp: number }[] = [];
+
+  private constructor(sockets: [Socket, Socket], source: FrameSource | null, onHeard: () => void) {
+    [this.#rtp, this.#rtcp] = sockets;
+    this.rtpPort = this.#rtp.address().port;
+    this.#source = source;
+    this.#onHeard = onHeard;
+    this.#rtp.on('error', () => {});
+    this.#rtcp.on('error', () => {});
+    this.#rtp.on('message', (datagram) => {
+      this.hearing.take(datagram, this.#remote?.telephoneEventPayloadType ?? null);
+      this.#onHeard();
+    });
+  }
+
+  static async open(options: { host: string; source: FrameSource | null; onHeard: () => void }): Promise<Voice> {
+    return new Voice(await openPortPair(options.host), options.source, options.onHeard);
+  }
+
+  /** Starts talking to `remote`, or goes on talking to another one. */
+  talkTo(remote: RemoteMedia): void {
+    if (this.#closed !== null) return;
+    this.#remote = remote;
+    if (this.#timer !== null || this.#source === null) return;
+    this.#startedAtMs = performance.now();
+    this.#frames = 0;
+    this.#beat();
+  }
+
+  /** Sends the digit as a telephone-event of 100 ms; audio pauses meanwhile. */
+  press(digit: string): void {
+    const event = eventOfDigit(digit);
+    if (event < 0) throw new RangeError('not a DTMF digit');
+    if (this.#remote?.telephoneEventPayloadType == null) throw new Error('the peer did not agree to telephone-event');
+    this.#digits.push({ event, frame: 0, timestamp: 0 });
+  }
+
+  close(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#remote = null;
+    this.#closed ??= Promise.all([closed(this.#rtp), closed(this.#rtcp)]).then(() => {});
+    return this.#closed;
+  }
+
+  /** Frames are due by the clock since the start, so that late timers catch up and never drift. */
+  #beat = (): void => {
+    const dueFrames = Math.floor((performance.now() - this.#startedAtMs) / FRAME_MS) + 1;
+    // After a long stall (a debugger, a suspended machine) the lost time is not made up.
+    if (dueFrames - this.#frames > 50) this.#frames = dueFrames - 1;
+    while (this.#frames < dueFrames) {
+      this.#frames++;
+      this.#sendFrame();
+    }
+    const nextMs = this.#startedAtMs + this.#frames * FRAME_MS - performance.now();
+    this.#timer = setTimeout(this.#beat, Math.max(1, nextMs));
+  };
+
+  #sendFrame(): void {
+    const remote = this.#remote;
+    const timestamp = this.#timestamp;
+    this.#timestamp = (timestamp + FRAME_SAMPLES) >>> 0;
+    if (remote === null || this.#source === null) return;
+    const payload = nextPayload(this.#source, remote.codec);
+    // A peer on hold wants nothing (RFC 3264 §8.4).
+    if (remote.direction === 'sendonly' || remote.direction === 'inactive') return;
+    const digit = this.#digits[0];
+    if (digit === undefined) this.#send(remote, { payloadType: remote.payloadType, timestamp, marker: false }, payload);
+    else this.#sendDigit(remote, digit, timestamp);
+  }
+
+  /** RFC 4733 §2.5.1: one timestamp per press, a growing duration, the end three times. */
+  #sendDigit(remote: RemoteMedia, digit: { event: number; frame: number; timestamp: number }, timestamp: number): void {
+    if (digit.frame === 0) digit.timestamp = timestamp;
+    digit.frame++;
+    const isEnd = digit.frame === DIGIT_FRAMES;
+    const payload = telephoneEventPayload({
+      event: digit.event,
+      isEnd,
+      volume: 10,
+      durationUnits: digit.frame * FRAME_SAMPLES,
+    });
+    for (let copy = 0; copy < (isEnd ? 3 : 1); copy++) {
+      this.#send(
+        remote,
+        {
+          payloadType: remote.telephoneEventPayloadType ?? 101,
+          timestamp: digit.timestamp,
+          marker: digit.frame === 1,
+        },
+        payload,
+      );
+    }
+    if (isEnd) this.#digits.shift();
+  }
+
+  #send(
+    remote: RemoteMedia,
+    fields: { payloadType: number; timestamp: number; marker: boolean },
+    payload: Uint8Array,
+  ): void {
+    const packet = buildRtpPacket({ ...fields, sequence: this.#sequence, ssrc: this.#ssrc }, payload);
+    this.#sequence = (this.#sequence + 1) & 0xffff;
+    this.sentPackets++;
+    this.#rtp.send(packet, remote.rtpPort, remote.host, () => {});
+  }
+}
+
+/** An even port and the one above it (RFC 3550 §11), as the system has them free. */
+async function openPortPair(host: string): Promise<[Socket, Socket]> {
+  for (let attempt = 0; ; attempt++) {
+    const rtp = createSocket('udp4');
+    const rtcp = createSocket('udp4');
+    try {
+      rtp.bind(0, host);
+      await once(rtp, 'listening');
+      const { port } = rtp.address();
+      if (port % 2 !== 0) throw new Error('the port is odd');
+      rtcp.bind(port + 1, host);
+      await once(rtcp, 'listening');
+      return [rtp, rtcp];
+    } catch (error) {
+      rtp.close();
+      rtcp.close();
+      if (attempt === 100) throw error;
+    }
+  }
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.close(() => resolve()));
+}
