@@ -1,0 +1,262 @@
+import { createActor, fromPromise } from 'xstate';
+import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
+import { deliveryMachine } from '../../machines/delivery.machine.ts';
+import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
+import type { Resolve } from './callback-url.ts';
+import { createOriginLanes } from './origin-lanes.ts';
+import type { DelivererClock, DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
+import { systemClock } from './ports.ts';
+import { postDelivery } from './post-delivery.ts';
+import type { Cidr } from './public-address.ts';
+
+export interface CallbackDelivererOptions {
+  store: DeliveryStore;
+  jobs: DeliveryJobs;
+  secrets: SecretOpener;
+  /** From `parseCidrs`. */
+  allowCidrs: readonly Cidr[];
+  logger: DelivererLogger;
+  clock?: DelivererClock;
+  /** Default: DNS. */
+  resolve?: Resolve;
+  /** Named in the User-Agent. Default: the running one's. */
+  nodeVersion?: string;
+  /** Default `Math.random`. */
+  random?: () => number;
+  /** PEM certificates to trust instead of the system's. */
+  ca?: string;
+  /** Of one attempt, name look-up included. Default 15 000. */
+  timeoutMs?: number;
+  /** How often forgotten deliveries are looked for. Default 5 000. */
+  sweepIntervalMs?: number;
+  /** Attempts at once to one origin. Default 4. */
+  perOrigin?: number;
+  /** Attempts at once in all. Default 256. */
+  inAll?: number;
+}
+
+export interface CallbackDeliverer {
+  /** Begins to take jobs and to sweep, at once for what an earlier process left. */
+  start(): Promise<void>;
+  /** Asks for an attempt now. Call it after the row has committed. Never rejects: a lost job is found by the sweeper. */
+  enqueue(deliveryId: string): Promise<void>;
+  /** Attempts every due delivery that nobody has, and resolves when each is done or waiting for its receiver. */
+  sweep(): Promise<void>;
+  /** Live counts, for whoever wonders why a callback is late. */
+  dump(): { running: number; waiting: number; lanes: number };
+  /**
+   * Takes no more, gives attempts under way `drainMs` (default 2 000) to end, then aborts them and gives their
+   * deliveries back, so that whoever starts next may try at once. Idempotent.
+   */
+  close(options?: { drainMs?: number }): Promise<void>;
+}
+
+/** A lease outlives the attempt it is for by this much; after a kill -9 the delivery is free again that late. */
+const LEASE_MARGIN_MS = 15_000;
+const SWEEP_BATCH = 500;
+
+/**
+ * Drives deliveries from their rows. A row says what is due; a job, or the sweeper when the job was lost, says when to
+ * look; a lease on the row makes the attempt one node's. One run of the delivery machine is one attempt, its next state
+ * goes into the row, and only then is the next job asked for. Killed at any point, it leaves a row that is tried again:
+ * at least once, never lost, the repeat recognisable by its `webhook-id`.
+ */
+export function createCallbackDeliverer(options: CallbackDelivererOptions): CallbackDeliverer {
+  const { store, jobs, logger, clock = systemClock, random = Math.random, timeoutMs = 15_000 } = options;
+  const { sweepIntervalMs = 5_000, perOrigin = 4, inAll = 256 } = options;
+  const lanes = createOriginLanes({ perLane: perOrigin, inAll, maxWaitingPerLane: 1_000 });
+  const claimed = new Map<string, { row: DeliveryRow; abort: () => void }>();
+  const post = {
+    ...options,
+    timeoutMs,
+    random,
+    now: () => clock.now(),
+    userAgent: `Tandem-Callbacks/1 (node ${options.nodeVersion ?? process.versions.node})`,
+  };
+  const machine = deliveryMachine.provide({
+    actors: {
+      postDelivery: fromPromise<AttemptResult, PostDeliveryInput>(async ({ input, signal }) => {
+        const entry = claimed.get(input.deliveryId);
+        if (!entry) throw new Error('The delivery is not claimed');
+        try {
+          return await postDelivery(entry.row, signal, post);
+        } catch (error) {
+          logger.error({ deliveryId: input.deliveryId, err: error }, 'callback could not be attempted');
+          throw error;
+        }
+      }),
+    },
+  });
+  let worker: { close(): Promise<void> } | null = null;
+  let sweepTimer: unknown = null;
+  let looking: Promise<Promise<void>[]> | null = null;
+  let closing: Promise<void> | null = null;
+  let aborting = false;
+
+  async function handle(deliveryId: string): Promise<void> {
+    if (closing || lanes.has(deliveryId)) return;
+    const row = await store.get(deliveryId);
+    if (row === null || row.nextAttemptAt === null) return;
+    const earlyByMs = row.nextAttemptAt.getTime() - clock.now();
+    if (earlyByMs > 0) return await schedule(row.id, earlyByMs, row.attempts + 1);
+    await drive(row);
+  }
+
+  /** A parked attempt ends its job: the worker is free for other receivers, and the row is still there. */
+  async function drive(row: DeliveryRow): Promise<void> {
+    await lanes.run({ lane: originOf(row.url), key: row.id, task: () => attempt(row.id) });
+  }
+
+  async function attempt(deliveryId: string): Promise<void> {
+    try {
+      const startedAtMs = clock.now();
+      const leaseMs = timeoutMs + LEASE_MARGIN_MS;
+      const row = await store.claim({ id: deliveryId, now: new Date(startedAtMs), leaseMs });
+      if (row === null) return;
+      const outcome = aborting ? null : await runMachine(row, startedAtMs);
+      if (outcome === null) {
+        if (row.leasedUntil) await store.release({ id: row.id, leasedUntil: row.leasedUntil });
+        return;
+      }
+      const recorded = await store.record(outcome);
+      report(row, outcome, recorded);
+      if (recorded && outcome.outcome.kind === 'retry') {
+        await schedule(row.id, outcome.outcome.nextAttemptAt.getTime() - clock.now(), recorded.attempts + 1);
+      }
+    } catch (error) {
+      // The lease runs out and the sweeper tries again; a receiver that has it already sees the same webhook-id.
+      logger.error({ deliveryId, err: error }, 'callback attempt could not be recorded');
+    }
+  }
+
+  /** One attempt; null when it was aborted by `close`. */
+  function runMachine(row: DeliveryRow, startedAtMs: number): Promise<DeliveryAttempt | null> {
+    const { promise, resolve, reject } = Promise.withResolvers<DeliveryAttempt | null>();
+    const actor = createActor(machine, {
+      input: {
+        deliveryId: row.id,
+        attempts: row.attempts,
+        nextAttemptAtMs: row.nextAttemptAt?.getTime() ?? null,
+        nowMs: startedAtMs,
+        lastHttpStatus: row.lastHttpStatus,
+        lastError: row.lastError,
+      },
+      clock: { setTimeout: clock.setTimeout, clearTimeout: clock.clearTimeout },
+    });
+    claimed.set(row.id, { row, abort: () => resolve(null) });
+    actor.subscribe({
+      next: (snapshot) => {
+        if (snapshot.matches('pending') || snapshot.matches('attempting')) return;
+        const { lastHttpStatus, lastError, nextAttemptAtMs } = snapshot.context;
+        resolve({
+          deliveryId: row.id,
+          httpStatus: lastHttpStatus,
+          error: lastError,
+          startedAt: new Date(startedAtMs),
+          durationMs: Math.max(0, clock.now() - startedAtMs),
+          outcome: snapshot.matches('delivered')
+            ? { kind: 'delivered' }
+            : snapshot.matches('waiting') && nextAttemptAtMs !== null
+              ? { kind: 'retry', nextAttemptAt: new Date(nextAttemptAtMs) }
+              : { kind: 'failed' },
+        });
+      },
+      error: reject,
+    });
+    actor.start();
+    actor.send({ type: 'delivery.due' });
+    return promise.finally(() => {
+      claimed.delete(row.id);
+      // Stopping aborts the request of an attempt that is still under way, and the timer of a wait.
+      actor.stop();
+    });
+  }
+
+  async function schedule(deliveryId: string, delayMs: number, attemptNumber: number): Promise<void> {
+    try {
+      await jobs.addDelivery(deliveryId, Math.max(0, delayMs), attemptNumber);
+    } catch (error) {
+      logger.warn({ deliveryId, err: error }, 'callback job could not be queued');
+    }
+  }
+
+  function report(row: DeliveryRow, outcome: DeliveryAttempt, recorded: DeliveryRow | null): void {
+    const fields = {
+      deliveryId: row.id,
+      callId: row.callId,
+      event: row.event,
+      origin: originOf(row.url),
+      attempt: recorded?.attempts ?? row.attempts + 1,
+      httpStatus: outcome.httpStatus,
+      error: outcome.error,
+      durationMs: outcome.durationMs,
+      nextAttemptAt: outcome.outcome.kind === 'retry' ? outcome.outcome.nextAttemptAt : null,
+    };
+    if (outcome.outcome.kind === 'delivered') logger.info(fields, 'callback delivered');
+    else if (outcome.outcome.kind === 'retry') logger.warn(fields, 'callback attempt failed');
+    else logger.error(fields, 'callback given up');
+  }
+
+  /** Starts what is due; the promises are those of the attempts. Two looks at once would see the same rows. */
+  function look(): Promise<Promise<void>[]> {
+    looking ??= findDue()
+      .catch((error: unknown) => {
+        logger.error({ err: error }, 'callback sweep failed');
+        return [];
+      })
+      .finally(() => {
+        looking = null;
+      });
+    return looking;
+  }
+
+  async function findDue(): Promise<Promise<void>[]> {
+    if (closing) return [];
+    const { running, waiting } = lanes.counts();
+    // What waits for its receiver here is due as well; without room for it, it would hide what was forgotten.
+    const limit = SWEEP_BATCH + running + waiting;
+    const rows = await store.due({ now: new Date(clock.now()), limit });
+    return rows.filter((row) => !lanes.has(row.id)).map((row) => drive(row));
+  }
+
+  function sweepAfter(delayMs: number): void {
+    sweepTimer = clock.setTimeout(() => {
+      sweepAfter(sweepIntervalMs);
+      void look();
+    }, delayMs);
+  }
+
+  async function shutDown(drainMs: number): Promise<void> {
+    if (sweepTimer !== null) clock.clearTimeout(sweepTimer);
+    lanes.close();
+    const workerClosed = worker?.close();
+    const abort = clock.setTimeout(() => {
+      aborting = true;
+      for (const entry of claimed.values()) entry.abort();
+    }, drainMs);
+    await lanes.idle();
+    clock.clearTimeout(abort);
+    await workerClosed;
+    await looking;
+  }
+
+  return {
+    async start() {
+      worker = await jobs.work(handle, { concurrency: inAll });
+      sweepAfter(0);
+    },
+    enqueue: (deliveryId) => schedule(deliveryId, 0, 1),
+    async sweep() {
+      await Promise.all(await look());
+    },
+    dump: () => lanes.counts(),
+    close({ drainMs = 2_000 } = {}) {
+      closing ??= shutDown(drainMs);
+      return closing;
+    },
+  };
+}
+
+function originOf(url: string): string {
+  return URL.parse(url)?.origin ?? 'invalid';
+}

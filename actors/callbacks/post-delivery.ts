@@ -1,0 +1,70 @@
+import type { AttemptResult } from '../../machines/delivery.machine.ts';
+import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
+import type { Resolve } from './callback-url.ts';
+import type { SecretOpener } from './ports.ts';
+import { callbackSecretContext } from './ports.ts';
+import type { Cidr } from './public-address.ts';
+import { safePost } from './safe-request.ts';
+import { signCallback } from './signature.ts';
+
+export interface PostDeliveryOptions {
+  secrets: SecretOpener;
+  allowCidrs: readonly Cidr[];
+  resolve?: Resolve | undefined;
+  now: () => number;
+  random: () => number;
+  userAgent: string;
+  timeoutMs?: number | undefined;
+  ca?: string | undefined;
+}
+
+/**
+ * One attempt: the stored bytes under the stored event id, signed anew with the time it is now. Rejects only when
+ * the secret cannot be opened.
+ */
+export async function postDelivery(
+  row: DeliveryRow,
+  signal: AbortSignal,
+  options: PostDeliveryOptions,
+): Promise<AttemptResult> {
+  const { secrets, allowCidrs, resolve, now, random, userAgent, timeoutMs, ca } = options;
+  const signatures = signCallback({
+    secret: secrets.open(row.secretEncrypted, callbackSecretContext(row.workspaceId)),
+    webhookId: row.eventId,
+    timestampS: Math.floor(now() / 1000),
+    rawBody: row.body,
+  });
+  const result = await safePost({
+    url: row.url,
+    body: row.body,
+    headers: { 'content-type': 'application/json', 'user-agent': userAgent, ...signatures },
+    allowCidrs,
+    signal,
+    ...(resolve && { resolve }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(ca !== undefined && { ca }),
+  });
+  const atMs = now();
+  const jitter = random();
+  if (result.kind === 'failed') {
+    return { httpStatus: null, error: result.failure, retryAfterMs: null, atMs, jitter };
+  }
+  const retryAfterMs = parseRetryAfter(result.retryAfter, atMs);
+  return { httpStatus: result.status, error: errorOf(result.status), retryAfterMs, atMs, jitter };
+}
+
+function errorOf(status: number): string | null {
+  if (status >= 200 && status < 300) return null;
+  if (status >= 300 && status < 400) return 'redirect_refused';
+  return status === 410 ? 'disabled_by_receiver' : 'status_not_2xx';
+}
+
+/** RFC 9110 §10.2.3: whole seconds, or an HTTP date. Anything else, and a date gone by, is null. */
+export function parseRetryAfter(value: string | null, nowMs: number): number | null {
+  const text = value?.trim() ?? '';
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  // IMF-fixdate only; Date.parse alone would take almost anything for a date.
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(text)) return null;
+  const atMs = Date.parse(text);
+  return Number.isNaN(atMs) || atMs <= nowMs ? null : atMs - nowMs;
+}

@@ -1,0 +1,419 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { CallbackDeliverer, CallbackDelivererOptions } from '../../actors/callbacks/deliverer.ts';
+import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import { verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
+import type { ManualClock, MemoryJobs, MemoryStore } from './delivery-fakes.ts';
+import { createManualClock, createMemoryJobs, createMemoryStore } from './delivery-fakes.ts';
+
+const SECRET = 'a-secret-of-enough-characters';
+
+interface Received {
+  headers: http.IncomingHttpHeaders;
+  body: string;
+  response: http.ServerResponse;
+}
+
+/** A receiver that answers when told to: `next()` waits for a request, `respond` is what it does by itself. */
+async function openReceiver(respond?: (request: Received, count: number) => void) {
+  const requests: Received[] = [];
+  const unread: Received[] = [];
+  const readers: ((request: Received) => void)[] = [];
+  const server = http.createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    const received = { headers: request.headers, body, response };
+    requests.push(received);
+    respond?.(received, requests.length);
+    const reader = readers.shift();
+    if (reader) reader(received);
+    else unread.push(received);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?token=in-the-url`;
+  const next = () => {
+    const received = unread.shift();
+    return received ? Promise.resolve(received) : new Promise<Received>((resolve) => readers.push(resolve));
+  };
+  cleanUps.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url, requests, next };
+}
+
+const cleanUps: (() => Promise<void>)[] = [];
+let clock: ManualClock;
+let store: MemoryStore;
+let jobs: MemoryJobs;
+let logs: { level: string; fields: object; message: string }[];
+
+beforeEach(() => {
+  clock = createManualClock();
+  store = createMemoryStore();
+  jobs = createMemoryJobs(clock);
+  logs = [];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}): CallbackDeliverer {
+  const log = (level: string) => (fields: object, message: string) => void logs.push({ level, fields, message });
+  const deliverer = createCallbackDeliverer({
+    store,
+    jobs,
+    secrets: { open: () => SECRET },
+    allowCidrs: parseCidrs(['127.0.0.0/8']),
+    clock,
+    random: () => 0,
+    logger: { info: log('info'), warn: log('warn'), error: log('error') },
+    ...changes,
+  });
+  cleanUps.push(() => deliverer.close({ drainMs: 0 }).finally(() => undefined));
+  return deliverer;
+}
+
+const insert = (id: string, url: string, changes: Parameters<MemoryStore['insert']>[0] | object = {}) =>
+  store.insert({
+    id,
+    url,
+    body: `{"event":"call.completed","id":"${id}"}`,
+    nextAttemptAt: new Date(clock.now()),
+    ...changes,
+  });
+
+test('a delivery that was enqueued arrives signed, and its row says so', async () => {
+  const receiver = await openReceiver(({ response }) => response.writeHead(200).end('thanks'));
+  const deliverer = createDeliverer();
+  await deliverer.start();
+  const { body } = insert('d1', receiver.url);
+  await deliverer.enqueue('d1');
+  const row = await store.until('d1', ({ status }) => status !== 'pending');
+  expect(row).toMatchObject({ status: 'delivered', attempts: 1, lastHttpStatus: 200, nextAttemptAt: null });
+  const [request] = receiver.requests;
+  expect(request?.body).toBe(body);
+  expect(request?.headers['content-type']).toBe('application/json');
+  expect(request?.headers['webhook-id']).toBe('event-of-d1');
+  const header = request?.headers['x-qcall-signature'] as string;
+  expect(verifyCallbackSignature({ secret: SECRET, rawBody: body, header })).toEqual({ ok: true });
+  const webhook = new Webhook(SECRET, { format: 'raw' });
+  expect(webhook.verify(body, request?.headers as Record<string, string>)).toEqual(JSON.parse(body));
+});
+
+test('a retry repeats body and id to the byte under a fresh timestamp, when the row says and not before', async () => {
+  const receiver = await openReceiver(({ response }, count) => response.writeHead(count < 3 ? 500 : 200).end());
+  const deliverer = createDeliverer();
+  await deliverer.start();
+  insert('d1', receiver.url);
+  const startedMs = clock.now();
+  await deliverer.enqueue('d1');
+
+  const first = await store.until('d1', ({ attempts }) => attempts === 1);
+  expect(first).toMatchObject({
+    status: 'pending',
+    lastHttpStatus: 500,
+    lastError: 'status_not_2xx',
+    leasedUntil: null,
+  });
+  expect(first.nextAttemptAt?.getTime()).toBe(startedMs + 5_000);
+  await jobs.settled();
+  expect(jobs.added).toEqual([
+    { deliveryId: 'd1', delayMs: 0, attempt: 1 },
+    { deliveryId: 'd1', delayMs: 5_000, attempt: 2 },
+  ]);
+  clock.advance(4_999);
+  await deliverer.sweep();
+  expect(receiver.requests).toHaveLength(1);
+
+  clock.advance(1);
+  await store.until('d1', ({ attempts }) => attempts === 2);
+  await jobs.settled();
+  clock.advance(300_000);
+  expect(await store.until('d1', ({ attempts }) => attempts === 3)).toMatchObject({ status: 'delivered' });
+
+  expect(new Set(receiver.requests.map(({ body }) => body)).size).toBe(1);
+  expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  const timestamps = receiver.requests.map(({ headers }) => Number(headers['webhook-timestamp']));
+  expect(timestamps).toEqual([0, 5, 305].map((s) => Math.floor(startedMs / 1000 + s)));
+});
+
+describe('the answer decides', () => {
+  test.each([
+    ['a redirect', 302, { location: 'http://127.0.0.1:1/' }, { status: 'pending', lastError: 'redirect_refused' }],
+    ['410', 410, {}, { status: 'failed', lastError: 'disabled_by_receiver', nextAttemptAt: null }],
+    ['404', 404, {}, { status: 'pending', lastError: 'status_not_2xx' }],
+  ])('%s', async (_name, status, headers, expected) => {
+    const receiver = await openReceiver(({ response }) => response.writeHead(status, headers).end());
+    const deliverer = createDeliverer();
+    insert('d1', receiver.url);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ ...expected, attempts: 1, lastHttpStatus: status });
+  });
+
+  test('Retry-After in seconds and as a date puts the next attempt off', async () => {
+    const dateMs = Math.ceil(clock.now() / 1000) * 1000 + 90_000;
+    const inSeconds = await openReceiver(({ response }) => response.writeHead(429, { 'retry-after': '60' }).end());
+    const asDate = await openReceiver(({ response }) =>
+      response.writeHead(503, { 'retry-after': new Date(dateMs).toUTCString() }).end(),
+    );
+    const deliverer = createDeliverer();
+    insert('d1', inSeconds.url);
+    insert('d2', asDate.url);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')?.nextAttemptAt?.getTime()).toBe(clock.now() + 60_000);
+    expect(store.rows.get('d2')?.nextAttemptAt?.getTime()).toBe(dateMs);
+  });
+
+  test('the eighth failure is the last', async () => {
+    const receiver = await openReceiver(({ response }) => response.writeHead(500).end());
+    const deliverer = createDeliverer();
+    insert('d1', receiver.url, { attempts: 7 });
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'failed', attempts: 8, nextAttemptAt: null });
+    expect(jobs.added).toEqual([]);
+  });
+
+  test('a host that became private since placement is not called, and may be public again later', async () => {
+    const receiver = await openReceiver();
+    const deliverer = createDeliverer({ allowCidrs: [], resolve: async () => ['127.0.0.1'] });
+    insert('d1', receiver.url.replace('http://127.0.0.1', 'https://hooks.example.com'));
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 1, lastError: 'url_refused' });
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test('a receiver that hangs is a timeout', async () => {
+    const receiver = await openReceiver();
+    const deliverer = createDeliverer({ timeoutMs: 50 });
+    insert('d1', receiver.url);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'pending', lastError: 'timeout', lastHttpStatus: null });
+  });
+
+  test('a secret that does not open is counted and reported, and nothing is sent', async () => {
+    const receiver = await openReceiver();
+    const secrets = {
+      open: () => {
+        throw new Error('sealed under another key');
+      },
+    };
+    const deliverer = createDeliverer({ secrets });
+    insert('d1', receiver.url);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 1, lastError: 'not_attempted' });
+    expect(receiver.requests).toEqual([]);
+    expect(logs.map(({ message }) => message)).toContain('callback could not be attempted');
+  });
+});
+
+describe('what was forgotten', () => {
+  test('a delivery whose job was lost is attempted by the next sweep', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    jobs.forgetful = true;
+    const deliverer = createDeliverer({ sweepIntervalMs: 1_000 });
+    await deliverer.start();
+    clock.advance(0);
+    await deliverer.sweep();
+    insert('d1', receiver.url);
+    await deliverer.enqueue('d1');
+    expect(receiver.requests).toEqual([]);
+    clock.advance(1_000);
+    expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
+  });
+
+  test('a start picks up what an earlier process left due', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    insert('d1', receiver.url, { attempts: 2, nextAttemptAt: new Date(clock.now() - 86_400_000) });
+    const deliverer = createDeliverer();
+    await deliverer.start();
+    clock.advance(0);
+    expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 3 });
+  });
+
+  test('what a killed process had in hand is tried again once its lease has run out, with the same id', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    insert('d1', receiver.url, { leasedUntil: new Date(clock.now() + 30_000) });
+    const deliverer = createDeliverer();
+    await deliverer.sweep();
+    expect(receiver.requests).toEqual([]);
+    clock.advance(30_000);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'delivered' });
+    expect(receiver.requests[0]?.headers['webhook-id']).toBe('event-of-d1');
+  });
+
+  test('an outcome that could not be written down leaves the delivery to be tried again', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    const record = store.record;
+    store.record = async () => {
+      store.record = record;
+      throw new Error('the database is gone');
+    };
+    const deliverer = createDeliverer();
+    insert('d1', receiver.url);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 0 });
+    clock.advance(30_000);
+    await deliverer.sweep();
+    expect(store.rows.get('d1')).toMatchObject({ status: 'delivered', attempts: 1 });
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test('a database that is away for one sweep is asked again by the next', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    const due = store.due;
+    const failed = Promise.withResolvers<void>();
+    store.due = async () => {
+      store.due = due;
+      failed.resolve();
+      throw new Error('the database is gone');
+    };
+    insert('d1', receiver.url);
+    const deliverer = createDeliverer({ sweepIntervalMs: 1_000 });
+    await deliverer.start();
+    clock.advance(0);
+    await failed.promise;
+    // Joins the failed look, if that is not over yet.
+    await deliverer.sweep();
+    clock.advance(1_000);
+    expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
+    expect(logs.map(({ message }) => message)).toContain('callback sweep failed');
+  });
+
+  test('a queue that refuses jobs does not fail the caller', async () => {
+    const deliverer = createDeliverer();
+    jobs.addDelivery = async () => {
+      throw new Error('the queue is gone');
+    };
+    await deliverer.enqueue('d1');
+    expect(logs.map(({ message }) => message)).toEqual(['callback job could not be queued']);
+  });
+});
+
+describe('concurrency', () => {
+  test('two deliverers on one row, and a job beside a sweep, make one attempt', async () => {
+    const receiver = await openReceiver();
+    const one = createDeliverer();
+    const two = createDeliverer();
+    await one.start();
+    insert('d1', receiver.url);
+    await one.enqueue('d1');
+    const sweeps = Promise.all([one.sweep(), one.sweep(), two.sweep()]);
+    const request = await receiver.next();
+    await two.sweep();
+    request.response.end();
+    await sweeps;
+    await store.until('d1', ({ status }) => status === 'delivered');
+    expect(receiver.requests).toHaveLength(1);
+    expect(store.attempts).toHaveLength(1);
+  });
+
+  test('a receiver that is slow about many delays nobody else, and is called by so many at once and no more', async () => {
+    const slow = await openReceiver();
+    const quick = await openReceiver(({ response }) => response.end());
+    const deliverer = createDeliverer({ perOrigin: 2, inAll: 3 });
+    await deliverer.start();
+    const slowIds = ['s1', 's2', 's3', 's4', 's5'];
+    for (const id of slowIds) insert(id, slow.url);
+    for (const id of slowIds) await deliverer.enqueue(id);
+    const held = [await slow.next(), await slow.next()];
+    expect(deliverer.dump()).toMatchObject({ running: 2, waiting: 3 });
+
+    for (const id of ['q1', 'q2', 'q3']) insert(id, quick.url);
+    for (const id of ['q1', 'q2', 'q3']) await deliverer.enqueue(id);
+    await Promise.all(['q1', 'q2', 'q3'].map((id) => store.until(id, ({ status }) => status === 'delivered')));
+    expect(slow.requests).toHaveLength(2);
+
+    for (const { response } of held) response.end();
+    for (let answered = 2; answered < slowIds.length; answered += 1) (await slow.next()).response.end();
+    await Promise.all(slowIds.map((id) => store.until(id, ({ status }) => status === 'delivered')));
+    expect(slow.requests).toHaveLength(5);
+  });
+});
+
+describe('closing', () => {
+  test('an attempt under way may end within the drain time', async () => {
+    const receiver = await openReceiver();
+    const deliverer = createDeliverer();
+    insert('d1', receiver.url);
+    const swept = deliverer.sweep();
+    const request = await receiver.next();
+    const closed = deliverer.close({ drainMs: 1_000 });
+    request.response.end();
+    await Promise.all([closed, swept]);
+    expect(store.rows.get('d1')).toMatchObject({ status: 'delivered', attempts: 1 });
+  });
+
+  test('after it the attempt is aborted, and the row is free and due as if nobody had tried', async () => {
+    const receiver = await openReceiver();
+    const deliverer = createDeliverer();
+    const before = insert('d1', receiver.url);
+    const swept = deliverer.sweep();
+    const request = await receiver.next();
+    const hungUp = once(request.response, 'close');
+    const closed = deliverer.close({ drainMs: 1_000 });
+    clock.advance(1_000);
+    await Promise.all([closed, swept, hungUp]);
+    expect(store.rows.get('d1')).toEqual(before);
+
+    const successor = createDeliverer();
+    const again = successor.sweep();
+    const repeated = await receiver.next();
+    repeated.response.end();
+    await again;
+    expect(store.rows.get('d1')).toMatchObject({ status: 'delivered' });
+    expect(repeated.headers['webhook-id']).toBe(request.headers['webhook-id']);
+    expect(repeated.body).toBe(request.body);
+  });
+
+  test('what was waiting for its receiver is left in its row', async () => {
+    const receiver = await openReceiver();
+    const deliverer = createDeliverer({ perOrigin: 1 });
+    insert('d1', receiver.url);
+    insert('d2', receiver.url);
+    const swept = deliverer.sweep();
+    const request = await receiver.next();
+    const closed = deliverer.close({ drainMs: 1_000 });
+    request.response.end();
+    await Promise.all([closed, swept]);
+    expect([...store.rows.values()].map(({ status }) => status).sort()).toEqual(['delivered', 'pending']);
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  test('it starts nothing more', async () => {
+    const receiver = await openReceiver(({ response }) => response.end());
+    const deliverer = createDeliverer();
+    await deliverer.start();
+    await deliverer.close();
+    insert('d1', receiver.url);
+    await deliverer.enqueue('d1');
+    await deliverer.sweep();
+    clock.advance(60_000);
+    await jobs.settled();
+    expect(receiver.requests).toEqual([]);
+    expect(await deliverer.close()).toBeUndefined();
+  });
+});
+
+test('logs name neither the query of the URL, nor the secret, nor the body', async () => {
+  const good = await openReceiver(({ response }) => response.end());
+  const bad = await openReceiver(({ response }) => response.writeHead(500).end('+919876543210'));
+  const deliverer = createDeliverer();
+  insert('d1', good.url, { body: '{"customer_number":"+919876543210"}' });
+  insert('d2', bad.url, { body: '{"customer_number":"+919876543210"}' });
+  insert('d3', bad.url, { attempts: 7 });
+  await deliverer.sweep();
+  expect(logs.map(({ message }) => message).sort()).toEqual([
+    'callback attempt failed',
+    'callback delivered',
+    'callback given up',
+  ]);
+  const text = JSON.stringify(logs);
+  for (const sensitive of ['in-the-url', SECRET, '919876543210', 'sealed']) expect(text).not.toContain(sensitive);
+});

@@ -1,0 +1,164 @@
+import type { DelivererClock, DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.ts';
+import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
+
+/** Time that stands still until `advance`, which runs what becomes due on the way. */
+export interface ManualClock extends DelivererClock {
+  advance(byMs: number): void;
+}
+
+export function createManualClock(startMs = Date.now()): ManualClock {
+  let nowMs = startMs;
+  const timers = new Set<{ atMs: number; run: () => void }>();
+  return {
+    now: () => nowMs,
+    setTimeout(run, delayMs) {
+      const timer = { atMs: nowMs + delayMs, run };
+      timers.add(timer);
+      return timer;
+    },
+    clearTimeout: (timer) => void timers.delete(timer as { atMs: number; run: () => void }),
+    advance(byMs) {
+      const untilMs = nowMs + byMs;
+      for (;;) {
+        const [next] = [...timers].filter((it) => it.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
+        if (next === undefined) break;
+        timers.delete(next);
+        nowMs = Math.max(nowMs, next.atMs);
+        next.run();
+      }
+      nowMs = untilMs;
+    },
+  };
+}
+
+/** The rules of `storage/queries/deliveries.ts` over a Map. */
+export interface MemoryStore extends DeliveryStore {
+  rows: Map<string, DeliveryRow>;
+  attempts: DeliveryAttempt[];
+  insert(row: Pick<DeliveryRow, 'id' | 'url' | 'body' | 'nextAttemptAt'> & Partial<DeliveryRow>): DeliveryRow;
+  /** Resolves when `isTrue` holds for a row, looking at it after each change. */
+  until(id: string, isTrue: (row: DeliveryRow) => boolean): Promise<DeliveryRow>;
+}
+
+export function createMemoryStore(): MemoryStore {
+  const rows = new Map<string, DeliveryRow>();
+  const attempts: DeliveryAttempt[] = [];
+  const watchers = new Set<() => void>();
+  const isFree = (row: DeliveryRow, now: Date) =>
+    row.status === 'pending' &&
+    row.nextAttemptAt !== null &&
+    row.nextAttemptAt <= now &&
+    (row.leasedUntil === null || row.leasedUntil <= now);
+  function update(id: string, changes: Partial<DeliveryRow>): DeliveryRow {
+    const row = { ...(rows.get(id) as DeliveryRow), ...changes };
+    rows.set(id, row);
+    for (const watcher of [...watchers]) watcher();
+    return row;
+  }
+  return {
+    rows,
+    attempts,
+    insert(given) {
+      const row: DeliveryRow = {
+        workspaceId: 'w1',
+        callId: 'c1',
+        eventSequence: 4,
+        event: 'call.completed',
+        eventId: `event-of-${given.id}`,
+        secretEncrypted: Buffer.from('sealed'),
+        status: 'pending',
+        attempts: 0,
+        lastHttpStatus: null,
+        lastError: null,
+        leasedUntil: null,
+        createdAt: new Date(0),
+        deliveredAt: null,
+        ...given,
+      };
+      rows.set(row.id, row);
+      return row;
+    },
+    async get(id) {
+      return rows.get(id) ?? null;
+    },
+    async due({ now, limit }) {
+      const due = [...rows.values()].filter((row) => isFree(row, now));
+      return due.sort((a, b) => Number(a.nextAttemptAt) - Number(b.nextAttemptAt)).slice(0, limit);
+    },
+    async claim({ id, now, leaseMs }) {
+      const row = rows.get(id);
+      if (!row || !isFree(row, now)) return null;
+      return update(id, { leasedUntil: new Date(now.getTime() + leaseMs) });
+    },
+    async record(attempt) {
+      const row = rows.get(attempt.deliveryId);
+      if (row?.status !== 'pending') return null;
+      attempts.push(attempt);
+      const { outcome } = attempt;
+      return update(row.id, {
+        attempts: row.attempts + 1,
+        lastHttpStatus: attempt.httpStatus,
+        lastError: attempt.error,
+        status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
+        nextAttemptAt: outcome.kind === 'retry' ? outcome.nextAttemptAt : null,
+        leasedUntil: null,
+      });
+    },
+    async release({ id, leasedUntil }) {
+      if (rows.get(id)?.leasedUntil?.getTime() === leasedUntil.getTime()) update(id, { leasedUntil: null });
+    },
+    until(id, isTrue) {
+      return new Promise((resolve) => {
+        const watcher = () => {
+          const row = rows.get(id);
+          if (!row || !isTrue(row)) return;
+          watchers.delete(watcher);
+          resolve(row);
+        };
+        watchers.add(watcher);
+        watcher();
+      });
+    },
+  };
+}
+
+/** A queue on a manual clock. `forgetful` loses every job, as a queue that crashed would. */
+export interface MemoryJobs extends DeliveryJobs {
+  added: { deliveryId: string; delayMs: number; attempt: number }[];
+  forgetful: boolean;
+  /** Resolves when no handler runs. */
+  settled(): Promise<void>;
+}
+
+export function createMemoryJobs(clock: DelivererClock): MemoryJobs {
+  let handler: ((deliveryId: string) => Promise<void>) | null = null;
+  const running = new Set<Promise<void>>();
+  const jobs: MemoryJobs = {
+    added: [],
+    forgetful: false,
+    async addDelivery(deliveryId, delayMs, attempt) {
+      jobs.added.push({ deliveryId, delayMs, attempt });
+      if (jobs.forgetful) return;
+      const run = () => {
+        const work = handler?.(deliveryId).finally(() => running.delete(work as Promise<void>));
+        if (work) running.add(work);
+      };
+      if (delayMs === 0) queueMicrotask(run);
+      else clock.setTimeout(run, delayMs);
+    },
+    async work(given) {
+      handler = given;
+      return {
+        async close() {
+          handler = null;
+          await jobs.settled();
+        },
+      };
+    },
+    async settled() {
+      await Promise.resolve();
+      while (running.size > 0) await Promise.all(running);
+    },
+  };
+  return jobs;
+}
