@@ -23,6 +23,7 @@ export class RecordingFile {
   readonly #waiting: Int16Array[] = [];
   #bytesWaiting = 0;
   #writer: WavFileWriter | null = null;
+  #opening: Promise<void> | null = null;
   #draining: Promise<void> | null = null;
   #hasFailed = false;
   #chunksSinceHeader = 0;
@@ -33,7 +34,12 @@ export class RecordingFile {
   }
 
   /** @throws the file system's error, after `onFailed`. */
-  async open(): Promise<void> {
+  open(): Promise<void> {
+    this.#opening = this.#open();
+    return this.#opening;
+  }
+
+  async #open(): Promise<void> {
     try {
       this.#writer = await WavFileWriter.open(this.filePath, { channels: 2, sampleRateHz: 8000 });
     } catch (error) {
@@ -57,7 +63,8 @@ export class RecordingFile {
 
   /** Writes what waits, puts the header right and closes. The bytes of audio in the file; null when it failed. */
   async finish(): Promise<number | null> {
-    await this.#draining;
+    await this.#opening?.catch(() => {});
+    for (this.#startDraining(); this.#draining !== null; this.#startDraining()) await this.#draining;
     const writer = this.#writer;
     this.#writer = null;
     if (writer === null) return null;

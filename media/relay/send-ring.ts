@@ -3,7 +3,7 @@
  * enough slots that a slot is long gone when it is used again. Each slot keeps its view for the usual size.
  */
 
-const SLOT_COUNT = 64;
+const SLOT_COUNT = 1024;
 const SLOT_BYTES = 1500;
 
 export class SendRing {

@@ -7,7 +7,7 @@ import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
-import { SendRing } from './send-ring.ts';
+import type { SendRing } from './send-ring.ts';
 import { bindUdp, closeUdp, resolveHost } from './udp.ts';
 
 /** The two legs of a call and what goes on between them. Lives in a worker thread; `tick` drives all that is not a packet. */
@@ -33,7 +33,9 @@ export interface RelaySessionOptions {
   /** Even RTP ports; RTCP is one above. */
   rtpPorts: Record<LegName, number>;
   rtpTimeoutMs: number;
+  /** Shared by the sessions of a thread, as is the ring. */
   pacer: FramePacer;
+  sendRing: SendRing;
   clock?: RelayClock;
   post: (event: MediaEvent) => void;
 }
@@ -71,7 +73,7 @@ export class RelaySession {
   #path: MediaPath = 'idle';
   #stopRingback: (() => void) | null = null;
   #recorder: SessionRecorder | null = null;
-  #closing: Promise<void> | null = null;
+  #closing: Promise<RecordingSummary | null> | null = null;
 
   private constructor(options: RelaySessionOptions, legs: Record<LegName, RelayLeg>) {
     this.#options = options;
@@ -83,7 +85,6 @@ export class RelaySession {
   static async open(options: RelaySessionOptions): Promise<RelaySession> {
     let session: RelaySession | null = null;
     const opened: Socket[] = [];
-    const sendRing = new SendRing();
     const nowMs = (options.clock ?? systemRelayClock).nowMs();
     const openLeg = async (name: LegName): Promise<RelayLeg> => {
       const rtpPort = options.rtpPorts[name];
@@ -96,7 +97,7 @@ export class RelaySession {
           session?.receiveRtcp(name, datagram, source);
         });
         opened.push(rtcpSocket);
-        return new RelayLeg({ name, rtpSocket, rtcpSocket, sendRing, nowMs });
+        return new RelayLeg({ name, rtpSocket, rtcpSocket, sendRing: options.sendRing, nowMs });
       } catch (error) {
         throw new PortTakenError(rtpPort, error);
       }
@@ -193,8 +194,8 @@ export class RelaySession {
     }
   }
 
-  /** Idempotent. Resolves when the ports are free and a recording is finished. */
-  close(): Promise<void> {
+  /** Idempotent. Resolves when the ports are free and a recording is finished, with the recording's summary. */
+  close(): Promise<RecordingSummary | null> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
@@ -274,16 +275,17 @@ export class RelaySession {
     this.#options.post({ type: 'rtp.timeout', leg: name, silentForMs });
   }
 
-  async #close(): Promise<void> {
+  async #close(): Promise<RecordingSummary | null> {
     this.#stopRingback?.();
     this.#stopRingback = null;
     const nowMs = this.#clock.nowMs();
     const unixMs = this.#clock.unixMs();
-    await Promise.all([
+    const [recording] = await Promise.all([
       this.stopRecording(),
       this.#legs.agent.close(nowMs, unixMs),
       this.#legs.customer.close(nowMs, unixMs),
     ]);
+    return recording;
   }
 }
 

@@ -1,0 +1,148 @@
+import { stat } from 'node:fs/promises';
+import { TandemError } from '../machines/errors.ts';
+import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { MediaPath, MediaSession, RecordingSummary } from './media-plane.ts';
+import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
+import type { WorkerCall, WorkerCalls } from './worker-protocol.ts';
+import { WorkerCallError, type WorkerThread } from './worker-thread.ts';
+
+export interface PooledSessionOptions {
+  sessionId: string;
+  sessionKey: number;
+  thread: WorkerThread;
+  local: MediaSession['local'];
+  signal: AbortSignal;
+  onEvent: (event: MediaEvent) => void;
+  /** Called once, when the ports are free again. */
+  onClosed: () => void;
+}
+
+type SessionCall = Exclude<WorkerCall, 'session.open' | 'worker.dump' | 'worker.drain'>;
+
+/** A session as the actors hold it: every method is a request to the worker that owns the sockets. */
+export class PooledSession implements MediaSession {
+  readonly sessionId: string;
+  readonly sessionKey: number;
+  readonly thread: WorkerThread;
+  readonly local: MediaSession['local'];
+  readonly #options: PooledSessionOptions;
+  #state: 'open' | 'closing' | 'lost' = 'open';
+  #recordingPath: string | null = null;
+  #closing: Promise<void> | null = null;
+  #recordingAtClose: RecordingSummary | null = null;
+
+  constructor(options: PooledSessionOptions) {
+    this.sessionId = options.sessionId;
+    this.sessionKey = options.sessionKey;
+    this.thread = options.thread;
+    this.local = options.local;
+    this.#options = options;
+    options.signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (options.signal.aborted) this.#onAbort();
+  }
+
+  async connectLeg(leg: LegName, remote: RemoteMedia): Promise<void> {
+    await this.#call('leg.connect', { leg, remote });
+  }
+
+  async setPath(path: MediaPath): Promise<void> {
+    await this.#call('path.set', { path });
+  }
+
+  async startRecording(options: { filePath: string }): Promise<void> {
+    await this.#call('recording.start', { filePath: options.filePath });
+    this.#recordingPath = options.filePath;
+  }
+
+  async stopRecording(): Promise<RecordingSummary | null> {
+    const filePath = this.#recordingPath;
+    this.#recordingPath = null;
+    if (this.#state === 'open') {
+      try {
+        return await this.#call('recording.stop', {});
+      } catch (error) {
+        if (this.#state === 'open') throw error;
+      }
+    }
+    await this.#closing?.catch(() => {});
+    if (this.#state !== 'lost') return this.#recordingAtClose;
+    return filePath === null ? null : summaryOfRepaired(filePath);
+  }
+
+  async quality(): Promise<Record<LegName, LegQuality | null>> {
+    if (this.#state !== 'open') return { agent: null, customer: null };
+    return this.#call('quality.measure', {});
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  /** For the pool: an edge from the worker. */
+  deliver(event: MediaEvent): void {
+    this.#options.onEvent(event);
+  }
+
+  /** For the pool: the worker died. */
+  lose(detail: string): void {
+    if (this.#state === 'lost') return;
+    const wasOpen = this.#state === 'open';
+    this.#state = 'lost';
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    this.#options.onClosed();
+    if (wasOpen) this.#options.onEvent({ type: 'media.lost', detail });
+  }
+
+  readonly #onAbort = (): void => {
+    // What a failed close means, the worker's death, is told through `lose`.
+    this.close().catch(() => {});
+  };
+
+  async #close(): Promise<void> {
+    if (this.#state === 'lost') return;
+    this.#state = 'closing';
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    try {
+      this.#recordingAtClose = await this.thread.call('session.close', { sessionKey: this.sessionKey });
+    } catch (error) {
+      if (error instanceof WorkerCallError && error.failure.kind === 'worker-lost') return;
+      throw toTandemError(error);
+    }
+    this.#options.onClosed();
+  }
+
+  async #call<Call extends SessionCall>(
+    type: Call,
+    request: Omit<WorkerCalls[Call]['request'], 'sessionKey'>,
+  ): Promise<WorkerCalls[Call]['answer']> {
+    if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The media session is closed.');
+    try {
+      return await this.thread.call(type, { ...request, sessionKey: this.sessionKey } as WorkerCalls[Call]['request']);
+    } catch (error) {
+      throw toTandemError(error);
+    }
+  }
+}
+
+/** A refusal of the worker with a code of the catalogue. */
+export function toTandemError(error: unknown): unknown {
+  if (!(error instanceof WorkerCallError)) return error;
+  const { kind, detail } = error.failure;
+  if (kind === 'remote-address') return new TandemError('VALIDATION_FAILED', detail, { cause: error });
+  if (kind === 'storage')
+    return new TandemError('STORAGE_UNAVAILABLE', `Recording cannot start: ${detail}`, { cause: error });
+  return new TandemError('INTERNAL', detail, { cause: error });
+}
+
+/** The worker is dead, but what it wrote is there. */
+async function summaryOfRepaired(filePath: string): Promise<RecordingSummary | null> {
+  try {
+    const repair = await repairWav(filePath);
+    if (repair.outcome === 'not-wav') return null;
+    const { size } = await stat(filePath);
+    return { filePath, bytes: size, durationMs: (size - WAV_HEADER_BYTES) / 32 };
+  } catch {
+    return null;
+  }
+}

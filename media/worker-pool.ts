@@ -1,0 +1,258 @@
+import { isIP } from 'node:net';
+import { TandemError } from '../machines/errors.ts';
+import type { LegName, MediaEvent } from '../machines/events.ts';
+import type { MediaPlane, MediaSession, OpenSessionOptions } from './media-plane.ts';
+import { PooledSession, toTandemError } from './pooled-session.ts';
+import { PortPairs } from './port-pairs.ts';
+import { WorkerCallError, WorkerThread } from './worker-thread.ts';
+
+export interface MediaPlaneOptions {
+  /** Threads; 1 or more. */
+  workers: number;
+  /** Literal address that RTP sockets are bound to. */
+  rtpHost: string;
+  /** What SDP offers say instead, e.g. a public address behind 1:1 NAT. Needed when `rtpHost` is 0.0.0.0 or ::. */
+  advertisedHost?: string;
+  /** Inclusive. A session takes four ports. */
+  rtpPortMin: number;
+  rtpPortMax: number;
+  logger?: MediaLogger;
+  /** Another entry for the threads, for tests that need one that fails. Default `worker.ts`. */
+  workerFile?: URL;
+}
+
+/** The part of a pino logger that is used here. */
+export interface MediaLogger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/** Starts the worker threads. @throws RangeError for a bad port range, address or number of workers. */
+export function createMediaPlane(options: MediaPlaneOptions): MediaPlane {
+  if (!Number.isInteger(options.workers) || options.workers < 1) throw new RangeError('at least one media worker');
+  if (isIP(options.rtpHost) === 0) throw new RangeError('the RTP host must be a literal IP address');
+  const isUnspecified = options.rtpHost === '0.0.0.0' || options.rtpHost === '::';
+  if (isUnspecified && options.advertisedHost === undefined) {
+    throw new RangeError('an RTP host of all addresses needs an advertised host, which peers can send to');
+  }
+  return new WorkerPool(options);
+}
+
+const DEFAULT_RTP_TIMEOUT_MS = 20_000;
+/** A thread that dies young is started again ever later. */
+const FIRST_RESTART_DELAY_MS = 50;
+const LAST_RESTART_DELAY_MS = 10_000;
+const LONG_LIFE_MS = 30_000;
+const MOST_LOST_WORKERS_PER_OPEN = 3;
+
+/** A place for a worker, which outlives the threads that fill it. */
+interface WorkerSlot {
+  thread: WorkerThread | null;
+  sessions: Set<PooledSession>;
+  /** Requests to open that are on their way: they count as load. */
+  opening: number;
+  startedAtMs: number;
+  restarts: number;
+  restartDelayMs: number;
+  restartTimer: NodeJS.Timeout | null;
+}
+
+class WorkerPool implements MediaPlane {
+  readonly #options: MediaPlaneOptions;
+  readonly #ports: PortPairs;
+  readonly #slots: WorkerSlot[];
+  readonly #sessions = new Map<number, PooledSession>();
+  #nextSessionKey = 1;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: MediaPlaneOptions) {
+    this.#options = options;
+    this.#ports = new PortPairs({ min: options.rtpPortMin, max: options.rtpPortMax });
+    this.#slots = Array.from({ length: options.workers }, () => newSlot());
+    for (const slot of this.#slots) this.#startThread(slot);
+  }
+
+  async openSession(options: OpenSessionOptions): Promise<MediaSession> {
+    options.signal.throwIfAborted();
+    let refusals = 0;
+    let losses = 0;
+    for (;;) {
+      if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
+      const slot = this.#leastLoaded();
+      const rtpPorts = this.#takePorts();
+      try {
+        const session = await this.#openOn(slot, rtpPorts, options);
+        if (!options.signal.aborted) return session;
+        await session.close();
+        break;
+      } catch (error) {
+        this.#ports.giveBack(rtpPorts.agent);
+        this.#ports.giveBack(rtpPorts.customer);
+        if (!(error instanceof WorkerCallError)) throw error;
+        const { kind } = error.failure;
+        if (kind === 'port-taken' && ++refusals <= this.#ports.size) continue;
+        if (kind === 'worker-lost' && ++losses < MOST_LOST_WORKERS_PER_OPEN) continue;
+        if (kind === 'port-taken' || kind === 'worker-lost') throw noFreeChannel();
+        throw toTandemError(error);
+      }
+    }
+    throw options.signal.reason;
+  }
+
+  capacity(): { sessions: number; maxSessions: number; workers: number } {
+    return {
+      sessions: this.#sessions.size,
+      maxSessions: Math.floor(this.#ports.size / 2),
+      workers: this.#slots.filter((slot) => slot.thread?.isAlive === true).length,
+    };
+  }
+
+  async dump(): Promise<unknown> {
+    const workers = await Promise.all(this.#slots.map((slot) => this.#dumpSlot(slot)));
+    const { sessions, maxSessions } = this.capacity();
+    return { sessions, maxSessions, freePortPairs: this.#ports.freeCount, workers };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #openOn(
+    slot: WorkerSlot,
+    rtpPorts: Record<LegName, number>,
+    options: OpenSessionOptions,
+  ): Promise<MediaSession> {
+    const { thread } = slot;
+    if (thread === null) throw new WorkerCallError({ kind: 'worker-lost', detail: 'the media worker is restarting' });
+    const sessionKey = this.#nextSessionKey++;
+    slot.opening += 1;
+    try {
+      await thread.call('session.open', {
+        sessionKey,
+        bindHost: this.#options.rtpHost,
+        rtpPorts,
+        rtpTimeoutMs: options.rtpTimeoutMs ?? DEFAULT_RTP_TIMEOUT_MS,
+      });
+    } finally {
+      slot.opening -= 1;
+    }
+    const host = this.#options.advertisedHost ?? this.#options.rtpHost;
+    const session: PooledSession = new PooledSession({
+      sessionId: options.sessionId,
+      sessionKey,
+      thread,
+      local: { agent: { host, rtpPort: rtpPorts.agent }, customer: { host, rtpPort: rtpPorts.customer } },
+      signal: options.signal,
+      onEvent: (event) => this.#tell(options, event),
+      onClosed: () => {
+        this.#sessions.delete(sessionKey);
+        slot.sessions.delete(session);
+        this.#ports.giveBack(rtpPorts.agent);
+        this.#ports.giveBack(rtpPorts.customer);
+      },
+    });
+    this.#sessions.set(sessionKey, session);
+    slot.sessions.add(session);
+    return session;
+  }
+
+  #takePorts(): Record<LegName, number> {
+    const agent = this.#ports.take();
+    const customer = this.#ports.take();
+    if (agent !== null && customer !== null) return { agent, customer };
+    if (agent !== null) this.#ports.giveBack(agent);
+    throw noFreeChannel();
+  }
+
+  #leastLoaded(): WorkerSlot {
+    let least: WorkerSlot | null = null;
+    for (const slot of this.#slots) {
+      if (slot.thread === null) continue;
+      if (least === null || slot.sessions.size + slot.opening < least.sessions.size + least.opening) least = slot;
+    }
+    if (least === null) throw noFreeChannel();
+    return least;
+  }
+
+  #startThread(slot: WorkerSlot): void {
+    slot.restartTimer = null;
+    slot.startedAtMs = performance.now();
+    slot.thread = new WorkerThread({
+      file: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
+      onEvent: (sessionKey, event) => this.#sessions.get(sessionKey)?.deliver(event),
+      onLost: (detail) => this.#replaceThread(slot, detail),
+    });
+  }
+
+  #replaceThread(slot: WorkerSlot, detail: string): void {
+    slot.thread = null;
+    const lost = [...slot.sessions];
+    this.#options.logger?.warn({ detail, sessions: lost.length }, 'media worker lost');
+    if (this.#closing === null) {
+      const isYoung = performance.now() - slot.startedAtMs < LONG_LIFE_MS;
+      slot.restartDelayMs = isYoung ? Math.min(slot.restartDelayMs * 2, LAST_RESTART_DELAY_MS) : FIRST_RESTART_DELAY_MS;
+      slot.restarts += 1;
+      slot.restartTimer = setTimeout(() => this.#startThread(slot), slot.restartDelayMs);
+    }
+    for (const session of lost) session.lose(detail);
+  }
+
+  /** An owner that throws must not take the other sessions' events with it. */
+  #tell(options: OpenSessionOptions, event: MediaEvent): void {
+    try {
+      options.onEvent(event);
+    } catch (error) {
+      this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'media event listener threw');
+    }
+  }
+
+  async #dumpSlot(slot: WorkerSlot): Promise<unknown> {
+    const { thread, restarts } = slot;
+    if (thread === null) return { state: 'restarting', restarts, sessions: [] };
+    try {
+      const sessions = await thread.call('worker.dump', {});
+      return {
+        state: 'running',
+        threadId: thread.threadId,
+        restarts,
+        sessions: sessions.map(({ sessionKey, session }) => ({
+          sessionId: this.#sessions.get(sessionKey)?.sessionId ?? null,
+          ...(session as object),
+        })),
+      };
+    } catch (error) {
+      return { state: 'lost', restarts, detail: error instanceof Error ? error.message : String(error), sessions: [] };
+    }
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(
+      this.#slots.map(async (slot) => {
+        if (slot.restartTimer !== null) clearTimeout(slot.restartTimer);
+        await Promise.all([...slot.sessions].map((session) => session.close().catch(() => {})));
+        await slot.thread?.call('worker.drain', {}).catch(() => {});
+        await slot.thread?.terminate();
+        slot.thread = null;
+      }),
+    );
+  }
+}
+
+function newSlot(): WorkerSlot {
+  return {
+    thread: null,
+    sessions: new Set(),
+    opening: 0,
+    startedAtMs: 0,
+    restarts: 0,
+    restartDelayMs: FIRST_RESTART_DELAY_MS / 2,
+    restartTimer: null,
+  };
+}
+
+function noFreeChannel(): TandemError {
+  return new TandemError('no_free_channel', 'All media ports are in use. Try again when a call has ended.', {
+    retryAfterS: 5,
+  });
+}
