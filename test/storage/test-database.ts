@@ -1,0 +1,136 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { connect, openDatabase, type Sql } from '../../storage/database.ts';
+import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { readMigrations } from '../../storage/migrate.ts';
+
+/** The external server that tests may use; it need not be there. */
+export const EXTERNAL_URL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
+
+/** An empty, migrated database of its own. Drop it when the test is over (`await using` does). */
+export interface TestDatabase extends AsyncDisposable {
+  readonly sql: Sql;
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** A server that test databases are cloned on. */
+export interface TestServer {
+  readonly kind: 'embedded' | 'external';
+  createDatabase(options?: { max?: number }): Promise<TestDatabase>;
+  close(): Promise<void>;
+}
+
+/**
+ * A migrated database in some 30 ms: on the external server when it can be reached, else on an embedded one that is
+ * started for it and shared until the last of its databases is dropped.
+ */
+export async function createTestDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
+  if (await externalIsReachable()) {
+    const server = externalServer();
+    const database = await server.createDatabase(options);
+    return closingWith(database, () => server.close());
+  }
+  sharedUsers += 1;
+  shared ??= openEmbeddedServer();
+  const database = await (await shared).createDatabase(options);
+  return closingWith(database, async () => {
+    sharedUsers -= 1;
+    if (sharedUsers > 0 || shared === null) return;
+    const server = shared;
+    shared = null;
+    await (await server).close();
+  });
+}
+
+let shared: Promise<TestServer> | null = null;
+let sharedUsers = 0;
+let reachable: Promise<boolean> | null = null;
+
+export function externalIsReachable(): Promise<boolean> {
+  reachable ??= (async () => {
+    const sql = connect({ url: EXTERNAL_URL, max: 1, connectTimeoutMs: 1_000 });
+    try {
+      await sql`select 1`;
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await sql.end({ timeout: 0 });
+    }
+  })();
+  return reachable;
+}
+
+export function externalServer(): TestServer {
+  return serverAt('external', EXTERNAL_URL, async () => {});
+}
+
+export async function openEmbeddedServer(): Promise<TestServer> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-test-'));
+  const server = await startEmbeddedPostgres({ dataDir });
+  return serverAt('embedded', server.url, async () => {
+    await server.stop();
+    await rm(dataDir, { recursive: true, force: true });
+  });
+}
+
+function serverAt(kind: TestServer['kind'], url: string, stop: () => Promise<void>): TestServer {
+  const admin = connect({ url, max: 2 });
+  let template: Promise<string> | null = null;
+  return {
+    kind,
+    async createDatabase({ max = 10 } = {}) {
+      template ??= migratedTemplate(admin, url);
+      const name = `tandem_test_${randomBytes(6).toString('hex')}`;
+      await admin.unsafe(`create database ${name} template ${await template}`);
+      const databaseUrl = withDatabase(url, name);
+      const sql = connect({ url: databaseUrl, max });
+      const drop = async () => {
+        await sql.end({ timeout: 1 });
+        await admin.unsafe(`drop database if exists ${name} with (force)`);
+      };
+      return { sql, url: databaseUrl, drop, [Symbol.asyncDispose]: drop };
+    },
+    async close() {
+      await admin.end({ timeout: 1 });
+      await stop();
+    },
+  };
+}
+
+/** One template for each state of the migrations; test processes that need it at the same time wait for the first. */
+async function migratedTemplate(admin: Sql, url: string): Promise<string> {
+  const checksums = (await readMigrations()).map((migration) => migration.checksum).join();
+  const name = `tandem_template_${createHash('sha256').update(checksums).digest('hex').slice(0, 12)}`;
+  const connection = await admin.reserve();
+  try {
+    await connection`select pg_advisory_lock(hashtext(${name}))`;
+    const [existing] = await connection`select 1 from pg_database where datname = ${name}`;
+    if (existing) return name;
+    await connection.unsafe(`drop database if exists ${name}_draft with (force)`);
+    await connection.unsafe(`create database ${name}_draft`);
+    await (await openDatabase({ url: withDatabase(url, `${name}_draft`), max: 1 })).close();
+    await connection.unsafe(`alter database ${name}_draft rename to ${name}`);
+    return name;
+  } finally {
+    await connection`select pg_advisory_unlock(hashtext(${name}))`;
+    connection.release();
+  }
+}
+
+function withDatabase(url: string, name: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${name}`;
+  return changed.href;
+}
+
+function closingWith(database: TestDatabase, after: () => Promise<void>): TestDatabase {
+  const drop = async () => {
+    await database.drop();
+    await after();
+  };
+  return { sql: database.sql, url: database.url, drop, [Symbol.asyncDispose]: drop };
+}
