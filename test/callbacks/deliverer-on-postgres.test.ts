@@ -1,0 +1,211 @@
+import { spawn } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import type { CallbackDelivererOptions } from '../../actors/callbacks/deliverer.ts';
+import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
+import { callbackSecretContext, systemClock } from '../../actors/callbacks/ports.ts';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import type { Database } from '../../storage/database.ts';
+import { openDatabase } from '../../storage/database.ts';
+import type { EmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import type { Jobs } from '../../storage/jobs.ts';
+import { openJobs } from '../../storage/jobs.ts';
+import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+
+const SECRET = 'a-secret-of-enough-characters';
+const workspaceId = randomUUID();
+const masterKey = randomBytes(32);
+const secrets = createSecretBox(masterKey);
+let dataDir: string;
+let postgres: EmbeddedPostgres;
+let database: Database;
+let jobs: Jobs;
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-callbacks-'));
+  postgres = await startEmbeddedPostgres({ dataDir });
+  database = await openDatabase({ url: postgres.url });
+  jobs = await openJobs({ databaseUrl: postgres.url });
+  const { sql } = database;
+  const [user] = await sql<{ id: number }[]>`
+    insert into users (email, created_at) values ('owner@example.com', now()) returning id`;
+  await sql`
+    insert into workspaces (id, name, owner_user_id, created_at)
+    values (${workspaceId}, 'test', ${user?.id ?? 0}, now())`;
+});
+afterAll(async () => {
+  await jobs?.close();
+  await database?.close();
+  await postgres?.stop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+const cleanUps: (() => Promise<unknown> | unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+interface Received {
+  webhookId: string;
+  headers: Record<string, string>;
+  body: string;
+  response: http.ServerResponse;
+}
+
+async function openReceiver(respond: (request: Received, count: number) => void) {
+  const requests: Received[] = [];
+  const server = http.createServer(async (request, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    const headers = request.headers as Record<string, string>;
+    const received = { webhookId: headers['webhook-id'] ?? '', headers, body, response };
+    requests.push(received);
+    respond(received, requests.length);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanUps.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, requests };
+}
+
+/** A deliverer whose log tells when an attempt has been recorded. */
+function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}) {
+  const recorded = new Map<string, PromiseWithResolvers<void>>();
+  const after = (id: string) => {
+    const existing = recorded.get(id) ?? Promise.withResolvers<void>();
+    recorded.set(id, existing);
+    return existing;
+  };
+  const log = (fields: object) => {
+    if ('attempt' in fields && 'deliveryId' in fields) after(String(fields.deliveryId)).resolve();
+  };
+  const deliverer = createCallbackDeliverer({
+    store: createDeliveryStore(database.sql),
+    jobs,
+    secrets,
+    allowCidrs: parseCidrs(['127.0.0.0/8']),
+    logger: { info: log, warn: log, error: log },
+    ...changes,
+  });
+  cleanUps.push(() => deliverer.close({ drainMs: 0 }));
+  return { deliverer, recorded: (id: string) => after(id).promise };
+}
+
+async function insert(url: string): Promise<string> {
+  const id = randomUUID();
+  const subject = { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: randomUUID() };
+  const now = new Date();
+  await insertDelivery(database.sql, subject, {
+    id,
+    url,
+    body: JSON.stringify({ event: 'call.completed', id, text: 'नमस्ते' }),
+    secretEncrypted: secrets.seal(SECRET, callbackSecretContext(workspaceId)),
+    nextAttemptAt: now,
+    createdAt: now,
+  });
+  return id;
+}
+
+test('a job wakes the deliverer, the callback verifies, and row and attempt log say so', async () => {
+  const receiver = await openReceiver(({ response }) => response.end());
+  const { deliverer, recorded } = createDeliverer({ sweepIntervalMs: 3_600_000 });
+  await deliverer.start();
+  const id = await insert(receiver.url);
+  await deliverer.enqueue(id);
+  await recorded(id);
+  const row = await getDelivery(database.sql, id);
+  expect(row).toMatchObject({ status: 'delivered', attempts: 1, lastHttpStatus: 200, leasedUntil: null });
+  expect(await listAttempts(database.sql, id)).toMatchObject([{ attempt: 1, httpStatus: 200, error: null }]);
+  const [request] = receiver.requests;
+  expect(request?.body).toBe(row?.body);
+  expect(new Webhook(SECRET, { format: 'raw' }).verify(request?.body ?? '', request?.headers ?? {})).toMatchObject({
+    id,
+  });
+});
+
+test('a failed attempt is due again in 5 s and a lost job is made up for by a sweep', async () => {
+  const receiver = await openReceiver(({ response }, count) => response.writeHead(count === 1 ? 503 : 200).end());
+  const delays: number[] = [];
+  const forgetful = {
+    work: jobs.work,
+    addDelivery: async (_id: string, delayMs: number) => void delays.push(delayMs),
+  };
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => Date.now() + aheadMs };
+  const { deliverer } = createDeliverer({ jobs: forgetful, clock, random: () => 0 });
+  const id = await insert(receiver.url);
+  await deliverer.sweep();
+  const [attempt] = await listAttempts(database.sql, id);
+  expect(attempt).toMatchObject({ attempt: 1, httpStatus: 503, error: 'status_not_2xx' });
+  const row = await getDelivery(database.sql, id);
+  const endedMs = Number(attempt?.startedAt) + Number(attempt?.durationMs);
+  expect(Number(row?.nextAttemptAt) - Number(attempt?.startedAt)).toBeGreaterThanOrEqual(5_000);
+  expect(Number(row?.nextAttemptAt)).toBeLessThanOrEqual(endedMs + 5_000);
+  expect(delays).toHaveLength(1);
+  aheadMs = 6_000;
+  await deliverer.sweep();
+  expect(await getDelivery(database.sql, id)).toMatchObject({ status: 'delivered', attempts: 2 });
+  expect(receiver.requests[1]?.webhookId).toBe(receiver.requests[0]?.webhookId);
+});
+
+test('many deliverers on one table send each delivery once', async () => {
+  const receiver = await openReceiver(({ response }) => response.end());
+  const ids = await Promise.all(Array.from({ length: 20 }, () => insert(receiver.url)));
+  const deliverers = [1, 2, 3].map(() => createDeliverer({ perOrigin: 50 }).deliverer);
+  await Promise.all(deliverers.map((deliverer) => deliverer.sweep()));
+  const seen = receiver.requests.map(({ body }) => JSON.parse(body).id).sort();
+  expect(seen).toEqual([...ids].sort());
+});
+
+test('an aborted attempt gives its lease back', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const receiver = await openReceiver(() => arrived.resolve());
+  const { deliverer } = createDeliverer();
+  const id = await insert(receiver.url);
+  const swept = deliverer.sweep();
+  await arrived.promise;
+  await Promise.all([deliverer.close({ drainMs: 0 }), swept]);
+  expect(await getDelivery(database.sql, id)).toMatchObject({ status: 'pending', attempts: 0, leasedUntil: null });
+  await database.sql`delete from deliveries where id = ${id}`;
+});
+
+test('kill -9 in the middle of an attempt: the next process sends it again under the same id', async () => {
+  const first = Promise.withResolvers<Received>();
+  const receiver = await openReceiver((request, count) =>
+    count === 1 ? first.resolve(request) : request.response.end(),
+  );
+  const id = await insert(receiver.url);
+  const script = fileURLToPath(new URL('./deliverer-process.ts', import.meta.url));
+  const child = spawn(process.execPath, [script, postgres.url, masterKey.toString('hex')], { stdio: 'inherit' });
+  const exited = once(child, 'exit');
+  const request = await first.promise;
+  child.kill('SIGKILL');
+  await exited;
+  const abandoned = await getDelivery(database.sql, id);
+  expect(abandoned).toMatchObject({ status: 'pending', attempts: 0 });
+  const leasedUntil = abandoned?.leasedUntil;
+  expect(leasedUntil).toBeInstanceOf(Date);
+
+  let nowMs = Number(leasedUntil) - 1;
+  const { deliverer } = createDeliverer({ clock: { ...systemClock, now: () => nowMs } });
+  await deliverer.sweep();
+  expect(receiver.requests).toHaveLength(1);
+  nowMs += 1;
+  await deliverer.sweep();
+  expect(await getDelivery(database.sql, id)).toMatchObject({ status: 'delivered', attempts: 1 });
+  expect(receiver.requests[1]).toMatchObject({ webhookId: request.webhookId, body: request.body });
+});

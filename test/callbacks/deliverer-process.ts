@@ -1,0 +1,20 @@
+import process from 'node:process';
+import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import { openDatabase } from '../../storage/database.ts';
+import { openJobs } from '../../storage/jobs.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+
+/** A process of its own that delivers callbacks until somebody kills it. Arguments: database URL, master key (hex). */
+const [databaseUrl = '', masterKey = ''] = process.argv.slice(2);
+const { sql } = await openDatabase({ url: databaseUrl });
+const silent = { info: () => {}, warn: () => {}, error: () => {} };
+const deliverer = createCallbackDeliverer({
+  store: createDeliveryStore(sql),
+  jobs: await openJobs({ databaseUrl }),
+  secrets: createSecretBox(Buffer.from(masterKey, 'hex')),
+  allowCidrs: parseCidrs(['127.0.0.0/8']),
+  logger: silent,
+});
+await deliverer.start();
