@@ -1,16 +1,16 @@
-import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { TandemError } from '../../machines/errors.ts';
+import type { Resolve } from './dns-resolve.ts';
+import { createDnsResolve } from './dns-resolve.ts';
 import type { Cidr } from './public-address.ts';
 import { classifyAddress } from './public-address.ts';
 
-/** Looks a name up; answers addresses in text form, or throws. Never called with a literal or a localhost name. */
-export type Resolve = (hostname: string, signal?: AbortSignal) => Promise<readonly string[]>;
+export type { Resolve };
 
 export interface CheckOptions {
   /** The operator's `CALLBACK_ALLOW_CIDRS`, from `parseCidrs`. Empty: public HTTPS only. */
   allowCidrs: readonly Cidr[];
-  /** Default: the system's DNS servers, `resolveByDns`. */
+  /** Default: the system's DNS servers. */
   resolve?: Resolve;
   signal?: AbortSignal;
 }
@@ -98,6 +98,8 @@ function isInternalName(hostname: string): boolean {
   );
 }
 
+const resolveBySystemServers = createDnsResolve();
+
 async function addressesOf(hostname: string, options: CheckOptions): Promise<readonly string[]> {
   if (isIP(hostname) !== 0) return [hostname];
   if (hostname === 'localhost' || hostname.endsWith('.localhost')) {
@@ -105,7 +107,7 @@ async function addressesOf(hostname: string, options: CheckOptions): Promise<rea
     const open = ['127.0.0.1', '::1'].filter((it) => classifyAddress(it, options.allowCidrs) === 'allowed');
     return open.length > 0 ? open : ['127.0.0.1'];
   }
-  const resolve = options.resolve ?? resolveByDns;
+  const resolve = options.resolve ?? resolveBySystemServers;
   let addresses: readonly string[];
   try {
     addresses = await resolve(hostname, options.signal);
@@ -119,23 +121,4 @@ async function addressesOf(hostname: string, options: CheckOptions): Promise<rea
 
 function refuse(message: string, cause?: unknown): TandemError {
   return new TandemError('INVALID_CALLBACK_URL', message, cause === undefined ? {} : { cause });
-}
-
-/**
- * A and AAAA from the configured DNS servers, through c-ares: getaddrinfo would park hostile, slow names in libuv's
- * four threads, where file access waits too. /etc/hosts is not read. Gives up after about 5 s.
- */
-export async function resolveByDns(hostname: string, signal?: AbortSignal): Promise<readonly string[]> {
-  const resolver = new Resolver({ timeout: 2_000, tries: 2, maxTimeout: 3_000 });
-  const cancel = () => resolver.cancel();
-  signal?.throwIfAborted();
-  signal?.addEventListener('abort', cancel, { once: true });
-  try {
-    const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
-    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    if (addresses.length === 0 && answers[0].status === 'rejected') throw answers[0].reason;
-    return addresses;
-  } finally {
-    signal?.removeEventListener('abort', cancel);
-  }
 }

@@ -2,7 +2,7 @@ import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
-import type { Resolve } from './callback-url.ts';
+import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
 import type { DelivererClock, DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
 import { systemClock } from './ports.ts';

@@ -1,6 +1,6 @@
 import type { AttemptResult } from '../../machines/delivery.machine.ts';
 import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
-import type { Resolve } from './callback-url.ts';
+import type { Resolve } from './dns-resolve.ts';
 import type { SecretOpener } from './ports.ts';
 import { callbackSecretContext } from './ports.ts';
 import type { Cidr } from './public-address.ts';

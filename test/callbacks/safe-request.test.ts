@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -214,6 +215,35 @@ describe('a receiver that misbehaves', () => {
       failure: 'aborted',
     });
   });
+});
+
+test('a proxy in the environment is not used', async () => {
+  let proxied = 0;
+  const proxy = await listen(
+    http.createServer((_request, response) => {
+      proxied += 1;
+      response.end();
+    }),
+  );
+  const port = await listen(http.createServer((_request, response) => response.writeHead(204).end()));
+  const importOf = (file: string) => JSON.stringify(new URL(`../../actors/callbacks/${file}`, import.meta.url).href);
+  const script = `
+    import { parseCidrs } from ${importOf('public-address.ts')};
+    import { safePost } from ${importOf('safe-request.ts')};
+    const options = { body: '', headers: {}, allowCidrs: parseCidrs(['127.0.0.1']) };
+    const result = await safePost({ ...options, url: 'http://127.0.0.1:${port}/' });
+    process.stdout.write(String(result.status));`;
+  const url = `http://127.0.0.1:${proxy}`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...process.env, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: url, http_proxy: url, NO_PROXY: '', no_proxy: '' },
+  });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  await once(child, 'close');
+  expect(output).toBe('204');
+  expect(proxied).toBe(0);
 });
 
 describe('names that lie', () => {
