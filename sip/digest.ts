@@ -1,0 +1,97 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+/**
+ * Answers to digest challenges (RFC 3261 §22, RFC 7616, RFC 8760). drachtio-srf has its own, which knows MD5 only and
+ * hashes a placeholder in place of the URI inside dialogs.
+ */
+export interface DigestRequest {
+  /** 401 or 407. */
+  status: number;
+  /** WWW-Authenticate or Proxy-Authenticate; several challenges may be joined by commas. */
+  challenge: string;
+  method: string;
+  /** The request URI as it went out. */
+  uri: string;
+  username: string;
+  password: string;
+}
+
+/** The header that answers the first challenge whose algorithm is known (the sender puts the best first), or null. */
+export function answerChallenge(request: DigestRequest): { name: string; value: string } | null {
+  const challenge = readChallenges(request.challenge).find(isAnswerable);
+  if (challenge === undefined) return null;
+  return {
+    name: request.status === 407 ? 'Proxy-Authorization' : 'Authorization',
+    value: credentialsFor(request, challenge),
+  };
+}
+
+/** True when the refusal says that only the nonce was too old, so that the same password deserves another try. */
+export function isStale(challenge: string): boolean {
+  return readChallenges(challenge).some((parameters) => parameters.get('stale')?.toLowerCase() === 'true');
+}
+
+type Challenge = ReadonlyMap<string, string>;
+
+const HASH_OF_ALGORITHM: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
+
+function isAnswerable(challenge: Challenge): boolean {
+  const { name } = algorithmOf(challenge);
+  const qop = challenge.get('qop');
+  return HASH_OF_ALGORITHM[name] !== undefined && challenge.has('nonce') && (qop === undefined || offersAuth(qop));
+}
+
+function algorithmOf(challenge: Challenge): { name: string; written: string; isSession: boolean } {
+  const written = challenge.get('algorithm') ?? 'MD5';
+  const isSession = /-sess$/i.test(written);
+  return { name: written.replace(/-sess$/i, '').toUpperCase(), written, isSession };
+}
+
+function offersAuth(qop: string): boolean {
+  return qop.split(',').some((option) => option.trim().toLowerCase() === 'auth');
+}
+
+function credentialsFor(request: DigestRequest, challenge: Challenge): string {
+  const { name, written, isSession } = algorithmOf(challenge);
+  const hash = (...parts: string[]) => createHash(HASH_OF_ALGORITHM[name]!).update(parts.join(':')).digest('hex');
+  const realm = challenge.get('realm') ?? '';
+  const nonce = challenge.get('nonce')!;
+  const cnonce = randomBytes(8).toString('hex');
+  const nonceCount = '00000001';
+  const user = hash(request.username, realm, request.password);
+  const secret = isSession ? hash(user, nonce, cnonce) : user;
+  const what = hash(request.method, request.uri);
+  const hasQop = challenge.has('qop');
+  const response = hasQop ? hash(secret, nonce, nonceCount, cnonce, 'auth', what) : hash(secret, nonce, what);
+
+  const parts = [
+    `username="${request.username}"`,
+    `realm="${realm}"`,
+    `nonce="${nonce}"`,
+    `uri="${request.uri}"`,
+    `response="${response}"`,
+    `algorithm=${written}`,
+  ];
+  if (hasQop) parts.push('qop=auth', `nc=${nonceCount}`);
+  if (hasQop || isSession) parts.push(`cnonce="${cnonce}"`);
+  if (challenge.has('opaque')) parts.push(`opaque="${challenge.get('opaque')}"`);
+  return `Digest ${parts.join(', ')}`;
+}
+
+/** Quoted values keep their escapes, since they go back as they came. */
+function readChallenges(text: string): Challenge[] {
+  const challenges: Map<string, string>[] = [];
+  let scheme = '';
+  for (const match of text.slice(0, 8192).matchAll(SCHEME_OR_PARAMETER)) {
+    const [, newScheme, name, quoted, token] = match;
+    if (newScheme !== undefined) {
+      scheme = newScheme.toLowerCase();
+      if (scheme === 'digest') challenges.push(new Map());
+    } else if (name !== undefined && scheme === 'digest') {
+      challenges.at(-1)?.set(name.toLowerCase(), quoted ?? token ?? '');
+    }
+  }
+  return challenges;
+}
+
+const SCHEME_OR_PARAMETER = /([a-z]+)\s+(?=[a-z-]+\s*=)|([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;

@@ -1,0 +1,263 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ALLOWED_METHODS, DEFAULT_LEG_TIMEOUTS, type LegTimeouts, OutboundLeg } from './leg-dialog.ts';
+import { SipError } from './sip-error.ts';
+import type { DialRequest, LegDialog, SipGateway, TrunkEndpoint, TrunkProbe } from './sip-gateway.ts';
+import { openSrfConnection, type SrfConnection } from './srf-connection.ts';
+import type { SrfReceivedRequest, SrfReply, SrfResponse } from './srf-types.ts';
+import { trunkUri } from './trunk.ts';
+
+export interface DrachtioGatewayOptions {
+  /** Where the SIP server takes its clients: the embedded one, or a drachtio-server. */
+  host: string;
+  port: number;
+  secret: string;
+  /** Our host in From and P-Asserted-Identity. Default: the address the server sends from. */
+  sipHost?: string;
+  logger?: GatewayLogger;
+  /** Default 5000. */
+  connectTimeoutMs?: number;
+  /** Default 10 000: half of it to the whole of it passes until a silent server is noticed. */
+  pingIntervalMs?: number;
+  /** Default 5000. */
+  probeTimeoutMs?: number;
+  timeouts?: Partial<LegTimeouts>;
+}
+
+/** What pino offers. */
+export interface GatewayLogger {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+const RECONNECT_FIRST_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+/** How long `close` lets the peers answer our CANCELs and BYEs. */
+const CLOSE_GRACE_MS = 2_000;
+const SEND_TIMEOUT_MS = 5_000;
+
+/**
+ * Connects to the SIP server; afterwards a lost connection is made again for as long as the gateway is open.
+ * @throws SipError `server.unreachable`, `server.secret_refused`
+ */
+export async function createDrachtioGateway(options: DrachtioGatewayOptions): Promise<DrachtioGateway> {
+  return await DrachtioGateway.create(options);
+}
+
+type GatewayState = SipGateway['state'];
+
+export class DrachtioGateway implements SipGateway {
+  readonly #options: DrachtioGatewayOptions;
+  readonly #timeouts: LegTimeouts;
+  readonly #logger: GatewayLogger;
+  readonly #listeners = new Set<(state: GatewayState) => void>();
+  readonly #legs = new Set<OutboundLeg>();
+  readonly #legOfDialog = new Map<string, OutboundLeg>();
+  readonly #closing = new AbortController();
+  readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, inboundRefused: 0 };
+  #connection: SrfConnection | null = null;
+
+  private constructor(options: DrachtioGatewayOptions) {
+    this.#options = options;
+    this.#timeouts = { ...DEFAULT_LEG_TIMEOUTS, ...options.timeouts };
+    this.#logger = options.logger ?? { info() {}, warn() {}, error() {} };
+  }
+
+  static async create(options: DrachtioGatewayOptions): Promise<DrachtioGateway> {
+    const gateway = new DrachtioGateway(options);
+    await gateway.#connect();
+    return gateway;
+  }
+
+  get state(): GatewayState {
+    return this.#connection === null ? 'disconnected' : 'connected';
+  }
+
+  onStateChange(listener: (state: GatewayState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  dial(request: DialRequest): LegDialog {
+    const connection = this.#connection;
+    if (connection === null) return notConnected(request);
+    this.#counters.dialed++;
+    let dialogId: string | null = null;
+    const leg: OutboundLeg = new OutboundLeg({
+      connection,
+      request,
+      ownHost: this.#options.sipHost ?? 'localhost',
+      timeouts: this.#timeouts,
+      onDialog: (id) => {
+        dialogId = id;
+        this.#legOfDialog.set(id, leg);
+      },
+      onOver: () => {
+        this.#legs.delete(leg);
+        if (dialogId !== null) this.#legOfDialog.delete(dialogId);
+      },
+    });
+    this.#legs.add(leg);
+    leg.start();
+    return leg;
+  }
+
+  async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {
+    const startedAtMs = performance.now();
+    const { promise, resolve } = Promise.withResolvers<TrunkProbe>();
+    const settle = (sipStatus: number | null, reachable: boolean) =>
+      resolve({ reachable, sipStatus, roundTripMs: performance.now() - startedAtMs });
+    const timer = setTimeout(() => settle(null, false), this.#options.probeTimeoutMs ?? 5_000);
+    const onAbort = () => settle(null, false);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      if (signal.aborted || this.#connection === null) settle(null, false);
+      else this.#sendOptions(this.#connection, trunkUri(trunk), settle);
+      return await promise;
+    } catch {
+      // What is not an address cannot be reached.
+      settle(null, false);
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  dump(): unknown {
+    return {
+      state: this.state,
+      server: this.#connection && {
+        version: this.#connection.serverVersion,
+        contacts: this.#connection.localContacts,
+      },
+      counters: { ...this.#counters },
+      legs: Array.from(this.#legs, (leg) => leg.dump()),
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    for (const leg of this.#legs) leg.hangup('SYSTEM_SHUTDOWN');
+    const deadlineMs = performance.now() + CLOSE_GRACE_MS;
+    while (this.#legs.size > 0 && performance.now() < deadlineMs) await delay(10);
+    this.#connection?.close();
+    this.#disconnected('the gateway was closed');
+  }
+
+  async #connect(): Promise<void> {
+    const { host, port, secret, connectTimeoutMs = 5_000, pingIntervalMs = 10_000 } = this.#options;
+    this.#connection = await openSrfConnection({
+      host,
+      port,
+      secret,
+      connectTimeoutMs,
+      pingIntervalMs,
+      sendTimeoutMs: SEND_TIMEOUT_MS,
+      onRequest: (request, reply) => this.#receive(request, reply),
+      onFault: (error) => this.#fault(error),
+      onLost: (detail) => {
+        this.#counters.connectionsLost++;
+        this.#logger.warn({}, 'Connection to the SIP server lost');
+        this.#disconnected(detail);
+        void this.#reconnect();
+      },
+    });
+    this.#counters.connections++;
+    this.#logger.info({ contacts: this.#connection.localContacts }, 'Connected to the SIP server');
+    this.#announce();
+  }
+
+  async #reconnect(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let waitMs = RECONNECT_FIRST_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS)) {
+      await delay(waitMs, undefined, { signal }).catch(() => {});
+      if (signal.aborted) return;
+      try {
+        await this.#connect();
+        if (signal.aborted) this.#connection?.close();
+        return;
+      } catch (error) {
+        // Asking again with the same secret would go on for ever, and look like an attack.
+        if (error instanceof SipError && error.code === 'server.secret_refused') {
+          this.#logger.error({}, 'The SIP server refuses our secret; not connecting again');
+          return;
+        }
+      }
+    }
+  }
+
+  #disconnected(detail: string): void {
+    const wasConnected = this.#connection !== null;
+    this.#connection = null;
+    // Legs take themselves out of the set.
+    for (const leg of [...this.#legs]) leg.lost(detail);
+    if (wasConnected) this.#announce();
+  }
+
+  #announce(): void {
+    const { state } = this;
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(state);
+      } catch (error) {
+        this.#fault(error);
+      }
+    }
+  }
+
+  #receive(request: SrfReceivedRequest, reply: SrfReply): void {
+    try {
+      const leg = request.stackDialogId ? this.#legOfDialog.get(request.stackDialogId) : undefined;
+      if (leg !== undefined) leg.receive(request, reply);
+      else this.#refuseInbound(request, reply);
+    } catch (error) {
+      this.#fault(error);
+    }
+  }
+
+  /** There is no inbound service yet; carriers that probe us with OPTIONS learn that we are up. */
+  #refuseInbound(request: SrfReceivedRequest, reply: SrfReply): void {
+    if (request.method === 'ACK') return;
+    if (/;\s*tag=/i.test(request.get('To') ?? '')) {
+      reply.send(481, {});
+      return;
+    }
+    if (request.method === 'INVITE') this.#counters.inboundRefused++;
+    const status = request.method === 'OPTIONS' ? 200 : request.method === 'INVITE' ? 480 : 405;
+    reply.send(status, { headers: { Allow: ALLOWED_METHODS } });
+  }
+
+  #sendOptions(connection: SrfConnection, uri: string, settle: (status: number | null, reachable: boolean) => void) {
+    const headers = { From: `<sip:tandem@${this.#options.sipHost ?? 'localhost'}>`, 'User-Agent': 'Tandem' };
+    connection.request(uri, { method: 'OPTIONS', headers }, (outcome) => {
+      if (outcome.kind !== 'sent') {
+        settle(null, false);
+        return;
+      }
+      outcome.request.on('response', (response: SrfResponse) => {
+        if (response.status < 200) return;
+        // A 408 or 503 that the server made up itself has no source.
+        settle(response.status, response.source_address !== '' && response.source_port !== 0);
+      });
+    });
+  }
+
+  #fault(error: unknown): void {
+    this.#counters.faults++;
+    this.#logger.error({ err: error }, 'Fault while handling a SIP message');
+  }
+}
+
+function notConnected(request: DialRequest): LegDialog {
+  setImmediate(() =>
+    request.onEvent({
+      type: 'leg.refused',
+      sipStatus: 503,
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+      detail: 'not connected to the SIP server',
+    }),
+  );
+  return { hangup() {} };
+}

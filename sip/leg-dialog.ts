@@ -1,0 +1,482 @@
+import { randomInt } from 'node:crypto';
+import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
+import { answerChallenge, isStale } from './digest.ts';
+import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
+import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from './sdp.ts';
+import { SipError } from './sip-error.ts';
+import type { DialRequest, LegDialog } from './sip-gateway.ts';
+import type { SrfConnection, SrfSent } from './srf-connection.ts';
+import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
+import { calledUri, dialable } from './trunk.ts';
+
+/**
+ * Bounds of our own on every wait. The SIP server has its timers (RFC 3261 §17), but a leg must also end when the
+ * server forgets it.
+ */
+export interface LegTimeouts {
+  /** From the INVITE to the first sign of ringing; 100 Trying is not seen here. */
+  noAnswerMs: number;
+  /** From the last provisional answer to a final one: timer C, over three minutes (RFC 3261 §16.6). */
+  ringingMs: number;
+  /** From CANCEL to the final answer: 64 * T1 (RFC 3261 §9.1) and a little more. */
+  cancelMs: number;
+  /** From BYE to its answer. A peer that does not answer a BYE is gone, and nobody gains by waiting. */
+  byeMs: number;
+}
+
+export const DEFAULT_LEG_TIMEOUTS: Readonly<LegTimeouts> = {
+  noAnswerMs: 60_000,
+  ringingMs: 200_000,
+  cancelMs: 34_000,
+  byeMs: 5_000,
+};
+
+export interface LegParts {
+  connection: SrfConnection;
+  request: DialRequest;
+  /** Host of our own addresses in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
+  ownHost: string;
+  timeouts: LegTimeouts;
+  /** Requests of this dialog are for this leg from now on. */
+  onDialog: (dialogId: string) => void;
+  /** Nothing more will come from this leg. */
+  onOver: () => void;
+}
+
+/**
+ * `inviting`: no final answer yet. `cancelling`: the same, but we want out. `talking`: answered and acknowledged.
+ * `leaving`: BYE sent. `over`: done, and the last event told.
+ */
+type Phase = 'inviting' | 'cancelling' | 'talking' | 'leaving' | 'over';
+
+/** How a leg ends whose CANCEL wins. */
+interface CancelOutcome {
+  sipStatus: number;
+  hangupCause: HangupCause;
+  detail: string;
+}
+
+/**
+ * One outbound leg, from its INVITE to its last event. It speaks transactions and not drachtio-srf's dialogs:
+ * those reject a 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in `modify`.
+ */
+export class OutboundLeg implements LegDialog {
+  readonly #parts: LegParts;
+  readonly #local: LocalSession;
+  #phase: Phase = 'inviting';
+  #invite: SrfSentRequest | null = null;
+  #dialogId: string | null = null;
+  #media: RemoteMedia | null = null;
+  #hasRung = false;
+  #isReported = false;
+  #isByeAuthorized = false;
+  #challengesAnswered = 0;
+  /** Why we hang up, for the Reason header and for `leg.ended`. */
+  #localCause: HangupCause = 'NORMAL_CLEARING';
+  #cancelOutcome: CancelOutcome = { sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
+  /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
+  #isAnswerDue = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: LegParts) {
+    this.#parts = parts;
+    const { localMedia, trunk } = parts.request;
+    this.#local = {
+      host: localMedia.host,
+      rtpPort: localMedia.rtpPort,
+      codecs: trunk.codecs,
+      sessionId: randomInt(1, 2 ** 31),
+      sessionVersion: 1,
+    };
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** Sends the INVITE. Every outcome comes as an event, and none before this returns. */
+  start(): void {
+    const { signal } = this.#parts.request;
+    if (signal.aborted) {
+      this.#phase = 'cancelling';
+      setImmediate(() => this.#cancelWon());
+      return;
+    }
+    signal.addEventListener('abort', this.#onAbort, { once: true });
+    try {
+      this.#sendInvite({ uri: calledUri(this.#parts.request.trunk, this.#parts.request.calledNumber) });
+    } catch (error) {
+      setImmediate(() => this.#refuse(refusalOf(error)));
+    }
+  }
+
+  hangup(cause: HangupCause): void {
+    if (this.#phase === 'inviting') {
+      this.#localCause = cause;
+      this.#phase = 'cancelling';
+      this.#sendCancel();
+    } else if (this.#phase === 'talking') {
+      this.#localCause = cause;
+      this.#leave();
+    }
+  }
+
+  /** The connection to the SIP server is gone, and with it all knowledge of this leg. */
+  lost(detail: string): void {
+    if (this.#phase === 'leaving') this.#endedByUs();
+    else this.#finish({ type: 'leg.lost', detail });
+  }
+
+  /** A request of the peer inside our dialog, or of the server itself. */
+  receive(request: SrfReceivedRequest, reply: SrfReply): void {
+    switch (request.method) {
+      case 'ACK':
+        this.#takeLateAnswer(request);
+        return;
+      case 'BYE':
+        reply.send(200, {});
+        this.#takeBye(request);
+        return;
+      case 'INVITE':
+      case 'UPDATE':
+        this.#renegotiate(request, reply);
+        return;
+      case 'OPTIONS':
+      case 'INFO':
+        // INFO carries DTMF (application/dtmf-relay) or flow control; digits come as telephone-event.
+        reply.send(200, request.method === 'OPTIONS' ? { headers: { Allow: ALLOWED_METHODS } } : {});
+        return;
+      case 'REFER':
+        reply.send(603, {});
+        return;
+      default:
+        reply.send(405, { headers: { Allow: ALLOWED_METHODS } });
+    }
+  }
+
+  dump(): unknown {
+    return { callId: this.#parts.request.callId, phase: this.#phase, dialogId: this.#dialogId, media: this.#media };
+  }
+
+  readonly #onAbort = () => this.hangup('NORMAL_CLEARING');
+
+  #sendInvite(invite: { uri: string; nextHop?: string; headers?: Record<string, string> }): void {
+    const { request, ownHost, connection } = this.#parts;
+    const caller = `<sip:${dialable(request.callerId)}@${ownHost}>`;
+    const headers: Record<string, string> = {
+      From: caller,
+      To: `<${invite.uri.replace(/;.*$/, '')}>`,
+      'P-Asserted-Identity': caller,
+      'X-Tandem-Call-Id': headerSafe(request.callId),
+      Allow: ALLOWED_METHODS,
+      'User-Agent': 'Tandem',
+      'Content-Type': 'application/sdp',
+      ...invite.headers,
+    };
+    const options = { method: 'INVITE', headers, body: buildOffer(this.#local) };
+    connection.request(
+      invite.uri,
+      invite.nextHop === undefined ? options : { ...options, proxy: invite.nextHop },
+      (outcome) => this.#inviteSent(outcome),
+    );
+  }
+
+  #inviteSent(outcome: SrfSent): void {
+    if (this.#phase === 'over') return;
+    if (outcome.kind === 'unknown') {
+      this.#finish({ type: 'leg.lost', detail: 'the SIP server did not confirm the INVITE' });
+      return;
+    }
+    if (outcome.kind === 'not-sent') {
+      if (this.#phase === 'cancelling') this.#cancelWon();
+      else this.#refuse({ sipStatus: 503, hangupCause: causeOfStatus(503), detail: outcome.detail });
+      return;
+    }
+    this.#invite = outcome.request;
+    outcome.request.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) =>
+      this.#takeResponse(response, acknowledge),
+    );
+    // drachtio-srf hands an UPDATE over here as long as the INVITE has no final answer, and to nobody else.
+    outcome.request.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
+    if (this.#phase === 'cancelling') this.#sendCancel();
+    else this.#giveUpAfter(this.#parts.timeouts.noAnswerMs);
+  }
+
+  #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
+    if (response.status < 300) {
+      this.#dialogId = response.stackDialogId || dialogIdOf(response);
+      this.#parts.onDialog(this.#dialogId);
+    }
+    if (response.status < 200) this.#takeProvisional(response, acknowledge);
+    else if (response.status < 300) this.#takeAnswer(response, acknowledge);
+    else this.#takeRefusal(response);
+  }
+
+  #takeProvisional(response: SrfResponse, acknowledge: SrfAcknowledge): void {
+    if (response.has('RSeq')) tryTo(acknowledge);
+    if (this.#phase !== 'inviting' || response.status === 100) return;
+    this.#hasRung = true;
+    this.#giveUpAfter(this.#parts.timeouts.ringingMs);
+    if (response.body) this.#media = this.#tryToRead(response.body) ?? this.#media;
+    this.#emit({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#media });
+  }
+
+  #takeAnswer(response: SrfResponse, acknowledge: SrfAcknowledge): void {
+    tryTo(acknowledge);
+    if (this.#phase !== 'inviting') {
+      // The 200 crossed our CANCEL (RFC 3261 §9.1), or comes after we gave up waiting: the call is up, and it is on
+      // us to end it.
+      this.#leave();
+      return;
+    }
+    // Some carriers answer in the 183 and leave the 200 empty.
+    const media = response.body ? this.#tryToRead(response.body) : this.#media;
+    if (media === null) {
+      this.#report({
+        type: 'leg.refused',
+        sipStatus: 488,
+        hangupCause: 'INCOMPATIBLE_DESTINATION',
+        detail: 'the answer has no usable SDP',
+      });
+      this.#localCause = 'INCOMPATIBLE_DESTINATION';
+      this.#leave();
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#media = media;
+    this.#phase = 'talking';
+    this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
+  }
+
+  /** The ACK of a refusal is the server's work. */
+  #takeRefusal(response: SrfResponse): void {
+    if (this.#phase === 'cancelling') {
+      const isCancelled = response.status === 487 || isChallenge(response.status);
+      if (isCancelled) this.#cancelWon();
+      else this.#refuse(outcomeOf(response));
+      return;
+    }
+    if (this.#phase !== 'inviting') return;
+    if (!isChallenge(response.status) || !this.#tryAgainWithCredentials(response)) this.#refuse(outcomeOf(response));
+  }
+
+  /** The same INVITE once more (RFC 3261 §22.2): Call-ID and From stay, CSeq grows by one. */
+  #tryAgainWithCredentials(response: SrfResponse): boolean {
+    const invite = this.#invite!;
+    const credentials = this.#credentialsFor(response, { method: 'INVITE', uri: invite.uri });
+    const sequence = Number.parseInt(invite.get('CSeq') ?? '', 10);
+    if (credentials === null || Number.isNaN(sequence)) return false;
+    const headers = {
+      From: invite.get('From') ?? '',
+      'Call-ID': invite.get('Call-ID') ?? '',
+      CSeq: `${sequence + 1} INVITE`,
+      [credentials.name]: credentials.value,
+    };
+    const nextHop = challengerOf(response);
+    this.#invite = null;
+    clearTimeout(this.#timer);
+    const { trunk, calledNumber } = this.#parts.request;
+    this.#sendInvite({ uri: calledUri(trunk, calledNumber), headers, ...(nextHop === null ? {} : { nextHop }) });
+    return true;
+  }
+
+  /** Null when there is no password, or when the trunk has refused it already. */
+  #credentialsFor(response: SrfResponse, to: { method: string; uri: string }): { name: string; value: string } | null {
+    const { username, password } = this.#parts.request.trunk;
+    const challenge = response.get(response.status === 407 ? 'Proxy-Authenticate' : 'WWW-Authenticate');
+    if (username === null || password === null || challenge === undefined) return null;
+    if (this.#challengesAnswered > 0 && !(isStale(challenge) && this.#challengesAnswered < 3)) return null;
+    this.#challengesAnswered++;
+    return answerChallenge({ status: response.status, challenge, username, password, ...to });
+  }
+
+  #sendCancel(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#cancelWon(), this.#parts.timeouts.cancelMs);
+    // Not sent yet: `#inviteSent` comes back here.
+    if (this.#invite === null) return;
+    const invite = this.#invite;
+    const Reason = reasonHeaderOf(this.#localCause);
+    // The server answers 200 or 481 to nobody; what counts is the answer to the INVITE.
+    tryTo(() => invite.cancel({ headers: { Reason } }, () => {}));
+  }
+
+  #cancelWon(): void {
+    this.#refuse(this.#cancelOutcome);
+  }
+
+  /** The peer, or a server that forgot us, had its time: out by CANCEL, and if that gets no answer either, over. */
+  #giveUpAfter(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      const hangupCause = this.#hasRung ? 'NO_ANSWER' : 'RECOVERY_ON_TIMER_EXPIRE';
+      this.#cancelOutcome = { sipStatus: 408, hangupCause, detail: 'no final answer in time' };
+      this.hangup('NO_ANSWER');
+    }, ms);
+  }
+
+  #leave(): void {
+    this.#phase = 'leaving';
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#endedByUs(), this.#parts.timeouts.byeMs);
+    this.#sendBye({});
+  }
+
+  #sendBye(authorization: Record<string, string>): void {
+    const headers = { Reason: reasonHeaderOf(this.#localCause), ...authorization };
+    const stackDialogId = this.#dialogId ?? '';
+    this.#parts.connection.request('sip:placeholder', { method: 'BYE', stackDialogId, headers }, (outcome) => {
+      if (outcome.kind !== 'sent') {
+        // The server has ended the dialog itself, as it does when a 200 crosses a CANCEL.
+        this.#endedByUs();
+        return;
+      }
+      outcome.request.on('response', (response: SrfResponse) => {
+        const to = { method: 'BYE', uri: outcome.request.uri };
+        const credentials = isChallenge(response.status) ? this.#credentialsForBye(response, to) : null;
+        if (credentials === null) this.#endedByUs();
+        else this.#sendBye({ [credentials.name]: credentials.value });
+      });
+    });
+  }
+
+  /** One try: a peer that refuses our BYE twice will not take a third. */
+  #credentialsForBye(response: SrfResponse, to: { method: string; uri: string }) {
+    if (this.#isByeAuthorized) return null;
+    this.#isByeAuthorized = true;
+    this.#challengesAnswered = 0;
+    return this.#credentialsFor(response, to);
+  }
+
+  #endedByUs(): void {
+    this.#finish({ type: 'leg.ended', by: 'local', hangupCause: this.#localCause });
+  }
+
+  #takeBye(request: SrfReceivedRequest): void {
+    if (this.#phase === 'leaving' || this.#phase === 'cancelling') {
+      this.#endedByUs();
+    } else if (this.#phase === 'talking') {
+      // The server's own BYE: no ACK got through, or a session timer ran out.
+      const by = request.source === 'application' ? 'local' : 'peer';
+      this.#finish({ type: 'leg.ended', by, hangupCause: causeOfBye(request.get('Reason')) });
+    }
+  }
+
+  /** A re-INVITE or UPDATE: hold, another codec, another address, or only a refreshed session timer. */
+  #renegotiate(request: SrfReceivedRequest, reply: SrfReply): void {
+    if (this.#phase === 'over' || this.#phase === 'leaving') {
+      reply.send(481, {});
+      return;
+    }
+    if (!request.body) {
+      // Without an offer, a 200 to INVITE must make one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
+      this.#isAnswerDue = request.method === 'INVITE';
+      if (this.#isAnswerDue) this.#local.sessionVersion++;
+      reply.send(200, this.#isAnswerDue ? sdpBody(buildOffer(this.#local)) : {});
+      return;
+    }
+    try {
+      const offer = readOffer(request.body, this.#local);
+      this.#local.sessionVersion++;
+      reply.send(200, sdpBody(buildAnswer(this.#local, offer)));
+      this.#changeMedia(offer.media);
+    } catch {
+      // The session stays as it was (RFC 3261 §14.2).
+      reply.send(488, {});
+    }
+  }
+
+  #takeLateAnswer(ack: SrfReceivedRequest): void {
+    if (!this.#isAnswerDue || !ack.body) return;
+    this.#isAnswerDue = false;
+    const media = this.#tryToRead(ack.body);
+    if (media !== null) this.#changeMedia(media);
+  }
+
+  #changeMedia(media: RemoteMedia): void {
+    this.#media = media;
+    if (this.#phase === 'talking') this.#emit({ type: 'leg.media', media });
+  }
+
+  #tryToRead(sdp: string): RemoteMedia | null {
+    try {
+      return readRemoteMedia(sdp, this.#local);
+    } catch {
+      return null;
+    }
+  }
+
+  #refuse(outcome: CancelOutcome): void {
+    this.#finish({ type: 'leg.refused', ...outcome });
+  }
+
+  #finish(event: LegEvent): void {
+    if (this.#phase === 'over') return;
+    this.#phase = 'over';
+    clearTimeout(this.#timer);
+    this.#parts.request.signal.removeEventListener('abort', this.#onAbort);
+    this.#parts.onOver();
+    this.#report(event);
+  }
+
+  /** The last event; what follows it is clean-up that nobody hears of. */
+  #report(event: LegEvent): void {
+    if (this.#isReported) return;
+    this.#emit(event);
+    this.#isReported = true;
+  }
+
+  #emit(event: LegEvent): void {
+    if (!this.#isReported) this.#parts.request.onEvent(event);
+  }
+}
+
+export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
+
+function outcomeOf(response: SrfResponse): CancelOutcome {
+  const hangupCause = causeOfStatus(response.status, response.get('Reason'));
+  return { sipStatus: response.status, hangupCause, detail: response.reason };
+}
+
+function refusalOf(error: unknown): CancelOutcome {
+  if (error instanceof SipError && error.code === 'number.malformed') {
+    return { sipStatus: 484, hangupCause: 'INVALID_NUMBER_FORMAT', detail: error.message };
+  }
+  const detail = error instanceof SipError ? error.message : 'the INVITE could not be made';
+  return { sipStatus: 503, hangupCause: 'NORMAL_TEMPORARY_FAILURE', detail };
+}
+
+/** As drachtio-server makes it, for the case that it forgets to tell. */
+function dialogIdOf(response: SrfResponse): string {
+  const fromTag = /;\s*tag=([^;\s]+)/i.exec(response.get('From') ?? '')?.[1] ?? '';
+  return `${response.get('Call-ID') ?? ''};from-tag=${fromTag}`;
+}
+
+function isChallenge(sipStatus: number): boolean {
+  return sipStatus === 401 || sipStatus === 407;
+}
+
+/**
+ * The answer to a challenge goes to the very server that asked, since a name may stand for several that do not share
+ * their nonces. Null when the server does not say who it was.
+ */
+function challengerOf(response: SrfResponse): string | null {
+  const { source_address: host, source_port: port, protocol } = response;
+  if (!/^[0-9.]{7,15}$/.test(host)) return null;
+  return `sip:${host}:${port}${/tcp/i.test(protocol) ? ';transport=tcp' : ''}`;
+}
+
+function sdpBody(body: string): { headers: Record<string, string>; body: string } {
+  return { headers: { 'Content-Type': 'application/sdp' }, body };
+}
+
+function headerSafe(value: string): string {
+  return value.replace(/[^\x21-\x7e]/g, '');
+}
+
+/** drachtio-srf asserts that the connection is still there; when it is not, `lost` comes. */
+function tryTo(act: () => void): void {
+  try {
+    act();
+  } catch {}
+}

@@ -1,0 +1,211 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from '../../sip/sdp.ts';
+import { SipError } from '../../sip/sip-error.ts';
+
+const LOCAL: LocalSession = {
+  host: '192.0.2.1',
+  rtpPort: 40_000,
+  codecs: ['PCMU', 'PCMA'],
+  sessionId: 7,
+  sessionVersion: 1,
+};
+
+function sdp(...lines: string[]): string {
+  return ['v=0', 'o=- 1 1 IN IP4 198.51.100.9', 's=-', 't=0 0', ...lines, ''].join('\r\n');
+}
+
+const CONNECTION = 'c=IN IP4 198.51.100.9';
+
+function codeOf(read: () => unknown): string {
+  try {
+    read();
+  } catch (error) {
+    return error instanceof SipError ? error.code : `not a SipError: ${String(error)}`;
+  }
+  return 'nothing thrown';
+}
+
+describe('the offer', () => {
+  test('names G.711 in the order asked for, telephone-event, 20 ms packets and the RTCP port', () => {
+    const lines = buildOffer({ ...LOCAL, codecs: ['PCMA', 'PCMU'] }).split('\r\n');
+    expect(lines[0]).toBe('v=0');
+    expect(lines).toContain('o=tandem 7 1 IN IP4 192.0.2.1');
+    expect(lines).toContain('c=IN IP4 192.0.2.1');
+    expect(lines).toContain('m=audio 40000 RTP/AVP 8 0 101');
+    expect(lines).toContain('a=rtpmap:8 PCMA/8000');
+    expect(lines).toContain('a=rtpmap:0 PCMU/8000');
+    expect(lines).toContain('a=rtpmap:101 telephone-event/8000');
+    expect(lines).toContain('a=fmtp:101 0-15');
+    expect(lines).toContain('a=ptime:20');
+    expect(lines).toContain('a=rtcp:40001');
+    expect(lines).toContain('a=sendrecv');
+  });
+
+  test('is understood by our own reader', () => {
+    expect(readRemoteMedia(buildOffer(LOCAL), LOCAL)).toEqual({
+      host: '192.0.2.1',
+      rtpPort: 40_000,
+      rtcpPort: 40_001,
+      codec: 'PCMU',
+      payloadType: 0,
+      telephoneEventPayloadType: 101,
+      direction: 'sendrecv',
+    });
+  });
+});
+
+describe('reading an answer', () => {
+  test('takes the first codec of the answer that was offered, static payload types without rtpmap included', () => {
+    const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 8 0'), LOCAL);
+    expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: null });
+  });
+
+  test('prefers the address of the stream to that of the session', () => {
+    const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'c=IN IP4 203.0.113.5'), LOCAL);
+    expect(media.host).toBe('203.0.113.5');
+  });
+
+  test('takes the RTCP port from a=rtcp, else the one above RTP', () => {
+    expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtcp:6001'), LOCAL).rtcpPort).toBe(6001);
+    expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), LOCAL).rtcpPort).toBe(5005);
+    expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 65535 RTP/AVP 0'), LOCAL).rtcpPort).toBe(65_535);
+  });
+
+  test('takes whatever dynamic payload type the peer gave telephone-event', () => {
+    const media = readRemoteMedia(
+      sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 97', 'a=rtpmap:97 Telephone-Event/8000'),
+      LOCAL,
+    );
+    expect(media.telephoneEventPayloadType).toBe(97);
+  });
+
+  test('ignores a telephone-event that is not on the media line, or has another clock', () => {
+    const unlisted = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtpmap:97 telephone-event/8000');
+    const wideband = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 97', 'a=rtpmap:97 telephone-event/16000');
+    expect(readRemoteMedia(unlisted, LOCAL).telephoneEventPayloadType).toBeNull();
+    expect(readRemoteMedia(wideband, LOCAL).telephoneEventPayloadType).toBeNull();
+  });
+
+  test.each([
+    ['sendonly', 'sendonly'],
+    ['recvonly', 'recvonly'],
+    ['inactive', 'inactive'],
+  ] as const)('reads a=%s of the stream and of the session', (attribute, direction) => {
+    expect(readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', `a=${attribute}`), LOCAL).direction).toBe(
+      direction,
+    );
+    expect(readRemoteMedia(sdp(CONNECTION, `a=${attribute}`, 'm=audio 5004 RTP/AVP 0'), LOCAL).direction).toBe(
+      direction,
+    );
+  });
+
+  test('reads a zero address as hold', () => {
+    const held = readRemoteMedia(sdp('c=IN IP4 0.0.0.0', 'm=audio 5004 RTP/AVP 0'), LOCAL);
+    expect(held.direction).toBe('sendonly');
+    const dead = readRemoteMedia(sdp('c=IN IP4 0.0.0.0', 'm=audio 5004 RTP/AVP 0', 'a=recvonly'), LOCAL);
+    expect(dead.direction).toBe('inactive');
+  });
+
+  test('skips streams that are not plain audio', () => {
+    const media = readRemoteMedia(
+      sdp(CONNECTION, 'm=video 6000 RTP/AVP 96', 'm=audio 7000 RTP/SAVP 0', 'm=audio 5004 RTP/AVP 8'),
+      LOCAL,
+    );
+    expect(media.rtpPort).toBe(5004);
+  });
+
+  test.each([
+    ['no SDP at all', '', 'sdp.unreadable'],
+    ['another format', '{"v":0}', 'sdp.unreadable'],
+    ['megabytes', sdp(CONNECTION, `a=x:${'y'.repeat(100_000)}`), 'sdp.unreadable'],
+    ['no stream', sdp(CONNECTION), 'sdp.no_audio'],
+    ['a refused stream', sdp(CONNECTION, 'm=audio 0 RTP/AVP 0'), 'sdp.no_audio'],
+    ['a port that is none', sdp(CONNECTION, 'm=audio 70000 RTP/AVP 0'), 'sdp.no_audio'],
+    ['only SRTP', sdp(CONNECTION, 'm=audio 5004 RTP/SAVP 0'), 'sdp.no_audio'],
+    ['no payload types', sdp(CONNECTION, 'm=audio 5004 RTP/AVP'), 'sdp.no_audio'],
+    ['no common codec', sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 3'), 'sdp.no_common_codec'],
+    ['PCMU at 16 kHz', sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', 'a=rtpmap:0 PCMU/16000'), 'sdp.no_common_codec'],
+    ['no address', sdp('m=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+    ['a name for an address', sdp('c=IN IP4 media.example', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+    ['a group', sdp('c=IN IP4 224.2.1.1', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+    ['a group with a lifetime', sdp('c=IN IP4 224.2.1.1/127', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+    ['a broadcast', sdp('c=IN IP4 255.255.255.255', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+    ['the other family', sdp('c=IN IP6 2001:db8::1', 'm=audio 5004 RTP/AVP 0'), 'sdp.bad_address'],
+  ])('refuses %s with a code', (_what, text, code) => {
+    expect(codeOf(() => readRemoteMedia(text, LOCAL))).toBe(code);
+  });
+
+  test('a codec that we did not offer is not taken', () => {
+    const onlyPcma = { ...LOCAL, codecs: ['PCMA'] as const };
+    expect(codeOf(() => readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), onlyPcma))).toBe(
+      'sdp.no_common_codec',
+    );
+  });
+
+  test('never throws anything but a SipError, and never yields a port or a payload type that is none', () => {
+    const line = fc.oneof(
+      fc.constantFrom(
+        CONNECTION,
+        'c=IN IP4 0.0.0.0',
+        'a=sendonly',
+        'a=rtpmap:97 telephone-event/8000',
+        'm=audio 1 RTP/AVP 0',
+      ),
+      fc
+        .tuple(fc.constantFrom('m=audio ', 'a=rtcp:', 'a=rtpmap:', 'c=IN IP4 ', 'o='), fc.string())
+        .map((parts) => parts.join('')),
+      fc.string(),
+    );
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 12 }), (lines) => {
+        const text = sdp(...lines);
+        let media: ReturnType<typeof readRemoteMedia>;
+        try {
+          media = readRemoteMedia(text, LOCAL);
+        } catch (error) {
+          expect(error).toBeInstanceOf(SipError);
+          return;
+        }
+        for (const port of [media.rtpPort, media.rtcpPort]) {
+          expect(port).toBeGreaterThan(0);
+          expect(port).toBeLessThan(65_536);
+        }
+        expect(media.payloadType).toBeLessThan(128);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('answering an offer', () => {
+  const offerOf = (...lines: string[]) => readOffer(sdp(CONNECTION, ...lines), LOCAL);
+
+  test.each([
+    ['sendonly', 'recvonly'],
+    ['recvonly', 'sendonly'],
+    ['inactive', 'inactive'],
+    ['sendrecv', 'sendrecv'],
+  ])('a=%s is answered by a=%s', (offered, answered) => {
+    const answer = buildAnswer(LOCAL, offerOf('m=audio 5004 RTP/AVP 0', `a=${offered}`));
+    expect(answer).toContain(`a=${answered}\r\n`);
+  });
+
+  test('keeps the payload types of the offer and accepts one codec', () => {
+    const answer = buildAnswer(
+      LOCAL,
+      offerOf('m=audio 5004 RTP/AVP 96 8 100', 'a=rtpmap:96 opus/48000/2', 'a=rtpmap:100 telephone-event/8000'),
+    );
+    expect(answer).toContain('m=audio 40000 RTP/AVP 8 100\r\n');
+    expect(answer).toContain('a=rtpmap:100 telephone-event/8000\r\n');
+  });
+
+  test('refuses every other stream by port 0, in the order offered', () => {
+    const answer = buildAnswer(
+      LOCAL,
+      offerOf('m=video 6000 RTP/AVP 96', 'm=audio 5004 RTP/AVP 0', 'm=image 9 udptl t38'),
+    );
+    const streams = answer.split('\r\n').filter((each) => each.startsWith('m='));
+    expect(streams).toEqual(['m=video 0 RTP/AVP 96', 'm=audio 40000 RTP/AVP 0', 'm=image 0 udptl t38']);
+  });
+});

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { SipError } from '../../sip/sip-error.ts';
+import { calledUri, readTrunkUri, trunkUri } from '../../sip/trunk.ts';
+
+function codeOf(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return error instanceof SipError ? error.code : String(error);
+  }
+  return 'nothing thrown';
+}
+
+test('the called number becomes the user part at the trunk', () => {
+  expect(calledUri({ sipUri: 'sip:carrier.example:5080', transport: 'udp' }, '+919876543210')).toBe(
+    'sip:+919876543210@carrier.example:5080',
+  );
+  expect(calledUri({ sipUri: 'sip:[2001:db8::1]', transport: 'udp' }, '100')).toBe('sip:100@[2001:db8::1]');
+});
+
+test('a TCP trunk says so in every URI, whatever its parameters said', () => {
+  expect(trunkUri({ sipUri: 'sip:10.0.0.1;transport=udp', transport: 'tcp' })).toBe('sip:10.0.0.1;transport=tcp');
+});
+
+test.each([
+  'carrier.example',
+  'sips:carrier.example',
+  'sip:user@carrier.example',
+  'sip:carrier.example:0',
+  'sip:carrier.example:65536',
+  'sip:carrier.example\r\nX-Evil: 1',
+  'sip:carrier.example;a=<b>',
+  'sip:',
+  '',
+])('%j is no trunk', (sipUri) => {
+  expect(codeOf(() => readTrunkUri(sipUri))).toBe('trunk.bad_uri');
+});
+
+test.each(['', '+', '12 34', '+91@evil.example', '1;phone-context=x', '1\r\nX-Evil: 1', '1'.repeat(21)])(
+  '%j is no number',
+  (number) => {
+    expect(codeOf(() => calledUri({ sipUri: 'sip:carrier.example', transport: 'udp' }, number))).toBe(
+      'number.malformed',
+    );
+  },
+);
