@@ -13,7 +13,7 @@ export interface CallDeliveryOptions {
 }
 
 export interface CallbackEvent {
-  /** `call.completed`, `call.not_answered`, `call.failed` or `call.temporaryfailed`. */
+  /** Name of the row in the event log; a finished call goes by its `terminal_event` instead. */
   event: string;
   /** Unique everywhere; becomes `webhook-id`. */
   eventId: string;
@@ -41,7 +41,7 @@ export interface CallbackBody {
 export function buildCallDelivery({ call, event, secretEncrypted, id }: CallDeliveryOptions): DeliveryInput | null {
   if (call.callback_url === null || secretEncrypted === null) return null;
   const body: CallbackBody = {
-    event: event.event,
+    event: call.terminal_event ?? event.event,
     event_id: event.eventId,
     sequence: event.sequence,
     timestamp: event.at.toISOString(),

@@ -72,6 +72,11 @@ test('a call that asked for no callback has none to deliver', () => {
   expect(buildCallDelivery({ call, event, secretEncrypted: null })).toBeNull();
 });
 
+test('a finished call is announced by its terminal event, whatever its last move was called', () => {
+  const delivery = buildCallDelivery({ call, event: { ...event, event: 'call.ended' }, secretEncrypted });
+  expect(JSON.parse(delivery?.body ?? '')).toMatchObject({ event: 'call.completed' });
+});
+
 test('every delivery has an id of its own unless one is given', () => {
   const ids = [1, 2].map(() => buildCallDelivery({ call, event, secretEncrypted })?.id);
   expect(new Set(ids).size).toBe(2);
