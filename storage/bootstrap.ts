@@ -1,0 +1,61 @@
+import { argon2, createHash, randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { inTransaction, type Sql } from './database.ts';
+import { createApiKey, listApiKeys } from './queries/api-keys.ts';
+import { bootstrapWorkspace } from './queries/workspaces.ts';
+
+export interface BootstrapOptions {
+  ownerEmail: string | null;
+  ownerPassword: string | null;
+  /** Becomes a key of the owner; one is minted when null and the workspace has none. */
+  apiKey: string | null;
+}
+
+export interface Bootstrapped {
+  workspaceId: string;
+  userId: number;
+  /** Shown to the operator once; only its hash is kept. */
+  mintedApiKey: string | null;
+}
+
+/** The first workspace, its owner and a key for it. Safe to run on every start. */
+export async function bootstrap(sql: Sql, options: BootstrapOptions): Promise<Bootstrapped> {
+  const passwordHash = options.ownerPassword === null ? null : await hashPassword(options.ownerPassword);
+  return await inTransaction(sql, async (tx) => {
+    const now = new Date();
+    const { workspace, user } = await bootstrapWorkspace(tx, {
+      name: 'Default',
+      plan: 'enterprise',
+      owner: { email: options.ownerEmail ?? 'owner@localhost', passwordHash },
+      now,
+    });
+    const { total } = await listApiKeys(tx, { workspaceId: workspace.id }, { page: 1, limit: 1 });
+    const mintedApiKey = options.apiKey === null && total === 0 ? mintApiKey() : null;
+    const apiKey = options.apiKey ?? mintedApiKey;
+    if (apiKey !== null) {
+      await createApiKey(tx, {
+        workspaceId: workspace.id,
+        createdByUserId: user.id,
+        name: 'Owner',
+        prefix: apiKey.slice(0, 7),
+        last4: apiKey.slice(-4),
+        keyHash: createHash('sha256').update(apiKey).digest(),
+        now,
+      });
+    }
+    return { workspaceId: workspace.id, userId: user.id, mintedApiKey };
+  });
+}
+
+function mintApiKey(): string {
+  return `sk_${randomBytes(24).toString('base64url')}`;
+}
+
+/** Argon2id (RFC 9106) in PHC string form, with the parameters OWASP recommends: 19 MiB, 2 passes, 1 lane. */
+export async function hashPassword(password: string): Promise<string> {
+  const nonce = randomBytes(16);
+  const parameters = { message: password, nonce, parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 };
+  const tag = await promisify(argon2)('argon2id', parameters);
+  const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '');
+  return `$argon2id$v=19$m=19456,t=2,p=1$${unpadded(nonce)}$${unpadded(Buffer.from(tag))}`;
+}

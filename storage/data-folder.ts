@@ -1,0 +1,89 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, stat, utimes } from 'node:fs/promises';
+import path from 'node:path';
+
+/** What an installation keeps on its disk beside the database: who it is, its master key, and when it last lived. */
+export interface DataFolder {
+  readonly path: string;
+  /** Stable over restarts: the owner of calls. */
+  readonly node: string;
+  /** New with every start. */
+  readonly boot: string;
+  /** The last heartbeat of the boot before this one; null on the first start. */
+  readonly lastAlive: Date | null;
+  /** 32 bytes: from the configuration, else made once and kept here. */
+  readonly masterKey: Buffer;
+  /** Where recordings grow while their call runs. */
+  readonly recordingsDir: string;
+  readonly objectsDir: string;
+  readonly postgresDir: string;
+  /** Notes every second that this boot lives. The returned function stops it. */
+  beat(): () => void;
+}
+
+const HEARTBEAT_MS = 1_000;
+
+export async function openDataFolder(folder: string, configuredKey?: Buffer): Promise<DataFolder> {
+  const root = path.resolve(folder);
+  const recordingsDir = path.join(root, 'recordings');
+  const heartbeat = path.join(root, 'heartbeat');
+  for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
+  const lastAlive = await modifiedAt(heartbeat);
+  const node = (await keptIn(path.join(root, 'node-id'), () => randomUUID())).trim();
+  const masterKey = configuredKey ?? (await keptKey(path.join(root, 'secret-key')));
+  return {
+    path: root,
+    node,
+    boot: randomUUID(),
+    lastAlive,
+    masterKey,
+    recordingsDir,
+    objectsDir: path.join(root, 'objects'),
+    postgresDir: path.join(root, 'postgres'),
+    beat() {
+      const touch = () => void touchFile(heartbeat).catch(() => {});
+      touch();
+      const timer = setInterval(touch, HEARTBEAT_MS);
+      return () => clearInterval(timer);
+    },
+  };
+}
+
+async function keptKey(file: string): Promise<Buffer> {
+  const key = Buffer.from(await keptIn(file, () => randomBytes(32).toString('base64')), 'base64');
+  if (key.length !== 32) throw new Error(`${file} does not hold 32 bytes in base64: restore it from a backup`);
+  return key;
+}
+
+/** The file's content; made first when there is none, whole or not at all. */
+async function keptIn(file: string, make: () => string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+  }
+  const content = make();
+  const unfinished = `${file}.${process.pid}`;
+  const handle = await open(unfinished, 'w', 0o600);
+  await handle.writeFile(`${content}\n`);
+  await handle.sync();
+  await handle.close();
+  await rename(unfinished, file);
+  return content;
+}
+
+async function modifiedAt(file: string): Promise<Date | null> {
+  return await stat(file).then(
+    ({ mtime }) => mtime,
+    () => null,
+  );
+}
+
+async function touchFile(file: string): Promise<void> {
+  const now = new Date();
+  try {
+    await utimes(file, now, now);
+  } catch {
+    await (await open(file, 'a', 0o600)).close();
+  }
+}
