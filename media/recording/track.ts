@@ -11,9 +11,12 @@ import { timestampDelta } from '../rtp/receiver-statistics.ts';
 /** In samples of 125 us. */
 export const MOST_AHEAD = 4000;
 const MOST_BEHIND = 24_000;
-/** Slow disagreement that is put right in the next quiet frame, and one that is put right at once. */
-const DRIFT_SOFT = 240;
-const DRIFT_HARD = 800;
+/**
+ * Packets are late by what network and threads add, never early: the least late one of a window tells how far the
+ * clocks are apart, whatever jitter or a stall did to the rest.
+ */
+const DRIFT_WINDOW = 40_000;
+const DRIFT_TOLERATED = 240;
 /** Frames in a row that came too late to be written: the anchor is wrong, not the network. */
 const MOST_LATE_IN_A_ROW = 25;
 /** Mean power (16-bit steps squared) below which nobody hears a few samples repeated or missing. */
@@ -25,8 +28,11 @@ export class TrackAnchor {
   #ssrc = -1;
   #timestamp = 0;
   #position = 0;
-  #averageError = 0;
   #lateInARow = 0;
+  #windowStart = 0;
+  #leastLate = Number.NEGATIVE_INFINITY;
+  /** What the last window found; waits for a quiet frame, but not longer than one more window. */
+  #drift = 0;
 
   /**
    * The recording position, in samples, of a packet's first sample.
@@ -34,18 +40,22 @@ export class TrackAnchor {
    */
   place(packet: { ssrc: number; timestamp: number }, nowSample: number, oldestWritable: number, power: number): number {
     if (packet.ssrc !== this.#ssrc) return this.#anchor(packet, nowSample);
-    const position = this.#position + timestampDelta(packet.timestamp, this.#timestamp);
+    let position = this.#position + timestampDelta(packet.timestamp, this.#timestamp);
     const error = position - nowSample;
     if (error > MOST_AHEAD || error < -MOST_BEHIND) return this.#anchor(packet, nowSample);
     this.#lateInARow = position < oldestWritable ? this.#lateInARow + 1 : 0;
     if (this.#lateInARow > MOST_LATE_IN_A_ROW) return this.#anchor(packet, nowSample);
-    this.#averageError += (error - this.#averageError) / 64;
-    const drift = Math.abs(this.#averageError);
-    if (drift > DRIFT_HARD || (drift > DRIFT_SOFT && power < QUIET_POWER)) {
-      this.#follow(packet, position - Math.round(this.#averageError));
-      this.#averageError = 0;
+    this.#leastLate = Math.max(this.#leastLate, error);
+    const isWindowOver = nowSample - this.#windowStart >= DRIFT_WINDOW;
+    if (this.#drift !== 0 && (isWindowOver || power < QUIET_POWER)) {
+      position -= this.#drift;
+      this.#follow(packet, position);
       this.adjustments += 1;
-      return this.#position;
+      this.#startWindow(nowSample);
+    } else if (isWindowOver) {
+      const drift = Math.abs(this.#leastLate) > DRIFT_TOLERATED ? this.#leastLate : 0;
+      this.#startWindow(nowSample);
+      this.#drift = drift;
     }
     // Move the reference along, so that 32-bit distances stay short however long the call is.
     if (position > this.#position) this.#follow(packet, position);
@@ -55,10 +65,16 @@ export class TrackAnchor {
   #anchor(packet: { ssrc: number; timestamp: number }, nowSample: number): number {
     if (this.#ssrc !== -1) this.adjustments += 1;
     this.#ssrc = packet.ssrc;
-    this.#averageError = 0;
     this.#lateInARow = 0;
+    this.#startWindow(nowSample);
     this.#follow(packet, nowSample);
     return nowSample;
+  }
+
+  #startWindow(nowSample: number): void {
+    this.#windowStart = nowSample;
+    this.#leastLate = Number.NEGATIVE_INFINITY;
+    this.#drift = 0;
   }
 
   #follow(packet: { timestamp: number }, position: number): void {

@@ -1,0 +1,32 @@
+import { framesOf, tone } from '../../media/dsp/tones.ts';
+import { createMediaPlane } from '../../media/worker-pool.ts';
+import { freePortRange, RtpPhone } from './rtp-phone.ts';
+
+/** A process that records a call between two phones of its own into the file it is given, until it is killed. */
+
+const filePath = process.argv[2];
+if (filePath === undefined) throw new RangeError('usage: recording-process.ts <file>');
+const range = await freePortRange(2);
+const plane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: range.min, rtpPortMax: range.max });
+const session = await plane.openSession({
+  sessionId: 'killed',
+  signal: new AbortController().signal,
+  onEvent: () => {},
+});
+const agent = await RtpPhone.open();
+const customer = await RtpPhone.open();
+await session.connectLeg('agent', agent.remote());
+await session.connectLeg('customer', customer.remote());
+await session.setPath('bridged');
+await session.startRecording({ filePath });
+const low = framesOf('PCMU', tone({ frequenciesHz: [500], durationMs: 1000 }));
+const high = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 1000 }));
+const startMs = performance.now();
+let said = 0;
+setInterval(() => {
+  for (; said * 20 <= performance.now() - startMs; said++) {
+    agent.say(session.local.agent.rtpPort, 'PCMU', low[said % 50]!);
+    customer.say(session.local.customer.rtpPort, 'PCMU', high[said % 50]!);
+  }
+  process.stdout.write('.');
+}, 20);

@@ -1,0 +1,245 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { levelDbov } from '../../media/dsp/level.ts';
+import { framesOf, tone } from '../../media/dsp/tones.ts';
+import { SessionRecorder } from '../../media/recording/session-recorder.ts';
+import { readWav } from '../../media/wav.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-recording-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** A recorder on a clock that moves as the test says. */
+class Session {
+  readonly failures: string[] = [];
+  readonly recorder: SessionRecorder;
+  nowMs = 50_000;
+  #flushedAtMs = 50_000;
+
+  constructor(filePath = join(folder, 'call.wav')) {
+    const onFailed = (detail: string): void => void this.failures.push(detail);
+    this.recorder = new SessionRecorder({ filePath, nowMs: this.nowMs, onFailed });
+  }
+
+  advance(ms: number): void {
+    this.nowMs += ms;
+    while (this.nowMs - this.#flushedAtMs >= 250) {
+      this.#flushedAtMs += 250;
+      this.recorder.flush(this.#flushedAtMs);
+    }
+  }
+
+  hear(channel: 0 | 1, timestamp: number, octets: Uint8Array, ssrc = 1): void {
+    const packet = { ssrc, timestamp: timestamp >>> 0, payloadOffset: 0, payloadBytes: octets.length };
+    this.recorder.addAudio(channel, 'PCMU', octets, packet, 1e6, this.nowMs);
+  }
+
+  /** Ten seconds take no time here, but the disk needs its own. */
+  async diskCaughtUp(): Promise<void> {
+    const recordedBytes = (this.#flushedAtMs - 50_000) * 32;
+    for (;;) {
+      const { size } = await stat(this.recorder.filePath);
+      if (size > recordedBytes - 50_000) return;
+    }
+  }
+
+  /** The samples of both channels. */
+  async finish(): Promise<[Int16Array, Int16Array]> {
+    const summary = await this.recorder.stop(this.nowMs);
+    const wav = await readWav(this.recorder.filePath);
+    expect(wav).toMatchObject({ channels: 2, sampleRateHz: 8000, durationMs: summary!.durationMs });
+    return wav.samples as [Int16Array, Int16Array];
+  }
+}
+
+const low = framesOf('PCMU', tone({ frequenciesHz: [500], durationMs: 1000 }));
+const high = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 1000 }));
+const isSilent = (samples: Int16Array): boolean => samples.every((sample) => sample === 0);
+
+/** First and last index of what is louder than nothing. */
+function extent(samples: Int16Array): [number, number] {
+  return [
+    samples.findIndex((sample) => Math.abs(sample) > 50),
+    samples.findLastIndex((sample) => Math.abs(sample) > 50),
+  ];
+}
+
+describe('a recording', () => {
+  it('has the agent left and the customer right, each when they spoke, and lasts as long as it ran', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    session.advance(500);
+    for (let i = 0; i < 100; i++) {
+      if (i < 50) session.hear(0, 7000 + i * 160, low[i]!);
+      if (i >= 25 && i < 75) session.hear(1, 0xffffff00 + i * 160, high[i - 25]!);
+      session.advance(20);
+    }
+    const [agent, customer] = await session.finish();
+    expect(agent.length).toBe(2.5 * 8000);
+    expect(toneLevelDbov(agent.subarray(4000, 12_000), 500)).toBeGreaterThan(-14);
+    expect(toneLevelDbov(customer.subarray(8000, 16_000), 1000)).toBeGreaterThan(-14);
+    expect(isSilent(agent.subarray(0, 4000)) && isSilent(agent.subarray(12_000))).toBe(true);
+    expect(isSilent(customer.subarray(0, 8000)) && isSilent(customer.subarray(16_000))).toBe(true);
+  });
+
+  it('is silent where packets were lost or the party was silent, and right after it', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    for (let i = 0; i < 150; i++) {
+      const isLost = i === 10 || i === 11;
+      const isPause = i >= 50 && i < 100;
+      if (!isLost && !isPause) session.hear(0, i * 160, low[i % 50]!);
+      session.advance(20);
+    }
+    const [agent] = await session.finish();
+    expect(isSilent(agent.subarray(1600, 1920))).toBe(true);
+    expect(isSilent(agent.subarray(8000, 16_000))).toBe(true);
+    expect(levelDbov(agent.subarray(1920, 2080))).toBeGreaterThan(-16);
+    expect(levelDbov(agent.subarray(16_000, 16_160))).toBeGreaterThan(-16);
+  });
+
+  it('puts packets that jitter and overtake each other where their timestamps say', async () => {
+    const samples = tone({ frequenciesHz: [300, 510], durationMs: 1000 });
+    const frames = framesOf('PCMU', samples);
+    const arrivals = fc.array(fc.integer({ min: 0, max: 200 }), { minLength: 50, maxLength: 50 });
+    let run = 0;
+    await fc.assert(
+      fc.asyncProperty(arrivals, async (delaysMs) => {
+        const session = new Session(join(folder, `${run++}.wav`));
+        await session.recorder.open();
+        session.hear(0, 0, frames[0]!);
+        const order = delaysMs.map((delayMs, i) => ({ i, atMs: i * 20 + (i === 0 ? 0 : delayMs) })).slice(1);
+        for (const { i, atMs } of order.sort((a, b) => a.atMs - b.atMs)) {
+          session.advance(50_000 + atMs - session.nowMs);
+          session.hear(0, i * 160, frames[i]!);
+        }
+        session.advance(500);
+        const [agent] = await session.finish();
+        const expected = new Session(join(folder, 'steady.wav'));
+        await expected.recorder.open();
+        frames.forEach((frame, i) => {
+          expected.hear(0, i * 160, frame);
+          expected.advance(20);
+        });
+        const [steady] = await expected.finish();
+        expect(agent.slice(0, 8000)).toEqual(steady.slice(0, 8000));
+      }),
+      { numRuns: 10 },
+    );
+  });
+
+  it('stays aligned with the clock when the party’s clock drifts by a tenth of a percent for ten minutes', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    const click = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 20, levelDbfs: -3 }))[0]!;
+    const quiet = new Uint8Array(160).fill(0xff);
+    const frames = 30_000;
+    for (let i = 0; i < frames; i++) {
+      const isLast = i === frames - 1;
+      const packet = { ssrc: 1, timestamp: Math.round(i * 160 * 1.001), payloadOffset: 0, payloadBytes: 160 };
+      session.recorder.addAudio(0, 'PCMU', isLast ? click : quiet, packet, isLast ? 1e8 : 0, session.nowMs);
+      session.advance(20);
+      if (i % 500 === 499) await session.diskCaughtUp();
+    }
+    const [agent] = await session.finish();
+    expect(agent.length).toBe(frames * 160);
+    const [start] = extent(agent);
+    expect(Math.abs(start - (frames - 1) * 160)).toBeLessThan(80 * 8);
+  });
+
+  it('follows a party whose timestamps leap or whose SSRC changes, and lasts no longer for it', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    for (let i = 0; i < 100; i++) {
+      if (i === 25) session.hear(0, 0x7000_0000, low[0]!);
+      const timestamp = i < 50 ? i * 160 : 0x9000_0000 + i * 160;
+      session.hear(0, timestamp, low[i % 50]!, i < 75 ? 1 : 2);
+      session.advance(20);
+    }
+    const [agent] = await session.finish();
+    expect(agent.length).toBe(2 * 8000);
+    for (let at = 0; at < agent.length; at += 800) expect(levelDbov(agent.subarray(at, at + 800))).toBeGreaterThan(-16);
+  });
+
+  it('is as long as the clock ran whatever timestamps hostile parties send', async () => {
+    let run = 0;
+    const packet = fc.record({
+      ssrc: fc.nat(2),
+      timestamp: fc.oneof(fc.nat(0xffffffff), fc.nat(20_000)),
+      bytes: fc.nat(1440),
+      afterMs: fc.oneof(fc.constant(20), fc.nat(2000)),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(packet, { maxLength: 60 }), async (packets) => {
+        const session = new Session(join(folder, `${run++}.wav`));
+        await session.recorder.open();
+        for (const { ssrc, timestamp, bytes, afterMs } of packets) {
+          session.hear((ssrc & 1) as 0 | 1, timestamp, new Uint8Array(bytes), ssrc);
+          session.advance(afterMs);
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        const [agent] = await session.finish();
+        expect(agent.length).toBe((session.nowMs - 50_000) * 8);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('loses nothing of a thread that stalled for three seconds', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    const speak = (from: number, to: number): void => {
+      for (let i = from; i < to; i++) session.hear(0, i * 160, low[i % 50]!);
+    };
+    for (let i = 0; i < 50; i++) {
+      speak(i, i + 1);
+      session.advance(20);
+    }
+    // No flush and no packet for three seconds; then the socket's buffer comes at once.
+    session.nowMs += 3000;
+    speak(50, 200);
+    session.advance(600);
+    const [agent] = await session.finish();
+    for (let at = 0; at < 4 * 8000; at += 1600) expect(levelDbov(agent.subarray(at, at + 1600))).toBeGreaterThan(-16);
+  });
+
+  it('fails once and quietly when the file cannot be made, and takes audio nevertheless', async () => {
+    const session = new Session(join(folder, 'missing', 'call.wav'));
+    await expect(session.recorder.open()).rejects.toMatchObject({ code: 'ENOENT' });
+    session.hear(0, 0, low[0]!);
+    session.advance(5000);
+    expect(await session.recorder.stop(session.nowMs)).toBeNull();
+    expect(session.failures).toEqual(['ENOENT']);
+  });
+
+  it('fails once when the disk is full', async () => {
+    const session = new Session('/dev/full');
+    await expect(session.recorder.open()).rejects.toMatchObject({ code: 'ENOSPC' });
+    session.advance(5000);
+    expect(await session.recorder.stop(session.nowMs)).toBeNull();
+    expect(session.failures).toEqual(['ENOSPC']);
+  });
+
+  it('fails rather than fill the memory when the disk takes nothing', async () => {
+    const session = new Session();
+    session.advance(120_000);
+    expect(session.failures).toEqual(['the disk is too slow']);
+  });
+
+  it('that is stopped while its file is still being opened is whole', async () => {
+    const session = new Session();
+    const opening = session.recorder.open();
+    session.hear(1, 0, low[0]!);
+    session.advance(1000);
+    const stopping = session.finish();
+    await opening;
+    const [, customer] = await stopping;
+    expect(extent(customer)[1]).toBeGreaterThan(100);
+  });
+});

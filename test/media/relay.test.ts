@@ -1,0 +1,589 @@
+import { rm } from 'node:fs/promises';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import { decodeG711 } from '../../media/dsp/g711.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { toneFrames } from '../../media/dsp/tones.ts';
+import { FramePacer } from '../../media/relay/frame-pacer.ts';
+import { SendRing } from '../../media/relay/send-ring.ts';
+import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
+import { buildRtpPacket, type RtpHeader } from '../../media/rtp/packet.ts';
+import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
+import { freePortRange, RtpPhone } from './rtp-phone.ts';
+
+/** A session in this thread, between two phones on real sockets, with a clock that the test sets. */
+class Bench {
+  readonly events: MediaEvent[] = [];
+  readonly agent: RtpPhone;
+  readonly customer: RtpPhone;
+  readonly ports: Record<LegName, number>;
+  nowMs = 1000;
+  session!: RelaySession;
+  #tickRinging: (() => void) | null = null;
+
+  private constructor(agent: RtpPhone, customer: RtpPhone, ports: Record<LegName, number>) {
+    this.agent = agent;
+    this.customer = customer;
+    this.ports = ports;
+  }
+
+  static async open(): Promise<Bench> {
+    const [agent, customer] = await Promise.all([RtpPhone.open(), RtpPhone.open()]);
+    customer.ssrc = 0x2000;
+    const { min } = await freePortRange(2);
+    const bench = new Bench(agent, customer, { agent: min, customer: min + 2 });
+    const clock = { nowMs: () => bench.nowMs, unixMs: () => 1_700_000_000_000 + bench.nowMs };
+    const pacer = new FramePacer({
+      nowMs: clock.nowMs,
+      after: (_delayMs, callback) => {
+        bench.#tickRinging = callback;
+        return () => {
+          bench.#tickRinging = null;
+        };
+      },
+    });
+    bench.session = await RelaySession.open({
+      bindHost: '127.0.0.1',
+      rtpPorts: bench.ports,
+      rtpTimeoutMs: 20_000,
+      pacer,
+      sendRing: new SendRing(),
+      clock,
+      post: (event) => bench.events.push(event),
+    });
+    return bench;
+  }
+
+  async connect(remotes: { agent?: RemoteMedia; customer?: RemoteMedia } = {}): Promise<void> {
+    await this.session.connectLeg('agent', remotes.agent ?? this.agent.remote());
+    await this.session.connectLeg('customer', remotes.customer ?? this.customer.remote());
+  }
+
+  /** Lets the ringing tone play for so many frames. */
+  ring(frames: number): void {
+    for (let i = 0; i < frames; i++) {
+      this.#tickRinging?.();
+      this.nowMs += 20;
+    }
+  }
+
+  counters(leg: LegName): Record<string, number> {
+    return (this.session.dump() as Record<LegName, { counters: Record<string, number> }>)[leg].counters;
+  }
+
+  /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */
+  async settled(leg: LegName): Promise<void> {
+    const before = this.counters(leg).malformed!;
+    this[leg].sendRaw(this.ports[leg], Buffer.from('not rtp'));
+    while (this.counters(leg).malformed === before) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.session.close();
+    await Promise.all([this.agent[Symbol.asyncDispose](), this.customer[Symbol.asyncDispose]()]);
+  }
+}
+
+const tone440 = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 400 });
+const tone1000Alaw = toneFrames('PCMA', { frequenciesHz: [1000], durationMs: 400 });
+const frame = tone440[0]!;
+
+function sequencesOf(phone: RtpPhone): number[] {
+  return phone.heard.map(({ header }) => header.sequence);
+}
+
+/** Every sequence number one above the former, timestamps never back, one SSRC. */
+function expectContinuous(headers: RtpHeader[]): void {
+  expect(new Set(headers.map((header) => header.ssrc)).size).toBe(1);
+  for (let i = 1; i < headers.length; i++) {
+    expect((headers[i]!.sequence - headers[i - 1]!.sequence) & 0xffff).toBe(1);
+    const advance = (headers[i]!.timestamp - headers[i - 1]!.timestamp) | 0;
+    expect(advance).toBeGreaterThanOrEqual(160);
+    expect(advance).toBeLessThan(8 * 2000);
+  }
+}
+
+describe('a relayed session', () => {
+  it('lets both parties hear each other when bridged, and neither before', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.settled('agent');
+    expect(bench.customer.heard).toEqual([]);
+    bench.session.setPath('bridged');
+    for (const payload of tone440) {
+      bench.nowMs += 20;
+      bench.agent.say(bench.ports.agent, 'PCMU', payload);
+      bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    }
+    await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
+    expect(toneLevelDbov(bench.customer.samplesHeard('PCMU'), 440)).toBeGreaterThan(-15);
+    expect(bench.agent.heard.map(({ payload }) => payload)).toEqual(tone440.map(() => Buffer.from(frame)));
+    expect(bench.events).toEqual([
+      { type: 'rtp.started', leg: 'agent' },
+      { type: 'rtp.started', leg: 'customer' },
+    ]);
+  });
+
+  it('transcodes when the legs chose different codecs', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMA') });
+    bench.session.setPath('bridged');
+    for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
+    for (const payload of tone1000Alaw) bench.customer.say(bench.ports.customer, 'PCMA', payload);
+    await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
+    expect(bench.customer.heard.every(({ header }) => header.payloadType === 8)).toBe(true);
+    expect(bench.agent.heard.every(({ header }) => header.payloadType === 0)).toBe(true);
+    const atCustomer = bench.customer.samplesHeard('PCMA');
+    const atAgent = bench.agent.samplesHeard('PCMU');
+    expect(toneLevelDbov(atCustomer, 440)).toBeGreaterThan(-14);
+    expect(toneLevelDbov(atCustomer, 1000)).toBeLessThan(-45);
+    expect(toneLevelDbov(atAgent, 1000)).toBeGreaterThan(-14);
+    expect(toneLevelDbov(atAgent, 440)).toBeLessThan(-45);
+  });
+
+  it('rings to the agent alone, in real cadence', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.session.setPath('ringback');
+    bench.ring(150);
+    await bench.agent.hears(150);
+    const samples = bench.agent.samplesHeard('PCMU');
+    for (const frequencyHz of [400, 450]) {
+      expect(toneLevelDbov(samples.subarray(0, 3200), frequencyHz)).toBeGreaterThan(-25);
+      expect(toneLevelDbov(samples.subarray(3200, 4800), frequencyHz)).toBeLessThan(-60);
+      expect(toneLevelDbov(samples.subarray(4800, 8000), frequencyHz)).toBeGreaterThan(-25);
+      expect(toneLevelDbov(samples.subarray(8000), frequencyHz)).toBeLessThan(-60);
+    }
+    expect(bench.customer.heard).toEqual([]);
+  });
+
+  it('passes early media to the agent one way', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.session.setPath('early-media');
+    for (const payload of tone440) bench.customer.say(bench.ports.customer, 'PCMU', payload);
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.agent.hears(20);
+    await bench.settled('agent');
+    expect(toneLevelDbov(bench.agent.samplesHeard('PCMU'), 440)).toBeGreaterThan(-15);
+    expect(bench.customer.heard).toEqual([]);
+  });
+
+  it('is one continuous stream to the agent from ringing over early media and an answer from elsewhere to the bridge', async () => {
+    await using bench = await Bench.open();
+    await using answering = await RtpPhone.open();
+    answering.ssrc = 0x3000;
+    answering.sequence = 9;
+    answering.timestamp = 77;
+    await bench.connect();
+    bench.session.setPath('ringback');
+    bench.ring(30);
+    await bench.agent.hears(30);
+    bench.session.setPath('early-media');
+    for (let i = 0; i < 20; i++) {
+      bench.nowMs += 20;
+      bench.customer.say(bench.ports.customer, 'PCMU', frame);
+      await bench.agent.hears(31 + i);
+    }
+    await bench.session.connectLeg('customer', answering.remote('PCMA'));
+    bench.session.setPath('bridged');
+    for (let i = 0; i < 20; i++) {
+      bench.nowMs += 20;
+      answering.say(bench.ports.customer, 'PCMA', tone1000Alaw[i]!);
+      await bench.agent.hears(51 + i);
+    }
+    const headers = bench.agent.heard.map(({ header }) => header);
+    expectContinuous(headers);
+    const marked = headers.flatMap((header, index) => (header.marker ? [index] : []));
+    expect(marked).toEqual([0, 30, 50]);
+  });
+
+  it('shows the loss of the source, and hides what was not passed on', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMU', { telephoneEventPayloadType: null }) });
+    bench.session.setPath('bridged');
+    const { agent, ports } = bench;
+    agent.say(ports.agent, 'PCMU', frame);
+    agent.press(ports.agent, 5);
+    agent.say(ports.agent, 'PCMU', frame);
+    agent.sequence = (agent.sequence + 3) & 0xffff;
+    agent.say(ports.agent, 'PCMU', frame);
+    await bench.customer.hears(3);
+    const [first, second, third] = sequencesOf(bench.customer) as [number, number, number];
+    expect([(second - first) & 0xffff, (third - second) & 0xffff]).toEqual([1, 4]);
+  });
+
+  it('keeps to one SSRC and no wild leap when a source restarts its numbering', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.session.setPath('bridged');
+    for (let i = 0; i < 30; i++) {
+      bench.nowMs += 20;
+      if (i % 10 === 9) {
+        bench.agent.ssrc += 1;
+        bench.agent.sequence = (i * 7919) & 0xffff;
+        bench.agent.timestamp = (i * 0x1234567) >>> 0;
+      }
+      if (i === 15) bench.agent.timestamp = (bench.agent.timestamp + 0x40000000) >>> 0;
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      await bench.customer.hears(i + 1);
+    }
+    expectContinuous(bench.customer.heard.map(({ header }) => header));
+  });
+});
+
+describe('keys', () => {
+  it('are told once per press and passed on with the payload type of the other side', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMA', { telephoneEventPayloadType: 110 }) });
+    bench.session.setPath('bridged');
+    bench.agent.press(bench.ports.agent, 5, 97);
+    bench.agent.press(bench.ports.agent, 5, 97);
+    bench.agent.press(bench.ports.agent, 11, 97);
+    await bench.customer.hears(15);
+    expect(bench.events.filter((event) => event.type === 'dtmf.pressed')).toEqual([
+      { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 60 },
+      { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 60 },
+      { type: 'dtmf.pressed', leg: 'agent', digit: '#', durationMs: 60 },
+    ]);
+    const { heard } = bench.customer;
+    expect(heard.every(({ header, payload }) => header.payloadType === 110 && payload.length === 4)).toBe(true);
+    expect(new Set(heard.map(({ header }) => header.timestamp)).size).toBe(3);
+  });
+});
+
+describe('whom a leg listens to', () => {
+  let extra: RtpPhone | null = null;
+  afterEach(async () => {
+    await extra?.[Symbol.asyncDispose]();
+    extra = null;
+  });
+
+  it('is nobody before it is connected', async () => {
+    await using bench = await Bench.open();
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.settled('agent');
+    expect(bench.counters('agent').refusedSource).toBe(1);
+    expect(bench.events).toEqual([]);
+  });
+
+  it('is not an intruder who finds the port of a call, at any time', async () => {
+    await using bench = await Bench.open();
+    extra = await RtpPhone.open();
+    await bench.connect();
+    bench.session.setPath('bridged');
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.customer.hears(1);
+    for (const nowMs of [1001, 7000, 60_000]) {
+      bench.nowMs = nowMs;
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      for (let i = 0; i < 10; i++) extra.say(bench.ports.agent, 'PCMU', tone1000Alaw[i]!);
+      bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    }
+    await Promise.all([bench.customer.hears(4), bench.agent.hears(3)]);
+    while (bench.counters('agent').refusedSource! < 30) await new Promise((resolve) => setImmediate(resolve));
+    expect(bench.customer.heard.every(({ payload }) => payload.equals(frame))).toBe(true);
+    expect(bench.customer.heard).toHaveLength(4);
+    expect(extra.heard).toEqual([]);
+  });
+
+  it('is a peer that sends from another port than its SDP says, which then is also where we send', async () => {
+    await using bench = await Bench.open();
+    extra = await RtpPhone.open();
+    await bench.connect({ agent: extra.remote() });
+    bench.session.setPath('bridged');
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.customer.hears(1);
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(1);
+    expect(extra.heard).toEqual([]);
+  });
+
+  it('is a peer behind NAT once it has sent a few packets in sequence', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('PCMU', { host: '192.0.2.7' }) });
+    bench.session.setPath('bridged');
+    for (let i = 0; i < 5; i++) bench.agent.say(bench.ports.agent, 'PCMU', tone440[i]!);
+    await bench.customer.hears(2);
+    await bench.settled('agent');
+    expect(bench.customer.heard.map(({ payload }) => payload)).toEqual([
+      Buffer.from(tone440[3]!),
+      Buffer.from(tone440[4]!),
+    ]);
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(1);
+  });
+
+  it('moves when the leg is connected elsewhere, and drops the former source', async () => {
+    await using bench = await Bench.open();
+    extra = await RtpPhone.open();
+    await bench.connect();
+    bench.session.setPath('bridged');
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(1);
+    await bench.session.connectLeg('customer', extra.remote());
+    extra.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(2);
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.settled('customer');
+    expect(bench.counters('customer').refusedSource).toBe(1);
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await extra.hears(1);
+    expect(bench.customer.heard).toEqual([]);
+  });
+
+  it('is never the session itself', async () => {
+    await using bench = await Bench.open();
+    for (const rtpPort of [bench.ports.agent, bench.ports.customer, bench.ports.customer + 1]) {
+      const connecting = bench.session.connectLeg('agent', bench.agent.remote('PCMU', { rtpPort }));
+      await expect(connecting).rejects.toMatchObject({ code: 'REMOTE_ADDRESS' });
+    }
+  });
+});
+
+describe('hold', () => {
+  it.each(['sendonly', 'inactive'] as const)(
+    'stops what a %s peer hears, and resuming leaves no gap',
+    async (direction) => {
+      await using bench = await Bench.open();
+      await bench.connect();
+      bench.session.setPath('bridged');
+      const say = (): void => {
+        bench.nowMs += 20;
+        bench.customer.say(bench.ports.customer, 'PCMU', frame);
+      };
+      say();
+      await bench.agent.hears(1);
+      await bench.session.connectLeg('agent', bench.agent.remote('PCMU', { direction }));
+      for (let i = 0; i < 10; i++) say();
+      await bench.settled('customer');
+      expect(bench.agent.heard).toHaveLength(1);
+      await bench.session.connectLeg('agent', bench.agent.remote());
+      say();
+      await bench.agent.hears(2);
+      const [before, after] = bench.agent.heard.map(({ header }) => header) as [RtpHeader, RtpHeader];
+      expect((after.sequence - before.sequence) & 0xffff).toBe(1);
+      expect((after.timestamp - before.timestamp) >>> 0).toBe(11 * 160);
+      expect(after.marker).toBe(true);
+    },
+  );
+});
+
+describe('silence of a leg', () => {
+  const timeouts = (bench: Bench): MediaEvent[] => bench.events.filter((event) => event.type === 'rtp.timeout');
+
+  it('is told once when a bridged party that should speak does not, and again after it spoke', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.nowMs += 100_000;
+    bench.session.tick();
+    bench.session.setPath('ringback');
+    bench.session.tick();
+    expect(timeouts(bench)).toEqual([]);
+    bench.session.setPath('bridged');
+    bench.nowMs += 15_000;
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.customer.hears(1);
+    bench.nowMs += 5000;
+    bench.session.tick();
+    bench.session.tick();
+    expect(timeouts(bench)).toEqual([{ type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 }]);
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(1);
+    bench.nowMs += 20_000;
+    bench.session.tick();
+    expect(timeouts(bench).map((event) => 'leg' in event && event.leg)).toEqual(['customer', 'agent', 'customer']);
+  });
+
+  it('is expected on hold, and counted from the resumption', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('PCMU', { direction: 'sendonly' }) });
+    await bench.session.connectLeg('customer', bench.customer.remote('PCMU', { direction: 'recvonly' }));
+    bench.session.setPath('bridged');
+    bench.nowMs += 60_000;
+    bench.session.tick();
+    expect(timeouts(bench)).toEqual([]);
+    await bench.session.connectLeg('agent', bench.agent.remote());
+    bench.session.tick();
+    expect(timeouts(bench)).toEqual([]);
+    bench.nowMs += 20_000;
+    bench.session.tick();
+    expect(timeouts(bench)).toEqual([{ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 }]);
+  });
+});
+
+describe('RTCP of a leg', () => {
+  it('reports what we send and what we hear, and says goodbye', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.session.setPath('bridged');
+    for (const sequence of [0, 1, 2, 5]) {
+      bench.agent.sequence = sequence;
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    }
+    await bench.customer.hears(4);
+    bench.nowMs += 8000;
+    bench.session.tick();
+    await Promise.all([
+      bench.agent.until(() => bench.agent.heardRtcp.length > 0),
+      bench.customer.until(() => bench.customer.heardRtcp.length > 0),
+    ]);
+    const toAgent = parseRtcp(bench.agent.heardRtcp[0]!)![0]!;
+    const toCustomer = parseRtcp(bench.customer.heardRtcp[0]!)![0]!;
+    expect(toAgent).toMatchObject({ type: 'receiver-report', reports: [{ ssrc: bench.agent.ssrc, packetsLost: 2 }] });
+    expect(toCustomer).toMatchObject({
+      type: 'sender-report',
+      ssrc: bench.customer.heard[0]!.header.ssrc,
+      sender: { packetCount: 4, octetCount: 640 },
+      reports: [],
+    });
+    await bench.session.close();
+    await bench.customer.until(() => bench.customer.heardRtcp.length > 1);
+    expect(parseRtcp(bench.customer.heardRtcp[1]!)!.at(-1)).toMatchObject({ type: 'goodbye' });
+  });
+
+  it('takes the round trip from the report of the peer and nothing from strangers or garbage', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const rtcp = (): Record<string, unknown> =>
+      (bench.session.dump() as { agent: { rtcp: Record<string, unknown> } }).agent.rtcp;
+    const { ssrc } = (bench.session.dump() as { agent: { outbound: { ssrc: number } } }).agent.outbound;
+    const ntpMiddleNow = Math.round(((1_700_000_000_000 + bench.nowMs) / 1000 + 2_208_988_800) * 65536) % 2 ** 32;
+    const report = (lastSenderReport: number): Buffer =>
+      buildRtcpReport({
+        ssrc: 5,
+        cname: 'x',
+        sender: null,
+        reports: [
+          {
+            ssrc,
+            fractionLost: 0,
+            packetsLost: 0,
+            extendedHighestSequence: 0,
+            jitter: 0,
+            lastSenderReport,
+            delaySinceLastSenderReport: 0,
+          },
+        ],
+      });
+    bench.agent.sendRtcp(bench.ports.agent + 1, Buffer.from('garbage'));
+    bench.agent.sendRtcp(bench.ports.agent + 1, report(ntpMiddleNow - 6554));
+    while (rtcp().received !== 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(rtcp().malformed).toBe(1);
+    expect(rtcp().roundTripMs).toBeCloseTo(100, 0);
+    bench.agent.sendRtcp(bench.ports.agent + 1, report(1));
+    while (rtcp().received !== 2) await new Promise((resolve) => setImmediate(resolve));
+    expect(rtcp().roundTripMs).toBeCloseTo(100, 0);
+  });
+});
+
+describe('quality of a leg', () => {
+  it('is null before it is connected, without MOS before it speaks, then counts loss', async () => {
+    await using bench = await Bench.open();
+    expect(bench.session.quality()).toEqual({ agent: null, customer: null });
+    await bench.connect({ customer: bench.customer.remote('PCMA') });
+    expect(bench.session.quality().customer).toMatchObject({
+      codec: 'PCMA',
+      packets_received: 0,
+      mos: null,
+      snr_db: null,
+    });
+    for (let i = 0; i < 100; i++) {
+      bench.nowMs += 20;
+      if (i % 10 === 5) {
+        bench.agent.sequence = (bench.agent.sequence + 1) & 0xffff;
+        bench.agent.timestamp = (bench.agent.timestamp + 160) >>> 0;
+      } else bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      if (i % 10 === 9) {
+        await bench.settled('agent');
+        bench.session.tick();
+      }
+    }
+    const { agent } = bench.session.quality();
+    expect(agent).toMatchObject({ codec: 'PCMU', packets_received: 90, packets_lost: 10 });
+    expect(agent!.mos).toBeGreaterThan(2);
+    expect(agent!.mos).toBeLessThan(3.5);
+  });
+});
+
+describe('hostile datagrams', () => {
+  it('from the party itself neither throw nor reach the other party malformed', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('PCMA') });
+    bench.session.setPath('bridged');
+    const filePath = `/tmp/tandem-fuzz-${process.pid}.wav`;
+    await bench.session.startRecording(filePath);
+    const hostile = fc.oneof(
+      fc.uint8Array({ maxLength: 1600 }).map((bytes) => Buffer.from(bytes)),
+      fc
+        .record({
+          payloadType: fc.constantFrom(0, 8, 13, 101, 127, 3),
+          sequence: fc.nat(0xffff),
+          timestamp: fc.nat(0xffffffff),
+          ssrc: fc.nat(3),
+          payload: fc.uint8Array({ maxLength: 1600 }),
+          first: fc.option(fc.nat(255)),
+        })
+        .map(({ payload, first, ...fields }) => {
+          const packet = buildRtpPacket(fields, payload);
+          if (first !== null) packet[0] = first;
+          return packet;
+        }),
+    );
+    const datagrams = fc.sample(hostile, 2000);
+    for (const [index, datagram] of datagrams.entries()) {
+      bench.agent.sendRaw(bench.ports.agent, datagram);
+      bench.agent.sendRtcp(bench.ports.agent + 1, datagram);
+      if (index % 20 !== 19) continue;
+      await bench.settled('agent');
+      bench.nowMs += 100;
+      bench.session.tick();
+    }
+    const summary = await bench.session.stopRecording();
+    expect(summary).toMatchObject({ filePath, durationMs: 10_000 });
+    await rm(filePath);
+    // The phone throws on what is not RTP; the seconds of the recording are those of the clock, not of the timestamps.
+    bench.agent.ssrc = 99;
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.customer.until(() => bench.customer.heard.at(-1)?.payload.length === 160);
+    const decoded = new Int16Array(160);
+    expect(decodeG711('PCMA', bench.customer.heard.at(-1)!.payload, decoded)).toBe(160);
+  });
+
+  it('in a flood are dropped beyond what a call needs', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    for (let i = 0; i < 300; i++) {
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      if (i % 25 === 0) await bench.settled('agent');
+    }
+    await bench.settled('agent');
+    expect(bench.counters('agent').flooded).toBe(50);
+    bench.session.tick();
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.settled('agent');
+    expect(bench.counters('agent').flooded).toBe(50);
+  });
+});
+
+describe('the ports of a session', () => {
+  it('are told apart when one is taken, and free again after closing', async () => {
+    await using bench = await Bench.open();
+    const options = {
+      bindHost: '127.0.0.1',
+      rtpTimeoutMs: 1000,
+      pacer: new FramePacer(),
+      sendRing: new SendRing(),
+      post: () => {},
+    };
+    const { min } = await freePortRange(1);
+    const opening = RelaySession.open({ ...options, rtpPorts: { agent: min, customer: bench.ports.customer } });
+    await expect(opening).rejects.toBeInstanceOf(PortTakenError);
+    await expect(opening).rejects.toMatchObject({ rtpPort: bench.ports.customer });
+    await bench.session.close();
+    const again = await RelaySession.open({ ...options, rtpPorts: bench.ports });
+    await again.close();
+  });
+});
