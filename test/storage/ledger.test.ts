@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Sql } from '../../storage/database.ts';
+import { growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import { onEveryServer } from './every-server.ts';
+import { seedWorkspace } from './seed.ts';
+
+onEveryServer('the ledger', (database) => {
+  async function funded(balanceNano = 1_000n) {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql, { balanceNano });
+    return { sql, workspaceId: workspace.id };
+  }
+
+  it('holds what is wanted or what there is, and refuses when that is nothing or below the minimum', async () => {
+    const { sql, workspaceId } = await funded();
+    const holdOf = (amountNano: bigint, minimumNano = 0n) =>
+      hold(sql, { workspaceId, amountNano, minimumNano, operationKey: randomUUID() });
+    expect((await holdOf(400n)).amountNano).toBe(400n);
+    await expect(holdOf(700n, 601n)).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
+    expect((await holdOf(700n)).amountNano).toBe(600n);
+    await expect(holdOf(0n)).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
+    expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 1_000n, heldNano: 1_000n, availableNano: 0n });
+  });
+
+  it('grows a hold as far as funds permit', async () => {
+    const { sql, workspaceId } = await funded();
+    const { holdId } = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' });
+    expect(await growHold(sql, { holdId, wantedTotalNano: 500n, operationKey: 'g1' })).toEqual({ amountNano: 500n });
+    expect(await growHold(sql, { holdId, wantedTotalNano: 400n, operationKey: 'g2' })).toEqual({ amountNano: 500n });
+    expect(await growHold(sql, { holdId, wantedTotalNano: 5_000n, operationKey: 'g3' })).toEqual({
+      amountNano: 1_000n,
+    });
+    expect(await growHold(sql, { holdId, wantedTotalNano: 500n, operationKey: 'g1' })).toEqual({ amountNano: 500n });
+    expect((await walletOf(sql, workspaceId)).heldNano).toBe(1_000n);
+  });
+
+  it('charges beyond the hold out of the wallet, and never beyond both', async () => {
+    const { sql, workspaceId } = await funded();
+    const first = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h1' });
+    const second = await hold(sql, { workspaceId, amountNano: 100n, minimumNano: 0n, operationKey: 'h2' });
+    expect(await settleHold(sql, { holdId: first.holdId, amountNano: 500n, operationKey: 's1' })).toEqual({
+      chargedNano: 500n,
+    });
+    expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 500n, heldNano: 100n, availableNano: 400n });
+    expect(await settleHold(sql, { holdId: second.holdId, amountNano: 9_999n, operationKey: 's2' })).toEqual({
+      chargedNano: 500n,
+    });
+    expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 0n, heldNano: 0n, availableNano: 0n });
+  });
+
+  it('answers a replay with the first result and refuses the same key for something else', async () => {
+    const { sql, workspaceId } = await funded();
+    const wanted = { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' };
+    const first = await hold(sql, wanted);
+    expect(await hold(sql, wanted)).toEqual(first);
+    await expect(hold(sql, { ...wanted, amountNano: 301n })).rejects.toMatchObject({ code: 'INTERNAL' });
+    const settle = { holdId: first.holdId, amountNano: 100n, operationKey: 's' };
+    expect(await settleHold(sql, settle)).toEqual({ chargedNano: 100n });
+    expect(await settleHold(sql, settle)).toEqual({ chargedNano: 100n });
+    await expect(settleHold(sql, { ...settle, amountNano: 99n })).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(settleHold(sql, { ...settle, operationKey: 's2' })).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(voidHold(sql, { holdId: first.holdId, operationKey: 's' })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+    expect(await growHold(sql, { holdId: first.holdId, wantedTotalNano: 900n, operationKey: 'g' })).toEqual({
+      amountNano: 0n,
+    });
+    const money = { workspaceId, amountNano: 5n, paymentType: 'one_time', operationKey: 't' } as const;
+    await topUp(sql, money);
+    const { wallet } = await topUp(sql, money);
+    expect(wallet).toEqual({ balanceNano: 905n, heldNano: 0n, availableNano: 905n });
+    await expect(topUp(sql, { ...money, amountNano: 6n })).rejects.toMatchObject({ code: 'INTERNAL' });
+  });
+
+  it('refunds a charge once, whoever asks and how often', async () => {
+    const { sql, workspaceId } = await funded();
+    const { holdId } = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 0n, operationKey: 'h' });
+    await settleHold(sql, { holdId, amountNano: 200n, operationKey: 's' });
+    const asked = await Promise.all(
+      Array.from({ length: 6 }, (_, index) =>
+        refund(sql, { workspaceId, reversesOperationKey: 's', operationKey: `r${index % 3}` }),
+      ),
+    );
+    expect(asked.every((answer) => answer.refundedNano === 200n)).toBe(true);
+    expect((await walletOf(sql, workspaceId)).balanceNano).toBe(1_000n);
+    await expect(refund(sql, { workspaceId, reversesOperationKey: 'h', operationKey: 'x' })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+  });
+
+  it('lets nobody change or remove what was booked, nor book what does not balance', async () => {
+    const { sql, workspaceId } = await funded();
+    await expect(sql`update entries set requested_nano = 0`).rejects.toThrow('entries is append-only');
+    await expect(sql`delete from postings`).rejects.toThrow('postings is append-only');
+    await expect(sql`truncate entries cascade`).rejects.toThrow('append-only');
+    const [entry] = await sql<{ id: string }[]>`select id from entries limit 1`;
+    const [account] = await sql<{ id: bigint }[]>`
+      select id from accounts where workspace_id = ${workspaceId} and kind = 'revenue'`;
+    await expect(
+      sql`insert into postings (entry_id, account_id, amount_nano) values (${entry!.id}, ${account!.id}, 1)`,
+    ).rejects.toThrow('does not sum to zero');
+    await expect(sql`update accounts set balance_nano = -1 where kind = 'wallet'`).rejects.toThrow('never_overdrawn');
+  });
+
+  it('names a workspace that does not exist', async () => {
+    const { sql } = database();
+    await expect(walletOf(sql, randomUUID())).rejects.toMatchObject({ code: 'WORKSPACE_NOT_FOUND' });
+  });
+
+  it('keeps its books whatever happens at the same time', async () => {
+    const { sql } = database();
+    await fc.assert(
+      fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 40 }), async (operations) => {
+        const { workspace } = await seedWorkspace(sql, { balanceNano: 2_000n });
+        await Promise.all(operations.map((step) => attempt(sql, workspace.id, step)));
+        await requireSoundBooks(sql, workspace.id);
+      }),
+      { numRuns: 12 },
+    );
+  });
+});
+
+/** Few keys and holds, so that operations meet, repeat and contradict one another. */
+const operation = fc.record({
+  kind: fc.constantFrom('topUp', 'hold', 'growHold', 'settle', 'void', 'refund'),
+  slot: fc.integer({ min: 0, max: 3 }),
+  key: fc.integer({ min: 0, max: 2 }),
+  amountNano: fc.bigInt({ min: 1n, max: 1_500n }),
+});
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+const EXPECTED_REFUSALS = new Set(['RECHARGE_REQUIRED', 'INTERNAL']);
+
+async function attempt(sql: Sql, workspaceId: string, { kind, slot, key, amountNano }: Operation): Promise<void> {
+  const operationKey = `${workspaceId}:${kind}:${slot}:${key}`;
+  try {
+    if (kind === 'topUp') await topUp(sql, { workspaceId, amountNano, paymentType: 'one_time', operationKey });
+    else if (kind === 'refund') {
+      const reversesOperationKey = `${workspaceId}:settle:${slot}:${key}`;
+      await refund(sql, { workspaceId, reversesOperationKey, operationKey });
+    } else {
+      const holdKey = `${workspaceId}:hold:${slot}`;
+      const wanted = { workspaceId, amountNano: 500n, minimumNano: 1n, operationKey: holdKey };
+      const { holdId } = await hold(sql, wanted);
+      if (kind === 'growHold') await growHold(sql, { holdId, wantedTotalNano: amountNano, operationKey });
+      if (kind === 'settle') await settleHold(sql, { holdId, amountNano, operationKey });
+      if (kind === 'void') await voidHold(sql, { holdId, operationKey });
+    }
+  } catch (error) {
+    if (!EXPECTED_REFUSALS.has((error as { code: string }).code)) throw error;
+  }
+}
+
+async function requireSoundBooks(sql: Sql, workspaceId: string): Promise<void> {
+  const [books] = await sql<
+    { unbalanced: number; drifted: number; orphans: number; overRefunded: number; wrongChain: number }[]
+  >`
+    select
+      (select count(*)::int from (
+        select entry_id from postings p join entries e on e.id = p.entry_id where e.workspace_id = ${workspaceId}
+        group by entry_id having sum(p.amount_nano) <> 0) t) as unbalanced,
+      (select count(*)::int from accounts a where a.workspace_id = ${workspaceId} and a.balance_nano <>
+        (select coalesce(sum(amount_nano), 0) from postings where account_id = a.id)) as drifted,
+      (select count(*)::int from holds h where h.workspace_id = ${workspaceId} and
+        (select count(*) from entries e where e.hold_id = h.id and e.kind in ('settle', 'void'))
+          <> case h.status when 'open' then 0 else 1 end) as orphans,
+      (select count(*)::int from (
+        select reverses_id from entries where workspace_id = ${workspaceId} and reverses_id is not null
+        group by reverses_id having count(*) > 1) t) as over_refunded,
+      (select count(*)::int from (
+        select balance_before_nano, lag(balance_after_nano) over (order by position) as previous
+        from entries where workspace_id = ${workspaceId}) t
+        where previous is not null and previous <> balance_before_nano) as wrong_chain`;
+  expect(books).toEqual({ unbalanced: 0, drifted: 0, orphans: 0, overRefunded: 0, wrongChain: 0 });
+  const [held] = await sql<{ openNano: bigint }[]>`
+    select coalesce(sum(amount_nano), 0)::bigint as open_nano from holds
+    where workspace_id = ${workspaceId} and status = 'open'`;
+  const wallet = await walletOf(sql, workspaceId);
+  expect(wallet.heldNano).toBe(held?.openNano);
+  expect(wallet.availableNano).toBeGreaterThanOrEqual(0n);
+}
