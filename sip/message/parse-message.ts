@@ -13,11 +13,11 @@ export const MAX_MESSAGE_BYTES = 131_072;
  * Reads one whole message: a datagram, or a frame that `StreamFramer` cut out of a stream. Only syntax is judged here;
  * `missing From` and the like are for the server to answer. Bytes after Content-Length are ignored (RFC 3261 §18.3).
  * Header bytes that are not UTF-8 are read as Latin-1, since carriers send such caller names. The body is a view into
- * `bytes`.
+ * `bytes`. `bodyIsRest` is for writers who cannot count: the body is all that follows, whatever Content-Length says.
  *
  * @throws SipParseError, with `request` set when a broken request can still be answered.
  */
-export function parseMessage(bytes: Buffer): SipMessage {
+export function parseMessage(bytes: Buffer, options: { bodyIsRest?: boolean } = {}): SipMessage {
   if (bytes.length > MAX_MESSAGE_BYTES) throw new SipParseError('TOO_LARGE', 'The message is too large');
   const head = endOfHead(bytes);
   if (head.end > MAX_HEADER_BYTES) throw new SipParseError('TOO_LARGE', 'The header is too large');
@@ -31,7 +31,7 @@ export function parseMessage(bytes: Buffer): SipMessage {
   const parsed = parseHeaders(lines);
   const start = parseStartLine(startLine);
   const available = bytes.subarray(head.bodyStart);
-  const length = parsed.contentLength ?? available.length;
+  const length = (options.bodyIsRest ? null : parsed.contentLength) ?? available.length;
   const broken =
     ('error' in start ? start.error : null) ??
     parsed.error ??

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import type { Application } from '../core/application.ts';
+import type { LocalAddress } from '../core/outgoing.ts';
+import type { SipCore } from '../core/sip-core.ts';
+import { ControlSession } from './control-session.ts';
+
+/** Who asked for which requests. The newest session that asked for a verb gets it, as it is the one alive for sure. */
+export class Routes {
+  readonly #byVerb = new Map<string, ControlSession[]>();
+
+  set(session: ControlSession, verb: string, isWanted: boolean): void {
+    const others = (this.#byVerb.get(verb) ?? []).filter((each) => each !== session);
+    this.#byVerb.set(verb, isWanted ? [session, ...others] : others);
+  }
+
+  forget(session: ControlSession): void {
+    for (const [verb, sessions] of this.#byVerb) {
+      this.#byVerb.set(
+        verb,
+        sessions.filter((each) => each !== session),
+      );
+    }
+  }
+
+  find(method: string): Application | null {
+    return this.#byVerb.get(method.toLowerCase())?.find((session) => session.isOpen) ?? null;
+  }
+}
+
+export interface ControlServer {
+  readonly port: number;
+  close(): Promise<void>;
+  dump(): unknown;
+}
+
+/** The port that drachtio-srf connects to. Loopback only: the secret crosses it in the clear. */
+export async function openControlServer(options: {
+  secret: string;
+  core: SipCore;
+  local: LocalAddress;
+  hostPorts: string;
+  routes: Routes;
+}): Promise<ControlServer> {
+  const sessions = new Set<ControlSession>();
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    if (sessions.size >= MAX_SESSIONS) {
+      socket.destroy();
+      return;
+    }
+    const session = new ControlSession({
+      ...options,
+      socket,
+      onRoute: (from, verb, isWanted) => options.routes.set(from, verb, isWanted),
+      onClosed: (closed) => {
+        sessions.delete(closed);
+        options.routes.forget(closed);
+      },
+    });
+    sessions.add(session);
+  });
+  server.listen({ host: '127.0.0.1', port: 0 });
+  await once(server, 'listening');
+  server.on('error', () => {});
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      for (const session of sessions) session.close();
+      await closed;
+    },
+    dump: () => ({ sessions: sessions.size }),
+  };
+}
+
+const MAX_SESSIONS = 32;

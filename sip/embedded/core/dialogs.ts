@@ -1,0 +1,103 @@
+import { header, headers, parseNameAddr, type SipMessage, type SipRequest } from '../../message/index.ts';
+import type { IncomingTransaction } from '../transactions/layer.ts';
+import type { Remote } from '../transport/remote.ts';
+import type { Application } from './application.ts';
+
+/** RFC 3261 §12. */
+export interface Dialog {
+  /** As the application knows it: `Call-ID;from-tag=<From tag of the INVITE>`, whoever sent that INVITE. */
+  readonly id: string;
+  readonly role: 'uac' | 'uas';
+  readonly application: Application;
+  readonly callId: string;
+  readonly localTag: string;
+  /** Empty for RFC 2543 peers. */
+  readonly remoteTag: string;
+  /** Whole From or To values, tags included. */
+  readonly localAddress: string;
+  readonly remoteAddress: string;
+  state: 'early' | 'confirmed' | 'ended';
+  localSequence: number;
+  remoteSequence: number | null;
+  remoteTarget: string;
+  routeSet: readonly string[];
+  /** Our INVITE whose 2xx the application has not acknowledged yet. */
+  unacknowledged: { invite: SipRequest; transactionId: string; endAfterAck: boolean; stopTimer: () => void } | null;
+  /** The ACK we sent last, to be repeated when its 2xx is. */
+  lastAck: { sequence: number; request: SipRequest; remote: Remote } | null;
+  /** True from our re-INVITE to its final response. */
+  isInviting: boolean;
+  /** The peer's INVITE that has no final response yet, or whose 2xx has no ACK yet. */
+  incomingInvite: IncomingTransaction | null;
+}
+
+export class DialogTable {
+  readonly #byId = new Map<string, Dialog>();
+  readonly #byTags = new Map<string, Dialog>();
+
+  get size(): number {
+    return this.#byTags.size;
+  }
+
+  /** The newest fork that was added under an id is the one the id stands for. */
+  add(dialog: Dialog): void {
+    this.#byId.set(dialog.id, dialog);
+    this.#byTags.set(tagsKey(dialog.callId, dialog.localTag, dialog.remoteTag), dialog);
+  }
+
+  remove(dialog: Dialog): void {
+    dialog.state = 'ended';
+    dialog.unacknowledged?.stopTimer();
+    dialog.unacknowledged = null;
+    if (this.#byId.get(dialog.id) === dialog) this.#byId.delete(dialog.id);
+    this.#byTags.delete(tagsKey(dialog.callId, dialog.localTag, dialog.remoteTag));
+  }
+
+  withId(id: string): Dialog | null {
+    const dialog = this.#byId.get(id);
+    return dialog && dialog.state !== 'ended' ? dialog : null;
+  }
+
+  withTags(callId: string, localTag: string, remoteTag: string): Dialog | null {
+    return this.#byTags.get(tagsKey(callId, localTag, remoteTag)) ?? null;
+  }
+
+  /**
+   * The id of a dialog that we answer. When the application called itself through us, its other end has the usual id
+   * already.
+   */
+  freeId(callId: string, fromTag: string): string {
+    const id = dialogId(callId, fromTag);
+    return this.#byId.has(id) ? `${id};uas` : id;
+  }
+
+  of(application: Application): Dialog[] {
+    return [...this.#byTags.values()].filter((dialog) => dialog.application === application);
+  }
+}
+
+export function dialogId(callId: string, fromTag: string): string {
+  // The id stands in a line that is cut at `|`.
+  return `${callId};from-tag=${fromTag}`.replaceAll('|', '%7C');
+}
+
+/** URI of the Contact, or null when there is none to be read. */
+export function contactUri(message: SipMessage): string | null {
+  const contact = header(message, 'contact');
+  if (contact === undefined) return null;
+  try {
+    return parseNameAddr(contact).uri;
+  } catch {
+    return null;
+  }
+}
+
+/** Record-Route as seen by the caller's side, or by the side that answers (RFC 3261 §12.1). */
+export function routeSetOf(message: SipMessage, role: 'uac' | 'uas'): string[] {
+  const routes = headers(message, 'record-route');
+  return role === 'uac' ? routes.reverse() : routes;
+}
+
+function tagsKey(callId: string, localTag: string, remoteTag: string): string {
+  return `${callId}\n${localTag}\n${remoteTag}`;
+}

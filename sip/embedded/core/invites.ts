@@ -1,0 +1,215 @@
+import { header, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
+import { cancelOf } from '../transactions/hop-requests.ts';
+import type { InviteClientTransaction } from '../transactions/invite-client.ts';
+import type { Remote } from '../transport/remote.ts';
+import type { Acknowledgements } from './acknowledgements.ts';
+import type { Application, SendResult } from './application.ts';
+import type { CoreContext } from './context.ts';
+import { contactUri, type Dialog, routeSetOf } from './dialogs.ts';
+import { sequenceOf } from './outgoing.ts';
+import { synthesizedResponse } from './responses.ts';
+
+/** An INVITE of ours, from its start to the end of its transaction. */
+interface OutgoingInvite {
+  readonly id: string;
+  readonly application: Application;
+  readonly dialogId: string;
+  readonly request: SipRequest;
+  readonly remote: Remote;
+  readonly transaction: InviteClientTransaction;
+  /** By To tag. A re-INVITE has its own dialog there and no other. */
+  readonly forks: Map<string, Dialog>;
+  readonly reinvited: Dialog | null;
+  /** The fork whose 2xx came first: the application's. */
+  winner: Dialog | null;
+  cancel: SipRequest | null;
+}
+
+/**
+ * INVITEs that we send (RFC 3261 §13.2, §14.1): early and forked dialogs, CANCEL held until the first 1xx, ACK and BYE
+ * for forks that nobody wants.
+ */
+export class Invites {
+  readonly #context: CoreContext;
+  readonly #acknowledgements: Acknowledgements;
+  readonly #invites = new Map<string, OutgoingInvite>();
+
+  constructor(context: CoreContext, acknowledgements: Acknowledgements) {
+    this.#context = context;
+    this.#acknowledgements = acknowledgements;
+  }
+
+  get size(): number {
+    return this.#invites.size;
+  }
+
+  /** `reinvited` is the dialog of a re-INVITE, null for a new call. */
+  start(options: {
+    id: string;
+    application: Application;
+    dialogId: string;
+    request: SipRequest;
+    remote: Remote;
+    reinvited: Dialog | null;
+  }): void {
+    const { id, request, remote, reinvited } = options;
+    const transaction = this.#context.layer.createInvite(request, remote, {
+      onResponse: (response, source) => this.#receive(invite, response, source),
+      onFailure: (why) => this.#refused(invite, synthesizedResponse(request, why), null),
+      onCancellable: () => this.#sendCancel(invite),
+      onTerminated: () => this.#forget(invite),
+    });
+    const forks = new Map(reinvited ? [[reinvited.remoteTag, reinvited]] : []);
+    const invite: OutgoingInvite = { ...options, transaction, forks, winner: null, cancel: null };
+    if (reinvited) reinvited.isInviting = true;
+    this.#invites.set(id, invite);
+    transaction.start();
+  }
+
+  /** Held until the peer has sent a 1xx. After an answer it means ACK, then BYE (RFC 3261 §9.1). */
+  cancel(application: Application, id: string, asked: SipRequest | null): SendResult {
+    const invite = this.#invites.get(id);
+    if (!invite || invite.application !== application) {
+      return { ok: false, reason: 'unable to find transaction to cancel' };
+    }
+    const { state } = invite.transaction;
+    const pending = state === 'accepted' && !invite.reinvited ? invite.winner?.unacknowledged : null;
+    if (state !== 'calling' && state !== 'proceeding' && !pending) {
+      return { ok: false, reason: 'the request to cancel has been answered' };
+    }
+    const isFirst = invite.cancel === null;
+    const cancel = invite.cancel ?? cancelWith(invite.request, asked);
+    invite.cancel = cancel;
+    if (pending) pending.endAfterAck = true;
+    else if (isFirst && state === 'proceeding') this.#sendCancel(invite);
+    return { ok: true, message: cancel, remote: invite.remote, transactionId: id, dialogId: null };
+  }
+
+  /** The application is gone: nobody is left to take an answer. */
+  abandon(application: Application): void {
+    for (const invite of [...this.#invites.values()]) {
+      if (invite.application === application) this.cancel(application, invite.id, null);
+    }
+  }
+
+  #receive(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
+    if (response.statusCode === 100) return;
+    if (response.statusCode >= 300) this.#refused(invite, response, source);
+    else if (response.statusCode >= 200) this.#accepted(invite, response, source);
+    else {
+      const tag = tagOf(header(response, 'to'));
+      if (tag !== null && !invite.reinvited) this.#progress(invite, tag, response);
+      this.#deliver(invite, response, source);
+    }
+  }
+
+  /** A 1xx makes or refreshes an early dialog (RFC 3261 §12.1.2). */
+  #progress(invite: OutgoingInvite, tag: string, response: SipResponse): void {
+    const known = invite.forks.get(tag);
+    if (known) {
+      const target = contactUri(response);
+      if (target !== null) known.remoteTarget = target;
+    } else this.#fork(invite, tag, response);
+  }
+
+  #accepted(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
+    const tag = tagOf(header(response, 'to')) ?? '';
+    const dialog = invite.forks.get(tag) ?? (invite.reinvited ? null : this.#fork(invite, tag, response));
+    if (!dialog) return;
+    if (invite.winner !== null) {
+      const isNewFork = dialog !== invite.winner && dialog.state === 'early';
+      if (isNewFork) {
+        confirm(dialog, response);
+        this.#acknowledgements.sendAndEnd(dialog, invite.request, FORK_LOST);
+      } else this.#acknowledgements.repeat(dialog, invite.request);
+      return;
+    }
+    invite.winner = dialog;
+    if (invite.reinvited) {
+      dialog.isInviting = false;
+      dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
+    } else {
+      confirm(dialog, response);
+      // Other forks may have rung since: the id now stands for this one.
+      this.#context.dialogs.add(dialog);
+    }
+    this.#acknowledgements.expect(dialog, invite.request, invite.id);
+    if (invite.cancel && !invite.reinvited && dialog.unacknowledged) dialog.unacknowledged.endAfterAck = true;
+    this.#deliver(invite, response, source);
+
+    // drachtio-srf rejects an answer without Contact and never hangs up; a closed application takes none at all.
+    if (invite.reinvited) return;
+    if (contactUri(response) === null) this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_CONTACT);
+    else if (!invite.application.isOpen) this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_APPLICATION);
+  }
+
+  #refused(invite: OutgoingInvite, response: SipResponse, source: Remote | null): void {
+    if (invite.reinvited) invite.reinvited.isInviting = false;
+    else for (const dialog of invite.forks.values()) this.#context.dialogs.remove(dialog);
+    this.#deliver(invite, response, source);
+  }
+
+  #fork(invite: OutgoingInvite, tag: string, response: SipResponse): Dialog {
+    const { request } = invite;
+    const dialog: Dialog = {
+      id: invite.dialogId,
+      role: 'uac',
+      application: invite.application,
+      callId: header(request, 'call-id') ?? '',
+      localTag: tagOf(header(request, 'from')) ?? '',
+      remoteTag: tag,
+      localAddress: header(request, 'from') ?? '',
+      remoteAddress: header(response, 'to') ?? '',
+      state: 'early',
+      localSequence: sequenceOf(request),
+      remoteSequence: null,
+      remoteTarget: contactUri(response) ?? request.uri,
+      routeSet: routeSetOf(response, 'uac'),
+      unacknowledged: null,
+      lastAck: null,
+      isInviting: false,
+      incomingInvite: null,
+    };
+    invite.forks.set(tag, dialog);
+    if (invite.winner === null) this.#context.dialogs.add(dialog);
+    return dialog;
+  }
+
+  #sendCancel(invite: OutgoingInvite): void {
+    if (!invite.cancel) return;
+    const ignored = { onResponse: () => {}, onFailure: () => {} };
+    this.#context.layer.createRequest(invite.cancel, invite.remote, ignored).start();
+    invite.transaction.expectEnd();
+  }
+
+  #forget(invite: OutgoingInvite): void {
+    this.#invites.delete(invite.id);
+    for (const dialog of invite.forks.values()) {
+      if (dialog.state === 'early') this.#context.dialogs.remove(dialog);
+    }
+  }
+
+  #deliver(invite: OutgoingInvite, response: SipResponse, source: Remote | null): void {
+    const { application, id: transactionId, dialogId } = invite;
+    application.deliverResponse({ response, source, transactionId, dialogId });
+  }
+}
+
+/** The 2xx, not the 1xx before it, says what the route is (RFC 3261 §13.2.2.4). */
+function confirm(dialog: Dialog, response: SipResponse): void {
+  dialog.state = 'confirmed';
+  dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
+  dialog.routeSet = routeSetOf(response, 'uac');
+}
+
+function cancelWith(invite: SipRequest, asked: SipRequest | null): SipRequest {
+  const cancel = cancelOf(invite);
+  for (const each of asked?.headers ?? []) {
+    if (each.key === 'reason' || each.key.startsWith('x-')) cancel.headers.push(each);
+  }
+  return cancel;
+}
+
+const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
+const NO_CONTACT = { cause: 500, text: 'The answer has no Contact' };
+const NO_APPLICATION = { cause: 503, text: 'The application is gone' };

@@ -1,0 +1,52 @@
+import {
+  appendHeader,
+  createResponse,
+  formatNameAddr,
+  header,
+  parseNameAddr,
+  type SipRequest,
+  type SipResponse,
+} from '../../message/index.ts';
+
+/** A response with what every response copies from its request (RFC 3261 §8.2.6.2), `toTag` added if To has none. */
+export function responseTo(
+  request: SipRequest,
+  statusCode: number,
+  reasonPhrase: string,
+  toTag: string | null,
+): SipResponse {
+  const response = createResponse({ statusCode, reasonPhrase });
+  response.headers.push(...request.headers.filter(({ key }) => key === 'via'));
+  const from = header(request, 'from');
+  const to = header(request, 'to');
+  if (from !== undefined) appendHeader(response, 'From', from);
+  if (to !== undefined) appendHeader(response, 'To', toTag === null ? to : withTag(to, toTag));
+  for (const name of ['call-id', 'cseq']) {
+    const value = header(request, name);
+    if (value !== undefined) appendHeader(response, name, value);
+  }
+  if (statusCode === 100) {
+    const timestamp = header(request, 'timestamp');
+    if (timestamp !== undefined) appendHeader(response, 'Timestamp', timestamp);
+  }
+  return response;
+}
+
+/** The response that an unanswered request of ours is said to have got (RFC 3261 §8.1.3.1). */
+export function synthesizedResponse(request: SipRequest, why: 'timeout' | 'transport'): SipResponse {
+  return why === 'timeout'
+    ? responseTo(request, 408, 'Request Timeout', null)
+    : responseTo(request, 503, 'Service Unavailable', null);
+}
+
+export function withTag(to: string, tag: string): string {
+  try {
+    const address = parseNameAddr(to);
+    if (address.params.has('tag')) return to;
+    address.params.set('tag', tag);
+    return formatNameAddr(address);
+  } catch {
+    // A 400 for a To that cannot be read returns it as it came.
+    return to;
+  }
+}

@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+import { header, SipParseError, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
+import type { NextHop } from '../transport/next-hop.ts';
+import type { Remote } from '../transport/remote.ts';
+import { Acknowledgements } from './acknowledgements.ts';
+import { type Application, AUTOMATIC_ACK, NO_DIALOG, type SendResult } from './application.ts';
+import { type CoreContext, type EndReason, reachableHop } from './context.ts';
+import { contactUri, type Dialog, dialogId } from './dialogs.ts';
+import { Invites } from './invites.ts';
+import { dialogNextHop, inDialogRequest, newRequest } from './outgoing.ts';
+import { synthesizedResponse } from './responses.ts';
+
+export type Done = (result: SendResult) => void;
+
+type Refused = Extract<SendResult, { ok: false }>;
+
+interface Ready {
+  ok: true;
+  request: SipRequest;
+  hop: NextHop;
+}
+
+/** Requests that leave us: what `sip` commands ask for, and the BYEs that the server makes of its own accord. */
+export class UserAgentClient {
+  readonly #context: CoreContext;
+  readonly #invites: Invites;
+  readonly #acknowledgements: Acknowledgements;
+
+  constructor(context: CoreContext) {
+    this.#context = context;
+    this.#acknowledgements = new Acknowledgements(context, (dialog, reason) => this.endDialog(dialog, reason));
+    this.#invites = new Invites(context, this.#acknowledgements);
+  }
+
+  get inviteCount(): number {
+    return this.#invites.size;
+  }
+
+  /** A request outside any dialog. `proxyUri` is the next hop, and no Route header is made of it. */
+  sendNew(application: Application, asked: SipRequest, proxyUri: string | null, done: Done): void {
+    const ready = this.#prepareNew(asked, proxyUri);
+    if (!ready.ok) {
+      done(ready);
+      return;
+    }
+    const { request } = ready;
+    const isInvite = request.method === 'INVITE';
+    const id = randomUUID();
+    const callDialogId = dialogId(header(request, 'call-id') ?? '', tagOf(header(request, 'from')) ?? '');
+    const receive = (response: SipResponse, source: Remote | null): void =>
+      application.deliverResponse({
+        response,
+        source,
+        transactionId: id,
+        dialogId: isInvite ? callDialogId : null,
+      });
+    this.#route(application, ready, receive, (remote, isResolved) => {
+      done({ ok: true, message: request, remote, transactionId: id, dialogId: null });
+      if (!isResolved) return;
+      if (isInvite) {
+        this.#invites.start({ id, application, dialogId: callDialogId, request, remote, reinvited: null });
+      } else this.#startRequest(request, remote, receive);
+    });
+  }
+
+  /** ACK, BYE, re-INVITE, INFO, PRACK and the like. */
+  sendInDialog(application: Application, asked: SipRequest, id: string, done: Done): void {
+    const known = this.#context.dialogs.withId(id);
+    const dialog = known?.application === application ? known : null;
+    if (asked.method === 'ACK') {
+      // drachtio-srf acknowledges refusals too, whose dialog never was.
+      if (dialog) this.#acknowledgements.send(dialog, asked, done);
+      else done({ ok: false, reason: AUTOMATIC_ACK });
+      return;
+    }
+    const ready = dialog ? this.#prepareInDialog(asked, dialog) : refusal(NO_DIALOG);
+    if (!ready.ok || !dialog) {
+      done(ready.ok ? refusal(NO_DIALOG) : ready);
+      return;
+    }
+    const { request } = ready;
+    const transactionId = randomUUID();
+    const receive = (response: SipResponse, source: Remote | null): void => {
+      this.#followUp(dialog, request, response);
+      application.deliverResponse({ response, source, transactionId, dialogId: id });
+    };
+    this.#route(application, ready, receive, (remote, isResolved) => {
+      done({ ok: true, message: request, remote, transactionId, dialogId: id });
+      if (!isResolved) return;
+      if (request.method === 'INVITE') {
+        this.#invites.start({ id: transactionId, application, dialogId: id, request, remote, reinvited: dialog });
+      } else this.#startRequest(request, remote, receive);
+    });
+  }
+
+  cancel(application: Application, transactionId: string, asked: SipRequest, done: Done): void {
+    done(this.#invites.cancel(application, transactionId, asked));
+  }
+
+  /** BYE from us, and the same BYE to the application. */
+  endDialog(dialog: Dialog, reason: EndReason): void {
+    if (dialog.state === 'ended') return;
+    const isApplications = this.#context.dialogs.withId(dialog.id) === dialog;
+    dialog.unacknowledged?.stopTimer();
+    dialog.unacknowledged = null;
+    this.#context.dialogs.remove(dialog);
+    const hop = reachableHop(this.#context, dialogNextHop(dialog));
+    const { local, resolve } = this.#context;
+    const transport = hop?.transport ?? 'udp';
+    const bye = inDialogRequest({ dialog, method: 'BYE', asked: null, local, transport });
+    bye.headers.push({ key: 'reason', name: 'Reason', value: `SIP;cause=${reason.cause};text="${reason.text}"` });
+    if (hop) {
+      resolve(hop, (remote) => {
+        if (remote) this.#startRequest(bye, remote, () => {});
+      });
+    }
+    if (isApplications) dialog.application.deliverEnd({ request: bye, dialogId: dialog.id });
+  }
+
+  /** The application is gone: its calls, which nobody controls any more, end. */
+  abandon(application: Application): void {
+    this.#invites.abandon(application);
+    for (const dialog of this.#context.dialogs.of(application)) {
+      if (dialog.state !== 'confirmed') continue;
+      const pending = dialog.unacknowledged;
+      if (pending) this.#acknowledgements.sendAndEnd(dialog, pending.invite, ABANDONED);
+      else this.endDialog(dialog, ABANDONED);
+    }
+  }
+
+  #prepareNew(asked: SipRequest, proxyUri: string | null): Ready | Refused {
+    if (asked.method === 'ACK') return refusal(AUTOMATIC_ACK);
+    if (asked.method === 'CANCEL') return refusal('a CANCEL needs the id of its transaction');
+    const hop = reachableHop(this.#context, proxyUri === null ? asked.uri : asUri(proxyUri));
+    if (!hop) return refusal(UNREACHABLE);
+    return prepared(hop, () => newRequest(asked, this.#context.local, hop.transport));
+  }
+
+  #prepareInDialog(asked: SipRequest, dialog: Dialog): Ready | Refused {
+    const { method } = asked;
+    if (method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite)) {
+      return refusal('another INVITE is in progress within the dialog');
+    }
+    const hop = reachableHop(this.#context, dialogNextHop(dialog));
+    if (!hop) return refusal(UNREACHABLE);
+    const { local } = this.#context;
+    return prepared(hop, () => inDialogRequest({ dialog, method, asked, local, transport: hop.transport }));
+  }
+
+  /** A name that does not resolve is a 503 for the application, after the echo of the request it never sent. */
+  #route(
+    application: Application,
+    { request, hop }: Ready,
+    receive: (response: SipResponse, source: null) => void,
+    go: (remote: Remote, isResolved: boolean) => void,
+  ): void {
+    this.#context.resolve(hop, (remote) => {
+      if (!application.isOpen) return;
+      go(remote ?? { transport: hop.transport, host: '', port: 0, connectionId: null }, remote !== null);
+      if (!remote) this.#context.clock.after(0, () => receive(synthesizedResponse(request, 'transport'), null));
+    });
+  }
+
+  #startRequest(
+    request: SipRequest,
+    remote: Remote,
+    receive: (response: SipResponse, source: Remote | null) => void,
+  ): void {
+    const transaction = this.#context.layer.createRequest(request, remote, {
+      onResponse: (response, source) => {
+        if (response.statusCode > 100) receive(response, source);
+      },
+      onFailure: (why) => receive(synthesizedResponse(request, why), null),
+    });
+    transaction.start();
+  }
+
+  #followUp(dialog: Dialog, request: SipRequest, response: SipResponse): void {
+    const { statusCode } = response;
+    if (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300) {
+      dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
+    }
+    // After a challenge the application sends the BYE again, with credentials, in the same dialog.
+    const isChallenge = statusCode === 401 || statusCode === 407;
+    if (request.method === 'BYE' && statusCode >= 200 && !isChallenge) this.#context.dialogs.remove(dialog);
+  }
+}
+
+/** drachtio-srf also takes `address[:port]` for a proxy. */
+function asUri(proxy: string): string {
+  const bare = proxy.trim().replace(/^<([^>]*)>$/, '$1');
+  return /^sips?:/i.test(bare) ? bare : `sip:${bare}`;
+}
+
+function refusal(reason: string): Refused {
+  return { ok: false, reason };
+}
+
+function prepared(hop: NextHop, make: () => SipRequest): Ready | Refused {
+  try {
+    return { ok: true, hop, request: make() };
+  } catch (error) {
+    if (error instanceof SipParseError) return refusal(UNREADABLE);
+    throw error;
+  }
+}
+
+const UNREACHABLE = 'the next hop cannot be reached over the transports in use';
+const UNREADABLE = 'a header cannot be read, or the body has no Content-Type';
+const ABANDONED: EndReason = { cause: 503, text: 'The application is gone' };

@@ -1,0 +1,277 @@
+import {
+  appendHeader,
+  hasHeader,
+  header,
+  SipParseError,
+  type SipRequest,
+  type SipResponse,
+  tagOf,
+} from '../../message/index.ts';
+import { InviteServerTransaction } from '../transactions/invite-server.ts';
+import type { IncomingTransaction } from '../transactions/layer.ts';
+import type { Remote } from '../transport/remote.ts';
+import type { Application, SendResult } from './application.ts';
+import type { CoreContext, EndDialog } from './context.ts';
+import { contactUri, type Dialog, routeSetOf } from './dialogs.ts';
+import { addApplicationHeaders, defaultContact, newTag, sequenceOf } from './outgoing.ts';
+import { responseTo } from './responses.ts';
+import { type Refusal, refusalOf } from './validation.ts';
+
+/** A request that an application is to answer. */
+interface Pending {
+  readonly incoming: IncomingTransaction;
+  readonly application: Application;
+  /** Tag for the To of every response to it. */
+  toTag: string;
+  /** Of an in-dialog request, or the one that the first response to an INVITE made. */
+  dialog: Dialog | null;
+}
+
+export interface UserAgentServerOptions {
+  context: CoreContext;
+  endDialog: EndDialog;
+  /** Who asked for requests of that method. */
+  route: (method: string) => Application | null;
+}
+
+/** Requests that reach us (RFC 3261 §8.2, §12.2.2, §13.3, §14.2, §15.1.2), and the answers of the applications. */
+export class UserAgentServer {
+  readonly #context: CoreContext;
+  readonly #options: UserAgentServerOptions;
+  readonly #pending = new Map<string, Pending>();
+  /** Dialogs whose 2xx waits for its ACK, by the INVITE's transaction. */
+  readonly #answered = new Map<string, Dialog>();
+
+  constructor(options: UserAgentServerOptions) {
+    this.#context = options.context;
+    this.#options = options;
+  }
+
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
+  receive(incoming: IncomingTransaction): void {
+    const { request } = incoming;
+    const wrong = refusalOf(request);
+    if (wrong) refuse(incoming, wrong);
+    else if (request.method === 'CANCEL') this.#receiveCancel(incoming);
+    else if (tagOf(header(request, 'to')) !== null) this.#receiveInDialog(incoming);
+    else this.#receiveNew(incoming);
+  }
+
+  /** The ACK of a 2xx. The first one goes to the application. */
+  receiveAck(request: SipRequest, source: Remote): void {
+    if (refusalOf(request)) return;
+    const dialog = this.#dialogOf(request);
+    const invite = dialog?.incomingInvite;
+    if (!dialog || !invite || !(invite.server instanceof InviteServerTransaction)) return;
+    if (sequenceOf(request) !== sequenceOf(invite.request) || invite.server.state !== 'accepted') return;
+    invite.server.acknowledged();
+    dialog.incomingInvite = null;
+    this.#answered.delete(invite.id);
+    dialog.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: dialog.id });
+  }
+
+  /** An application's response. */
+  respond(application: Application, transactionId: string, asked: SipResponse): SendResult {
+    const pending = this.#pending.get(transactionId);
+    if (!pending || pending.application !== application) {
+      return { ok: false, reason: 'unable to find transaction for transaction id provided' };
+    }
+    const { incoming } = pending;
+    // A tag may be the application's choice until the first response has named one.
+    if (!pending.dialog) pending.toTag = tagOf(header(asked, 'to')) ?? pending.toTag;
+    const response = this.#response(pending, asked);
+    if (!response) return { ok: false, reason: 'a header cannot be read, or the body has no Content-Type' };
+    const isBye = incoming.request.method === 'BYE';
+    if (incoming.request.method === 'INVITE' && asked.statusCode > 100) this.#followInvite(pending, response);
+    if (asked.statusCode >= 200) this.#pending.delete(transactionId);
+    incoming.server.respond(response);
+    const dialogId = isBye ? null : (pending.dialog?.id ?? null);
+    return { ok: true, message: response, remote: incoming.remote, transactionId, dialogId };
+  }
+
+  notAcknowledged(incoming: IncomingTransaction): void {
+    const dialog = this.#answered.get(incoming.id);
+    if (!dialog) return;
+    this.#answered.delete(incoming.id);
+    if (dialog.incomingInvite === incoming) this.#options.endDialog(dialog, { cause: 408, text: 'ACK timeout' });
+  }
+
+  terminated(incoming: IncomingTransaction): void {
+    this.#pending.delete(incoming.id);
+  }
+
+  /** The application is gone: what it has not answered is refused. */
+  abandon(application: Application): void {
+    for (const pending of [...this.#pending.values()]) {
+      if (pending.application === application) this.#refusePending(pending, UNAVAILABLE);
+    }
+  }
+
+  #receiveNew(incoming: IncomingTransaction): void {
+    const { request } = incoming;
+    if (this.#context.layer.isMerged(incoming)) {
+      refuse(incoming, { statusCode: 482, reasonPhrase: 'Loop Detected' });
+    } else if (IN_DIALOG_ONLY.has(request.method)) refuse(incoming, NO_SUCH_CALL);
+    else {
+      const application = this.#options.route(request.method);
+      if (!application) refuse(incoming, UNAVAILABLE);
+      else this.#hand(incoming, application, null);
+    }
+  }
+
+  #receiveInDialog(incoming: IncomingTransaction): void {
+    const { request } = incoming;
+    const dialog = this.#dialogOf(request);
+    if (!dialog) {
+      refuse(incoming, NO_SUCH_CALL);
+      return;
+    }
+    const sequence = sequenceOf(request);
+    if (dialog.remoteSequence !== null && sequence < dialog.remoteSequence) {
+      refuse(incoming, { statusCode: 500, reasonPhrase: 'Server Internal Error - CSeq went back' });
+      return;
+    }
+    dialog.remoteSequence = sequence;
+    if (request.method === 'INVITE') {
+      const busy = refusalOfReinvite(dialog);
+      if (busy) {
+        refuse(incoming, busy);
+        return;
+      }
+      dialog.incomingInvite = incoming;
+    }
+    if (request.method === 'BYE') this.#endByPeer(dialog);
+    this.#hand(incoming, dialog.application, dialog);
+  }
+
+  /** Answers the CANCEL and, unless it comes too late, the INVITE (RFC 3261 §9.2). */
+  #receiveCancel(incoming: IncomingTransaction): void {
+    const { request, source } = incoming;
+    const invite = this.#context.layer.cancelledBy(request);
+    if (!invite) {
+      refuse(incoming, NO_SUCH_CALL);
+      return;
+    }
+    const pending = this.#pending.get(invite.id);
+    incoming.server.respond(responseTo(request, 200, 'OK', pending?.toTag ?? newTag()));
+    if (!pending) return;
+    pending.application.deliverRequest({ request, source, transactionId: invite.id, dialogId: null });
+    this.#refusePending(pending, { statusCode: 487, reasonPhrase: 'Request Terminated' });
+  }
+
+  #hand(incoming: IncomingTransaction, application: Application, dialog: Dialog | null): void {
+    const { request, source, id } = incoming;
+    this.#pending.set(id, { incoming, application, toTag: newTag(), dialog });
+    // At once, so that a busy application does not make the peer repeat its INVITE (RFC 3261 §17.2.1).
+    if (request.method === 'INVITE') incoming.server.respond(responseTo(request, 100, 'Trying', null));
+    application.deliverRequest({ request, source, transactionId: id, dialogId: dialog?.id ?? null });
+  }
+
+  /** Requests that the peer has in flight within the dialog are ended with it (RFC 3261 §15.1.2). */
+  #endByPeer(dialog: Dialog): void {
+    const pending = dialog.incomingInvite ? this.#pending.get(dialog.incomingInvite.id) : null;
+    if (pending) this.#refusePending(pending, { statusCode: 487, reasonPhrase: 'Request Terminated' });
+    this.#context.dialogs.remove(dialog);
+  }
+
+  #refusePending(pending: Pending, refusal: Refusal): void {
+    this.#pending.delete(pending.incoming.id);
+    const response = responseTo(pending.incoming.request, refusal.statusCode, refusal.reasonPhrase, pending.toTag);
+    if (pending.incoming.request.method === 'INVITE') this.#followInvite(pending, response);
+    pending.incoming.server.respond(response);
+  }
+
+  /** What a response to an INVITE does to its dialog. */
+  #followInvite(pending: Pending, response: SipResponse): void {
+    const { incoming, dialog: existing } = pending;
+    const { statusCode } = response;
+    const isInitial = tagOf(header(incoming.request, 'to')) === null;
+    if (statusCode >= 300) {
+      if (!existing) return;
+      existing.incomingInvite = null;
+      if (isInitial) this.#context.dialogs.remove(existing);
+      return;
+    }
+    const dialog = existing ?? this.#createDialog(pending, response);
+    pending.dialog = dialog;
+    if (statusCode < 200) return;
+    if (isInitial) dialog.state = 'confirmed';
+    else dialog.remoteTarget = contactUri(incoming.request) ?? dialog.remoteTarget;
+    this.#answered.set(incoming.id, dialog);
+  }
+
+  #createDialog(pending: Pending, response: SipResponse): Dialog {
+    const { request } = pending.incoming;
+    const callId = header(request, 'call-id') ?? '';
+    const remoteTag = tagOf(header(request, 'from')) ?? '';
+    const dialog: Dialog = {
+      id: this.#context.dialogs.freeId(callId, remoteTag),
+      role: 'uas',
+      application: pending.application,
+      callId,
+      localTag: pending.toTag,
+      remoteTag,
+      localAddress: header(response, 'to') ?? '',
+      remoteAddress: header(request, 'from') ?? '',
+      state: 'early',
+      localSequence: 0,
+      remoteSequence: sequenceOf(request),
+      remoteTarget: contactUri(request) ?? '',
+      routeSet: routeSetOf(request, 'uas'),
+      unacknowledged: null,
+      lastAck: null,
+      isInviting: false,
+      incomingInvite: pending.incoming,
+    };
+    this.#context.dialogs.add(dialog);
+    return dialog;
+  }
+
+  #response(pending: Pending, asked: SipResponse): SipResponse | null {
+    const { request, remote } = pending.incoming;
+    const { statusCode } = asked;
+    const response = responseTo(request, statusCode, asked.reasonPhrase, statusCode === 100 ? null : pending.toTag);
+    response.body = asked.body;
+    const makesDialog = statusCode > 100 && statusCode < 300 && DIALOG_FORMING.has(request.method);
+    if (makesDialog) response.headers.push(...request.headers.filter(({ key }) => key === 'record-route'));
+    try {
+      addApplicationHeaders(response, asked, this.#context.local, remote.transport);
+    } catch (error) {
+      if (error instanceof SipParseError) return null;
+      throw error;
+    }
+    const needsContact = makesDialog || (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300);
+    if (needsContact && !hasHeader(response, 'contact')) {
+      appendHeader(response, 'Contact', defaultContact(this.#context.local, remote.transport));
+    }
+    return response;
+  }
+
+  #dialogOf(request: SipRequest): Dialog | null {
+    const localTag = tagOf(header(request, 'to')) ?? '';
+    const remoteTag = tagOf(header(request, 'from')) ?? '';
+    return this.#context.dialogs.withTags(header(request, 'call-id') ?? '', localTag, remoteTag);
+  }
+}
+
+function refuse(incoming: IncomingTransaction, refusal: Refusal): void {
+  const response = responseTo(incoming.request, refusal.statusCode, refusal.reasonPhrase, newTag());
+  for (const [name, value] of refusal.headers ?? []) appendHeader(response, name, value);
+  incoming.server.respond(response);
+}
+
+/** RFC 3261 §14.2. */
+function refusalOfReinvite(dialog: Dialog): Refusal | null {
+  if (dialog.isInviting) return { statusCode: 491, reasonPhrase: 'Request Pending' };
+  if (!dialog.incomingInvite) return null;
+  const retryAfter = String(Math.floor(Math.random() * 11));
+  return { statusCode: 500, reasonPhrase: 'Server Internal Error', headers: [['Retry-After', retryAfter]] };
+}
+
+const DIALOG_FORMING: ReadonlySet<string> = new Set(['INVITE', 'SUBSCRIBE']);
+const IN_DIALOG_ONLY: ReadonlySet<string> = new Set(['BYE', 'PRACK', 'UPDATE']);
+const NO_SUCH_CALL: Refusal = { statusCode: 481, reasonPhrase: 'Call/Transaction Does Not Exist' };
+const UNAVAILABLE: Refusal = { statusCode: 503, reasonPhrase: 'Service Unavailable' };

@@ -1,0 +1,66 @@
+import {
+  header,
+  headers,
+  parseCSeq,
+  parseNameAddr,
+  parseUri,
+  type SipRequest,
+  uriScheme,
+} from '../../message/index.ts';
+
+export interface Refusal {
+  statusCode: number;
+  reasonPhrase: string;
+  headers?: readonly (readonly [string, string])[];
+}
+
+/**
+ * What is wrong with a request that could be read (RFC 3261 §8.2, RFC 4475), or null.
+ * Whether the method is served is not judged here.
+ */
+export function refusalOf(request: SipRequest): Refusal | null {
+  for (const name of ['to', 'from', 'cseq', 'call-id']) {
+    const lines = request.headers.filter(({ key }) => key === name);
+    const [line] = lines;
+    if (!line || line.value === '') return badRequest(`Missing ${line?.name ?? name} header`);
+    if (lines.length > 1) return badRequest(`More than one ${line.name} header`);
+  }
+  if (request.method === 'INVITE' && header(request, 'contact') === undefined)
+    return badRequest('Missing Contact header');
+  return refusalOfSyntax(request) ?? refusalOfExtensions(request);
+}
+
+function refusalOfSyntax(request: SipRequest): Refusal | null {
+  try {
+    if (parseCSeq(header(request, 'cseq') ?? '').method !== request.method)
+      return badRequest('CSeq names another method');
+    parseNameAddr(header(request, 'from') ?? '');
+    parseNameAddr(header(request, 'to') ?? '');
+    for (const route of headers(request, 'record-route')) parseUri(parseNameAddr(route).uri);
+    if (request.method === 'INVITE') parseUri(parseNameAddr(header(request, 'contact') ?? '').uri);
+    const scheme = uriScheme(request.uri);
+    if (scheme === null) return badRequest('The request URI is not a URI');
+    if (scheme === 'sip' || scheme === 'sips') parseUri(request.uri);
+    else if (scheme !== 'tel') return { statusCode: 416, reasonPhrase: 'Unsupported URI Scheme' };
+  } catch {
+    return badRequest('A header or the request URI cannot be read');
+  }
+  const hops = header(request, 'max-forwards');
+  if (hops !== undefined && !(/^\d{1,3}$/.test(hops) && Number(hops) <= 255)) return badRequest('Bad Max-Forwards');
+  return null;
+}
+
+/** RFC 3261 §8.2.2.3. ACK and CANCEL are never refused so. */
+function refusalOfExtensions(request: SipRequest): Refusal | null {
+  if (request.method === 'ACK' || request.method === 'CANCEL') return null;
+  const unsupported = headers(request, 'require').filter((option) => !SUPPORTED.has(option.toLowerCase()));
+  if (unsupported.length === 0) return null;
+  return { statusCode: 420, reasonPhrase: 'Bad Extension', headers: [['Unsupported', unsupported.join(', ')]] };
+}
+
+function badRequest(why: string): Refusal {
+  return { statusCode: 400, reasonPhrase: `Bad Request - ${why}` };
+}
+
+/** Extensions that need nothing from this server; what the application does with them is its own affair. */
+const SUPPORTED: ReadonlySet<string> = new Set(['replaces', 'norefersub', 'tdialog', 'histinfo', 'eventlist']);

@@ -1,0 +1,114 @@
+import type { SipRequest, SipResponse } from '../../message/index.ts';
+import type { Clock } from '../clock.ts';
+import { giveUpMs, type SipTimers } from '../sip-timers.ts';
+
+export interface InviteServerOptions {
+  request: SipRequest;
+  reliable: boolean;
+  send: (response: SipResponse) => void;
+  clock: Clock;
+  timers: SipTimers;
+  /** A 2xx was repeated for 64 * T1 and never acknowledged: the dialog must end (RFC 3261 §13.3.1.4). */
+  onNotAcknowledged: () => void;
+  onTerminated: () => void;
+}
+
+/**
+ * INVITE server transaction (RFC 3261 §17.2.1 with RFC 6026). `proceeding` repeats its last response when the INVITE is
+ * repeated; `completed` repeats a refusal (Timer G) until its ACK or Timer H; `confirmed` absorbs ACKs for Timer I;
+ * `accepted` absorbs INVITEs for Timer L and repeats the 2xx until `acknowledged()`, over TCP too.
+ */
+export class InviteServerTransaction {
+  readonly request: SipRequest;
+  #state: 'proceeding' | 'completed' | 'confirmed' | 'accepted' | 'terminated' = 'proceeding';
+  readonly #options: InviteServerOptions;
+  #lastResponse: SipResponse | null = null;
+  #cancelRetransmission: () => void = () => {};
+  #cancelTimeout: () => void = () => {};
+  #acknowledged = false;
+
+  constructor(options: InviteServerOptions) {
+    this.#options = options;
+    this.request = options.request;
+  }
+
+  get state(): 'proceeding' | 'completed' | 'confirmed' | 'accepted' | 'terminated' {
+    return this.#state;
+  }
+
+  /** @returns false when a final response was given before: the new one is not sent. */
+  respond(response: SipResponse): boolean {
+    if (this.#state !== 'proceeding') return false;
+    this.#lastResponse = response;
+    if (response.statusCode >= 300) this.#refuse();
+    else if (response.statusCode >= 200) this.#accept();
+    this.#options.send(response);
+    return true;
+  }
+
+  /** A repeated INVITE. */
+  receiveAgain(): void {
+    // In `accepted` the 2xx is repeated by its own timer, not by the INVITE's (RFC 6026 §7.1).
+    const repeats = this.#state === 'proceeding' || this.#state === 'completed';
+    if (repeats && this.#lastResponse) this.#options.send(this.#lastResponse);
+  }
+
+  /** An ACK with this INVITE's branch, which is the ACK of a refusal. */
+  receiveAck(): void {
+    if (this.#state !== 'completed') return;
+    this.#state = 'confirmed';
+    this.#endAfter(this.#options.reliable ? 0 : this.#options.timers.t4Ms, () => this.#terminate());
+  }
+
+  /** The ACK of a 2xx, which is a transaction of its own and is matched by its dialog. */
+  acknowledged(): void {
+    this.#acknowledged = true;
+    if (this.#state === 'accepted') this.#cancelRetransmission();
+  }
+
+  transportFailed(): void {
+    if (this.#state === 'completed') this.#terminate();
+  }
+
+  stop(): void {
+    this.#cancelRetransmission();
+    this.#cancelTimeout();
+    this.#state = 'terminated';
+  }
+
+  #refuse(): void {
+    this.#state = 'completed';
+    this.#endAfter(giveUpMs(this.#options.timers), () => this.#terminate());
+    if (!this.#options.reliable) this.#retransmitAfter(this.#options.timers.t1Ms);
+  }
+
+  #accept(): void {
+    this.#state = 'accepted';
+    this.#endAfter(giveUpMs(this.#options.timers), () => {
+      const answered = this.#acknowledged;
+      this.#terminate();
+      if (!answered) this.#options.onNotAcknowledged();
+    });
+    this.#retransmitAfter(this.#options.timers.t1Ms);
+  }
+
+  #retransmitAfter(delayMs: number): void {
+    const { clock, timers, send } = this.#options;
+    this.#cancelRetransmission = clock.after(delayMs, () => {
+      this.#retransmitAfter(Math.min(delayMs * 2, timers.t2Ms));
+      if (this.#lastResponse) send(this.#lastResponse);
+    });
+  }
+
+  #endAfter(delayMs: number, end: () => void): void {
+    this.#cancelRetransmission();
+    this.#cancelTimeout();
+    this.#cancelTimeout = this.#options.clock.after(delayMs, end);
+  }
+
+  #terminate(): void {
+    if (this.#state === 'terminated') return;
+    this.stop();
+    this.#options.onTerminated();
+  }
+}

@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto';
+import {
+  header,
+  headers,
+  parseCSeq,
+  parseVia,
+  type SipMessage,
+  type SipRequest,
+  type SipResponse,
+  serializeMessage,
+  tagOf,
+} from '../../message/index.ts';
+import type { Clock } from '../clock.ts';
+import type { SipTimers } from '../sip-timers.ts';
+import { type Network, type Remote, remoteKey, responseRemote } from '../transport/remote.ts';
+import { type ClientOptions, ClientTransaction } from './client.ts';
+import { type InviteClientOptions, InviteClientTransaction } from './invite-client.ts';
+import { InviteServerTransaction } from './invite-server.ts';
+import { ServerTransaction } from './server.ts';
+
+/** A request from the network with its transaction, which the core answers. */
+export interface IncomingTransaction {
+  readonly id: string;
+  readonly request: SipRequest;
+  readonly source: Remote;
+  readonly remote: Remote;
+  readonly server: InviteServerTransaction | ServerTransaction;
+}
+
+export interface TransactionLayerOptions {
+  network: Network;
+  clock: Clock;
+  timers: SipTimers;
+  onRequest: (incoming: IncomingTransaction) => void;
+  /** An ACK of a 2xx: it belongs to no transaction. */
+  onAck: (request: SipRequest, source: Remote) => void;
+  onNotAcknowledged: (incoming: IncomingTransaction) => void;
+  onServerTerminated: (incoming: IncomingTransaction) => void;
+  /** More requests at once than the server is ready to hold. */
+  onOverload: (request: SipRequest, source: Remote) => void;
+}
+
+export type InviteHandlers = Pick<InviteClientOptions, 'onFailure' | 'onCancellable' | 'onTerminated'> &
+  ResponseHandler;
+export type RequestHandlers = Pick<ClientOptions, 'onFailure'> & ResponseHandler;
+
+interface ResponseHandler {
+  onResponse: (response: SipResponse, source: Remote) => void;
+}
+
+interface Outgoing {
+  transaction: InviteClientTransaction | ClientTransaction;
+  remote: Remote;
+}
+
+/** Matches messages to transactions (RFC 3261 §17.1.3, §17.2.3) and owns them all. */
+export class TransactionLayer {
+  readonly #options: TransactionLayerOptions;
+  readonly #outgoing = new Map<string, Outgoing>();
+  readonly #incoming = new Map<string, IncomingTransaction>();
+  readonly #identities = new Map<string, IncomingTransaction>();
+  /** Where the response that is being handled came from. */
+  #responseSource: Remote | null = null;
+
+  constructor(options: TransactionLayerOptions) {
+    this.#options = options;
+  }
+
+  /** The top Via must carry a branch of our own. Call `start()` on the result. */
+  createInvite(request: SipRequest, remote: Remote, handlers: InviteHandlers): InviteClientTransaction {
+    const key = outgoingKey(request);
+    const transaction: InviteClientTransaction = new InviteClientTransaction({
+      ...this.#common(remote),
+      request,
+      send: (message) => this.send(message, remote, () => transaction.transportFailed()),
+      onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
+      onFailure: handlers.onFailure,
+      onCancellable: handlers.onCancellable,
+      onTerminated: () => {
+        this.#outgoing.delete(key);
+        handlers.onTerminated();
+      },
+    });
+    this.#outgoing.set(key, { transaction, remote });
+    return transaction;
+  }
+
+  createRequest(request: SipRequest, remote: Remote, handlers: RequestHandlers): ClientTransaction {
+    const key = outgoingKey(request);
+    const transaction: ClientTransaction = new ClientTransaction({
+      ...this.#common(remote),
+      request,
+      send: (message) => this.send(message, remote, () => transaction.transportFailed()),
+      onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
+      onFailure: handlers.onFailure,
+      onTerminated: () => this.#outgoing.delete(key),
+    });
+    this.#outgoing.set(key, { transaction, remote });
+    return transaction;
+  }
+
+  /** Sends outside any transaction: the ACK of a 2xx, the refusal of a request that could not be read. */
+  send(message: SipMessage, remote: Remote, onFailure: () => void = () => {}): void {
+    this.#options.network.send(serializeMessage(message), remote, onFailure);
+  }
+
+  receiveResponse(response: SipResponse, source: Remote): void {
+    // Via of another element on top, or below ours: not for a user agent (RFC 3261 §8.1.3.3).
+    if (headers(response, 'via').length !== 1) return;
+    const outgoing = this.#outgoing.get(outgoingKey(response));
+    if (!outgoing) return;
+    this.#responseSource = source;
+    outgoing.transaction.receive(response);
+    this.#responseSource = null;
+  }
+
+  receiveRequest(request: SipRequest, source: Remote): void {
+    const key = incomingKey(request, request.method === 'ACK' ? 'INVITE' : request.method);
+    const known = this.#incoming.get(key);
+    if (known) this.#receiveAgain(known, request, source);
+    else if (request.method === 'ACK') this.#options.onAck(request, source);
+    else if (this.#incoming.size >= MAX_INCOMING) this.#options.onOverload(request, source);
+    else this.#options.onRequest(this.#createIncoming(key, request, source));
+  }
+
+  /** The INVITE that a CANCEL is about (RFC 3261 §9.2). */
+  cancelledBy(cancel: SipRequest): IncomingTransaction | null {
+    return this.#incoming.get(incomingKey(cancel, 'INVITE')) ?? null;
+  }
+
+  /** The same request over another path, seen as a transaction of its own (RFC 3261 §8.2.2.2). */
+  isMerged(incoming: IncomingTransaction): boolean {
+    const first = this.#identities.get(requestIdentity(incoming.request));
+    return first !== undefined && first !== incoming;
+  }
+
+  unreachable(remote: Remote): void {
+    const key = remoteKey(remote);
+    for (const { transaction, remote: other } of [...this.#outgoing.values()]) {
+      const unanswered = transaction.state === 'calling' || transaction.state === 'trying';
+      if (unanswered && remoteKey(other) === key) transaction.transportFailed();
+    }
+  }
+
+  stop(): void {
+    for (const { transaction } of this.#outgoing.values()) transaction.stop();
+    for (const { server } of this.#incoming.values()) server.stop();
+    this.#outgoing.clear();
+    this.#incoming.clear();
+    this.#identities.clear();
+  }
+
+  dump(): { outgoing: number; incoming: number } {
+    return { outgoing: this.#outgoing.size, incoming: this.#incoming.size };
+  }
+
+  #createIncoming(key: string, request: SipRequest, source: Remote): IncomingTransaction {
+    const remote = responseRemote(request, source);
+    const identity = requestIdentity(request);
+    const options = {
+      ...this.#common(remote),
+      request,
+      send: (response: SipResponse) => this.send(response, remote, () => incoming.server.transportFailed()),
+      onTerminated: () => {
+        this.#incoming.delete(key);
+        if (this.#identities.get(identity) === incoming) this.#identities.delete(identity);
+        this.#options.onServerTerminated(incoming);
+      },
+    };
+    const server =
+      request.method === 'INVITE'
+        ? new InviteServerTransaction({
+            ...options,
+            onNotAcknowledged: () => this.#options.onNotAcknowledged(incoming),
+          })
+        : new ServerTransaction(options);
+    const incoming: IncomingTransaction = { id: randomUUID(), request, source, remote, server };
+    this.#incoming.set(key, incoming);
+    if (!this.#identities.has(identity)) this.#identities.set(identity, incoming);
+    return incoming;
+  }
+
+  #receiveAgain(known: IncomingTransaction, request: SipRequest, source: Remote): void {
+    const { server } = known;
+    if (request.method !== 'ACK') server.receiveAgain();
+    else if (server instanceof InviteServerTransaction && server.state === 'accepted') {
+      // Some peers reuse the INVITE's branch for the ACK of a 2xx; RFC 2543 peers always do.
+      this.#options.onAck(request, source);
+    } else if (server instanceof InviteServerTransaction) server.receiveAck();
+  }
+
+  #common(remote: Remote): { reliable: boolean; clock: Clock; timers: SipTimers } {
+    return { reliable: remote.transport === 'tcp', clock: this.#options.clock, timers: this.#options.timers };
+  }
+}
+
+function outgoingKey(message: SipMessage): string {
+  try {
+    const branch = parseVia(header(message, 'via') ?? '').params.get('branch') ?? '';
+    return `${branch}|${parseCSeq(header(message, 'cseq') ?? '').method}`;
+  } catch {
+    return '';
+  }
+}
+
+/** Callers have checked that Via and CSeq can be parsed. */
+function incomingKey(request: SipRequest, method: string): string {
+  const via = parseVia(header(request, 'via') ?? '');
+  const branch = via.params.get('branch') ?? '';
+  const sentBy = `${via.host}:${via.port ?? ''}`;
+  if (branch.length > MAGIC_COOKIE.length && branch.startsWith(MAGIC_COOKIE)) return `${branch}|${sentBy}|${method}`;
+  // RFC 2543 peers, whose branch identifies nothing. The To tag is left out, as an ACK has one and its INVITE has not.
+  return `2543|${requestIdentity(request, method)}|${sentBy}|${branch}`;
+}
+
+function requestIdentity(request: SipRequest, method = request.method): string {
+  const { sequence } = parseCSeq(header(request, 'cseq') ?? '');
+  return `${method}|${header(request, 'call-id')}|${tagOf(header(request, 'from')) ?? ''}|${sequence}`;
+}
+
+const MAGIC_COOKIE = 'z9hG4bK';
+/** At a few kilobytes each, some tens of megabytes. */
+const MAX_INCOMING = 10_000;

@@ -1,0 +1,60 @@
+import { lookup } from 'node:dns';
+import { isIP } from 'node:net';
+import { parseUri, type SipUri } from '../../message/index.ts';
+import type { Remote, TransportName } from './remote.ts';
+
+/** Next hop of a request, before its name is resolved. */
+export interface NextHop {
+  transport: TransportName;
+  /** Name or address, without brackets. */
+  host: string;
+  port: number;
+}
+
+/**
+ * @returns null when the URI asks for a transport that is not enabled, TLS included.
+ * @throws SipParseError when it is not a SIP URI.
+ */
+export function nextHopOf(uriText: string, enabled: readonly TransportName[]): NextHop | null {
+  const uri = parseUri(uriText);
+  const transport = transportOf(uri, enabled);
+  if (transport === null || !enabled.includes(transport)) return null;
+  const host = uri.params.get('maddr') ?? uri.host;
+  return { transport, host: host.replace(/^\[|\]$/g, ''), port: uri.port ?? 5060 };
+}
+
+export type Resolver = (hop: NextHop, done: (remote: Remote | null) => void) => void;
+
+/**
+ * Addresses are handed on at once, names through the system's resolver (A record). Names asked for at the same time
+ * share one answer, and are answered in the order they asked, so that an ACK stays ahead of the BYE that follows it.
+ */
+export function createResolver(): Resolver {
+  const waiting = new Map<string, ((address: string | null) => void)[]>();
+  return (hop, done) => {
+    const finish = (address: string | null): void =>
+      done(address === null ? null : { transport: hop.transport, host: address, port: hop.port, connectionId: null });
+    if (isIP(hop.host) !== 0) {
+      finish(hop.host);
+      return;
+    }
+    const queue = waiting.get(hop.host);
+    if (queue) {
+      queue.push(finish);
+      return;
+    }
+    waiting.set(hop.host, [finish]);
+    lookup(hop.host, { family: 4 }, (error, address) => {
+      const queued = waiting.get(hop.host) ?? [];
+      waiting.delete(hop.host);
+      for (const each of queued) each(error ? null : address);
+    });
+  };
+}
+
+function transportOf(uri: SipUri, enabled: readonly TransportName[]): TransportName | null {
+  if (uri.scheme === 'sips') return null;
+  const wanted = uri.params.get('transport')?.toLowerCase();
+  if (wanted === undefined) return enabled.includes('udp') ? 'udp' : 'tcp';
+  return wanted === 'udp' || wanted === 'tcp' ? wanted : null;
+}

@@ -1,0 +1,66 @@
+import { isIPv6 } from 'node:net';
+import { formatVia, header, parseVia, type SipMessage, type SipRequest, type Via } from '../../message/index.ts';
+
+export type TransportName = 'udp' | 'tcp';
+
+/** Where a message came from or goes to. */
+export interface Remote {
+  transport: TransportName;
+  /** An IP address, without brackets. */
+  host: string;
+  port: number;
+  /** TCP: the connection a request came on, which its responses must use while it is open (RFC 3261 §18.2.2). */
+  connectionId: number | null;
+}
+
+/** What the SIP core needs from the network. */
+export interface Network {
+  /** `onFailure` is called at most once, and never before `send` has returned. */
+  send(bytes: Buffer, remote: Remote, onFailure: () => void): void;
+}
+
+export interface NetworkListener {
+  onMessage(message: SipMessage, source: Remote): void;
+  /** The peer's host said that nobody listens there (ICMP), so requests in flight to it are lost. */
+  onUnreachable(remote: Remote): void;
+}
+
+export function remoteKey(remote: Remote): string {
+  return `${remote.transport}:${remote.host}:${remote.port}`;
+}
+
+/** Host as it stands in URIs and Via: IPv6 in brackets. */
+export function uriHost(host: string): string {
+  return isIPv6(host) ? `[${host}]` : host;
+}
+
+/** Notes the real source in the top Via, which later tells where responses go (RFC 3261 §18.2.1, RFC 3581 §4). */
+export function stampSource(request: SipRequest, via: Via, source: Remote): void {
+  const wantsPort = via.params.has('rport');
+  if (wantsPort) via.params.set('rport', String(source.port));
+  if (wantsPort || via.host !== uriHost(source.host)) via.params.set('received', source.host);
+  replaceTopVia(request, via);
+}
+
+/** Where the response to a request goes whose Via was stamped (RFC 3261 §18.2.2). */
+export function responseRemote(request: SipRequest, source: Remote): Remote {
+  if (source.transport === 'tcp') return source;
+  const via = parseVia(header(request, 'via') ?? '');
+  // `maddr` is not followed: it would let anybody aim our responses at a third party.
+  if (via.params.has('rport')) return source;
+  return { ...source, port: via.port ?? 5060 };
+}
+
+function replaceTopVia(request: SipRequest, via: Via): void {
+  const index = request.headers.findIndex(({ key }) => key === 'via');
+  const line = request.headers[index];
+  if (!line) return;
+  const comma = topValueLength(line.value);
+  request.headers[index] = { ...line, value: formatVia(via) + line.value.slice(comma) };
+}
+
+/** Length of the first element of a Via line; Via values hold no quoted commas worth the name. */
+function topValueLength(line: string): number {
+  const comma = line.indexOf(',');
+  return comma === -1 ? line.length : comma;
+}

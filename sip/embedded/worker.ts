@@ -1,0 +1,22 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { openSipServer, type SipServer } from './sip-server.ts';
+import type { FromWorker, ToWorker, WorkerData } from './worker-protocol.ts';
+
+const port = parentPort;
+if (!port) throw new Error('sip/embedded/worker.ts runs in a worker thread only');
+const post = (message: FromWorker): void => port.postMessage(message);
+
+let server: SipServer;
+try {
+  server = await openSipServer(workerData as WorkerData);
+} catch (error) {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : null;
+  post({ type: 'failed', message: error instanceof Error ? error.message : String(error), code });
+  throw error;
+}
+
+port.on('message', (message: ToWorker) => {
+  if (message.type === 'dump') post({ type: 'dumped', id: message.id, state: server.dump() });
+  else void server.close().then(() => process.exit(0));
+});
+post({ type: 'ready', controlPort: server.controlPort, sipPort: server.sipPort });
