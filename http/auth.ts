@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { TandemError } from '../machines/errors.ts';
+import type { Sql } from '../storage/database.ts';
+import { findApiKey, touchApiKey } from '../storage/queries/api-keys.ts';
+import type { Plan, Role } from '../storage/queries/workspaces.ts';
+
+/** Who is asking, and for which workspace. Every kind of credential ends up as one of these. */
+export interface Principal {
+  workspaceId: string;
+  plan: Plan;
+  role: Role;
+  userId: number;
+  placedVia: 'api_key' | 'session';
+  apiKeyId: number | null;
+  apiKeyName: string | null;
+}
+
+/**
+ * What a route asks of its caller, in `config.access`. `member`: any role; `writer`: whoever may change something,
+ * so all but viewers; `admin`: admins and owners. `public` routes look at no credentials at all.
+ */
+export type Access = 'public' | 'member' | 'writer' | 'admin';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on all but public routes; read it through `principalOf`. */
+    principal: Principal | null;
+  }
+  interface FastifyContextConfig {
+    access?: Access;
+    /** Requests are not counted: a load balancer asks for health as often as it likes. */
+    unlimited?: boolean;
+  }
+}
+
+export interface AuthenticateOptions {
+  sql: Sql;
+  now: Date;
+  onTouchFailed: (error: unknown) => void;
+}
+
+/**
+ * Reads `Authorization: Bearer sk_...`.
+ * @throws TandemError UNAUTHORIZED, or WORKSPACE_NOT_FOUND when the key's user left its workspace.
+ */
+export async function authenticate(
+  authorization: string | undefined,
+  { sql, now, onTouchFailed }: AuthenticateOptions,
+): Promise<Principal> {
+  const credential = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  if (credential === undefined) {
+    throw new TandemError('UNAUTHORIZED', 'Send an API key: Authorization: Bearer sk_...');
+  }
+  if (!credential.startsWith('sk_')) throw new TandemError('UNAUTHORIZED', 'The API key is not valid.');
+  const key = await findApiKey(sql, { keyHash: createHash('sha256').update(credential).digest(), now });
+  if (key === null) throw new TandemError('UNAUTHORIZED', 'The API key is not valid, has expired or was deleted.');
+  if (key.role === null) {
+    throw new TandemError('WORKSPACE_NOT_FOUND', 'The API key is not tied to a workspace its user is a member of.');
+  }
+  touchApiKey(sql, { id: key.id, now }).catch(onTouchFailed);
+  return {
+    workspaceId: key.workspaceId,
+    plan: key.plan,
+    role: key.role,
+    userId: key.createdByUserId,
+    placedVia: 'api_key',
+    apiKeyId: key.id,
+    apiKeyName: key.name,
+  };
+}
+
+/** @throws TandemError FORBIDDEN */
+export function requireAccess(principal: Principal, access: Access): void {
+  if (access === 'admin' && principal.role !== 'owner' && principal.role !== 'admin') {
+    throw new TandemError('FORBIDDEN', 'Only owners and admins of the workspace may do this.');
+  }
+  if (access === 'writer' && principal.role === 'viewer') {
+    throw new TandemError('FORBIDDEN', 'Viewers may look but not act.');
+  }
+}
+
+/** The caller of a route that is not public. */
+export function principalOf(request: FastifyRequest): Principal {
+  if (request.principal === null) throw new Error('the route is public, so it has no principal');
+  return request.principal;
+}

@@ -1,0 +1,41 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
+import type { Dialer } from '../actors/dialer.ts';
+import type { Sql } from '../storage/database.ts';
+import type { ObjectStore } from '../storage/objects.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+import type { RateLimitSettings } from './rate-limits.ts';
+
+/** What routes are added to: handlers are typed by their TypeBox schemas. */
+export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
+
+/** What the routes work with. */
+export interface HttpContext {
+  sql: Sql;
+  dialer: Dialer;
+  objects: ObjectStore;
+  /** Seals trunk passwords. */
+  secrets: SecretBox;
+  /** Signs playback URLs. */
+  urlSigningSecret: Buffer;
+  /** Where clients reach this server, without a slash at the end; the request's own host when null. */
+  publicUrl: string | null;
+  logger: Logger;
+  now: () => Date;
+  /** How often an idle event stream says that it is alive. */
+  heartbeatMs: number;
+  /** Aborted when the server closes: streams end. */
+  closing: AbortSignal;
+}
+
+export interface HttpServerOptions
+  extends Pick<HttpContext, 'sql' | 'dialer' | 'objects' | 'secrets' | 'urlSigningSecret' | 'logger'> {
+  publicUrl?: string | null;
+  /** Default: the system's clock. */
+  now?: () => Date;
+  /** Default 15 000. */
+  heartbeatMs?: number;
+  rateLimits?: RateLimitSettings;
+}

@@ -1,0 +1,82 @@
+import type { PublicCallEvent } from '../actors/call-view.ts';
+
+export interface CallEventStreamOptions {
+  /** The last sequence the client has seen; 0 for none. */
+  afterSequence: number;
+  /** Subscribes to events committed from now on, until the signal aborts. */
+  watch: (listener: (event: PublicCallEvent) => void, signal: AbortSignal) => void;
+  /** Stored events after a sequence, in order. */
+  loadEvents: (afterSequence: number) => Promise<PublicCallEvent[]>;
+  heartbeatMs: number;
+  /** Ends the stream: the client went away, or the server closes. */
+  signal: AbortSignal;
+}
+
+/**
+ * The events of one call as Server-Sent Events (WHATWG HTML §9.2), each once and in order, up to the first that leaves
+ * the call in a final state. It subscribes before it reads what is stored, so nothing falls between the two; the
+ * sequence tells repeats, and a hole in it is filled from storage.
+ */
+export async function* streamCallEvents(options: CallEventStreamOptions): AsyncGenerator<string> {
+  const { loadEvents, heartbeatMs, signal } = options;
+  const live = new Mailbox();
+  options.watch((event) => live.put(event), signal);
+  let last = options.afterSequence;
+
+  // Sent at once so that the client knows it is connected before anything happens.
+  yield 'retry: 3000\n\n';
+  let batch = await loadEvents(last);
+  while (!signal.aborted) {
+    for (const event of batch) {
+      if (event.sequence <= last) continue;
+      last = event.sequence;
+      yield frameOf(event);
+      if (isFinal(event)) return;
+    }
+    const next = await live.take({ timeoutMs: heartbeatMs, signal });
+    if (next === null) {
+      batch = [];
+      if (!signal.aborted) yield ': heartbeat\n\n';
+    } else if (next.sequence > last + 1) batch = await loadEvents(last);
+    else batch = [next];
+  }
+}
+
+export function isFinal({ state }: Pick<PublicCallEvent, 'state'>): boolean {
+  return state === 'completed' || state === 'failed' || state === 'rejected';
+}
+
+function frameOf(event: PublicCallEvent): string {
+  return `id: ${event.sequence}\nevent: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
+/** A slow client must not hold much: beyond this, all but the newest are dropped and read from storage again. */
+const MAX_WAITING = 64;
+
+class Mailbox {
+  #events: PublicCallEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  put(event: PublicCallEvent): void {
+    if (this.#events.length >= MAX_WAITING) this.#events = [];
+    this.#events.push(event);
+    this.#wake();
+  }
+
+  /** The oldest event, as soon as there is one; null after the timeout or when the signal aborts. */
+  async take({ timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<PublicCallEvent | null> {
+    if (this.#events.length === 0 && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        const done = () => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', done);
+          resolve();
+        };
+        this.#wake = done;
+        signal.addEventListener('abort', done, { once: true });
+      });
+    }
+    return this.#events.shift() ?? null;
+  }
+}

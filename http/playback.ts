@@ -1,0 +1,60 @@
+import type { FastifyRequest } from 'fastify';
+import { TandemError } from '../machines/errors.ts';
+import { signObjectUrl } from '../storage/object-urls.ts';
+import type { CallRow } from '../storage/queries/calls.ts';
+import type { RecordingRow } from '../storage/queries/recordings.ts';
+import { hasTrunk } from '../storage/queries/trunks.ts';
+import type { Principal } from './auth.ts';
+import type { HttpContext } from './context.ts';
+
+const PLAYBACK_TTL_MS = 5 * 60_000;
+
+/** Gate T. @throws TandemError DIALER_NOT_PROVISIONED */
+export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Principal): Promise<void> {
+  if (!(await hasTrunk(sql, workspaceId))) {
+    throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk. Add one first.');
+  }
+}
+
+/**
+ * A recording belongs to the user who placed the call.
+ * @throws TandemError RECORDING_NOT_OWNED for a teammate; RECORDING_UNAVAILABLE when the call was not recorded, or
+ * when nothing came of it so far: the two messages differ.
+ */
+export function requirePlayable(
+  call: CallRow,
+  { recording, principal }: { recording: RecordingRow | null; principal: Principal },
+): RecordingRow & { objectKey: string } {
+  if (call.createdByUserId !== principal.userId) {
+    throw new TandemError('RECORDING_NOT_OWNED', 'The recording belongs to another user of the workspace.');
+  }
+  if (!call.recordRequested) {
+    throw new TandemError('RECORDING_UNAVAILABLE', 'The call was not recorded: it was placed without record: true.');
+  }
+  if (recording === null || recording.status !== 'uploaded' || recording.objectKey === null) {
+    throw new TandemError(
+      'RECORDING_UNAVAILABLE',
+      'No recording has been produced for this call. If it ended just now, ask for the call with refresh=1 first.',
+    );
+  }
+  return { ...recording, objectKey: recording.objectKey };
+}
+
+/** A URL that plays the recording for five minutes, to whoever has it. It is stored nowhere. */
+export function mintPlaybackUrl(
+  { urlSigningSecret, publicUrl, now }: HttpContext,
+  { objectKey, request }: { objectKey: string; request: FastifyRequest },
+): { playback_url: string; expires_at: string } {
+  const expiresAt = new Date(now().getTime() + PLAYBACK_TTL_MS);
+  const { expires, signature } = signObjectUrl({ key: objectKey, expiresAt, secret: urlSigningSecret });
+  return {
+    playback_url: `${publicUrl ?? ownOrigin(request)}/media/${objectKey}?expires=${expires}&signature=${signature}`,
+    expires_at: new Date(expires * 1000).toISOString(),
+  };
+}
+
+/** The address this client reached us by; only that client is told. */
+function ownOrigin({ protocol, host }: FastifyRequest): string {
+  const sane = typeof host === 'string' && /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host);
+  return `${protocol === 'https' ? 'https' : 'http'}://${sane ? host : 'localhost'}`;
+}

@@ -1,0 +1,68 @@
+import { Readable } from 'node:stream';
+import { Type } from 'typebox';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { type Principal, principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { isFinal, streamCallEvents } from '../event-stream.ts';
+import { REFUSALS, responseOf } from '../schemas/envelope.ts';
+import { storedEvents } from './stored-events.ts';
+
+export interface StreamRouteOptions {
+  context: HttpContext;
+  findCall: (id: string, principal: Principal) => Promise<CallRow>;
+}
+
+export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
+  const { sql, dialer, heartbeatMs, closing } = context;
+
+  app.get(
+    '/dialer/click2call/:id/stream',
+    {
+      config: { access: 'member' },
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['click-to-call'],
+        operationId: 'streamCallEvents',
+        summary: 'Server-Sent Events of a call, from its first to its terminal event',
+        description:
+          'Each event has its sequence as id; with Last-Event-ID only later ones are sent. 204 tells an EventSource that there will be no more.',
+        params: Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) }),
+        headers: Type.Object({ 'last-event-id': Type.Optional(Type.String({ description: 'A sequence.' })) }),
+        response: {
+          200: responseOf({ description: 'Events.', content: { 'text/event-stream': { schema: Type.String() } } }),
+          204: responseOf(Type.Null({ description: 'The client has seen the terminal event.' })),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request, reply) => {
+      const call = await findCall(request.params.id, principalOf(request));
+      const afterSequence = readSequence(request.headers['last-event-id']);
+      if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
+
+      const ended = new AbortController();
+      reply.raw.once('close', () => ended.abort());
+      closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
+      const events = streamCallEvents({
+        afterSequence,
+        watch: (listener, signal) => dialer.watch(call.callId, listener, signal),
+        loadEvents: (after) => storedEvents(sql, { callId: call.callId, afterSequence: after }),
+        heartbeatMs,
+        signal: ended.signal,
+      });
+      return reply
+        .headers({
+          'content-type': 'text/event-stream; charset=utf-8',
+          'cache-control': 'no-cache, no-transform',
+          // nginx would hold events back.
+          'x-accel-buffering': 'no',
+        })
+        .send(Readable.from(events));
+    },
+  );
+}
+
+/** What is no sequence counts as none seen. The column is a 32-bit integer. */
+function readSequence(header: unknown): number {
+  return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : 0;
+}

@@ -1,0 +1,33 @@
+import { Type } from 'typebox';
+import { setDefaultCallerId } from '../../storage/queries/trunks.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { requireTrunk } from '../playback.ts';
+import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import { E164Schema, requireE164 } from '../schemas/phone-number.ts';
+
+export function callerIdRoutes(app: HttpApp, context: HttpContext): void {
+  app.put(
+    '/dialer/caller-id',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: ['numbers'],
+        operationId: 'setCallerId',
+        summary: 'The number that calls present when they name none',
+        body: Type.Object({ caller_id: E164Schema }, { additionalProperties: false }),
+        response: {
+          200: successOf(Type.Object({ default_caller_id: E164Schema }), 'Saved.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const principal = principalOf(request);
+      const e164 = requireE164('caller_id', request.body.caller_id);
+      await requireTrunk(context, principal);
+      const saved = await setDefaultCallerId(context.sql, { workspaceId: principal.workspaceId, e164 });
+      return success({ default_caller_id: saved.defaultCallerId });
+    },
+  );
+}

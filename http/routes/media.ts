@@ -1,0 +1,115 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { verifyObjectUrl } from '../../storage/object-urls.ts';
+import type { ObjectStat } from '../../storage/objects.ts';
+import { parseByteRange } from '../byte-range.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { REFUSALS, responseOf } from '../schemas/envelope.ts';
+
+/** Objects behind signed URLs: the signature is the credential, so a media player needs no header. */
+export function mediaRoutes(app: HttpApp, context: HttpContext): void {
+  const input = {
+    params: Type.Object({ '*': Type.String() }),
+    querystring: Type.Object({ expires: Type.Optional(Type.String()), signature: Type.Optional(Type.String()) }),
+  };
+  app.route({
+    method: 'GET',
+    url: '/media/*',
+    config: { access: 'public' },
+    exposeHeadRoute: false,
+    schema: {
+      ...input,
+      tags: ['click-to-call'],
+      operationId: 'getMedia',
+      summary: 'The audio behind a playback URL, whole or one byte range',
+      security: [],
+      response: {
+        200: responseOf({
+          description: 'The audio.',
+          content: { 'audio/wav': { schema: Type.String({ format: 'binary' }) } },
+        }),
+        206: responseOf({
+          description: 'A range.',
+          content: { 'audio/wav': { schema: Type.String({ format: 'binary' }) } },
+        }),
+        304: responseOf(Type.Null({ description: 'Not modified (If-None-Match).' })),
+        ...REFUSALS,
+      },
+    },
+    handler: (request, reply) => answer(context, { ...request.query, key: request.params['*'], request, reply }),
+  });
+  // Fastify's own HEAD would read the whole file to throw it away.
+  app.route({
+    method: 'HEAD',
+    url: '/media/*',
+    config: { access: 'public' },
+    schema: { ...input, hide: true },
+    handler: (request, reply) => answer(context, { ...request.query, key: request.params['*'], request, reply }),
+  });
+}
+
+interface MediaRequest {
+  key: string;
+  expires?: string;
+  signature?: string;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
+async function answer(
+  context: HttpContext,
+  { key, expires = '', signature = '', request, reply }: MediaRequest,
+): Promise<FastifyReply> {
+  const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
+  verifyObjectUrl({ key, ...token, secret: context.urlSigningSecret, now: context.now() });
+  const object = await context.objects.stat(key);
+  if (object === null) throw new TandemError('NOT_FOUND', 'The recording is gone.');
+  return await sendObject(context, { object, request, reply });
+}
+
+async function sendObject(
+  { objects }: HttpContext,
+  { object, request, reply }: { object: ObjectStat; request: FastifyRequest; reply: FastifyReply },
+): Promise<FastifyReply> {
+  const { key, sizeBytes } = object;
+  const etag = `"${sizeBytes.toString(16)}-${object.modifiedAt.getTime().toString(16)}"`;
+  reply.headers({
+    etag,
+    'last-modified': object.modifiedAt.toUTCString(),
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-cache',
+    // A console on another origin plays it too; a browser tab that opens it may.
+    'cross-origin-resource-policy': 'cross-origin',
+    'content-security-policy': "default-src 'none'; media-src 'self'",
+  });
+  if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+
+  const wanted = rangeStillApplies(request, object, etag) ? request.headers.range : undefined;
+  const range = parseByteRange(wanted, sizeBytes);
+  if (range === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${sizeBytes}`);
+    throw new TandemError('RANGE_NOT_SATISFIABLE', `The recording has ${sizeBytes} bytes.`);
+  }
+  const part = range === 'whole' ? { start: 0, end: sizeBytes - 1 } : range;
+  if (range !== 'whole') {
+    reply.code(206).header('content-range', `bytes ${part.start}-${part.end}/${sizeBytes}`);
+  }
+  reply.headers({
+    'content-type': key.endsWith('.wav') ? 'audio/wav' : 'application/octet-stream',
+    'content-length': part.end - part.start + 1,
+    'content-disposition': `inline; filename="${key.split('/').at(-1)}"`,
+  });
+  if (request.method === 'HEAD' || sizeBytes === 0) return reply.send('');
+  return reply.send(await objects.read({ key, ...part }));
+}
+
+function matchesEtag(header: string | undefined, etag: string): boolean {
+  return (header ?? '').split(',').some((item) => ['*', etag, `W/${etag}`].includes(item.trim()));
+}
+
+/** If-Range (RFC 9110 §13.1.5): a range of an object that has changed since is answered with the whole of it. */
+function rangeStillApplies({ headers }: FastifyRequest, { modifiedAt }: ObjectStat, etag: string): boolean {
+  const condition = headers['if-range'];
+  return condition === undefined || condition === etag || condition === modifiedAt.toUTCString();
+}

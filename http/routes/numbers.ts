@@ -1,0 +1,148 @@
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import {
+  availableNumbers,
+  listNumbers,
+  type NumberRow,
+  releaseNumber,
+  rentNumber,
+} from '../../storage/queries/numbers.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { requireTrunk } from '../playback.ts';
+import {
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+  paginationOf,
+  REFUSALS,
+  success,
+  successOf,
+  TimeSchema,
+} from '../schemas/envelope.ts';
+import { nanoToUsd } from '../schemas/money.ts';
+import { E164Schema, normaliseE164, requireE164 } from '../schemas/phone-number.ts';
+
+const TAGS = ['numbers'];
+
+export function numberRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql, now } = context;
+
+  app.get(
+    '/dialer/numbers',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listNumbers',
+        summary: 'Numbers the workspace has rented',
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('numbers', NumberSchema), 'One page of numbers.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { rows, total } = await listNumbers(sql, { workspaceId }, request.query);
+      return success({ numbers: rows.map(presentNumber), pagination: paginationOf(request.query, total) });
+    },
+  );
+
+  app.get(
+    '/dialer/numbers/available',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listAvailableNumbers',
+        summary: 'Numbers that can be rented',
+        querystring: Type.Object({
+          pattern: Type.Optional(
+            Type.String({
+              pattern: '^[+ ]?[0-9*]{1,15}$',
+              description: 'Digits that must occur in the number; * stands for any digits between.',
+            }),
+          ),
+          limit: PAGE_QUERY.limit,
+        }),
+        response: {
+          200: successOf(Type.Object({ numbers: Type.Array(NumberSchema) }), 'In order of the numbers.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { pattern, limit } = request.query;
+      // An unencoded plus arrives as a space.
+      const rows = await availableNumbers(sql, { workspaceId, pattern: pattern?.replace(' ', '+'), limit });
+      return success({ numbers: rows.map(presentNumber) });
+    },
+  );
+
+  app.post(
+    '/dialer/numbers',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'rentNumber',
+        summary: 'Rent a number',
+        body: Type.Object({ e164: E164Schema }, { additionalProperties: false }),
+        response: { 201: successOf(Type.Object({ number: NumberSchema }), 'Rented.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const principal = principalOf(request);
+      const e164 = requireE164('e164', request.body.e164);
+      await requireTrunk(context, principal);
+      const rented = await rentNumber(sql, { workspaceId: principal.workspaceId, e164, now: now() });
+      return reply.code(201).send(success({ number: presentNumber(rented) }));
+    },
+  );
+
+  app.delete(
+    '/dialer/numbers/:e164',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'releaseNumber',
+        summary: 'Release a rented number',
+        params: Type.Object({ e164: Type.String({ description: '+E.164 with the plus sign as %2B.' }) }),
+        response: {
+          200: successOf(
+            Type.Object({ e164: E164Schema, status: Type.Literal('released'), released_at: TimeSchema }),
+            'Released.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const principal = principalOf(request);
+      await requireTrunk(context, principal);
+      const e164 = normaliseE164(request.params.e164);
+      if (e164 === null) throw new TandemError('NUMBER_NOT_FOUND', 'The path is not a number in +E.164.');
+      const released = await releaseNumber(sql, { workspaceId: principal.workspaceId, e164, now: now() });
+      return success({ e164, status: 'released', released_at: released.releasedAt?.toISOString() });
+    },
+  );
+}
+
+const NumberSchema = Type.Object({
+  e164: E164Schema,
+  status: Type.Enum(['available', 'assigned', 'reserved']),
+  outbound_trunk_id: Type.String({ format: 'uuid' }),
+  monthly_price_usd: Type.Number(),
+  rented_at: nullable(TimeSchema),
+});
+
+function presentNumber(row: NumberRow) {
+  return {
+    e164: row.e164,
+    status: row.status,
+    outbound_trunk_id: row.trunkId,
+    monthly_price_usd: nanoToUsd(row.monthlyPriceNano),
+    rented_at: row.rentedAt?.toISOString() ?? null,
+  };
+}

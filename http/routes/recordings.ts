@@ -1,0 +1,41 @@
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { getCallById } from '../../storage/queries/calls.ts';
+import { getRecording } from '../../storage/queries/recordings.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
+import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+
+export function recordingRoutes(app: HttpApp, context: HttpContext): void {
+  const { sql } = context;
+
+  app.post(
+    '/dialer/recordings/:id/playback-url',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: ['click-to-call'],
+        operationId: 'mintPlaybackUrl',
+        summary: 'A signed URL that plays the recording for five minutes',
+        params: Type.Object({ id: Type.String({ description: 'The recording_id.' }) }),
+        response: {
+          200: successOf(
+            Type.Object({ playback_url: Type.String({ format: 'uri' }), expires_at: TimeSchema }),
+            'The playback URL.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const principal = principalOf(request);
+      await requireTrunk(context, principal);
+      const stored = await getRecording(sql, request.params.id);
+      const call = stored?.workspaceId === principal.workspaceId ? await getCallById(sql, stored.callId) : null;
+      if (call === null) throw new TandemError('CALL_NOT_FOUND', 'There is no such recording in the workspace.');
+      const recording = requirePlayable(call, { recording: stored, principal });
+      return success(mintPlaybackUrl(context, { objectKey: recording.objectKey, request }));
+    },
+  );
+}

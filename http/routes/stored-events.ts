@@ -1,0 +1,11 @@
+import { type PublicCallEvent, presentCallEvent } from '../../actors/call-view.ts';
+import type { Sql } from '../../storage/database.ts';
+import { listCallEvents } from '../../storage/queries/calls.ts';
+
+/** The event log of a call as the API shows it, after a sequence. */
+export async function storedEvents(
+  sql: Sql,
+  target: { callId: string; afterSequence?: number },
+): Promise<PublicCallEvent[]> {
+  return (await listCallEvents(sql, target)).map(presentCallEvent);
+}

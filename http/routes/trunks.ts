@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { createTrunk, deleteTrunk, getTrunk, listTrunks, updateTrunk } from '../../storage/queries/trunks.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import {
+  presentTrunk,
+  readNewTrunk,
+  readTrunkPatch,
+  TrunkBody,
+  TrunkPatchBody,
+  TrunkSchema,
+} from '../schemas/trunk.ts';
+
+const TAGS = ['trunks'];
+const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the trunk.' }) });
+const TrunkData = Type.Object({ trunk: TrunkSchema });
+
+export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): void {
+  app.get(
+    '/dialer/trunks',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listTrunks',
+        summary: 'Trunks the workspace may call over',
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('trunks', TrunkSchema), 'One page of trunks.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { rows, total } = await listTrunks(sql, { workspaceId }, request.query);
+      return success({ trunks: rows.map(presentTrunk), pagination: paginationOf(request.query, total) });
+    },
+  );
+
+  app.post(
+    '/dialer/trunks',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'createTrunk',
+        summary: 'Add a SIP trunk',
+        body: TrunkBody,
+        response: { 201: successOf(TrunkData, 'Added.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const id = randomUUID();
+      const { workspaceId } = principalOf(request);
+      const fields = readNewTrunk(request.body, { trunkId: id, secrets });
+      const trunk = await createTrunk(sql, { id, workspaceId, now: now(), ...fields });
+      return reply.code(201).send(success({ trunk: presentTrunk(trunk) }));
+    },
+  );
+
+  app.get(
+    '/dialer/trunks/:id',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'getTrunk',
+        summary: 'One trunk',
+        params: IdParams,
+        response: { 200: successOf(TrunkData, 'The trunk.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const trunk = await getTrunk(sql, { id: request.params.id, workspaceId });
+      if (trunk === null) throw trunkNotFound();
+      return success({ trunk: presentTrunk(trunk) });
+    },
+  );
+
+  app.patch(
+    '/dialer/trunks/:id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'updateTrunk',
+        summary: 'Change a trunk; only the fields sent change',
+        params: IdParams,
+        body: TrunkPatchBody,
+        response: { 200: successOf(TrunkData, 'Changed.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      const { workspaceId } = principalOf(request);
+      const patch = readTrunkPatch(request.body, { trunkId: id, secrets });
+      return success({ trunk: presentTrunk(await updateTrunk(sql, { id, workspaceId, patch, now: now() })) });
+    },
+  );
+
+  app.delete(
+    '/dialer/trunks/:id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'deleteTrunk',
+        summary: 'Remove a trunk and its numbers; its calls stay readable',
+        params: IdParams,
+        response: {
+          200: successOf(Type.Object({ id: Type.String(), deleted: Type.Literal(true) }), 'Removed.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      await deleteTrunk(sql, { id, workspaceId: principalOf(request).workspaceId, now: now() });
+      return success({ id, deleted: true });
+    },
+  );
+}
+
+function trunkNotFound(): TandemError {
+  return new TandemError('TRUNK_NOT_FOUND', 'There is no such trunk.');
+}

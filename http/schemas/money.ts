@@ -1,0 +1,21 @@
+/**
+ * USD as a JSON number to integer nano-dollars, exactly as its decimal digits read. Null when it is negative, not
+ * finite, or has more than nine decimals.
+ */
+export function usdToNano(usd: number): bigint | null {
+  if (!Number.isFinite(usd) || usd < 0) return null;
+  // The shortest decimal that means this number: what the client wrote, unless it wrote over 15 digits.
+  const match = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(usd));
+  if (!match) return null;
+  const [, whole = '', fraction = '', exponent = '0'] = match;
+  const shift = 9 + Number(exponent) - fraction.length;
+  const digits = BigInt(whole + fraction);
+  if (shift >= 0) return digits * 10n ** BigInt(shift);
+  const divisor = 10n ** BigInt(-shift);
+  return digits % divisor === 0n ? digits / divisor : null;
+}
+
+/** Exact up to 9 million USD. */
+export function nanoToUsd(nano: bigint): number {
+  return Number(nano) / 1e9;
+}

@@ -1,0 +1,11 @@
+const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+
+/**
+ * A time filter: an ISO 8601 date (midnight UTC) or date and time with its zone. A plus sign that arrived as a
+ * space, as it does in a query that was not encoded, is put back. Null for anything else.
+ */
+export function parseTime(text: string): Date | null {
+  const restored = text.replace(/ (\d{2}:\d{2})$/, '+$1');
+  const time = ISO_8601.test(restored) ? new Date(restored) : null;
+  return time === null || Number.isNaN(time.getTime()) ? null : time;
+}

@@ -1,0 +1,203 @@
+import { type Static, Type } from 'typebox';
+import type { CreateTrunkInput, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
+import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
+import type { SecretBox } from '../../storage/secrets.ts';
+import { validationFailed } from '../validation.ts';
+import { nullable, TimeSchema } from './envelope.ts';
+import { nanoToUsd, usdToNano } from './money.ts';
+import { E164Schema, normaliseE164 } from './phone-number.ts';
+
+const SIP_URI = '^[sS][iI][pP]:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';
+const PLAIN_TEXT = '^[^\\u0000-\\u001f\\u007f]*$';
+/** What may stand in a quoted string of a Digest header without escaping. */
+const USERNAME = '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$';
+
+const FIELDS = {
+  name: Type.String({ minLength: 1, maxLength: 100, pattern: PLAIN_TEXT }),
+  sip_uri: Type.String({
+    pattern: SIP_URI,
+    maxLength: 300,
+    description: 'sip:host or sip:host:port; the called number takes the place of the user part.',
+    examples: ['sip:carrier.example:5060'],
+  }),
+  transport: Type.Enum(['udp', 'tcp']),
+  username: nullableText({ maxLength: 128, pattern: USERNAME }),
+  password: nullableText({ maxLength: 256, pattern: PLAIN_TEXT, writeOnly: true }),
+  register: Type.Boolean(),
+  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), { minItems: 1, maxItems: 2, uniqueItems: true }),
+  channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Calls at a time.' }),
+  allowed_prefixes: Type.Array(Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$' }), {
+    maxItems: 200,
+    description: 'Destinations that may be called, such as +91; empty allows all.',
+  }),
+  numbers: Type.Array(E164Schema, {
+    maxItems: 1000,
+    description: 'DIDs the carrier gave: the inventory that can be rented.',
+  }),
+  default_caller_id: Type.Union([E164Schema, Type.Null()]),
+  price_per_minute_usd: Type.Number({ minimum: 0, maximum: 1000, description: 'At most nine decimals.' }),
+};
+const EXAMPLE = {
+  name: 'Carrier',
+  sip_uri: 'sip:carrier.example:5060',
+  username: 'tandem',
+  password: 'secret of the carrier',
+  numbers: ['+912240000001'],
+  price_per_minute_usd: 0.0125,
+};
+
+export const TrunkBody = Type.Object(
+  {
+    name: FIELDS.name,
+    sip_uri: FIELDS.sip_uri,
+    transport: Type.Optional({ ...FIELDS.transport, default: 'udp' }),
+    username: Type.Optional(FIELDS.username),
+    password: Type.Optional(FIELDS.password),
+    register: Type.Optional({ ...FIELDS.register, default: false }),
+    codecs: Type.Optional({ ...FIELDS.codecs, default: ['PCMU', 'PCMA'] }),
+    channels: Type.Optional({ ...FIELDS.channels, default: 10 }),
+    allowed_prefixes: Type.Optional({ ...FIELDS.allowed_prefixes, default: [] }),
+    numbers: Type.Optional({ ...FIELDS.numbers, default: [] }),
+    default_caller_id: Type.Optional(FIELDS.default_caller_id),
+    price_per_minute_usd: Type.Optional({ ...FIELDS.price_per_minute_usd, default: 0 }),
+  },
+  { additionalProperties: false, examples: [EXAMPLE] },
+);
+
+export const TrunkPatchBody = Type.Object(
+  {
+    name: Type.Optional(FIELDS.name),
+    sip_uri: Type.Optional(FIELDS.sip_uri),
+    transport: Type.Optional(FIELDS.transport),
+    username: Type.Optional(FIELDS.username),
+    password: Type.Optional(FIELDS.password),
+    register: Type.Optional(FIELDS.register),
+    codecs: Type.Optional(FIELDS.codecs),
+    channels: Type.Optional(FIELDS.channels),
+    allowed_prefixes: Type.Optional(FIELDS.allowed_prefixes),
+    numbers: Type.Optional(FIELDS.numbers),
+    default_caller_id: Type.Optional(FIELDS.default_caller_id),
+    price_per_minute_usd: Type.Optional(FIELDS.price_per_minute_usd),
+    status: Type.Optional(Type.Enum(['active', 'disabled'])),
+  },
+  { additionalProperties: false, minProperties: 1, examples: [{ channels: 30 }] },
+);
+
+export const TrunkSchema = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  name: Type.String(),
+  sip_uri: Type.String(),
+  transport: Type.Enum(['udp', 'tcp', 'tls']),
+  username: nullable(Type.String()),
+  register: Type.Boolean(),
+  codecs: Type.Array(Type.String()),
+  channels: Type.Integer(),
+  allowed_prefixes: Type.Array(Type.String()),
+  numbers: Type.Array(E164Schema),
+  status: Type.Enum(['active', 'disabled']),
+  default_caller_id: nullable(E164Schema),
+  price_per_minute_usd: Type.Number(),
+  created_at: TimeSchema,
+});
+
+interface SealFor {
+  trunkId: string;
+  secrets: SecretBox;
+}
+
+/** @throws TandemError VALIDATION_FAILED */
+export function readNewTrunk(
+  body: Static<typeof TrunkBody>,
+  sealFor: SealFor,
+): Omit<CreateTrunkInput, 'id' | 'workspaceId' | 'now'> {
+  return {
+    transport: 'udp',
+    username: null,
+    passwordEncrypted: null,
+    register: false,
+    codecs: ['PCMU', 'PCMA'],
+    channels: 10,
+    allowedPrefixes: [],
+    numbers: [],
+    defaultCallerId: null,
+    pricePerMinuteNano: 0n,
+    ...readFields(body, sealFor),
+    name: body.name,
+    sipUri: body.sip_uri,
+  };
+}
+
+/** @throws TandemError VALIDATION_FAILED */
+export function readTrunkPatch(body: Static<typeof TrunkPatchBody>, sealFor: SealFor): TrunkPatch {
+  if (Object.keys(body).length === 0) {
+    throw validationFailed([{ path: 'body', message: 'must have at least one field' }]);
+  }
+  return readFields(body, sealFor);
+}
+
+export function presentTrunk(row: TrunkRow) {
+  return {
+    id: row.id,
+    name: row.name,
+    sip_uri: row.sipUri,
+    transport: row.transport,
+    username: row.username,
+    register: row.register,
+    codecs: row.codecs,
+    channels: row.channels,
+    allowed_prefixes: row.allowedPrefixes,
+    numbers: row.numbers,
+    status: row.status,
+    default_caller_id: row.defaultCallerId,
+    price_per_minute_usd: nanoToUsd(row.pricePerMinuteNano),
+    created_at: row.createdAt.toISOString(),
+  };
+}
+
+/** Exactly the fields that were sent. */
+function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: SealFor): TrunkPatch {
+  const patch: TrunkPatch = {};
+  if (body.name !== undefined) patch.name = body.name;
+  if (body.sip_uri !== undefined) patch.sipUri = requirePort(body.sip_uri);
+  if (body.transport !== undefined) patch.transport = body.transport as 'udp' | 'tcp';
+  if (body.username !== undefined) patch.username = body.username || null;
+  if (body.password !== undefined) {
+    patch.passwordEncrypted = body.password ? secrets.seal(body.password, trunkPasswordContext(trunkId)) : null;
+  }
+  if (body.register !== undefined) patch.register = body.register;
+  if (body.codecs !== undefined) patch.codecs = body.codecs;
+  if (body.channels !== undefined) patch.channels = body.channels;
+  if (body.allowed_prefixes !== undefined) patch.allowedPrefixes = [...new Set(body.allowed_prefixes)];
+  if (body.numbers !== undefined) {
+    patch.numbers = [...new Set(body.numbers.map((number, index) => requireNumber(`numbers.${index}`, number)))];
+  }
+  if (body.default_caller_id !== undefined) {
+    patch.defaultCallerId =
+      body.default_caller_id === null ? null : requireNumber('default_caller_id', body.default_caller_id);
+  }
+  if (body.price_per_minute_usd !== undefined) patch.pricePerMinuteNano = requireNano(body.price_per_minute_usd);
+  if (body.status !== undefined) patch.status = body.status as 'active' | 'disabled';
+  return patch;
+}
+
+function requirePort(sipUri: string): string {
+  const port = /:(\d{1,5})$/.exec(sipUri)?.[1];
+  if (port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)) return sipUri;
+  throw validationFailed([{ path: 'sip_uri', message: 'must have a port from 1 to 65535' }]);
+}
+
+function requireNumber(path: string, text: string): string {
+  const e164 = normaliseE164(text);
+  if (e164 === null) throw validationFailed([{ path, message: 'must be a number in +E.164' }]);
+  return e164;
+}
+
+function requireNano(usd: number): bigint {
+  const nano = usdToNano(usd);
+  if (nano === null) throw validationFailed([{ path: 'price_per_minute_usd', message: 'has more than nine decimals' }]);
+  return nano;
+}
+
+function nullableText(options: { maxLength: number; pattern: string; writeOnly?: boolean }) {
+  return Type.Union([Type.String(options), Type.Null()]);
+}

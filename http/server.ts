@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { isIP, type Socket } from 'node:net';
+import swagger from '@fastify/swagger';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { TandemError } from '../machines/errors.ts';
+import { trackAllowedMethods } from './allowed-methods.ts';
+import { authenticate, type Principal, requireAccess } from './auth.ts';
+import type { HttpContext, HttpServerOptions } from './context.ts';
+import { acceptJsonBodies } from './json-body.ts';
+import { OPENAPI_OPTIONS } from './openapi.ts';
+import { createRateLimits, type RateLimitState } from './rate-limits.ts';
+import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
+import { callerIdRoutes } from './routes/caller-id.ts';
+import { click2callRoutes } from './routes/click2call.ts';
+import { healthRoutes } from './routes/health.ts';
+import { mediaRoutes } from './routes/media.ts';
+import { numberRoutes } from './routes/numbers.ts';
+import { openapiRoutes } from './routes/openapi.ts';
+import { poolRoutes } from './routes/pool.ts';
+import { recordingRoutes } from './routes/recordings.ts';
+import { trunkRoutes } from './routes/trunks.ts';
+import { compileValidator } from './validation.ts';
+
+export type { HttpServerOptions } from './context.ts';
+
+const BODY_LIMIT_BYTES = 64 * 1024;
+const HEADER_LIMIT_BYTES = 16 * 1024;
+
+/**
+ * The API. Every response, whatever went wrong, has a request id, the rate limit headers and the envelope. A request
+ * is judged in this order: credentials, rate limit, role, body (type, size, JSON), parameters, and then the route.
+ */
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const closing = new AbortController();
+  const context: HttpContext = {
+    publicUrl: null,
+    now: () => new Date(),
+    heartbeatMs: 15_000,
+    ...options,
+    closing: closing.signal,
+  };
+  const limits = createRateLimits(options.rateLimits);
+
+  const app = Fastify({
+    // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
+    logger: false,
+    genReqId,
+    bodyLimit: BODY_LIMIT_BYTES,
+    // The usual reverse proxy stands on this host; nobody else's X-Forwarded-For is believed.
+    trustProxy: 'loopback',
+    routerOptions: { maxParamLength: 1024 },
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requestTimeout: 60_000 },
+    return503OnClosing: false,
+    frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
+    clientErrorHandler: (error, socket) => void refuseBrokenRequest(error, socket),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+
+  app.setValidatorCompiler(compileValidator);
+  // Response schemas are for the document; bodies go out as the routes made them.
+  app.setSerializerCompiler(() => JSON.stringify);
+  acceptJsonBodies(app);
+  const allowedMethods = trackAllowedMethods(app);
+  app.decorateRequest('principal', null);
+
+  app.addHook('onRequest', async (request, reply) => {
+    setFixedHeaders(request, reply);
+    const { access = 'public', unlimited = false } = request.routeOptions.config ?? {};
+    const caller = access === 'public' ? null : await identify(request);
+    const state = await consume(request, { caller, unlimited });
+    setRateLimitHeaders(reply, state);
+    if (state.exceeded) throw rateLimited(state);
+    if (caller === null) return;
+    if (caller instanceof TandemError) throw caller;
+    requireAccess(caller, access);
+    request.principal = caller;
+  });
+  app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
+  app.addHook('preClose', async () => closing.abort());
+  app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowedMethods(request.url);
+    if (methods.length === 0) throw new TandemError('NOT_FOUND', 'There is nothing at this address.');
+    reply.header('allow', methods.join(', '));
+    throw new TandemError('METHOD_NOT_ALLOWED', `This address answers to ${methods.join(', ')}.`);
+  });
+
+  app.register(swagger, OPENAPI_OPTIONS);
+  app.register(async (scope) => {
+    const routes = scope.withTypeProvider<TypeBoxTypeProvider>();
+    healthRoutes(routes, context);
+    click2callRoutes(routes, context);
+    recordingRoutes(routes, context);
+    mediaRoutes(routes, context);
+    poolRoutes(routes, context);
+    callerIdRoutes(routes, context);
+    numberRoutes(routes, context);
+    trunkRoutes(routes, context);
+    openapiRoutes(routes);
+  });
+  return app as unknown as FastifyInstance;
+
+  /** The caller, or why there is none: what is wrong with the credentials counts against the address. */
+  async function identify(request: FastifyRequest): Promise<Principal | TandemError> {
+    try {
+      return await authenticate(request.headers.authorization, {
+        sql: context.sql,
+        now: context.now(),
+        onTouchFailed: (error) => context.logger.warn({ err: error }, 'last use of an API key was not noted'),
+      });
+    } catch (error) {
+      const refusal = toRefusal(error);
+      if (refusal.status === 500) logFailure(request.id, refusal);
+      return refusal;
+    }
+  }
+
+  async function consume(
+    request: FastifyRequest,
+    { caller, unlimited }: { caller: Principal | TandemError | null; unlimited: boolean },
+  ): Promise<RateLimitState> {
+    if (caller !== null && !(caller instanceof TandemError)) {
+      return await limits.consumeWorkspace(caller.workspaceId, caller.plan);
+    }
+    const address = addressOf(request);
+    return await (unlimited ? limits.peekAddress(address) : limits.consumeAddress(address));
+  }
+
+  function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const refusal = toRefusal(error);
+    if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
+    if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
+    const retryAfterS = retryAfterOf(refusal);
+    if (retryAfterS !== null) reply.header('retry-after', retryAfterS);
+    return reply.code(refusal.status).send(errorBody(refusal, request.id));
+  }
+
+  /** For errors before routing, where no hook runs. */
+  async function refuseEarly(error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const state = await limits.consumeAddress(addressOf(request));
+    setFixedHeaders(request, reply);
+    setRateLimitHeaders(reply, state);
+    refuse(state.exceeded ? rateLimited(state) : error, request, reply);
+  }
+
+  /** For bytes that are not HTTP, or headers beyond the limit: there is only a socket. */
+  async function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy(error);
+      return;
+    }
+    const state = await limits.consumeAddress(socket.remoteAddress ?? 'unknown');
+    const requestId = randomUUID();
+    const { statusLine, refusal } = brokenRequest(error.code);
+    const body = JSON.stringify(errorBody(refusal, requestId));
+    const headers = {
+      'x-request-id': requestId,
+      ...FIXED_HEADERS,
+      ...rateLimitHeaders(state),
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      connection: 'close',
+    };
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+    socket.end(`HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  }
+
+  function logRequest(request: FastifyRequest, reply: FastifyReply): void {
+    context.logger.info(
+      {
+        requestId: request.id,
+        method: request.method,
+        route: request.routeOptions.url ?? 'none',
+        status: reply.statusCode,
+        durationMs: Math.round(reply.elapsedTime),
+        workspaceId: request.principal?.workspaceId ?? null,
+        apiKeyId: request.principal?.apiKeyId ?? null,
+      },
+      'request answered',
+    );
+  }
+
+  function logFailure(requestId: string, refusal: TandemError): void {
+    const { cause } = refusal;
+    const pii = { message: cause instanceof Error ? cause.message : refusal.message };
+    context.logger.error({ requestId, code: refusal.code, err: cause ?? refusal, pii }, 'request failed');
+  }
+}
+
+/** A client's own id is kept when it can go into headers and logs as it is; a key pasted there cannot. */
+function genReqId(request: { headers: IncomingMessage['headers'] }): string {
+  const given = request.headers['x-request-id'];
+  const sane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !given.includes('sk_');
+  return sane ? given : randomUUID();
+}
+
+const FIXED_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  // Calls, recordings and credentials: nothing here is for a cache.
+  'cache-control': 'no-store',
+} as const;
+
+function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id).headers(FIXED_HEADERS);
+}
+
+function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
+  reply.headers(rateLimitHeaders(state));
+}
+
+function rateLimitHeaders(state: RateLimitState): Record<string, string> {
+  return {
+    'X-RateLimit-Limit': String(state.limit),
+    'X-RateLimit-Remaining': String(state.remaining),
+    'X-RateLimit-Reset': String(state.resetAtS),
+  };
+}
+
+function rateLimited({ limit, retryAfterS }: RateLimitState): TandemError {
+  return new TandemError('RATE_LIMITED', `The limit of ${limit} requests is used up. Slow down.`, { retryAfterS });
+}
+
+/** What a proxy claims in X-Forwarded-For need not be an address. */
+function addressOf(request: FastifyRequest): string {
+  return isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? 'unknown') : request.ip;
+}
+
+function brokenRequest(code: string | undefined): { statusLine: string; refusal: TandemError } {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    const refusal = new TandemError('VALIDATION_FAILED', 'The headers are larger than 16 KiB.');
+    return { statusLine: '431 Request Header Fields Too Large', refusal };
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    const refusal = new TandemError('VALIDATION_FAILED', 'The request did not arrive in time.');
+    return { statusLine: '408 Request Timeout', refusal };
+  }
+  return { statusLine: '400 Bad Request', refusal: new TandemError('VALIDATION_FAILED', 'This is not HTTP/1.1.') };
+}

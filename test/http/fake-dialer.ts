@@ -1,0 +1,118 @@
+import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
+import type { Dialer, PlaceCallRequest, PlacedCall } from '../../actors/dialer.ts';
+
+/** A dialer that dials nobody: it keeps what it was asked and answers what it was told to. */
+export class FakeDialer implements Dialer {
+  readonly placed: PlaceCallRequest[] = [];
+  readonly hungUp: { workspaceId: string; callId: string }[] = [];
+  readonly refreshed: string[] = [];
+  readonly watchers = new Map<string, Set<(event: PublicCallEvent) => void>>();
+  /** Throws to refuse. */
+  onPlace: (request: PlaceCallRequest) => PlacedCall | Promise<PlacedCall> = (request) => ({
+    placed: true,
+    replayed: false,
+    call: callOf(request),
+  });
+  onHangup: (target: { workspaceId: string; callId: string }) => PublicCall = ({ callId }) =>
+    callOf({ ...BLANK, referenceId: null }, callId);
+  onRefresh: (callId: string) => boolean | Promise<boolean> = () => false;
+  ready: { ready: boolean; reasons: string[]; liveCalls: number } = { ready: true, reasons: [], liveCalls: 0 };
+  #onWatch: () => void = () => undefined;
+
+  async place(request: PlaceCallRequest): Promise<PlacedCall> {
+    this.placed.push(request);
+    return await this.onPlace(request);
+  }
+
+  async hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall> {
+    this.hungUp.push(target);
+    return this.onHangup(target);
+  }
+
+  watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void {
+    const listeners = this.watchers.get(callId) ?? new Set();
+    this.watchers.set(callId, listeners.add(listener));
+    signal.addEventListener('abort', () => listeners.delete(listener), { once: true });
+    this.#onWatch();
+  }
+
+  async refreshRecording(callId: string): Promise<boolean> {
+    this.refreshed.push(callId);
+    return await this.onRefresh(callId);
+  }
+
+  readiness(): { ready: boolean; reasons: string[]; liveCalls: number } {
+    return this.ready;
+  }
+
+  publish(callId: string, event: PublicCallEvent): void {
+    for (const listener of this.watchers.get(callId) ?? []) listener(event);
+  }
+
+  watcherCount(callId: string): number {
+    return this.watchers.get(callId)?.size ?? 0;
+  }
+
+  /** Runs when somebody subscribes: between the subscription and the reading of stored events. */
+  set onWatch(run: () => void) {
+    this.#onWatch = run;
+  }
+}
+
+const BLANK: PlaceCallRequest = {
+  workspaceId: '',
+  placedVia: 'api_key',
+  apiKeyId: null,
+  apiKeyName: null,
+  userId: null,
+  agentNumber: '+919810000001',
+  customerNumber: '+919810000002',
+  did: null,
+  trunkId: null,
+  referenceId: null,
+  callbackUrl: null,
+  callbackSecret: null,
+  agentRingTimeoutS: 30,
+  customerRingTimeoutS: 45,
+  maxDurationS: 3600,
+  record: false,
+  metadata: null,
+};
+
+export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall {
+  return {
+    call_id: callId,
+    reference_id: request.referenceId ?? 'qc2c-minted',
+    outbound_trunk_id: request.trunkId ?? '00000000-0000-4000-8000-000000000000',
+    did: request.did ?? '+911140000001',
+    agent_number: request.agentNumber,
+    customer_number: request.customerNumber,
+    state: 'initiated',
+    call_done: false,
+    terminal_event: null,
+    hangup_cause: null,
+    leg: null,
+    error: null,
+    error_detail: null,
+    talk_seconds: null,
+    total_seconds: null,
+    start_time: null,
+    answer_time: null,
+    end_time: null,
+    metadata: request.metadata,
+    record_requested: request.record,
+    recording_id: null,
+    recording_status: null,
+    recording_available: false,
+    callback_url: request.callbackUrl,
+    callback_secret_last4: request.callbackSecret?.slice(-4) ?? null,
+    cost_usd: null,
+    billing_status: null,
+    placed_via: request.placedVia,
+    api_key_id: request.apiKeyId,
+    api_key_name: request.apiKeyName,
+    created_by_user_id: request.userId,
+    created_at: '2026-01-02T03:04:05.678Z',
+    quality: null,
+  };
+}

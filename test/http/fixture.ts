@@ -1,0 +1,145 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
+import { createLogger } from '../../logging.ts';
+import type { Sql } from '../../storage/database.ts';
+import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
+import { createApiKey } from '../../storage/queries/api-keys.ts';
+import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
+import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
+import { FakeDialer } from './fake-dialer.ts';
+
+export interface Member {
+  key: string;
+  keyId: number;
+  userId: number;
+  workspaceId: string;
+}
+
+/** The API on a database of its own, with a fake dialer, an owner with a key, and everything that was logged. */
+export interface HttpFixture extends AsyncDisposable {
+  app: FastifyInstance;
+  sql: Sql;
+  dialer: FakeDialer;
+  objects: ObjectStore;
+  secrets: SecretBox;
+  owner: Member;
+  /** Lines of the log, as written. */
+  logLines: string[];
+  now: { current: Date };
+  addWorkspace(options?: { plan?: Plan }): Promise<Member>;
+  addMemberWith(role: Role, workspaceId?: string): Promise<Member>;
+  putObject(key: string, bytes: Buffer): Promise<void>;
+  call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD', url: string, more?: CallOptions): Promise<Answer>;
+}
+
+export interface CallOptions {
+  /** Default: the owner. Null sends no key. */
+  as?: Member | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface Answer {
+  status: number;
+  headers: LightMyRequestResponse['headers'];
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of any shape
+  body: any;
+  raw: Buffer;
+}
+
+export async function createHttpFixture(options: Partial<HttpServerOptions> = {}): Promise<HttpFixture> {
+  const database = await createTestDatabase();
+  const { sql } = database;
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
+  const objects = await openObjectStore({ folder: join(folder, 'objects') });
+  const dialer = new FakeDialer();
+  const secrets = createSecretBox(Buffer.alloc(32, 9));
+  const logLines: string[] = [];
+  const now = { current: new Date('2026-01-02T03:04:05.678Z') };
+  const app = createHttpServer({
+    sql,
+    dialer,
+    objects,
+    secrets,
+    urlSigningSecret: Buffer.alloc(32, 5),
+    publicUrl: 'http://voice.test',
+    logger: createLogger({ level: 'trace', destination: { write: (line) => void logLines.push(line) } }),
+    now: () => now.current,
+    ...options,
+  });
+  await app.ready();
+
+  async function addKey(workspaceId: string, userId: number, name: string): Promise<Member> {
+    const key = `sk_${randomBytes(24).toString('base64url')}`;
+    const row = await createApiKey(sql, {
+      workspaceId,
+      createdByUserId: userId,
+      name,
+      prefix: key.slice(0, 7),
+      last4: key.slice(-4),
+      keyHash: createHash('sha256').update(key).digest(),
+      now: now.current,
+    });
+    return { key, keyId: row.id, userId, workspaceId };
+  }
+
+  async function addWorkspace({ plan = 'enterprise' }: { plan?: Plan } = {}): Promise<Member> {
+    const email = `${randomBytes(8).toString('hex')}@example.com`;
+    const owner = { email, passwordHash: null };
+    const { workspace, user } = await createWorkspace(sql, { name: 'Acme', plan, owner, now: now.current });
+    return await addKey(workspace.id, user.id, 'owner key');
+  }
+
+  const owner = await addWorkspace();
+  return {
+    app,
+    sql,
+    dialer,
+    objects,
+    secrets,
+    owner,
+    logLines,
+    now,
+    addWorkspace,
+
+    async addMemberWith(role, workspaceId = owner.workspaceId) {
+      const email = `${randomBytes(8).toString('hex')}@example.com`;
+      const user = await createUser(sql, { email, passwordHash: null, now: now.current });
+      await addMember(sql, { workspaceId, userId: user.id, role, now: now.current });
+      return await addKey(workspaceId, user.id, `${role} key`);
+    },
+
+    async putObject(key, bytes) {
+      const sourcePath = join(folder, randomBytes(8).toString('hex'));
+      await writeFile(sourcePath, bytes);
+      await objects.putFile({ key, sourcePath });
+    },
+
+    async call(method, url, { as = owner, body, headers = {} } = {}) {
+      const response = await app.inject({
+        method,
+        url,
+        headers: { ...(as === null ? {} : { authorization: `Bearer ${as.key}` }), ...headers },
+        ...(body === undefined ? {} : { payload: body as string | Buffer | object }),
+      });
+      const isJson = String(response.headers['content-type']).startsWith('application/json');
+      return {
+        status: response.statusCode,
+        headers: response.headers,
+        body: isJson && response.body !== '' ? response.json() : null,
+        raw: response.rawPayload,
+      };
+    },
+
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      await database.drop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
