@@ -35,10 +35,15 @@ export function closeUdp(socket: Socket): Promise<void> {
   });
 }
 
-/** The literal address of a peer, in the family of our socket. @throws `ENOTFOUND` and other resolver errors. */
+/**
+ * The literal address of a peer, in the family of our socket.
+ * @throws RangeError for an address of the other family or none at all; `ENOTFOUND` and other resolver errors.
+ */
 export async function resolveHost(host: string, bindHost: string): Promise<string> {
   const family = isIPv6(bindHost) ? 6 : 4;
-  if (isIP(host) === family) return host;
+  const ownFamily = isIP(host);
+  if (ownFamily === family) return host;
+  if (ownFamily !== 0 || host === '') throw new RangeError('no address of the family of the socket');
   const { address } = await lookup(host, { family });
   return address;
 }

@@ -1,0 +1,304 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { MediaEvent } from '../../machines/events.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { toneFrames } from '../../media/dsp/tones.ts';
+import type { MediaPlane, MediaSession } from '../../media/media-plane.ts';
+import { PortPairs } from '../../media/port-pairs.ts';
+import { readWav } from '../../media/wav.ts';
+import { createMediaPlane, type MediaPlaneOptions } from '../../media/worker-pool.ts';
+import { freePortRange, RtpPhone } from './rtp-phone.ts';
+
+/** A plane on ports that are free now, and the events of its sessions. */
+class Plane {
+  readonly plane: MediaPlane;
+  readonly events: { sessionId: string; event: MediaEvent }[] = [];
+  readonly range: { min: number; max: number };
+  readonly #waiting = new Set<() => void>();
+
+  private constructor(range: { min: number; max: number }, options: Partial<MediaPlaneOptions>) {
+    this.range = range;
+    const ports = { rtpPortMin: range.min, rtpPortMax: range.max };
+    this.plane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', ...ports, ...options });
+  }
+
+  static async open(pairs: number, options: Partial<MediaPlaneOptions> = {}): Promise<Plane> {
+    return new Plane(await freePortRange(pairs), options);
+  }
+
+  session(sessionId: string, signal = new AbortController().signal): Promise<MediaSession> {
+    const onEvent = (event: MediaEvent): void => {
+      this.events.push({ sessionId, event });
+      for (const resolve of this.#waiting) resolve();
+      this.#waiting.clear();
+    };
+    return this.plane.openSession({ sessionId, signal, onEvent });
+  }
+
+  async untilEvents(count: number): Promise<void> {
+    while (this.events.length < count) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.plane.close();
+  }
+}
+
+/** Says frames at their pace, as a phone does. */
+async function speak(phone: RtpPhone, port: number, frames: Uint8Array[]): Promise<void> {
+  const startMs = performance.now();
+  for (const [index, frame] of frames.entries()) {
+    await delay(Math.max(0, startMs + index * 20 - performance.now()));
+    phone.say(port, 'PCMU', frame);
+  }
+}
+
+const tone500 = toneFrames('PCMU', { frequenciesHz: [500], durationMs: 600 });
+const tone1000 = toneFrames('PCMU', { frequenciesHz: [1000], durationMs: 600 });
+
+describe('the media plane', () => {
+  it('carries and records a call through a worker thread', async () => {
+    await using bench = await Plane.open(4);
+    await using agent = await RtpPhone.open();
+    await using customer = await RtpPhone.open();
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
+    const filePath = join(folder, 'call.wav');
+    const session = await bench.session('call');
+    const { local } = session;
+    expect([local.agent.rtpPort % 2, local.customer.rtpPort % 2, local.agent.host]).toEqual([0, 0, '127.0.0.1']);
+    await session.connectLeg('agent', agent.remote());
+    await session.startRecording({ filePath });
+    await expect(session.startRecording({ filePath })).rejects.toMatchObject({ code: 'INTERNAL' });
+    await session.setPath('ringback');
+    await agent.hears(5);
+    await session.connectLeg('customer', customer.remote());
+    await session.setPath('bridged');
+    await Promise.all([
+      speak(agent, local.agent.rtpPort, tone500),
+      speak(customer, local.customer.rtpPort, tone1000),
+      customer.hears(30),
+    ]);
+    agent.press(local.agent.rtpPort, 1);
+    await bench.untilEvents(3);
+    expect(bench.events.map(({ event }) => event.type)).toEqual(['rtp.started', 'rtp.started', 'dtmf.pressed']);
+    expect(await session.quality()).toMatchObject({
+      agent: { packets_lost: 0, codec: 'PCMU' },
+      customer: { packets_received: 30 },
+    });
+    const summary = await session.stopRecording();
+    const wav = await readWav(filePath);
+    expect(summary).toEqual({ filePath, bytes: 44 + wav.samples[0]!.length * 4, durationMs: wav.durationMs });
+    const [left, right] = wav.samples as [Int16Array, Int16Array];
+    const start = left.findIndex((sample) => Math.abs(sample) > 500);
+    expect(Math.abs(start - right.findIndex((sample) => Math.abs(sample) > 500))).toBeLessThan(800);
+    expect(toneLevelDbov(left.subarray(start, start + 4800), 500)).toBeGreaterThan(-15);
+    expect(toneLevelDbov(right.subarray(start, start + 4800), 1000)).toBeGreaterThan(-15);
+    expect(toneLevelDbov(left.subarray(start, start + 4800), 1000)).toBeLessThan(-40);
+    expect(await session.stopRecording()).toBeNull();
+    await session.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('refuses a session when its ports are used up, and takes one again when another closed', async () => {
+    await using bench = await Plane.open(4);
+    const first = await bench.session('first');
+    await bench.session('second');
+    expect(bench.plane.capacity()).toEqual({ sessions: 2, maxSessions: 2, workers: 1 });
+    await expect(bench.session('third')).rejects.toMatchObject({
+      name: 'TandemError',
+      code: 'no_free_channel',
+      status: 429,
+    });
+    await first.close();
+    await first.close();
+    expect(bench.plane.capacity().sessions).toBe(1);
+    await bench.session('third');
+  });
+
+  it('passes over ports that somebody else has, and says so when nothing else is left', async () => {
+    await using bench = await Plane.open(3);
+    const blocker = createSocket('udp4');
+    blocker.bind({ port: bench.range.min + 3, address: '127.0.0.1', exclusive: true });
+    await once(blocker, 'listening');
+    const session = await bench.session('one');
+    expect(new Set([session.local.agent.rtpPort, session.local.customer.rtpPort])).toEqual(
+      new Set([bench.range.min, bench.range.min + 4]),
+    );
+    await session.close();
+    const second = createSocket('udp4');
+    second.bind({ port: bench.range.min, address: '127.0.0.1', exclusive: true });
+    await once(second, 'listening');
+    await expect(bench.session('two')).rejects.toMatchObject({ code: 'no_free_channel' });
+    blocker.close();
+    second.close();
+    await Promise.all([once(blocker, 'close'), once(second, 'close')]);
+    await bench.session('three');
+  });
+
+  it('closes a session when its signal aborts, finishes its recording and frees its ports', async () => {
+    await using bench = await Plane.open(2);
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
+    const filePath = join(folder, 'aborted.wav');
+    const owner = new AbortController();
+    const session = await bench.session('aborted', owner.signal);
+    await session.startRecording({ filePath });
+    owner.abort();
+    await expect(session.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    expect(await session.stopRecording()).toMatchObject({ filePath });
+    expect(await session.quality()).toEqual({ agent: null, customer: null });
+    await session.close();
+    expect((await readWav(filePath)).channels).toBe(2);
+    await bench.session('next');
+    await rm(folder, { recursive: true });
+  });
+
+  it('opens nothing for an owner that gave up before or meanwhile', async () => {
+    await using bench = await Plane.open(2);
+    await expect(bench.session('before', AbortSignal.abort(new RangeError('gone')))).rejects.toThrow('gone');
+    const owner = new AbortController();
+    const opening = bench.session('meanwhile', owner.signal);
+    owner.abort(new RangeError('gone'));
+    await expect(opening).rejects.toThrow('gone');
+    expect(bench.plane.capacity().sessions).toBe(0);
+    await bench.session('next');
+  });
+
+  it('tells every session of a worker that died, and goes on with a new one on the same ports', async () => {
+    const workerFile = new URL('./faulty-worker.ts', import.meta.url);
+    await using bench = await Plane.open(4, { workerFile });
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
+    const recorded = await bench.session('recorded');
+    const other = await bench.session('other');
+    await recorded.startRecording({ filePath: join(folder, 'call.wav') });
+    await expect(other.startRecording({ filePath: join(folder, 'deadly.wav') })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+    await bench.untilEvents(2);
+    expect(bench.events).toEqual(
+      ['recorded', 'other'].map((sessionId) => ({
+        sessionId,
+        event: { type: 'media.lost', detail: 'the media worker threw Error: as asked' },
+      })),
+    );
+    expect(bench.plane.capacity().sessions).toBe(0);
+    await expect(other.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    expect(await recorded.quality()).toEqual({ agent: null, customer: null });
+    const summary = await recorded.stopRecording();
+    expect(summary!.bytes).toBe(44 + (await readWav(summary!.filePath)).samples[0]!.length * 4);
+    await Promise.all([recorded.close(), other.close()]);
+    await expect.poll(() => bench.plane.capacity().workers).toBe(1);
+    const again = await Promise.all([bench.session('a'), bench.session('b')]);
+    expect(again.map((session) => session.local.agent.rtpPort).every((port) => port >= bench.range.min)).toBe(true);
+    expect(bench.events).toHaveLength(2);
+    await rm(folder, { recursive: true });
+  });
+
+  it('puts a new session on the worker with the fewest', async () => {
+    await using bench = await Plane.open(8, { workers: 2 });
+    const sessions = await Promise.all(['a', 'b', 'c', 'd'].map((sessionId) => bench.session(sessionId)));
+    const shares = async (): Promise<string[][]> => {
+      const { workers } = (await bench.plane.dump()) as { workers: { sessions: { sessionId: string }[] }[] };
+      return workers.map((worker) => worker.sessions.map(({ sessionId }) => sessionId));
+    };
+    expect(await shares()).toEqual([
+      ['a', 'c'],
+      ['b', 'd'],
+    ]);
+    await sessions[0]!.close();
+    await bench.session('e');
+    expect(await shares()).toEqual([
+      ['c', 'e'],
+      ['b', 'd'],
+    ]);
+  });
+
+  it('reports a recording that cannot be written, and carries the call on', async () => {
+    await using bench = await Plane.open(2);
+    await using agent = await RtpPhone.open();
+    const session = await bench.session('call');
+    await session.connectLeg('agent', agent.remote());
+    await expect(session.startRecording({ filePath: '/nowhere/call.wav' })).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+    });
+    expect(bench.events).toEqual([{ sessionId: 'call', event: { type: 'recording.failed', detail: 'ENOENT' } }]);
+    expect(await session.stopRecording()).toBeNull();
+    await session.setPath('ringback');
+    await agent.hears(2);
+  });
+
+  it('refuses a peer whose media address is no address', async () => {
+    await using bench = await Plane.open(2);
+    await using agent = await RtpPhone.open();
+    const session = await bench.session('call');
+    for (const host of ['', 'nowhere.invalid', '::1', '999.1.1.1']) {
+      const connecting = session.connectLeg('agent', agent.remote('PCMU', { host }));
+      await expect(connecting).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    }
+  });
+
+  it('takes no more sessions once it is closed, and closes those it has', async () => {
+    const bench = await Plane.open(2);
+    const session = await bench.session('call');
+    await bench.plane.close();
+    await expect(bench.session('late')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+    await expect(session.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    const socket = createSocket('udp4');
+    socket.bind({ port: session.local.agent.rtpPort, address: '127.0.0.1', exclusive: true });
+    await once(socket, 'listening');
+    socket.close();
+    expect(bench.plane.capacity()).toMatchObject({ sessions: 0, workers: 0 });
+  });
+
+  it('goes on when a listener throws', async () => {
+    const warnings: string[] = [];
+    const logger = { info: () => {}, warn: (_fields: object, message: string) => void warnings.push(message) };
+    await using bench = await Plane.open(2, { logger });
+    await using agent = await RtpPhone.open();
+    const session = await bench.plane.openSession({
+      sessionId: 'call',
+      signal: new AbortController().signal,
+      onEvent: () => {
+        throw new Error('listener');
+      },
+    });
+    await session.connectLeg('agent', agent.remote());
+    agent.say(session.local.agent.rtpPort, 'PCMU', tone500[0]!);
+    await expect.poll(() => warnings).toEqual(['media event listener threw']);
+    expect(await session.quality()).toMatchObject({ agent: { packets_received: 1 } });
+  });
+
+  it('refuses options that cannot work', () => {
+    const options = { workers: 1, rtpHost: '127.0.0.1', rtpPortMin: 40_000, rtpPortMax: 40_010 };
+    expect(() => createMediaPlane({ ...options, workers: 0 })).toThrow(RangeError);
+    expect(() => createMediaPlane({ ...options, rtpHost: 'localhost' })).toThrow('literal');
+    expect(() => createMediaPlane({ ...options, rtpHost: '0.0.0.0' })).toThrow('advertised');
+    expect(() => createMediaPlane({ ...options, rtpPortMax: 40_002 })).toThrow('two even/odd pairs');
+  });
+});
+
+describe('port pairs', () => {
+  it('are even and odd within the range, and the one given back last comes last', () => {
+    const pairs = new PortPairs({ min: 4001, max: 4008 });
+    expect(pairs.size).toBe(3);
+    expect([pairs.take(), pairs.take()]).toEqual([4002, 4004]);
+    pairs.giveBack(4004);
+    pairs.giveBack(4002);
+    expect([pairs.take(), pairs.take(), pairs.take(), pairs.take()]).toEqual([4006, 4004, 4002, null]);
+  });
+
+  it('are not made of a range that holds no two, or of no ports', () => {
+    for (const range of [
+      { min: 4001, max: 4004 },
+      { min: 0, max: 100 },
+      { min: 65_000, max: 70_000 },
+      { min: 1.5, max: 100 },
+    ]) {
+      expect(() => new PortPairs(range)).toThrow(RangeError);
+    }
+  });
+});

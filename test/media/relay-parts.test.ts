@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { FramePacer } from '../../media/relay/frame-pacer.ts';
+import { SendRing } from '../../media/relay/send-ring.ts';
+import {
+  LATCH_WINDOW_MS,
+  RELATCH_AFTER_SILENCE_MS,
+  SourceLatch,
+  STRANGER_PACKETS,
+} from '../../media/relay/source-latch.ts';
+
+describe('the source latch', () => {
+  const signalled = { address: '10.0.0.1', port: 4000 };
+  const samehost = { address: '10.0.0.1', port: 5000 };
+  const stranger = { address: '10.9.9.9', port: 4000 };
+  const open = (): { latch: SourceLatch; hear: (from: { address: string; port: number }, nowMs: number) => string } => {
+    const latch = new SourceLatch();
+    latch.expect(signalled.address, signalled.port, 0);
+    let sequence = 0;
+    return {
+      latch,
+      hear: ({ address, port }, nowMs) => latch.judge(address, port, { ssrc: 1, sequence: sequence++ }, nowMs),
+    };
+  };
+
+  it('prefers the signalled source to its host and its host to a stranger, within the window', () => {
+    const { hear } = open();
+    for (let i = 1; i < STRANGER_PACKETS; i++) expect(hear(stranger, i)).toBe('refused');
+    expect(hear(stranger, 10)).toBe('latched');
+    expect(hear(samehost, 20)).toBe('latched');
+    expect(hear(stranger, 30)).toBe('refused');
+    expect(hear(signalled, 40)).toBe('latched');
+    expect(hear(samehost, 50)).toBe('refused');
+    expect(hear(signalled, 60)).toBe('accepted');
+  });
+
+  it('is shut after the window, to the signalled source too while the latched one speaks', () => {
+    const { hear } = open();
+    hear(samehost, 100);
+    for (let nowMs = 1000; nowMs < 20_000; nowMs += 1000) {
+      expect(hear(samehost, nowMs)).toBe('accepted');
+      if (nowMs >= LATCH_WINDOW_MS) expect(hear(signalled, nowMs + 500)).toBe('refused');
+    }
+  });
+
+  it('lets the signalled host, and nobody else, take over from a source that fell silent', () => {
+    const { hear } = open();
+    hear(samehost, 100);
+    const later = LATCH_WINDOW_MS + RELATCH_AFTER_SILENCE_MS;
+    for (let i = 0; i < 10; i++) expect(hear(stranger, later + i)).toBe('refused');
+    expect(hear(signalled, later + 20)).toBe('latched');
+    expect(hear(samehost, later + 40)).toBe('refused');
+  });
+
+  it('takes no stranger who comes after the window, or whose packets are not one stream', () => {
+    const late = open();
+    for (let i = 0; i < 10; i++) expect(late.hear(stranger, LATCH_WINDOW_MS + i)).toBe('refused');
+    const { latch } = open();
+    for (let i = 0; i < 10; i++) expect(latch.judge('10.9.9.9', 1, { ssrc: 1, sequence: i * 2 }, i)).toBe('refused');
+    for (let i = 0; i < 10; i++) expect(latch.judge('10.9.9.9', 1, { ssrc: i, sequence: 100 + i }, i)).toBe('refused');
+  });
+
+  it('keeps its source when the same SDP comes again, and forgets it for another', () => {
+    const { latch, hear } = open();
+    hear(samehost, 100);
+    latch.expect(signalled.address, signalled.port, 10_000);
+    expect(hear(samehost, 10_001)).toBe('accepted');
+    latch.expect('10.0.0.2', 4000, 20_000);
+    expect(latch.isLatched).toBe(false);
+    expect(latch.judge('10.0.0.2', 4000, { ssrc: 1, sequence: 1 }, 20_001)).toBe('latched');
+  });
+});
+
+describe('the frame pacer', () => {
+  it('sends fifty frames a second whatever the timer does, and skips a stall', () => {
+    let nowMs = 0;
+    let due: { atMs: number; callback: () => void } | null = null;
+    const pacer = new FramePacer({
+      nowMs: () => nowMs,
+      after: (delayMs, callback) => {
+        due = { atMs: nowMs + delayMs, callback };
+        return () => {
+          due = null;
+        };
+      },
+    });
+    const wake = (lateMs: number): void => {
+      const timer = due as { atMs: number; callback: () => void } | null;
+      if (timer === null) return;
+      nowMs = timer.atMs + lateMs;
+      timer.callback();
+    };
+    let frames = 0;
+    const stop = pacer.add(() => {
+      frames += 1;
+    });
+    while (nowMs < 9990) wake((nowMs * 7) % 13);
+    expect(Math.abs(frames - nowMs / 20)).toBeLessThanOrEqual(1);
+    const before = frames;
+    wake(5000);
+    expect(frames - before).toBeLessThanOrEqual(2);
+    stop();
+    expect(due).toBeNull();
+  });
+});
+
+describe('the send ring', () => {
+  it('does not hand out a slot again for a thousand packets', () => {
+    const ring = new SendRing();
+    const first = ring.take(172);
+    first.fill(1);
+    for (let i = 0; i < 1023; i++) ring.take(i % 2 === 0 ? 172 : 1452).fill(2);
+    expect(first.every((byte) => byte === 1)).toBe(true);
+    expect(ring.take(92)).toHaveLength(92);
+  });
+});
