@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Jobs, openJobs } from '../../storage/jobs.ts';
+import { createTestDatabase, openEmbeddedServer, type TestDatabase } from './test-database.ts';
+
+const REDIS_URL = process.env.TANDEM_TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
+const redisUp = await redisIsReachable();
+
+/** One suite for every backend. `open` gives a queue that nobody else uses. */
+function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }>): void {
+  let jobs: Jobs;
+  let close: () => Promise<void>;
+  beforeEach(async () => {
+    ({ jobs, close } = await open());
+  });
+  afterEach(async () => {
+    await jobs.close();
+    await close();
+  });
+
+  /** Works until so many deliveries were seen. */
+  async function seeing(count: number, then?: (deliveryId: string) => void) {
+    const seen: string[] = [];
+    const enough = Promise.withResolvers<string[]>();
+    const worker = await jobs.work(
+      async (deliveryId) => {
+        seen.push(deliveryId);
+        if (seen.length === count) enough.resolve(seen);
+        then?.(deliveryId);
+      },
+      { concurrency: 4 },
+    );
+    return { worker, seen, enough: enough.promise };
+  }
+
+  it('hands over what was queued before and after the worker started', async () => {
+    await jobs.addDelivery('before', 0, 1);
+    const { enough } = await seeing(3);
+    await jobs.addDelivery('after', 0, 1);
+    await jobs.addDelivery('delayed', 30.5, 1);
+    expect((await enough).sort()).toEqual(['after', 'before', 'delayed']);
+  });
+
+  it('queues one attempt once, however often it is added, and the next attempt as well', async () => {
+    for (let repeat = 0; repeat < 5; repeat += 1) await jobs.addDelivery('d', 0, 1);
+    await jobs.addDelivery('d', 0, 2);
+    await jobs.addDelivery('last', 20, 1);
+    const { enough } = await seeing(3);
+    expect(await enough).toEqual(['d', 'd', 'last']);
+  });
+
+  it('does not retry by itself, and takes the same attempt again after a failure', async () => {
+    const { worker, seen, enough } = await seeing(2, (deliveryId) => {
+      if (deliveryId === 'fails') throw new Error('the database went away');
+    });
+    await jobs.addDelivery('fails', 0, 1);
+    await jobs.addDelivery('marker', 0, 1);
+    await enough;
+    // Closing waits for the running jobs, so the failure is filed by now.
+    await worker.close();
+    expect(seen.sort()).toEqual(['fails', 'marker']);
+    await jobs.addDelivery('fails', 0, 1);
+    const again = await seeing(1);
+    expect(await again.enough).toEqual(['fails']);
+  });
+
+  it('lets a running job finish before it closes', async () => {
+    const started = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    let finished = false;
+    await jobs.work(
+      async () => {
+        started.resolve();
+        await release.promise;
+        finished = true;
+      },
+      { concurrency: 1 },
+    );
+    await jobs.addDelivery('slow', 0, 1);
+    await started.promise;
+    const closed = jobs.close();
+    release.resolve();
+    await closed;
+    expect(finished).toBe(true);
+  });
+}
+
+describe('jobs on the Postgres server of the tests', () => {
+  jobSuite(async () => {
+    const database = await createTestDatabase({ max: 1 });
+    return { jobs: await openJobs({ databaseUrl: database.url }), close: () => database.drop() };
+  });
+});
+
+describe('jobs on the embedded Postgres', () => {
+  jobSuite(async () => {
+    const server = await openEmbeddedServer();
+    const database: TestDatabase = await server.createDatabase({ max: 1 });
+    return {
+      jobs: await openJobs({ databaseUrl: database.url }),
+      close: async () => {
+        await database.drop();
+        await server.close();
+      },
+    };
+  });
+});
+
+describe.skipIf(!redisUp)('jobs on Redis at TANDEM_TEST_REDIS_URL', () => {
+  jobSuite(async () => {
+    const namespace = `tandem-test-${randomUUID()}`;
+    return {
+      jobs: await openJobs({ databaseUrl: '', redisUrl: REDIS_URL, namespace }),
+      close: async () => {
+        const redis = new Redis(REDIS_URL);
+        const keys = await redis.keys(`${namespace}*`);
+        if (keys.length > 0) await redis.del(...keys);
+        await redis.quit();
+      },
+    };
+  });
+});
+
+describe('a job queue without a server', () => {
+  it.each([
+    ['Postgres', { databaseUrl: 'postgres://nobody@127.0.0.1:1/none' }],
+    ['Redis', { databaseUrl: '', redisUrl: 'redis://127.0.0.1:1' }],
+  ])('fails at once on %s and names it', async (server, options) => {
+    await expect(openJobs(options)).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringMatching(new RegExp(`${server}.*ECONNREFUSED`)),
+    });
+  });
+});
+
+async function redisIsReachable(): Promise<boolean> {
+  const redis = new Redis(REDIS_URL, { lazyConnect: true, connectTimeout: 1_000, retryStrategy: () => null });
+  redis.on('error', () => undefined);
+  try {
+    await redis.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { signObjectUrl, verifyObjectUrl } from '../../storage/object-urls.ts';
+import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
+
+describe('the object folder', () => {
+  let folder: string;
+  let store: ObjectStore;
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'tandem-objects-'));
+    store = await openObjectStore({ folder: path.join(folder, 'objects') });
+  });
+  afterEach(async () => {
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  async function put(key: string, content: string) {
+    const sourcePath = path.join(folder, 'source');
+    await writeFile(sourcePath, content);
+    return await store.putFile({ key, sourcePath });
+  }
+
+  it('moves a file into place and reads all of it or a range', async () => {
+    expect(await put('w/2026/call.wav', 'hello world')).toMatchObject({ key: 'w/2026/call.wav', sizeBytes: 11 });
+    await expect(stat(path.join(folder, 'source'))).rejects.toMatchObject({ code: 'ENOENT' });
+    const read = async (range: object) =>
+      (await buffer(await store.read({ key: 'w/2026/call.wav', ...range }))).toString();
+    expect(await read({})).toBe('hello world');
+    expect(await read({ start: 6 })).toBe('world');
+    expect(await read({ start: 0, end: 4 })).toBe('hello');
+    expect(await store.stat('w/2026/call.wav')).toMatchObject({ sizeBytes: 11 });
+  });
+
+  it('replaces an object whole', async () => {
+    await put('a', 'old and long');
+    await put('a', 'new');
+    expect((await buffer(await store.read({ key: 'a' }))).toString()).toBe('new');
+    expect(await readdir(path.join(folder, 'objects'))).toEqual(['a']);
+  });
+
+  it('deletes, also what is not there', async () => {
+    await put('a', 'x');
+    await store.delete('a');
+    await store.delete('a');
+    expect(await store.stat('a')).toBeNull();
+    await expect(store.read({ key: 'a' })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it('never leaves its folder, whatever the key', async () => {
+    const outside = path.join(folder, 'outside');
+    await writeFile(outside, 'private');
+    for (const key of [
+      '../outside',
+      '..',
+      '.',
+      '',
+      '/etc/passwd',
+      'a/../../outside',
+      'a//b',
+      'a\\..\\b',
+      'a\0b',
+      '.hidden',
+    ]) {
+      await expect(store.read({ key })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(put(key, 'overwritten')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+      await expect(store.delete(key)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    }
+    expect(await readFile(outside, 'utf8')).toBe('private');
+    await fc.assert(
+      fc.asyncProperty(fc.string(), async (key) => {
+        const found = await store.stat(key).catch((error: { code: string }) => error.code);
+        expect([null, 'NOT_FOUND']).toContain(found);
+      }),
+    );
+  });
+
+  it('does not read a folder as an object', async () => {
+    await put('a/b', 'x');
+    expect(await store.stat('a')).toBeNull();
+  });
+});
+
+describe('signed object URLs', () => {
+  const secret = randomBytes(32);
+  const expiresAt = new Date('2026-01-01T00:05:00.900Z');
+  const now = new Date('2026-01-01T00:00:00Z');
+
+  it('are valid until they expire, for their own key only', () => {
+    const token = signObjectUrl({ key: 'a/b.wav', expiresAt, secret });
+    const verify = (changes: object) => () => verifyObjectUrl({ key: 'a/b.wav', ...token, secret, now, ...changes });
+    expect(verify({})).not.toThrow();
+    expect(verify({ now: new Date('2026-01-01T00:04:59.999Z') })).not.toThrow();
+    expect(verify({ now: new Date('2026-01-01T00:05:00Z') })).toThrow(expect.objectContaining({ code: 'URL_EXPIRED' }));
+    const forged = expect.objectContaining({ code: 'URL_SIGNATURE_INVALID' });
+    expect(verify({ key: 'a/c.wav' })).toThrow(forged);
+    expect(verify({ expires: token.expires + 1 })).toThrow(forged);
+    expect(verify({ secret: randomBytes(32) })).toThrow(forged);
+    for (const signature of ['', 'x', `${token.signature}AA`, token.signature.slice(1)]) {
+      expect(verify({ signature })).toThrow(forged);
+    }
+  });
+});
