@@ -1,4 +1,6 @@
 import type { LegName, LegQuality } from '../machines/events.ts';
+import type { CallEventRow, CallEventWithDelivery, CallRow } from '../storage/queries/calls.ts';
+import { isFinalState } from '../storage/queries/calls.ts';
 
 /** The call object of the API, field by field as in the specification (Call). Times are ISO 8601 with milliseconds. */
 export interface PublicCall {
@@ -57,4 +59,70 @@ export interface PublicCallEvent {
     last_http_status: number | null;
     next_attempt_at: string | null;
   } | null;
+}
+
+/** The call as every endpoint and callback shows it. */
+export function presentCall(row: CallRow): PublicCall {
+  return {
+    call_id: row.callId,
+    reference_id: row.referenceId,
+    outbound_trunk_id: row.trunkId,
+    did: row.did,
+    agent_number: row.agentNumber,
+    customer_number: row.customerNumber,
+    state: row.state,
+    call_done: isFinalState(row.state),
+    terminal_event: row.terminalEvent,
+    hangup_cause: row.hangupCause,
+    leg: row.leg,
+    error: row.error,
+    error_detail: row.errorDetail,
+    talk_seconds: row.talkSeconds,
+    total_seconds: row.totalSeconds,
+    start_time: isoTime(row.startTime),
+    answer_time: isoTime(row.answerTime),
+    end_time: isoTime(row.endTime),
+    metadata: row.metadata,
+    record_requested: row.recordRequested,
+    recording_id: row.recordingId,
+    recording_status: row.recordingStatus,
+    recording_available: row.recordingStatus === 'uploaded',
+    callback_url: row.callbackUrl,
+    callback_secret_last4: row.callbackSecretLast4,
+    cost_usd: row.costNano === null ? null : Number(row.costNano) / NANO_PER_USD,
+    billing_status: row.billingStatus,
+    placed_via: row.placedVia,
+    api_key_id: row.apiKeyId,
+    api_key_name: row.apiKeyName,
+    created_by_user_id: row.createdByUserId,
+    created_at: row.createdAt.toISOString(),
+    quality: row.quality,
+  };
+}
+
+/** An event as the API shows it; one that was just committed has no callback yet that could have been tried. */
+export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): PublicCallEvent {
+  const delivery = 'delivery' in row ? row.delivery : null;
+  return {
+    sequence: row.sequence,
+    event: row.event,
+    state: row.state,
+    leg: row.leg,
+    sip_status: row.sipStatus,
+    hangup_cause: row.hangupCause,
+    at: row.at.toISOString(),
+    detail: row.detail,
+    delivery: delivery && {
+      status: delivery.status,
+      attempts: delivery.attempts,
+      last_http_status: delivery.lastHttpStatus,
+      next_attempt_at: isoTime(delivery.nextAttemptAt),
+    },
+  };
+}
+
+const NANO_PER_USD = 1e9;
+
+function isoTime(time: Date | null): string | null {
+  return time === null ? null : time.toISOString();
 }

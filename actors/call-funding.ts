@@ -1,0 +1,37 @@
+import { fromPromise } from 'xstate';
+import { FUNDING_LEAD_MS } from '../machines/call.machine.ts';
+import type { Funding } from '../machines/call-events.ts';
+import type { Sql } from '../storage/database.ts';
+import { growHold } from '../storage/ledger.ts';
+import { priceOf } from '../storage/queries/call-settlement.ts';
+import type { CallRow } from '../storage/queries/calls.ts';
+import type { CallRegistry } from './call-registry.ts';
+import type { Clock } from './clock.ts';
+
+/** The call machine's `extendFunding` port: makes the hold grow by another minute of talk, as far as the wallet permits. */
+export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: CallRegistry; clock: Clock }) {
+  return fromPromise<Funding, { callId: string }>(async ({ input: { callId } }) => {
+    const call = registry.get(callId);
+    const bridgedAt = call?.journal.bridgedAt();
+    if (!call || !bridgedAt) throw new Error('only a bridged call is funded');
+    const { row } = call;
+    const talkedMs = clock.now() - bridgedAt.getTime();
+    if (row.holdId === null) return { fundedForMs: fundedMs(0n, row) };
+    const wantedSeconds = Math.min(row.maxDurationS, Math.ceil((talkedMs + FUNDING_LEAD_MS) / 1000) + GROWTH_S);
+    const { amountNano } = await growHold(sql, {
+      holdId: row.holdId,
+      wantedTotalNano: priceOf(wantedSeconds, row.pricePerMinuteNano),
+      operationKey: `call:${callId}:grow:${talkedMs}`,
+    });
+    return { fundedForMs: Math.max(0, fundedMs(amountNano, row) - talkedMs) };
+  });
+}
+
+/** Talk that is added to the hold each time. */
+const GROWTH_S = 60;
+
+/** Milliseconds of talk that an amount pays for; a free trunk funds more than any call may last. */
+export function fundedMs(amountNano: bigint, { pricePerMinuteNano }: Pick<CallRow, 'pricePerMinuteNano'>): number {
+  if (pricePerMinuteNano === 0n) return Number.MAX_SAFE_INTEGER;
+  return Number((amountNano * 60n) / pricePerMinuteNano) * 1000;
+}

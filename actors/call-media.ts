@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { fromCallback } from 'xstate';
+import type { CallEvent, MediaCommand, MediaReport } from '../machines/call-events.ts';
+import type { MediaPlane, MediaSession } from '../media/media-plane.ts';
+import type { CallRegistry } from './call-registry.ts';
+import type { Logger } from './logger.ts';
+
+/**
+ * The call machine's `media` port: opens a session of the media plane, carries out commands strictly one after the
+ * other, and passes the edges the workers post on to the call.
+ */
+export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: MediaPortOptions) {
+  return fromCallback<MediaCommand, { callId: string }>(({ input: { callId }, receive, sendBack }) => {
+    const tell = (event: CallEvent) => sendBack(event);
+    const call = registry.get(callId);
+    if (!call) throw new Error('a call without a registry entry has no media');
+    let recordingId: string | null = null;
+    let session: MediaSession | null = null;
+
+    async function open(): Promise<void> {
+      try {
+        session = await mediaPlane.openSession({ sessionId: callId, signal: call!.abort.signal, onEvent: tell });
+        call!.media = session;
+        tell({ type: 'media.opened', local: session.local });
+      } catch (error) {
+        logger.warn({ callId, err: error }, 'no media session could be opened');
+        tell({ type: 'media.unavailable', detail: 'no media port is free' });
+      }
+    }
+
+    async function obey(command: MediaCommand): Promise<void> {
+      if (session === null) {
+        if (command.type === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
+        return;
+      }
+      switch (command.type) {
+        case 'connect':
+          return await session.connectLeg(command.leg, command.media);
+        case 'path':
+          return await session.setPath(command.path);
+        case 'record': {
+          const id = randomUUID();
+          await session.startRecording({ filePath: join(recordingsDir, `${id}.wav`) });
+          recordingId = id;
+          return tell({ type: 'recording.started', recordingId: id });
+        }
+        case 'finish':
+          return tell({ type: 'media.finished', report: await finish(session, recordingId) });
+      }
+    }
+
+    function onFailure(command: MediaCommand['type'], error: unknown): void {
+      logger.error({ callId, command, err: error }, 'a media command failed');
+      if (command === 'record') tell({ type: 'recording.failed', detail: 'the recording could not be started' });
+      else if (command === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
+      else if (command === 'connect') tell({ type: 'media.lost', detail: 'a leg could not be connected' });
+    }
+
+    let queue = open();
+    receive((command) => {
+      queue = queue.then(() => obey(command)).catch((error) => onFailure(command.type, error));
+    });
+    return () => {
+      void queue
+        .then(() => session?.close())
+        .catch((error) => logger.warn({ callId, err: error }, 'closing media failed'));
+    };
+  });
+}
+
+interface MediaPortOptions {
+  mediaPlane: MediaPlane;
+  registry: CallRegistry;
+  /** Where recordings grow while their call runs. */
+  recordingsDir: string;
+  logger: Logger;
+}
+
+const NOTHING_MEASURED: MediaReport = { quality: null, recording: null };
+
+async function finish(session: MediaSession, recordingId: string | null): Promise<MediaReport> {
+  const quality = await session.quality();
+  const summary = await session.stopRecording();
+  await session.close();
+  return { quality, recording: summary && recordingId ? { recordingId, ...summary } : null };
+}

@@ -1,0 +1,57 @@
+import type { ActorRefFrom } from 'xstate';
+import type { callMachine } from '../machines/call.machine.ts';
+import type { MediaSession } from '../media/media-plane.ts';
+import type { CallRow } from '../storage/queries/calls.ts';
+import type { CallJournal } from './call-journal.ts';
+
+/**
+ * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its
+ * AbortController, which is aborted when the call leaves the registry, however it ended.
+ */
+export interface CallRegistry {
+  add(call: LiveCall): void;
+  get(callId: string): LiveCall | undefined;
+  list(): LiveCall[];
+  /** Ends the call's life here: aborts its signal and forgets it. Idempotent. */
+  remove(callId: string): void;
+  /** Resolves once no call is left. */
+  idle(): Promise<void>;
+}
+
+export interface LiveCall {
+  /** As it was admitted: numbers, limits and prices do not change afterwards. */
+  readonly row: CallRow;
+  readonly actor: ActorRefFrom<typeof callMachine>;
+  readonly journal: CallJournal;
+  readonly abort: AbortController;
+  media: MediaSession | null;
+  /** When clearing began; null while the call is up. */
+  clearedAt: Date | null;
+  /** Resolves when the call is `initiated` and that is stored, or when it is settled without ever having been. */
+  readonly initiated: Promise<'initiated' | 'settled'>;
+  readonly settled: Promise<void>;
+}
+
+export function createCallRegistry(): CallRegistry {
+  const calls = new Map<string, LiveCall>();
+  let waiting: (() => void)[] = [];
+  return {
+    add(call) {
+      calls.set(call.row.callId, call);
+    },
+    get: (callId) => calls.get(callId),
+    list: () => [...calls.values()],
+    remove(callId) {
+      const call = calls.get(callId);
+      if (!call) return;
+      calls.delete(callId);
+      call.abort.abort();
+      if (calls.size > 0) return;
+      for (const resolve of waiting) resolve();
+      waiting = [];
+    },
+    async idle() {
+      if (calls.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+  };
+}

@@ -1,0 +1,94 @@
+import { fromPromise } from 'xstate';
+import type { SettleInput } from '../machines/call-events.ts';
+import { inTransaction, type Sql } from '../storage/database.ts';
+import {
+  type CallEventRow,
+  type CallRow,
+  type SettleCallInput,
+  type SettleCallResult,
+  settleCall,
+} from '../storage/queries/calls.ts';
+import type { DeliveryInput } from '../storage/queries/deliveries.ts';
+import { updateRecording } from '../storage/queries/recordings.ts';
+import type { CallRegistry, LiveCall } from './call-registry.ts';
+import { presentCall } from './call-view.ts';
+import { buildCallDelivery } from './callbacks/call-delivery.ts';
+import type { Clock } from './clock.ts';
+
+/**
+ * The call machine's `settle` port: waits until every earlier move is stored, then commits the outcome, the last
+ * event, the charge, the state of the recording and the callback in one transaction.
+ */
+export function settlementPort({ sql, registry, clock, onSettled }: SettlementPortOptions) {
+  return fromPromise<void, SettleInput>(async ({ input }) => {
+    const call = registry.get(input.callId);
+    if (!call) throw new Error('only a live call is settled');
+    call.clearedAt ??= new Date(clock.now());
+    await call.journal.drained();
+    const result = await commitSettlement(sql, settlementOf(call, { input, now: new Date(clock.now()) }));
+    if (result) onSettled(result, input);
+  });
+}
+
+interface SettlementPortOptions {
+  sql: Sql;
+  registry: CallRegistry;
+  clock: Clock;
+  /** Told once, after the commit. */
+  onSettled: (result: SettleCallResult, input: SettleInput) => void;
+}
+
+async function commitSettlement(sql: Sql, settlement: SettleCallInput) {
+  return await inTransaction(sql, async (tx) => {
+    const result = await settleCall(tx, settlement);
+    if (result && settlement.recordingId !== null) {
+      const patch = { status: 'processing' } as const;
+      await updateRecording(tx, { id: settlement.recordingId, now: settlement.move.at, patch });
+    }
+    return result;
+  });
+}
+
+function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now: Date }): SettleCallInput {
+  const { outcome, report } = input;
+  const answerTime = call.journal.bridgedAt();
+  const endTime = call.clearedAt ?? now;
+  const recordingId = call.journal.recordingId();
+  return {
+    callId: input.callId,
+    move: {
+      event: outcome.state === 'rejected' ? 'call.rejected' : outcome.terminalEvent,
+      state: outcome.state,
+      leg: outcome.leg,
+      sipStatus: outcome.sipStatus,
+      hangupCause: outcome.hangupCause,
+      at: endTime,
+      detail: outcome.errorDetail,
+    },
+    terminalEvent: outcome.terminalEvent,
+    hangupCause: outcome.hangupCause,
+    leg: outcome.leg,
+    error: outcome.error,
+    errorDetail: outcome.errorDetail,
+    answerTime,
+    endTime,
+    talkSeconds: talkSeconds({ answerTime, endTime, maxDurationS: call.row.maxDurationS }),
+    totalSeconds: Math.ceil((endTime.getTime() - call.row.createdAt.getTime()) / 1000),
+    quality: report?.quality ?? null,
+    recordingId,
+    recordingStatus: recordingId === null ? null : 'processing',
+    delivery: outcome.state === 'rejected' ? null : terminalDelivery,
+  };
+}
+
+/** What is billed: every second begun, and never more than the call was allowed to talk. */
+export function talkSeconds(talk: { answerTime: Date | null; endTime: Date; maxDurationS: number }): number {
+  if (talk.answerTime === null) return 0;
+  const talkedMs = Math.max(0, talk.endTime.getTime() - talk.answerTime.getTime());
+  return Math.min(talk.maxDurationS, Math.ceil(talkedMs / 1000));
+}
+
+/** The callback that commits with the outcome. */
+export function terminalDelivery(row: CallRow, event: CallEventRow): DeliveryInput | null {
+  return buildCallDelivery({ call: presentCall(row), event, secretEncrypted: row.callbackSecretEncrypted });
+}

@@ -1,0 +1,116 @@
+import { createActor, type InspectionEvent, type Observer } from 'xstate';
+import { callMachine } from '../machines/call.machine.ts';
+import { legMachine } from '../machines/leg.machine.ts';
+import type { MediaPlane } from '../media/media-plane.ts';
+import type { SipGateway } from '../sip/sip-gateway.ts';
+import type { Sql } from '../storage/database.ts';
+import type { CallRow } from '../storage/queries/calls.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+import { dialogPort } from './call-dialog.ts';
+import type { CallFeed } from './call-feed.ts';
+import { fundedMs, fundingPort } from './call-funding.ts';
+import { openCallJournal } from './call-journal.ts';
+import { mediaPort } from './call-media.ts';
+import type { CallRegistry, LiveCall } from './call-registry.ts';
+import { settlementPort } from './call-settlement.ts';
+import { presentCallEvent } from './call-view.ts';
+import type { CallbackDeliverer } from './callbacks/deliverer.ts';
+import type { Clock } from './clock.ts';
+import type { Logger } from './logger.ts';
+import type { RecordingDesk } from './recording.actor.ts';
+
+export interface CallActorsOptions {
+  sql: Sql;
+  mediaPlane: MediaPlane;
+  sip: SipGateway;
+  secrets: SecretBox;
+  registry: CallRegistry;
+  feed: CallFeed;
+  deliverer: CallbackDeliverer;
+  recordings: RecordingDesk;
+  recordingsDir: string;
+  clock: Clock;
+  logger: Logger;
+  inspect?: Observer<InspectionEvent> | ((event: InspectionEvent) => void);
+}
+
+/** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
+export function createCallActors(options: CallActorsOptions): { start(row: CallRow, heldNano: bigint): LiveCall } {
+  const { registry, recordings, deliverer, feed, logger } = options;
+  const machine = callMachine.provide({
+    actors: {
+      media: mediaPort(options),
+      leg: legMachine.provide({ actors: { dialog: dialogPort(options) } }),
+      extendFunding: fundingPort(options),
+      settle: settlementPort({
+        ...options,
+        onSettled({ call, event, delivery }) {
+          feed.publish(call.callId, presentCallEvent(event));
+          if (delivery) void deliverer.enqueue(delivery.id);
+          const { recordingId, callId, workspaceId } = call;
+          if (recordingId) recordings.store({ recordingId, callId, workspaceId });
+        },
+      }),
+    },
+  });
+
+  return {
+    start(row, heldNano) {
+      const abort = new AbortController();
+      const initiated = Promise.withResolvers<'initiated' | 'settled'>();
+      const settled = Promise.withResolvers<void>();
+      const journal = openCallJournal({
+        ...options,
+        callId: row.callId,
+        workspaceId: row.workspaceId,
+        signal: abort.signal,
+        onCommitted(events) {
+          for (const event of events) feed.publish(row.callId, presentCallEvent(event));
+          initiated.resolve('initiated');
+        },
+      });
+      const actor = createActor(machine, {
+        input: {
+          callId: row.callId,
+          agentRingTimeoutMs: row.agentRingTimeoutS * 1000,
+          customerRingTimeoutMs: row.customerRingTimeoutS * 1000,
+          maxDurationMs: row.maxDurationS * 1000,
+          record: row.recordRequested,
+          fundedForMs: fundedMs(heldNano, row),
+        },
+        clock: options.clock,
+        ...(options.inspect && { inspect: options.inspect }),
+      });
+      const call: LiveCall = {
+        row,
+        actor,
+        journal,
+        abort,
+        media: null,
+        clearedAt: null,
+        initiated: initiated.promise,
+        settled: settled.promise,
+      };
+      actor.on('moved', ({ move }) => journal.append(move));
+      actor.on('clearing', () => {
+        call.clearedAt ??= new Date(options.clock.now());
+      });
+      const leave = () => {
+        registry.remove(row.callId);
+        initiated.resolve('settled');
+        settled.resolve();
+      };
+      actor.subscribe({
+        complete: leave,
+        error(error) {
+          // A defect, not an event: the row stays as it is and the next start reconciles it.
+          logger.error({ callId: row.callId, err: error }, 'a call actor broke');
+          leave();
+        },
+      });
+      registry.add(call);
+      actor.start();
+      return call;
+    },
+  };
+}

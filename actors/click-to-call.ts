@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { type ErrorCode, TandemError } from '../machines/errors.ts';
+import type { MediaPlane } from '../media/media-plane.ts';
+import type { SipGateway } from '../sip/sip-gateway.ts';
+import type { Sql } from '../storage/database.ts';
+import { heldBy } from '../storage/ledger.ts';
+import { admitCall, type CallRow, getCall, getCallById, isFinalState } from '../storage/queries/calls.ts';
+import { getRecording } from '../storage/queries/recordings.ts';
+import { listTrunks } from '../storage/queries/trunks.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+import type { createCallActors } from './call.actor.ts';
+import type { CallFeed } from './call-feed.ts';
+import type { CallRegistry, LiveCall } from './call-registry.ts';
+import { presentCall } from './call-view.ts';
+import { checkCallbackUrl, type Resolve } from './callbacks/callback-url.ts';
+import { callbackSecretContext } from './callbacks/ports.ts';
+import type { Cidr } from './callbacks/public-address.ts';
+import type { Clock } from './clock.ts';
+import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
+import type { Logger } from './logger.ts';
+import type { RecordingDesk } from './recording.actor.ts';
+import type { TrunkWatch } from './trunk-watch.ts';
+
+export interface ClickToCallOptions {
+  sql: Sql;
+  sip: SipGateway;
+  mediaPlane: MediaPlane;
+  secrets: SecretBox;
+  registry: CallRegistry;
+  feed: CallFeed;
+  actors: ReturnType<typeof createCallActors>;
+  recordings: RecordingDesk;
+  trunkWatch: TrunkWatch;
+  /** Private networks callbacks may go to. */
+  allowCidrs: readonly Cidr[];
+  resolve?: Resolve;
+  node: string;
+  boot: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Click-to-call, with what ends it: a drain refuses new calls and lets the live ones finish. */
+export interface ClickToCall extends Dialer {
+  /**
+   * From now on placements answer 503. Live calls may talk on for `graceMs`, then they are hung up; resolves when all
+   * are settled.
+   */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** How long a placement waits for its call to be on its way before it answers that the outcome is not known. */
+const PLACEMENT_TIMEOUT_MS = 10_000;
+/** How long a hang-up waits for the call to be settled before it answers with the call as it is. */
+const HANGUP_TIMEOUT_MS = 8_000;
+
+export function createClickToCall(options: ClickToCallOptions): ClickToCall {
+  const { sql, sip, registry, feed, recordings, clock } = options;
+  let draining = false;
+  let wasConnected = sip.state === 'connected';
+  sip.onStateChange((state) => {
+    wasConnected ||= state === 'connected';
+  });
+
+  function requireReady(): void {
+    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    if (sip.state === 'connected') return;
+    if (!wasConnected) {
+      throw refused('C2C_NOT_CONFIGURED', 'The SIP server could not be reached since the start. Check DRACHTIO_HOST.');
+    }
+    throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
+  }
+
+  return {
+    async place(request) {
+      requireReady();
+      const callbackUrl = await checkedCallbackUrl(request, options);
+      const referenceId = request.referenceId ?? `qc2c-${randomUUID()}`;
+      await requireLine(request, options);
+      const { outcome, call: row } = await admitCall(sql, {
+        ...request,
+        createdByUserId: request.userId,
+        callId: `call_${randomUUID()}`,
+        referenceId,
+        callbackUrl,
+        ...sealedSecret(request, options.secrets),
+        ownerNode: options.node,
+        ownerBoot: options.boot,
+        now: new Date(clock.now()),
+      });
+      if (outcome === 'replayed') return { placed: false, replayed: true, call: presentCall(row) };
+      const heldNano = row.holdId === null ? 0n : ((await heldBy(sql, row.holdId)) ?? 0n);
+      return await dialed(options.actors.start(row, heldNano), options);
+    },
+
+    async hangup({ workspaceId, callId }) {
+      const row = await getCall(sql, { workspaceId, idOrReference: callId });
+      if (!row) throw new TandemError('CALL_NOT_FOUND', 'There is no such call in the workspace.');
+      const live = registry.get(row.callId);
+      if (!live || isFinalState(row.state)) return presentCall(row);
+      live.actor.send({ type: 'hangup.requested', reason: 'api' });
+      await within(live.settled, { clock, timeoutMs: HANGUP_TIMEOUT_MS });
+      return presentCall((await getCallById(sql, row.callId)) ?? row);
+    },
+
+    watch: (callId, listener, signal) => feed.watch(callId, listener, signal),
+
+    async refreshRecording(callId) {
+      const row = await getCallById(sql, callId);
+      if (!row?.recordingId || !isFinalState(row.state) || row.recordingStatus === 'uploaded') return false;
+      const { recordingId, workspaceId } = row;
+      await recordings.retry({ recordingId, callId, workspaceId });
+      return (await getRecording(sql, recordingId))?.status !== row.recordingStatus;
+    },
+
+    readiness() {
+      const reasons: string[] = [];
+      if (draining) reasons.push('shutting down');
+      if (sip.state !== 'connected') reasons.push('the SIP server is not connected');
+      if (options.mediaPlane.capacity().workers === 0) reasons.push('no media worker is running');
+      return { ready: reasons.length === 0, reasons, liveCalls: registry.list().length };
+    },
+
+    async drain(graceMs) {
+      draining = true;
+      const idle = registry.idle();
+      if (await within(idle, { clock, timeoutMs: graceMs })) return;
+      for (const call of registry.list()) call.actor.send({ type: 'hangup.requested', reason: 'shutdown' });
+      await within(idle, { clock, timeoutMs: HANGUP_TIMEOUT_MS });
+    },
+  };
+}
+
+/** Waits for the call to be on its way; a call that was rejected instead is a refusal, its reference free again. */
+async function dialed(call: LiveCall, { sql, clock, logger }: ClickToCallOptions): Promise<PlacedCall> {
+  const { callId } = call.row;
+  if (!(await within(call.initiated, { clock, timeoutMs: PLACEMENT_TIMEOUT_MS }))) {
+    logger.error({ callId }, 'a placement was not confirmed in time');
+    throw new TandemError(
+      'C2C_OUTCOME_UNKNOWN',
+      `No answer from the platform in time. Look at call ${callId} and the agent's phone before you retry.`,
+      { details: { call_id: callId } },
+    );
+  }
+  const row = (await getCallById(sql, callId)) ?? call.row;
+  if (row.state !== 'rejected') return { placed: true, replayed: false, call: presentCall(row) };
+  throw refused('no_free_channel', 'No media port is free. Try again when a call has ended.');
+}
+
+/** The line of the trunk the call would take must be up, unless the reference only asks for a call that exists. */
+async function requireLine(request: PlaceCallRequest, { sql, trunkWatch }: ClickToCallOptions): Promise<void> {
+  const { workspaceId, trunkId, referenceId } = request;
+  const { rows } = await listTrunks(sql, { workspaceId }, { page: 1, limit: 100 });
+  const trunk = rows.find((row) => row.status === 'active' && (trunkId === null || row.id === trunkId));
+  if (!trunk || !trunkWatch.isDown(trunk.id)) return;
+  if (referenceId !== null && (await getCall(sql, { workspaceId, idOrReference: referenceId }))) return;
+  throw refused('CARRIER_LINE_DOWN', 'The carrier does not answer. Nothing was placed; the reference is still free.');
+}
+
+/** What is stored as the callback's URL: checked, and normalised by the URL rules. */
+async function checkedCallbackUrl(request: PlaceCallRequest, options: ClickToCallOptions): Promise<string | null> {
+  if (request.callbackUrl === null) return null;
+  const { allowCidrs, resolve } = options;
+  try {
+    const { url } = await checkCallbackUrl(request.callbackUrl, { allowCidrs, ...(resolve && { resolve }) });
+    return url.href;
+  } catch (error) {
+    if (!isOurLookupFailure(error)) throw error;
+    throw refused('C2C_CALLBACK_UNREACHABLE', 'The host of callback_url cannot be looked up from here. Try again.');
+  }
+}
+
+/** DNS answers that say nothing about the name: the way to the name servers is broken, not the URL. */
+const LOOKUP_FAILURES = new Set(['ETIMEOUT', 'ESERVFAIL', 'ECONNREFUSED', 'ECANCELLED', 'EREFUSED']);
+
+function isOurLookupFailure(error: unknown): boolean {
+  const cause = error instanceof TandemError ? (error.cause as { code?: string } | undefined) : undefined;
+  return cause?.code !== undefined && LOOKUP_FAILURES.has(cause.code);
+}
+
+function sealedSecret(
+  { callbackSecret, workspaceId }: PlaceCallRequest,
+  secrets: SecretBox,
+): Pick<CallRow, 'callbackSecretEncrypted' | 'callbackSecretLast4'> {
+  if (callbackSecret === null) return { callbackSecretEncrypted: null, callbackSecretLast4: null };
+  return {
+    callbackSecretEncrypted: secrets.seal(callbackSecret, callbackSecretContext(workspaceId)),
+    callbackSecretLast4: callbackSecret.slice(-4),
+  };
+}
+
+const RETRY_AFTER_S = 10;
+
+function refused(code: ErrorCode, message: string): TandemError {
+  return new TandemError(code, message, { retryAfterS: RETRY_AFTER_S });
+}
+
+/** Whether the promise settled before the time was up. */
+async function within(promise: Promise<unknown>, { clock, timeoutMs }: { clock: Clock; timeoutMs: number }) {
+  let timer: unknown;
+  const timeout = new Promise<false>((resolve) => {
+    timer = clock.setTimeout(() => resolve(false), timeoutMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), timeout]);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}

@@ -1,0 +1,87 @@
+import { inTransaction, type Sql } from '../storage/database.ts';
+import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
+import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
+import { talkSeconds, terminalDelivery } from './call-settlement.ts';
+import type { CallbackDeliverer } from './callbacks/deliverer.ts';
+import type { Logger } from './logger.ts';
+import type { RecordingDesk } from './recording.actor.ts';
+
+export interface ReconcileOptions {
+  sql: Sql;
+  node: string;
+  boot: string;
+  /** The last moment the previous boot of this node is known to have lived; null when nothing tells. */
+  lastAlive: Date | null;
+  now: Date;
+  deliverer: CallbackDeliverer;
+  recordings: RecordingDesk;
+  logger: Logger;
+}
+
+/**
+ * Brings every call that an earlier boot of this node left behind to a final state, before new calls are taken. Its
+ * media died with the process, so a call that was bridged was talked until the process was last known to live, and is
+ * billed for that; one that was not is a temporary failure and costs nothing. Recordings go on from the bytes that
+ * were written.
+ */
+export async function reconcile(options: ReconcileOptions): Promise<{ calls: number; recordings: number }> {
+  const { sql, node, boot, now, recordings, deliverer, logger } = options;
+  const orphans = await markOrphansUnknown(sql, { node, boot, now });
+  for (const orphan of orphans) {
+    const deliveryId = await resolve(options, orphan);
+    if (deliveryId) await deliverer.enqueue(deliveryId);
+  }
+  const unfinished = await unfinishedRecordings(sql);
+  for (const { id, callId, workspaceId } of unfinished) recordings.store({ recordingId: id, callId, workspaceId });
+  if (orphans.length > 0 || unfinished.length > 0) {
+    logger.warn({ calls: orphans.length, recordings: unfinished.length }, 'took over what an earlier run left behind');
+  }
+  return { calls: orphans.length, recordings: unfinished.length };
+}
+
+/** Returns the callback to send, if the call asked for one. */
+async function resolve({ sql, lastAlive, now }: ReconcileOptions, call: CallRow): Promise<string | null> {
+  const wasBridged = call.answerTime !== null;
+  const endTime = lastMoment({ call, lastAlive, now });
+  const detail = wasBridged
+    ? 'the server stopped during the talk; billed until it was last known to run'
+    : 'the server stopped before the legs were bridged';
+  return await inTransaction(sql, async (tx) => {
+    const result = await settleCall(tx, {
+      callId: call.callId,
+      move: {
+        event: wasBridged ? 'call.completed' : 'call.temporaryfailed',
+        state: wasBridged ? 'completed' : 'failed',
+        leg: null,
+        sipStatus: null,
+        hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+        at: now,
+        detail,
+      },
+      terminalEvent: wasBridged ? 'call.completed' : 'call.temporaryfailed',
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+      leg: null,
+      error: 'server_lost',
+      errorDetail: detail,
+      answerTime: call.answerTime,
+      endTime,
+      talkSeconds: talkSeconds({ answerTime: call.answerTime, endTime, maxDurationS: call.maxDurationS }),
+      totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.createdAt.getTime()) / 1000)),
+      quality: null,
+      recordingId: call.recordingId,
+      recordingStatus: call.recordingId === null ? null : 'processing',
+      delivery: terminalDelivery,
+    });
+    if (result && call.recordingId) {
+      await updateRecording(tx, { id: call.recordingId, now, patch: { status: 'processing' } });
+    }
+    return result?.delivery?.id ?? null;
+  });
+}
+
+/** When the call ended, as well as can be known: never before it was answered, never after now. */
+function lastMoment({ call, lastAlive, now }: { call: CallRow; lastAlive: Date | null; now: Date }): Date {
+  const floor = call.answerTime ?? call.createdAt;
+  if (lastAlive === null || lastAlive < floor) return floor;
+  return lastAlive > now ? now : lastAlive;
+}

@@ -1,0 +1,276 @@
+import { hkdfSync, randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { createCallActors } from './actors/call.actor.ts';
+import { createCallFeed } from './actors/call-feed.ts';
+import { createCallRegistry } from './actors/call-registry.ts';
+import type { Resolve } from './actors/callbacks/callback-url.ts';
+import { createCallbackDeliverer } from './actors/callbacks/deliverer.ts';
+import { createDeliveryStore } from './actors/callbacks/delivery-store.ts';
+import { parseCidrs } from './actors/callbacks/public-address.ts';
+import { createClickToCall } from './actors/click-to-call.ts';
+import { systemClock } from './actors/clock.ts';
+import { inspectTransitions } from './actors/inspection.ts';
+import { reconcile } from './actors/reconcile.ts';
+import { createRecordingDesk } from './actors/recording.actor.ts';
+import { watchTrunks } from './actors/trunk-watch.ts';
+import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
+import { createHttpServer } from './http/server.ts';
+import { createLogger, type Logger } from './logging.ts';
+import { TandemError } from './machines/errors.ts';
+import { createMediaPlane } from './media/worker-pool.ts';
+import { createDrachtioGateway } from './sip/drachtio-gateway.ts';
+import { startEmbeddedSipServer } from './sip/embedded/embedded-sip-server.ts';
+import { bootstrap } from './storage/bootstrap.ts';
+import { type DataFolder, openDataFolder } from './storage/data-folder.ts';
+import { openDatabase } from './storage/database.ts';
+import { startEmbeddedPostgres } from './storage/embedded/postgres.ts';
+import { openJobs } from './storage/jobs.ts';
+import { openObjectStore } from './storage/objects.ts';
+import { createSecretBox } from './storage/secrets.ts';
+
+/** A running Tandem. */
+export interface Tandem {
+  /** e.g. `http://127.0.0.1:8080` */
+  readonly url: string;
+  readonly sip: { host: string; port: number } | null;
+  readonly workspaceId: string;
+  readonly ownerUserId: number;
+  /** The key that was minted on this start, because there was none and none was configured. */
+  readonly mintedApiKey: string | null;
+  /** What took how long to start, in order. */
+  readonly steps: { name: string; ms: number }[];
+  readonly dataFolder: DataFolder;
+  readonly databaseUrl: string;
+  /** Drains: live calls may go on for `graceMs`, then everything is closed in the opposite order of its start. */
+  stop(options?: { graceMs?: number }): Promise<void>;
+  /** Resolves with the reason when a part that cannot be replaced is lost; the owner should stop and start again. */
+  readonly broken: Promise<string>;
+}
+
+export interface StartOptions {
+  logger: Logger;
+  /** Told of each part as it is up. */
+  onStep?: (step: { name: string; ms: number }) => void;
+  /** Looks up the hosts of callbacks; default: DNS. */
+  resolve?: Resolve;
+}
+
+/**
+ * Starts every part in the order of dependence: storage, media, SIP, actors, and HTTP last, after the calls of an
+ * earlier run were reconciled. If one does not start, those before it are stopped again.
+ */
+export async function startTandem(config: Config, { logger, onStep, resolve }: StartOptions): Promise<Tandem> {
+  const opened: (() => unknown)[] = [];
+  const steps: Tandem['steps'] = [];
+  const broken = Promise.withResolvers<string>();
+  const started = performance.now();
+  let lastStepAt = started;
+
+  function step(name: string): void {
+    const now = performance.now();
+    const entry = { name, ms: Math.round(now - lastStepAt) };
+    lastStepAt = now;
+    steps.push(entry);
+    onStep?.(entry);
+  }
+
+  let closing = false;
+  const onLost = (reason: string) => {
+    if (!closing) broken.resolve(reason);
+  };
+
+  async function closeAll(): Promise<void> {
+    closing = true;
+    for (const close of opened.reverse().splice(0)) {
+      try {
+        await close();
+      } catch (error) {
+        logger.error({ err: error }, 'a part did not close cleanly');
+      }
+    }
+  }
+
+  try {
+    const folder = await openDataFolder(config.dataDir, config.secretKey ?? undefined);
+    const databaseUrl = config.databaseUrl ?? (await embeddedDatabase());
+    const database = await openDatabase({ url: databaseUrl, max: 16, logger });
+    opened.push(() => database.close());
+    const { sql } = database;
+    const objects = await openObjectStore({ folder: folder.objectsDir });
+    const secrets = createSecretBox(folder.masterKey);
+    const jobs = await openJobs({ databaseUrl, logger, ...(config.redisUrl && { redisUrl: config.redisUrl }) });
+    opened.push(() => jobs.close());
+    const owner = await bootstrap(sql, config);
+    step('storage');
+
+    const mediaPlane = createMediaPlane({ workers: config.mediaWorkers, ...rtpAddress(config), logger });
+    opened.push(() => mediaPlane.close());
+    step('media');
+
+    const sipServer = await sipServerOf();
+    const sip = await createDrachtioGateway({ ...sipServer.control, logger });
+    opened.push(() => sip.close());
+    step('sip');
+
+    const clock = systemClock;
+    const registry = createCallRegistry();
+    const feed = createCallFeed();
+    const allowCidrs = parseCidrs(config.callbackAllowCidrs);
+    const lookUp = resolve && { resolve };
+    const deliverer = createCallbackDeliverer({
+      store: createDeliveryStore(sql),
+      jobs,
+      secrets,
+      allowCidrs,
+      logger,
+      ...lookUp,
+    });
+    opened.push(() => deliverer.close());
+    const recordings = createRecordingDesk({ ...folder, sql, objects, clock, logger });
+    opened.push(() => recordings.close());
+    const parts = { ...folder, sql, sip, mediaPlane, secrets, registry, feed, deliverer, recordings, clock, logger };
+    const inspect = logger.isLevelEnabled('debug') ? { inspect: inspectTransitions(logger) } : {};
+    const actors = createCallActors({ ...parts, ...inspect });
+    await reconcile({ ...parts, now: new Date() });
+    const stopBeating = folder.beat();
+    opened.push(stopBeating);
+    await deliverer.start();
+    const trunkWatch = watchTrunks(parts);
+    opened.push(() => trunkWatch.close());
+    const dialer = createClickToCall({ ...parts, actors, trunkWatch, allowCidrs, ...lookUp });
+    step('actors');
+
+    const http = createHttpServer({
+      sql,
+      dialer,
+      objects,
+      secrets,
+      urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),
+      publicUrl: config.publicUrl?.replace(/\/$/, '') ?? null,
+      logger,
+    });
+    opened.push(() => http.close());
+    await http.listen({ host: config.host, port: config.port });
+    step('http');
+
+    let stopping: Promise<void> | null = null;
+    return {
+      url: urlOf(http.server.address() as AddressInfo),
+      sip: sipServer.address,
+      workspaceId: owner.workspaceId,
+      ownerUserId: owner.userId,
+      mintedApiKey: owner.mintedApiKey,
+      steps,
+      dataFolder: folder,
+      databaseUrl,
+      broken: broken.promise,
+      async stop({ graceMs = 0 } = {}) {
+        await dialer.drain(graceMs);
+        stopping ??= closeAll();
+        await stopping;
+      },
+    };
+
+    async function embeddedDatabase(): Promise<string> {
+      const postgres = await startEmbeddedPostgres({ dataDir: folder.path, logger, onExit: onLost });
+      opened.push(() => postgres.stop());
+      return postgres.url;
+    }
+
+    async function sipServerOf() {
+      if (config.drachtioHost !== null) {
+        if (config.drachtioSecret === null) throw new ConfigError('DRACHTIO_SECRET is needed with DRACHTIO_HOST.');
+        const control = { host: config.drachtioHost, port: config.drachtioPort, secret: config.drachtioSecret };
+        return { control, address: null };
+      }
+      const secret = randomBytes(24).toString('base64url');
+      const stopped = new AbortController();
+      const server = await startEmbeddedSipServer({
+        ...sipAddress(config),
+        sipPort: config.sipPort,
+        transports: config.sipTransports,
+        secret,
+        signal: stopped.signal,
+        onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
+      });
+      opened.push(() => server.close());
+      return {
+        control: { host: server.controlHost, port: server.controlPort, secret },
+        address: { host: config.sipHost, port: server.sipPort },
+      };
+    }
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+/** Binds the address itself where it is one of this machine's, else all of them, and tells carriers the address. */
+function rtpAddress(config: Config) {
+  const range = { rtpPortMin: config.rtpPortMin, rtpPortMax: config.rtpPortMax };
+  if (isOwnAddress(config.rtpHost)) return { rtpHost: config.rtpHost, ...range };
+  return { rtpHost: config.rtpHost.includes(':') ? '::' : '0.0.0.0', advertisedHost: config.rtpHost, ...range };
+}
+
+function sipAddress({ sipHost }: Config) {
+  return isOwnAddress(sipHost) ? { sipHost } : { sipHost: '0.0.0.0', advertisedHost: sipHost };
+}
+
+function isOwnAddress(host: string): boolean {
+  return Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === host));
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
+  return `http://${family === 'IPv6' && host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function derivedKey(masterKey: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), purpose, 32));
+}
+
+/** Live calls may go on for this long after a SIGTERM or SIGINT; a second signal hangs them up at once. */
+const DRAIN_MS = 30_000;
+
+/** `npm start`: runs until a signal, a lost part or a failed start; the exit code tells which. */
+async function serve(): Promise<void> {
+  const argv = process.argv.slice(2);
+  if (wantsHelp(argv)) {
+    process.stdout.write(describeConfig());
+    return;
+  }
+  const config = loadConfig(process.env, argv);
+  const logger = createLogger({ level: config.logLevel as Parameters<typeof createLogger>[0]['level'] });
+  const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
+  logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
+  if (tandem.mintedApiKey) {
+    process.stdout.write(`\nYour API key, shown this once: ${tandem.mintedApiKey}\n\n`);
+  }
+
+  let signals = 0;
+  const stop = async (exitCode: number, graceMs: number) => {
+    await tandem.stop({ graceMs });
+    logger.info({}, 'Tandem has stopped');
+    process.exit(exitCode);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      signals += 1;
+      logger.info({ signal }, signals === 1 ? 'draining: live calls may finish' : 'hanging up live calls');
+      void stop(0, signals === 1 ? DRAIN_MS : 0);
+    });
+  }
+  const reason = await tandem.broken;
+  logger.fatal({ reason }, 'a part was lost that cannot be replaced while running');
+  await stop(1, 0);
+}
+
+if (import.meta.main) {
+  serve().catch((error: unknown) => {
+    // One line that says what to do; everything else is a defect and shows its stack.
+    const isExpected = error instanceof ConfigError || error instanceof TandemError;
+    process.stderr.write(`${isExpected ? error.message : ((error as Error).stack ?? error)}\n`);
+    process.exit(1);
+  });
+}

@@ -1,0 +1,121 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '..');
+
+/** What each folder may import of the others; `design.md`, Top-level folders. Its own folder is always allowed. */
+const MAY_IMPORT: Record<string, RegExp[]> = {
+  machines: [],
+  media: [/^machines\/(events|errors)\.ts$/],
+  sip: [/^machines\/(events|errors)\.ts$/],
+  storage: [/^machines\/(events|errors)\.ts$/],
+  http: [
+    /^machines\/(events|errors)\.ts$/,
+    /^actors\/(dialer|call-view)\.ts$/,
+    /^storage\/(queries\/.+|objects|object-urls|secrets|secret-contexts|database)\.ts$/,
+  ],
+  actors: [/^(machines|media|sip|storage)\//],
+};
+
+/** Libraries that belong to one folder alone. */
+const LIBRARY_HOMES: Record<string, string[]> = {
+  xstate: ['machines', 'actors'],
+  'drachtio-srf': ['sip'],
+  postgres: ['storage'],
+  pg: ['storage'],
+  bullmq: ['storage'],
+  ioredis: ['storage'],
+  fastify: ['http'],
+};
+
+const modules = Object.keys(MAY_IMPORT).flatMap((folder) => modulesBelow(folder));
+
+describe('the import rule', () => {
+  it('is checked on every module of the layered folders', () => {
+    for (const folder of Object.keys(MAY_IMPORT)) {
+      expect(modules.filter((module) => module.startsWith(`${folder}/`)).length, folder).toBeGreaterThanOrEqual(3);
+    }
+    expect(modules.length).toBeGreaterThan(100);
+  });
+
+  it('lets each folder import only what the design allows it', () => {
+    const violations = modules.flatMap((module) => {
+      const folder = folderOf(module);
+      return importsOf(module)
+        .filter((target) => target.startsWith('.'))
+        .map((target) => relative(ROOT, resolve(ROOT, dirname(module), target)))
+        .filter((target) => folderOf(target) !== folder)
+        .filter((target) => !MAY_IMPORT[folder]?.some((allowed) => allowed.test(target)))
+        .map((target) => `${module} imports ${target}`);
+    });
+    expect(violations).toEqual([]);
+  });
+
+  it('keeps machines free of everything but xstate', () => {
+    const violations = modules
+      .filter((module) => module.startsWith('machines/'))
+      .flatMap((module) =>
+        importsOf(module)
+          .filter((target) => !target.startsWith('.') && target !== 'xstate')
+          .map((target) => `${module} imports ${target}`),
+      );
+    expect(violations).toEqual([]);
+  });
+
+  it('keeps the clock and chance out of machines', () => {
+    const violations = modules
+      .filter((module) => module.startsWith('machines/'))
+      .filter((module) => /\bDate\b|Math\.random|performance\.|setTimeout|crypto/.test(codeOf(module)));
+    expect(violations).toEqual([]);
+  });
+
+  it('keeps each library in the folder it belongs to', () => {
+    const violations = modules.flatMap((module) =>
+      importsOf(module)
+        .map(packageOf)
+        .filter((name) => name in LIBRARY_HOMES && !LIBRARY_HOMES[name]?.includes(folderOf(module)))
+        .map((name) => `${module} imports ${name}`),
+    );
+    expect(violations).toEqual([]);
+  });
+
+  it('names node built-ins with their prefix', () => {
+    const bare = new Set(builtinModules);
+    const violations = modules.flatMap((module) => importsOf(module).filter((target) => bare.has(target)));
+    expect(violations).toEqual([]);
+  });
+});
+
+function modulesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
+    .map((file) => join(folder, file));
+}
+
+function folderOf(module: string): string {
+  return module.split('/')[0] ?? '';
+}
+
+function packageOf(target: string): string {
+  const parts = target.split('/');
+  return target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');
+}
+
+/** Static, dynamic and re-exporting imports, also of types, and worker modules named by URL. */
+function importsOf(module: string): string[] {
+  const code = codeOf(module);
+  const patterns = [
+    /\bfrom\s+'([^']+)'/g,
+    /\bimport\s*\(\s*'([^']+)'/g,
+    /\bimport\s+'([^']+)'/g,
+    /new URL\(\s*'(\.[^']+\.ts)'/g,
+  ];
+  return patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[1] ?? ''));
+}
+
+function codeOf(module: string): string {
+  const text = readFileSync(join(ROOT, module), 'utf8');
+  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
+}
