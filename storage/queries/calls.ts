@@ -37,10 +37,7 @@ export async function getCall(
 }
 
 /** As `getCall`, and by recording id as well. */
-export async function findRecordingTarget(
-  sql: SqlOrTx,
-  { workspaceId, id }: { workspaceId: string; id: string },
-): Promise<CallRow | null> {
+export async function findRecordingTarget(sql: SqlOrTx, workspaceId: string, id: string): Promise<CallRow | null> {
   const call = await getCall(sql, { workspaceId, idOrReference: id });
   if (call !== null || !isUuid(id)) return call;
   const [row] = await sql<CallRow[]>`

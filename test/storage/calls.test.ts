@@ -325,11 +325,11 @@ onEveryServer('calls', (database) => {
     const { call } = await admitCall(sql, admission({ workspaceId, referenceId: 'ref' }));
     await recordMoves(sql, call.callId, [], { recordingId, recordingStatus: 'recording' });
     for (const id of [call.callId, 'ref', recordingId]) {
-      expect((await findRecordingTarget(sql, { workspaceId, id }))?.callId).toBe(call.callId);
+      expect((await findRecordingTarget(sql, workspaceId, id))?.callId).toBe(call.callId);
     }
     const stranger = (await seedWorkspace(sql)).workspace.id;
-    expect(await findRecordingTarget(sql, { workspaceId: stranger, id: recordingId })).toBeNull();
-    expect(await findRecordingTarget(sql, { workspaceId, id: '%' })).toBeNull();
+    expect(await findRecordingTarget(sql, stranger, recordingId)).toBeNull();
+    expect(await findRecordingTarget(sql, workspaceId, '%')).toBeNull();
   });
 
   it('lists calls newest first by page and filter', async () => {
