@@ -20,6 +20,8 @@ export interface DrachtioGatewayOptions {
   pingIntervalMs?: number;
   /** Default 5000. */
   probeTimeoutMs?: number;
+  /** Until the server confirms that it sent a request. Default 5000. */
+  sendTimeoutMs?: number;
   timeouts?: Partial<LegTimeouts>;
 }
 
@@ -34,7 +36,6 @@ const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 /** How long `close` lets the peers answer our CANCELs and BYEs. */
 const CLOSE_GRACE_MS = 2_000;
-const SEND_TIMEOUT_MS = 5_000;
 
 /**
  * Connects to the SIP server; afterwards a lost connection is made again for as long as the gateway is open.
@@ -147,14 +148,15 @@ export class DrachtioGateway implements SipGateway {
   }
 
   async #connect(): Promise<void> {
-    const { host, port, secret, connectTimeoutMs = 5_000, pingIntervalMs = 10_000 } = this.#options;
+    const { host, port, secret } = this.#options;
+    const { connectTimeoutMs = 5_000, pingIntervalMs = 10_000, sendTimeoutMs = 5_000 } = this.#options;
     this.#connection = await openSrfConnection({
       host,
       port,
       secret,
       connectTimeoutMs,
       pingIntervalMs,
-      sendTimeoutMs: SEND_TIMEOUT_MS,
+      sendTimeoutMs,
       onRequest: (request, reply) => this.#receive(request, reply),
       onFault: (error) => this.#fault(error),
       onLost: (detail) => {

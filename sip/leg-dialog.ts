@@ -114,6 +114,8 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase === 'inviting') {
       this.#localCause = cause;
       this.#phase = 'cancelling';
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.#cancelWon(), this.#parts.timeouts.cancelMs);
       this.#sendCancel();
     } else if (this.#phase === 'talking') {
       this.#localCause = cause;
@@ -182,7 +184,7 @@ export class OutboundLeg implements LegDialog {
   }
 
   #inviteSent(outcome: SrfSent): void {
-    if (this.#phase === 'over') return;
+    if (this.#phase === 'over' && outcome.kind !== 'sent') return;
     if (outcome.kind === 'unknown') {
       this.#finish({ type: 'leg.lost', detail: 'the SIP server did not confirm the INVITE' });
       return;
@@ -198,8 +200,8 @@ export class OutboundLeg implements LegDialog {
     );
     // drachtio-srf hands an UPDATE over here as long as the INVITE has no final answer, and to nobody else.
     outcome.request.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
-    if (this.#phase === 'cancelling') this.#sendCancel();
-    else this.#giveUpAfter(this.#parts.timeouts.noAnswerMs);
+    if (this.#phase === 'inviting') this.#giveUpAfter(this.#parts.timeouts.noAnswerMs);
+    else this.#sendCancel();
   }
 
   #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
@@ -291,8 +293,6 @@ export class OutboundLeg implements LegDialog {
   }
 
   #sendCancel(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#cancelWon(), this.#parts.timeouts.cancelMs);
     // Not sent yet: `#inviteSent` comes back here.
     if (this.#invite === null) return;
     const invite = this.#invite;

@@ -22,18 +22,23 @@ export class EventLog<Event extends { type: string }> {
   ): Promise<Extract<Event, { type: Type }>> {
     type Wanted = Extract<Event, { type: Type }>;
     const isWanted = (event: Event) => event.type === type && matches(event as Wanted);
-    const past = this.all.find(isWanted);
-    if (past !== undefined) return past as Wanted;
+    return (await this.untilAny(isWanted, `"${type}"`, timeoutMs)) as Wanted;
+  }
+
+  /** As `until`, over all types; `what` names it in the error. */
+  async untilAny(matches: (event: Event) => boolean, what: string, timeoutMs = 10_000): Promise<Event> {
+    const past = this.all.find(matches);
+    if (past !== undefined) return past;
     const { promise, resolve, reject } = Promise.withResolvers<Event>();
-    const entry = { matches: isWanted, resolve };
+    const entry = { matches, resolve };
     this.#waiting.push(entry);
     const timer = setTimeout(() => {
       this.#waiting = this.#waiting.filter((waiting) => waiting !== entry);
       const seen = this.all.map((event) => event.type).join(', ');
-      reject(new Error(`no "${type}" within ${timeoutMs} ms; there was: ${seen || 'nothing'}`));
+      reject(new Error(`no ${what} within ${timeoutMs} ms; there was: ${seen || 'nothing'}`));
     }, timeoutMs);
     try {
-      return (await promise) as Wanted;
+      return await promise;
     } finally {
       clearTimeout(timer);
     }

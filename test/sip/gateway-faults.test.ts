@@ -1,0 +1,278 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  createDrachtioGateway,
+  type DrachtioGateway,
+  type DrachtioGatewayOptions,
+} from '../../sip/drachtio-gateway.ts';
+import { dialLeg, trunkOf } from './dialing.ts';
+import { type ScriptedMessage, ScriptedServer, type ScriptedServerOptions } from './scripted-server.ts';
+
+const cleanUps: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
+});
+
+async function scripted(options: ScriptedServerOptions = {}, port = 0): Promise<ScriptedServer> {
+  const server = await ScriptedServer.start(options, port);
+  cleanUps.push(() => server.stop());
+  return server;
+}
+
+async function gatewayTo(port: number, options: Partial<DrachtioGatewayOptions> = {}): Promise<DrachtioGateway> {
+  const gateway = await createDrachtioGateway({ host: '127.0.0.1', port, secret: 's', ...options });
+  cleanUps.push(() => gateway.close());
+  return gateway;
+}
+
+function untilState(gateway: DrachtioGateway, wanted: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (gateway.state === wanted) resolve();
+  gateway.onStateChange((state) => {
+    if (state === wanted) resolve();
+  });
+  return promise;
+}
+
+const TRUNK = trunkOf('sip:127.0.0.1:9');
+const DIALOG_HEADERS = [
+  'From: <sip:+918000000001@127.0.0.1>;tag=ours',
+  'To: <sip:+919876543210@127.0.0.1>;tag=theirs',
+  'Call-ID: one',
+].join('\r\n');
+
+/** What a server says when it has sent a request: the message with Call-ID, From tag and CSeq filled in. */
+function confirm(message: ScriptedMessage, transactionId: string): void {
+  const method = message.sip.slice(0, message.sip.indexOf(' '));
+  const startLine = message.sip.slice(0, message.sip.indexOf('\r\n'));
+  const echo = `${startLine}\r\n${DIALOG_HEADERS}\r\nCSeq: 1 ${method}\r\nContent-Length: 0\r\n\r\n`;
+  const leader = `x|response|${message.id}|OK|application|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|Msg sent:|`;
+  message.send(`${leader}\r\n${echo}`);
+}
+
+function respond(message: ScriptedMessage, transactionId: string, statusLine: string, body = ''): void {
+  const leader = `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|one;from-tag=ours|`;
+  const type = body === '' ? '' : 'Content-Type: application/sdp\r\n';
+  message.send(
+    `${leader}\r\nSIP/2.0 ${statusLine}\r\n${DIALOG_HEADERS}\r\nCSeq: 1 INVITE\r\n${type}Content-Length: ${body.length}\r\n\r\n${body}`,
+  );
+}
+
+function methodOf(message: ScriptedMessage): string {
+  return message.sip.split(' ')[0] ?? '';
+}
+
+const ANSWER = 'v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n';
+
+describe('connecting', () => {
+  test('a refused secret is an error, and is not tried again', async () => {
+    const server = await scripted({ authentication: 'refuse' });
+    await expect(gatewayTo(server.port)).rejects.toMatchObject({ code: 'server.secret_refused' });
+    await expect(gatewayTo(server.port)).rejects.toMatchObject({ code: 'server.secret_refused' });
+    expect(server.connections).toBe(2);
+  });
+
+  test('a server that says nothing is given up', async () => {
+    const server = await scripted({ authentication: 'ignore' });
+    await expect(gatewayTo(server.port, { connectTimeoutMs: 50 })).rejects.toMatchObject({
+      code: 'server.unreachable',
+    });
+  });
+
+  test('a port where nobody listens is an error at once', async () => {
+    const server = await scripted();
+    const { port } = server;
+    await server.stop();
+    await expect(gatewayTo(port)).rejects.toMatchObject({ code: 'server.unreachable' });
+  });
+});
+
+describe('a lost connection', () => {
+  test('ends every leg with leg.lost, refuses new ones, and is made again', async () => {
+    const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
+    const gateway = await gatewayTo(server.port);
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    const lost = untilState(gateway, 'disconnected');
+    server.dropClients();
+    await lost;
+    expect(await dialed.over()).toMatchObject({ type: 'leg.lost' });
+    const meanwhile = dialLeg(gateway, { trunk: TRUNK });
+    expect(meanwhile.log.all).toEqual([]);
+    expect(await meanwhile.over()).toMatchObject({ type: 'leg.refused', sipStatus: 503 });
+    await untilState(gateway, 'connected');
+    expect(server.connections).toBe(2);
+    expect(dialed.log.all).toHaveLength(1);
+  });
+
+  test('is not made again with a secret that is refused by then', async () => {
+    const server = await scripted();
+    const refused = Promise.withResolvers<void>();
+    const logger = { info() {}, warn() {}, error: () => refused.resolve() };
+    const gateway = await gatewayTo(server.port, { logger });
+    server.authentication = 'refuse';
+    server.dropClients();
+    await refused.promise;
+    expect(gateway.state).toBe('disconnected');
+    expect(server.connections).toBe(2);
+  });
+
+  test('is noticed when the server hangs without closing', async () => {
+    const server = await scripted();
+    const gateway = await gatewayTo(server.port, { pingIntervalMs: 20 });
+    await untilState(gateway, 'disconnected');
+    expect(server.received.some(({ words }) => words[0] === 'ping')).toBe(true);
+  });
+
+  test('follows bytes that are not the protocol, without ending the process', async () => {
+    const server = await scripted();
+    const gateway = await gatewayTo(server.port);
+    const lost = untilState(gateway, 'disconnected');
+    server.sendRaw('HTTP/1.1 400 Bad Request #1\r\n\r\n');
+    await lost;
+    await untilState(gateway, 'connected');
+  });
+});
+
+describe('a message that makes drachtio-srf throw', () => {
+  test('harms nothing but itself', async () => {
+    const { promise: pinged, resolve } = Promise.withResolvers<void>();
+    const server = await scripted({ onMessage: () => resolve() });
+    const fault = Promise.withResolvers<unknown>();
+    const logger = { info() {}, warn() {}, error: (fields: object) => fault.resolve(fields) };
+    const gateway = await gatewayTo(server.port, { logger });
+    server.send('x|surprise|1');
+    await fault.promise;
+    dialLeg(gateway, { trunk: TRUNK });
+    await pinged;
+    expect(gateway.state).toBe('connected');
+  });
+});
+
+describe('a server that forgets', () => {
+  test('to confirm the INVITE loses the leg', async () => {
+    const server = await scripted();
+    const gateway = await gatewayTo(server.port, { sendTimeoutMs: 30 });
+    expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ type: 'leg.lost' });
+  });
+
+  test('to answer the INVITE is asked to cancel it, and the leg ends as 408', async () => {
+    const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
+    const gateway = await gatewayTo(server.port, { timeouts: { noAnswerMs: 30, cancelMs: 30 } });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    expect(await dialed.over()).toEqual({
+      type: 'leg.refused',
+      sipStatus: 408,
+      hangupCause: 'RECOVERY_ON_TIMER_EXPIRE',
+      detail: 'no final answer in time',
+    });
+    expect(server.received.map(methodOf)).toContain('CANCEL');
+    expect(dialed.log.all).toHaveLength(1);
+  });
+
+  test('to end the ringing ends as 408 with the cause that nobody answered', async () => {
+    const server = await scripted({
+      onMessage: (message) => {
+        confirm(message, 't1');
+        respond(message, 't1', '180 Ringing');
+      },
+    });
+    const gateway = await gatewayTo(server.port, { timeouts: { ringingMs: 30, cancelMs: 30 } });
+    expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ sipStatus: 408, hangupCause: 'NO_ANSWER' });
+  });
+
+  test('to answer our CANCEL leaves the leg cancelled all the same', async () => {
+    const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
+    const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 30 } });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    dialed.leg.hangup('NO_ANSWER');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await dialed.over()).toMatchObject({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL' });
+    expect(server.received.filter((message) => methodOf(message) === 'CANCEL')).toHaveLength(1);
+  });
+
+  test('to answer our BYE leaves the leg ended all the same', async () => {
+    const server = await scripted({
+      onMessage: (message) => {
+        confirm(message, methodOf(message));
+        if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', ANSWER);
+      },
+    });
+    const gateway = await gatewayTo(server.port, { timeouts: { byeMs: 30 } });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await dialed.log.until('leg.answered');
+    dialed.leg.hangup('MAX_DURATION');
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'MAX_DURATION' });
+  });
+});
+
+test('an answer that comes after the leg was given up is acknowledged and ended, and nobody hears of it', async () => {
+  const bye = Promise.withResolvers<ScriptedMessage>();
+  let invite: ScriptedMessage | null = null;
+  const server = await scripted({
+    onMessage: (message) => {
+      if (methodOf(message) === 'INVITE') invite = message;
+      if (methodOf(message) === 'BYE') bye.resolve(message);
+      confirm(message, methodOf(message));
+    },
+  });
+  const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 10, byeMs: 10 } });
+  const dialed = dialLeg(gateway, { trunk: TRUNK });
+  dialed.leg.hangup('NORMAL_CLEARING');
+  await dialed.over();
+  respond(invite!, 'INVITE', '200 OK', ANSWER);
+  const { words } = await bye.promise;
+  expect(words[2]).toBe('one;from-tag=ours');
+  expect(server.received.map(methodOf).filter((method) => method !== '')).toEqual(['INVITE', 'CANCEL', 'ACK', 'BYE']);
+  expect(dialed.log.all).toHaveLength(1);
+});
+
+test('a request that the server will not send refuses the leg with 503', async () => {
+  const server = await scripted({ onMessage: ({ id, send }) => send(`x|response|${id}|NOK|no such transport`) });
+  const gateway = await gatewayTo(server.port);
+  expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({
+    type: 'leg.refused',
+    sipStatus: 503,
+    detail: 'no such transport',
+  });
+});
+
+test.each([
+  ['a called number that is none', { calledNumber: '+91 98' }, 484, 'INVALID_NUMBER_FORMAT'],
+  ['a caller id with a line end', { callerId: '+91\r\nX-Evil: 1' }, 484, 'INVALID_NUMBER_FORMAT'],
+  ['a trunk that is no address', { trunk: trunkOf('carrier') }, 503, 'NORMAL_TEMPORARY_FAILURE'],
+] as const)('%s is refused without a word to the server', async (_what, request, sipStatus, hangupCause) => {
+  const server = await scripted();
+  const gateway = await gatewayTo(server.port);
+  const dialed = dialLeg(gateway, { trunk: TRUNK, ...request });
+  expect(dialed.log.all).toEqual([]);
+  expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus, hangupCause });
+  expect(server.received.some(({ words }) => words[0] === 'sip')).toBe(false);
+});
+
+test('a signal that was aborted before dialing sends nothing', async () => {
+  const server = await scripted();
+  const gateway = await gatewayTo(server.port);
+  const dialed = dialLeg(gateway, { trunk: TRUNK, signal: AbortSignal.abort() });
+  expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 487 });
+  expect(server.received.some(({ words }) => words[0] === 'sip')).toBe(false);
+});
+
+test('probing a trunk through a server that does not answer ends by its own clock', async () => {
+  const server = await scripted();
+  const gateway = await gatewayTo(server.port, { probeTimeoutMs: 20 });
+  expect(await gateway.probe(TRUNK, new AbortController().signal)).toMatchObject({ reachable: false, sipStatus: null });
+  expect(await gateway.probe(trunkOf('nonsense'), new AbortController().signal)).toMatchObject({ reachable: false });
+});
+
+test('a status that the server made up does not make a trunk reachable', async () => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, 't1');
+      message.send(
+        `x|sip|network|0|udp||0|10:00:00.000000|t1||\r\nSIP/2.0 408 Request Timeout\r\n${DIALOG_HEADERS}\r\n\r\n`,
+      );
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  expect(await gateway.probe(TRUNK, new AbortController().signal)).toMatchObject({ reachable: false, sipStatus: 408 });
+});
