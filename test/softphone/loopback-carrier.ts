@@ -92,6 +92,9 @@ export class LoopbackCarrier {
   }
 
   #receive(message: SipMessage, from: SipPeer): void {
+    const { transport } = from;
+    if (message.kind === 'response') this.log.add({ type: 'response', status: message.statusCode, message });
+    else this.log.add({ type: 'request', method: message.method, message, transport });
     if (this.isSilent) return;
     try {
       if (message.kind === 'response') this.#forwardResponse(message);
@@ -102,7 +105,6 @@ export class LoopbackCarrier {
   }
 
   #takeRequest(request: SipRequest, from: SipPeer): void {
-    this.log.add({ type: 'request', method: request.method, message: request, transport: from.transport });
     const toTag = tagOf(header(request, 'To'));
     // The ACK of a refusal that was our own.
     if (request.method === 'ACK' && toTag?.startsWith(OWN_TAG)) return;
@@ -170,7 +172,6 @@ export class LoopbackCarrier {
   }
 
   #forwardResponse(response: SipResponse): void {
-    this.log.add({ type: 'response', status: response.statusCode, message: response });
     const [, nextVia, ...otherVias] = headers(response, 'Via');
     if (nextVia === undefined) return;
     removeHeader(response, 'Via');

@@ -28,6 +28,7 @@ export class SipEndpoint {
   readonly #connections = new Map<string, Socket>();
   readonly #sockets = new Set<Socket>();
   readonly #onMessage: SipEndpointOptions['onMessage'];
+  #closed: Promise<void> | null = null;
 
   private constructor(options: SipEndpointOptions, udp: UdpSocket, tcp: Server) {
     this.host = options.host;
@@ -62,6 +63,7 @@ export class SipEndpoint {
   }
 
   send(message: SipMessage, to: SipPeer): void {
+    if (this.#closed !== null) return;
     const bytes = serializeMessage(message);
     if (to.transport === 'udp') {
       this.#udp.send(bytes, to.port, to.host, () => {});
@@ -70,12 +72,13 @@ export class SipEndpoint {
     this.#connectionTo(to).write(bytes);
   }
 
-  async close(): Promise<void> {
+  close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    await Promise.all([
+    this.#closed ??= Promise.all([
       new Promise<void>((resolve) => this.#udp.close(() => resolve())),
       new Promise<void>((resolve) => this.#tcp.close(() => resolve())),
-    ]);
+    ]).then(() => {});
+    return this.#closed;
   }
 
   #connectionTo(to: SipPeer): Socket {

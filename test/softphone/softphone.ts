@@ -1,5 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import type { Codec, RemoteMedia } from '../../machines/events.ts';
 import {
+  createRequest,
   createResponse,
   header,
   headers,
@@ -176,6 +178,25 @@ export class Softphone {
       clearTimeout(timer);
       this.#hearingWaiters.delete(look);
     }
+  }
+
+  /** A request outside any call; resolves with its final status. */
+  async sendOutside(method: string, uri: string): Promise<number> {
+    const { host, port } = parseUri(uri);
+    const request = createRequest({
+      method,
+      uri,
+      headers: [
+        ['Max-Forwards', '70'],
+        ['From', `<sip:${this.user}@${this.#endpoint.host}>;tag=${randomBytes(6).toString('hex')}`],
+        ['To', `<${uri}>`],
+        ['Call-ID', randomBytes(12).toString('hex')],
+        ['CSeq', `1 ${method}`],
+        ['Contact', `<sip:${this.user}@${this.#endpoint.host}:${this.#endpoint.port}>`],
+      ],
+    });
+    const response = await this.#requests.send(request, { transport: 'udp', host, port: port ?? 5060 });
+    return response.statusCode;
   }
 
   /** Closes all sockets without a word to the peers. */

@@ -1,0 +1,431 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createDrachtioGateway } from '../../sip/drachtio-gateway.ts';
+import { header, headers } from '../../sip/message/index.ts';
+import { dialLeg, trunkOf } from './dialing.ts';
+import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
+
+let network: TestNetwork;
+
+beforeEach(async () => {
+  network = await TestNetwork.start({ timeouts: { byeMs: 3_000 } });
+});
+
+afterEach(() => network.stop());
+
+function types(events: readonly { type: string }[]): string[] {
+  return events.map((event) => event.type);
+}
+
+describe('an answered call', () => {
+  test('rings, answers, carries audio both ways, and ends with our BYE', async () => {
+    const phone = await network.phone({ audio: { kind: 'tone', frequencyHz: 700 }, ringForMs: 20 });
+    const voice = await network.voice(440);
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(phone.sipUri),
+      localMedia: { host: '127.0.0.1', rtpPort: voice.rtpPort },
+    });
+    const { media } = await dialed.log.until('leg.answered');
+    expect(media).toMatchObject({
+      host: '127.0.0.1',
+      codec: 'PCMU',
+      telephoneEventPayloadType: 101,
+      direction: 'sendrecv',
+    });
+    voice.talkTo(media);
+    const heard = await phone.untilHeard(({ packets }) => packets >= 25);
+    const [ours = 0, theirs = 0] = heard.toneLevels([440, 700]);
+    expect(ours).toBeGreaterThan(-16);
+    expect(theirs).toBeLessThan(-40);
+    const [back = 0] = voice.hearing.heard().toneLevels([700]);
+    expect(back).toBeGreaterThan(-16);
+
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' });
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer', reason: 'Q.850;cause=16;text="NORMAL_CLEARING"' });
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered', 'leg.ended']);
+  });
+
+  test('shows the caller id in From and P-Asserted-Identity, and our call id', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(phone.sipUri),
+      callerId: '+918012345678',
+      callId: 'c-42',
+    });
+    const invite = await phone.until('invite');
+    await dialed.log.until('leg.answered');
+    expect(invite.from).toBe('+918012345678');
+    expect(invite.assertedIdentity).toMatch(/^<sip:\+918012345678@127\.0\.0\.1(:\d+)?>$/);
+    expect(invite.uri).toBe(`sip:${CUSTOMER_NUMBER}@127.0.0.1:${phone.address.port}`);
+    expect(header(invite.message, 'X-Tandem-Call-Id')).toBe('c-42');
+    expect(invite.message.body.toString()).toContain('m=audio 40000 RTP/AVP 0 8 101');
+  });
+
+  test('ends with the BYE of the peer, and with its cause', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    phone.hangup('Q.850;cause=41;text="Temporary failure"');
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_TEMPORARY_FAILURE' });
+  });
+
+  test('ends when its signal is aborted', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await dialed.log.until('leg.answered');
+    dialed.controller.abort();
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' });
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
+  });
+
+  test('over TCP stays on TCP to its end', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri, { transport: 'tcp' }) });
+    expect(await phone.until('invite')).toMatchObject({ transport: 'tcp' });
+    const confirmed = await phone.until('confirmed');
+    expect(header(confirmed.message, 'Via')).toMatch(/^SIP\/2\.0\/TCP /);
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+    await phone.until('bye');
+  });
+
+  test('that the peer ends over TCP is ended here too', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri, { transport: 'tcp' }) });
+    await phone.until('confirmed');
+    phone.hangup();
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
+  });
+
+  test('takes the codec and the telephone-event that the peer chose', async () => {
+    const phone = await network.phone({
+      codecs: ['PCMA'],
+      alterSdp: (sdp) => sdp.replaceAll('101', '97'),
+    });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    const { media } = await dialed.log.until('leg.answered');
+    expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: 97 });
+  });
+
+  test('carries the digits that the peer presses', async () => {
+    const phone = await network.phone();
+    const voice = await network.voice(440);
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(phone.sipUri),
+      localMedia: { host: '127.0.0.1', rtpPort: voice.rtpPort },
+    });
+    const { media } = await dialed.log.until('leg.answered');
+    voice.talkTo(media);
+    voice.press('5');
+    voice.press('#');
+    const heard = await phone.untilHeard(({ digits }) => digits.length === 2);
+    expect(heard.digits).toBe('5#');
+  });
+});
+
+describe('early media', () => {
+  test('is told with the address of the 183, before the answer', async () => {
+    const phone = await network.phone({
+      earlyMedia: true,
+      answer: 'manual',
+      audio: { kind: 'tone', frequencyHz: 425 },
+    });
+    const voice = await network.voice(440);
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(phone.sipUri),
+      localMedia: { host: '127.0.0.1', rtpPort: voice.rtpPort },
+    });
+    const ringing = await dialed.log.until('leg.ringing');
+    expect(ringing.sipStatus).toBe(183);
+    expect(ringing.earlyMedia).toMatchObject({ host: '127.0.0.1', rtpPort: phone.call.voice.rtpPort });
+    phone.answer();
+    const { media } = await dialed.log.until('leg.answered');
+    expect(media.rtpPort).toBe(phone.call.voice.rtpPort);
+  });
+
+  test('that cannot be read is ringing without media', async () => {
+    const phone = await network.phone({ earlyMedia: true, answer: 'manual', alterSdp: () => 'v=0\r\nnonsense' });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    expect(await dialed.log.until('leg.ringing')).toEqual({ type: 'leg.ringing', sipStatus: 183, earlyMedia: null });
+  });
+});
+
+describe('a refused call', () => {
+  test.each([
+    [486, 'USER_BUSY'],
+    [603, 'CALL_REJECTED'],
+    [404, 'UNALLOCATED_NUMBER'],
+    [480, 'NO_USER_RESPONSE'],
+    [503, 'NORMAL_TEMPORARY_FAILURE'],
+    [302, 'NORMAL_UNSPECIFIED'],
+  ] as const)('with %i ends once, as %s', async (status, hangupCause) => {
+    const phone = await network.phone({ answer: { status } });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: status, hangupCause });
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.refused']);
+  });
+
+  test("carries the network's own cause", async () => {
+    const phone = await network.phone({ answer: { status: 480, headers: [['Reason', 'Q.850;cause=27']] } });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    expect(await dialed.over()).toMatchObject({ sipStatus: 480, hangupCause: 'DESTINATION_OUT_OF_ORDER' });
+  });
+
+  test('to a number that the carrier does not know is 404', async () => {
+    const carrier = await network.carrier();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri) });
+    expect(await dialed.over()).toMatchObject({ sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER' });
+    expect(carrier.inviteCounts.get(CUSTOMER_NUMBER)).toBe(1);
+  });
+
+  test.each([
+    ['no SDP', () => ''],
+    ['garbage', () => 'v=0\r\nm=audio banana'],
+    ['a codec that we did not offer', (sdp: string) => sdp.replace(/RTP\/AVP [\d ]*/, 'RTP/AVP 18')],
+    ['a group address', (sdp: string) => sdp.replace(/c=IN IP4 .*/, 'c=IN IP4 239.0.0.1')],
+  ])('is what an answer with %s becomes, after ACK and BYE', async (_what, alterSdp) => {
+    const phone = await network.phone({ alterSdp });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    expect(await dialed.over()).toMatchObject({
+      type: 'leg.refused',
+      sipStatus: 488,
+      hangupCause: 'INCOMPATIBLE_DESTINATION',
+    });
+    await phone.until('confirmed');
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.refused']);
+  });
+});
+
+describe('hanging up before the answer', () => {
+  test('cancels a ringing phone', async () => {
+    const phone = await network.phone({ answer: 'manual' });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await dialed.over()).toMatchObject({
+      type: 'leg.refused',
+      sipStatus: 487,
+      hangupCause: 'ORIGINATOR_CANCEL',
+    });
+    const { message } = await phone.until('cancelled');
+    expect(header(message, 'Reason')).toBe('Q.850;cause=19;text="NO_ANSWER"');
+  });
+
+  test('right after dialing cancels as soon as the phone shows that it is there', async () => {
+    const phone = await network.phone({ answer: 'manual' });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 487 });
+    expect(types(dialed.log.all)).toEqual(['leg.refused']);
+    await phone.until('cancelled');
+  });
+
+  test('that crosses the 200 ends the answered call', async () => {
+    const phone = await network.phone({ answer: 'manual', answerOnCancel: true });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'NO_ANSWER' });
+    await phone.until('confirmed');
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.ended']);
+  });
+});
+
+describe('a trunk that asks who we are', () => {
+  test.each([
+    [401, 'MD5'],
+    [407, 'MD5'],
+    [407, 'SHA-256'],
+  ] as const)('with %i and %s gets one answer, in the same call', async (challenge, algorithm) => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge, algorithm };
+    const phone = await network.phone();
+    const carrier = await network.carrier({ auth, routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' }),
+    });
+    await dialed.log.until('leg.answered');
+    const invites = carrier.log.ofType('request').filter(({ method }) => method === 'INVITE');
+    expect(new Set(invites.map(({ message }) => header(message, 'Call-ID'))).size).toBe(1);
+    expect(new Set(invites.map(({ message }) => header(message, 'From'))).size).toBe(1);
+    expect(carrier.inviteCounts.get(CUSTOMER_NUMBER)).toBe(1);
+    expect(phone.counts.invites).toBe(1);
+  });
+
+  test('also before the BYE gets an answer to that', async () => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407, inDialog: true } as const;
+    const phone = await network.phone();
+    const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+    const carrier = await network.carrier({ auth, routes, recordRoute: true });
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' }),
+    });
+    await phone.until('confirmed');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await phone.until('bye')).toMatchObject({ by: 'peer' });
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+  });
+
+  test('and does not like the password is refused, once', async () => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 401 } as const;
+    const carrier = await network.carrier({ auth });
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 'wrong' }),
+    });
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 401, hangupCause: 'CALL_REJECTED' });
+    expect(carrier.log.ofType('request').filter(({ method }) => method === 'INVITE')).toHaveLength(2);
+  });
+
+  test('when we have no password is refused', async () => {
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407 } as const;
+    const carrier = await network.carrier({ auth });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri) });
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 407 });
+  });
+});
+
+describe('a carrier in the path', () => {
+  test.each(['udp', 'tcp'] as const)(
+    'that asked to stay there over %s sees ACK and BYE of both sides',
+    async (transport) => {
+      const phone = await network.phone();
+      const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+      const carrier = await network.carrier({ routes, recordRoute: true });
+      const trunk = trunkOf(carrier.sipUri, { transport });
+      const ours = dialLeg(network.gateway, { trunk });
+      const { message } = await phone.until('confirmed');
+      expect(headers(message, 'Via')).toHaveLength(2);
+      expect(headers(message, 'Route')).toHaveLength(0);
+      ours.leg.hangup('NORMAL_CLEARING');
+      expect(await ours.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+
+      const theirs = dialLeg(network.gateway, { trunk });
+      await phone.until('confirmed', ({ callId }) => callId === phone.call.callId && phone.calls.length === 2);
+      phone.hangup();
+      expect(await theirs.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
+      const byes = carrier.log.ofType('request').filter(({ method }) => method === 'BYE');
+      expect(byes).toHaveLength(2);
+    },
+  );
+});
+
+describe('a peer that changes its mind', () => {
+  test('is on hold and off again, and each time we are told and it is answered in kind', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    expect(await phone.hold()).toBe(200);
+    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'sendonly' } });
+    expect(await phone.unhold()).toBe(200);
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendrecv');
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered', 'leg.media', 'leg.media']);
+  });
+
+  test('by a zero address is on hold too', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    expect(await phone.call.offerAgain('sendrecv', { connection: '0.0.0.0' })).toBe(200);
+    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'sendonly' } });
+  });
+
+  test('to something that we cannot play hears 488, and the call goes on', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    expect(await phone.call.offerAgain('sendrecv', { connection: '239.1.1.1' })).toBe(488);
+    phone.hangup();
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
+    expect(dialed.log.ofType('leg.media')).toEqual([]);
+  });
+
+  test.each([
+    ['INFO', 'Signal=5\r\nDuration=160\r\n', 200],
+    ['OPTIONS', '', 200],
+    ['UPDATE', '', 200],
+    ['REFER', '', 603],
+    ['MESSAGE', 'hello', 405],
+  ])('is answered when it sends %s', async (method, body, status) => {
+    const phone = await network.phone();
+    dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    const contentType = body === '' ? [] : ([['Content-Type', 'application/dtmf-relay']] as const);
+    const referTo = method === 'REFER' ? ([['Refer-To', '<sip:1@127.0.0.1>']] as const) : [];
+    expect(await phone.call.send(method, [...contentType, ...referTo], body)).toBe(status);
+  });
+});
+
+describe('the SIP server', () => {
+  test('that goes away loses every leg', async () => {
+    const phone = await network.phone();
+    const talking = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await talking.log.until('leg.answered');
+    const silent = await network.phone({ answer: 'manual' });
+    const ringing = dialLeg(network.gateway, { trunk: trunkOf(silent.sipUri) });
+    await ringing.log.until('leg.ringing');
+    await network.server.close();
+    expect(await talking.over()).toMatchObject({ type: 'leg.lost' });
+    expect(await ringing.over()).toMatchObject({ type: 'leg.lost' });
+    expect(network.gateway.state).toBe('disconnected');
+  });
+
+  test('does not take a wrong secret', async () => {
+    const { controlHost: host, controlPort: port } = network.server;
+    await expect(createDrachtioGateway({ host, port, secret: 'wrong' })).rejects.toMatchObject({
+      code: 'server.secret_refused',
+    });
+  });
+
+  test('lets us hang up all calls when the gateway closes', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    await network.gateway.close();
+    expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'SYSTEM_SHUTDOWN' });
+    await phone.until('bye');
+  });
+});
+
+describe('probing a trunk', () => {
+  const signal = new AbortController().signal;
+
+  test.each(['udp', 'tcp'] as const)('that answers OPTIONS over %s finds it reachable', async (transport) => {
+    const carrier = await network.carrier();
+    const probe = await network.gateway.probe(trunkOf(carrier.sipUri, { transport }), signal);
+    expect(probe).toMatchObject({ reachable: true, sipStatus: 200 });
+  });
+
+  test('that answers with an error finds it reachable all the same', async () => {
+    const carrier = await network.carrier();
+    carrier.failures.set('', 503);
+    const probe = await network.gateway.probe(trunkOf(carrier.sipUri), signal);
+    expect(probe.reachable).toBe(true);
+  });
+
+  test('that is gone finds it unreachable', async () => {
+    const carrier = await network.carrier();
+    const trunk = trunkOf(carrier.sipUri, { transport: 'tcp' });
+    await carrier.stop();
+    const probe = await network.gateway.probe(trunk, signal);
+    expect(probe.reachable).toBe(false);
+  });
+
+  test('ends when its signal is aborted', async () => {
+    const carrier = await network.carrier();
+    carrier.isSilent = true;
+    const controller = new AbortController();
+    const probing = network.gateway.probe(trunkOf(carrier.sipUri), controller.signal);
+    await carrier.log.until('request', ({ method }) => method === 'OPTIONS');
+    controller.abort();
+    expect(await probing).toMatchObject({ reachable: false, sipStatus: null });
+  });
+});
+
+test('a call to us, which nobody serves yet, is refused politely', async () => {
+  const phone = await network.phone();
+  const { sipHost, sipPort } = network.server;
+  const status = await phone.sendOutside('INVITE', `sip:+918000000001@${sipHost}:${sipPort}`);
+  expect(status).toBe(480);
+  expect(await phone.sendOutside('OPTIONS', `sip:${sipHost}:${sipPort}`)).toBe(200);
+});

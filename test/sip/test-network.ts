@@ -1,0 +1,69 @@
+import {
+  createDrachtioGateway,
+  type DrachtioGateway,
+  type DrachtioGatewayOptions,
+} from '../../sip/drachtio-gateway.ts';
+import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
+import { openAudioSource } from '../softphone/audio-source.ts';
+import {
+  type LoopbackCarrier,
+  type LoopbackCarrierOptions,
+  startLoopbackCarrier,
+} from '../softphone/loopback-carrier.ts';
+import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
+import { Voice } from '../softphone/voice.ts';
+
+export const CUSTOMER_NUMBER = '+919876543210';
+const SECRET = 'between-these-two';
+
+/** Gateway, SIP server, carrier and telephones on loopback; `stop` closes what was started, last first. */
+export class TestNetwork {
+  readonly #cleanUps: (() => Promise<unknown>)[] = [];
+  gateway!: DrachtioGateway;
+  server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
+
+  static async start(options: Partial<DrachtioGatewayOptions> = {}): Promise<TestNetwork> {
+    const network = new TestNetwork();
+    const controller = new AbortController();
+    network.server = await startEmbeddedSipServer({
+      sipHost: '127.0.0.1',
+      sipPort: 0,
+      transports: ['udp', 'tcp'],
+      secret: SECRET,
+      signal: controller.signal,
+    });
+    network.cleanUp(() => network.server.close());
+    const { controlHost, controlPort } = network.server;
+    network.gateway = await createDrachtioGateway({ host: controlHost, port: controlPort, secret: SECRET, ...options });
+    network.cleanUp(() => network.gateway.close());
+    return network;
+  }
+
+  cleanUp(act: () => Promise<unknown>): void {
+    this.#cleanUps.push(act);
+  }
+
+  async carrier(options: LoopbackCarrierOptions = {}): Promise<LoopbackCarrier> {
+    const carrier = await startLoopbackCarrier(options);
+    this.cleanUp(() => carrier.stop());
+    return carrier;
+  }
+
+  async phone(options: Partial<SoftphoneOptions> = {}): Promise<Softphone> {
+    const phone = await startSoftphone({ name: 'customer', user: CUSTOMER_NUMBER, ...options });
+    this.cleanUp(() => phone.stop());
+    return phone;
+  }
+
+  /** Our own ear and mouth, in the place of the media plane. */
+  async voice(frequencyHz: number): Promise<Voice> {
+    const source = await openAudioSource({ kind: 'tone', frequencyHz });
+    const voice = await Voice.open({ host: '127.0.0.1', source, onHeard: () => {} });
+    this.cleanUp(() => voice.close());
+    return voice;
+  }
+
+  async stop(): Promise<void> {
+    for (const act of this.#cleanUps.splice(0).reverse()) await act();
+  }
+}
