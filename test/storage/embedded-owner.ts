@@ -1,0 +1,13 @@
+import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+
+// A process that owns an embedded Postgres until it is killed. Writes one JSON line: the URL, or why there is none.
+process.on('SIGINT', () => undefined);
+const dataDir = process.argv[2];
+if (dataDir === undefined) throw new Error('usage: embedded-owner.ts <dataDir>');
+try {
+  const { url } = await startEmbeddedPostgres({ dataDir });
+  console.log(JSON.stringify({ url }));
+  setInterval(() => undefined, 60_000);
+} catch (error) {
+  console.log(JSON.stringify({ error: (error as Error).message }));
+}

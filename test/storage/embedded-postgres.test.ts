@@ -1,0 +1,211 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { connect } from '../../storage/database.ts';
+import { clusterUser, launchFor, run } from '../../storage/embedded/cluster-user.ts';
+import { isAlive } from '../../storage/embedded/owner-lock.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+
+const isRoot = process.getuid?.() === 0;
+const OWNER = path.join(import.meta.dirname, 'embedded-owner.ts');
+
+describe('the embedded Postgres', () => {
+  let dataDir: string;
+  const running: EmbeddedPostgres[] = [];
+  const owners: ChildProcess[] = [];
+
+  beforeEach(async () => {
+    // mkdtemp makes it 0700: as root this alone is a directory that the server's user cannot enter.
+    dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-embedded-'));
+  });
+  afterEach(async () => {
+    for (const owner of owners.splice(0)) owner.kill('SIGKILL');
+    for (const server of running.splice(0)) await server.stop();
+    await gone(await postmasterPid());
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {}) {
+    const server = await startEmbeddedPostgres({ dataDir, ...options });
+    running.push(server);
+    return server;
+  }
+
+  /** Another process that owns the data directory, in a process group of its own. */
+  async function startOwner(): Promise<{ owner: ChildProcess; url: string; error?: string }> {
+    const owner = spawn(process.execPath, [OWNER, dataDir], { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+    owners.push(owner);
+    const [line] = await once(createInterface({ input: owner.stdout! }), 'line');
+    return { owner, ...JSON.parse(line as string) };
+  }
+
+  async function postmasterPid(): Promise<number> {
+    const text = await readFile(path.join(dataDir, 'postgres/postmaster.pid'), 'utf8').catch(() => '');
+    return Number.parseInt(text, 10);
+  }
+
+  async function gone(pid: number): Promise<void> {
+    if (Number.isNaN(pid)) return;
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000, interval: 20 });
+  }
+
+  it('initialises a cluster, keeps it over restarts and its password to its owner', async () => {
+    const first = await start();
+    await query(first.url, 'create table kept as select 42 as answer');
+    await first.stop();
+    await first.stop();
+    const second = await start();
+    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    expect((await stat(path.join(dataDir, 'postgres.password'))).mode & 0o777).toBe(0o600);
+    const wrong = new URL(second.url);
+    wrong.password = 'wrong';
+    await expect(query(wrong.href, 'select 1')).rejects.toThrow('password authentication failed');
+    expect(await query(second.url, 'select rolsuper from pg_roles where rolname = current_user')).toEqual([
+      { rolsuper: false },
+    ]);
+    expect(await readdir(dataDir)).not.toContainEqual(expect.stringMatching(/\.new-|\.owner\./));
+  });
+
+  it('refuses a second owner in one line, in this process and in another', async () => {
+    await start();
+    const refusal = /^The database in .* is in use by the running process \d+\.$/;
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringMatching(refusal),
+    });
+    expect((await startOwner()).error).toMatch(refusal);
+  });
+
+  it('lets only one of several starts at the same time have the directory', async () => {
+    const attempts = await Promise.allSettled(Array.from({ length: 4 }, () => start()));
+    expect(attempts.filter((attempt) => attempt.status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('ends with its owner when that is killed, and recovers what was committed', async () => {
+    const { owner, url } = await startOwner();
+    await query(url, 'create table kept as select 42 as answer');
+    const postmaster = await postmasterPid();
+    owner.kill('SIGKILL');
+    await gone(postmaster);
+    const { url: next } = await start();
+    expect(await query(next, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  it('takes over from a server that outlived both its owner and its keeper', async () => {
+    const { owner, url } = await startOwner();
+    await query(url, 'create table kept as select 42 as answer');
+    const postmaster = await postmasterPid();
+    process.kill(await parentOf(postmaster), 'SIGKILL');
+    owner.kill('SIGKILL');
+    await once(owner, 'exit');
+    const { url: next } = await start();
+    expect(await postmasterPid()).not.toBe(postmaster);
+    expect(await query(next, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  it('is not reached by Ctrl-C in the terminal of its owner', async () => {
+    const { owner, url } = await startOwner();
+    process.kill(-owner.pid!, 'SIGINT');
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(isAlive(await postmasterPid())).toBe(true);
+  });
+
+  it('reports when the server ends by itself, and starts again afterwards', async () => {
+    const ended = Promise.withResolvers<string>();
+    const server = await start({ onExit: ended.resolve });
+    await query(server.url, 'create table kept as select 42 as answer');
+    process.kill(await postmasterPid(), 'SIGKILL');
+    expect(await ended.promise).toContain('ended');
+    await server.stop();
+    const { url } = await start();
+    expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  it('stops when its signal aborts', async () => {
+    const controller = new AbortController();
+    await start({ signal: controller.signal });
+    const postmaster = await postmasterPid();
+    controller.abort();
+    await gone(postmaster);
+    expect(isAlive(postmaster)).toBe(false);
+  });
+
+  it('is not fooled by a stale process id that now belongs to somebody else', async () => {
+    const first = await start();
+    await first.stop();
+    const cluster = path.join(dataDir, 'postgres');
+    await writeFile(
+      path.join(cluster, 'postmaster.pid'),
+      `${process.pid}\n${cluster}\n1700000000\n5432\n\n127.0.0.1\n`,
+    );
+    await writeFile(
+      path.join(dataDir, 'postgres.owner'),
+      JSON.stringify({ pid: process.pid, startedAt: 'another boot/1', token: 'x' }),
+    );
+    const second = await start();
+    expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  it('begins afresh after an initialisation that was killed', async () => {
+    await mkdir(path.join(dataDir, 'postgres.new-1234/cluster'), { recursive: true });
+    await writeFile(path.join(dataDir, 'postgres.password'), 'of the first attempt');
+    const { url } = await start();
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect(await readdir(dataDir)).not.toContain('postgres.new-1234');
+  });
+
+  it('refuses a cluster of another major version and one without its password, and says what to do', async () => {
+    const server = await start();
+    await server.stop();
+    const versionFile = path.join(dataDir, 'postgres/PG_VERSION');
+    const version = await readFile(versionFile, 'utf8');
+    await writeFile(versionFile, '17\n');
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/was made by PostgreSQL 17 .* dump it/);
+    await writeFile(versionFile, version);
+    await rm(path.join(dataDir, 'postgres.password'));
+    await expect(startEmbeddedPostgres({ dataDir })).rejects.toThrow(/postgres\.password is missing/);
+  });
+
+  describe.skipIf(!isRoot)('started by root', () => {
+    it('runs as another user from below directories that only root may enter', async () => {
+      const home = path.join(dataDir, 'root-only');
+      await mkdir(home, { mode: 0o700 });
+      const program = path.join(home, 'id');
+      await copyFile('/usr/bin/id', program);
+      await chmod(program, 0o755);
+      const user = await clusterUser(path.join(home, 'postgres'));
+      const launch = await launchFor(user, { binary: program, dataDir: home });
+      const { code, output } = await run(launch, [program, '-u']);
+      expect({ code, uid: Number(output) }).toEqual({ code: 0, uid: user?.uid });
+      expect(user?.uid).not.toBe(0);
+    });
+
+    it('keeps the cluster with the user who made it and runs as that one', async () => {
+      await start();
+      const cluster = path.join(dataDir, 'postgres');
+      const { uid } = await stat(cluster);
+      expect(uid).not.toBe(0);
+      expect((await clusterUser(cluster))?.uid).toBe(uid);
+      const status = await readFile(`/proc/${await postmasterPid()}/status`, 'utf8');
+      expect(status).toMatch(new RegExp(`^Uid:\\s+${uid}\\s`, 'm'));
+    });
+  });
+});
+
+async function query(url: string, text: string): Promise<object[]> {
+  const sql = connect({ url, max: 1 });
+  try {
+    return [...(await sql.unsafe(text))];
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+async function parentOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]);
+}
