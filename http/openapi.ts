@@ -1,4 +1,14 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { FastifyInstance } from 'fastify';
+import { CallEventSchema, CallSchema } from './schemas/call.ts';
+import { ErrorSchema } from './schemas/envelope.ts';
+
+/** Schemas that many operations refer to stand in the document once. */
+export function shareSchemas(app: FastifyInstance): void {
+  app.addSchema({ ...ErrorSchema, $id: 'Error' });
+  app.addSchema({ ...CallSchema, $id: 'Call' });
+  app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
+}
 
 /** The frame of the OpenAPI document; operations come from the routes' schemas. Committed as `openapi.json`. */
 export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
@@ -28,4 +38,12 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
     security: [{ apiKey: [] }],
   },
   hideUntagged: true,
+  refResolver: { buildLocalReference: (json) => String(json.$id) },
+  // A wildcard is not a parameter in OpenAPI.
+  transform: ({ schema, url }) => {
+    const { '*': key, ...rest } = (schema?.params as { properties?: Record<string, object> })?.properties ?? {};
+    if (key === undefined) return { schema, url };
+    const params = { type: 'object', required: ['key'], properties: { ...rest, key } };
+    return { schema: { ...schema, params }, url: url.replace('*', ':key') };
+  },
 };

@@ -9,7 +9,7 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { authenticate, type Principal, requireAccess } from './auth.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
 import { acceptJsonBodies } from './json-body.ts';
-import { OPENAPI_OPTIONS } from './openapi.ts';
+import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { createRateLimits, type RateLimitState } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
@@ -86,6 +86,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     throw new TandemError('METHOD_NOT_ALLOWED', `This address answers to ${methods.join(', ')}.`);
   });
 
+  shareSchemas(app as unknown as FastifyInstance);
   app.register(swagger, OPENAPI_OPTIONS);
   app.register(async (scope) => {
     const routes = scope.withTypeProvider<TypeBoxTypeProvider>();

@@ -6,8 +6,8 @@ import { getRecording } from '../../storage/queries/recordings.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
-import { CallEventSchema, CallSchema, CallStateSchema, RecordingSchema } from '../schemas/call.ts';
-import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import { CallStateSchema, RecordingSchema } from '../schemas/call.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { normaliseIndianMobile } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { parseTime } from '../schemas/time.ts';
@@ -17,7 +17,7 @@ import { storedEvents } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
 const IdParams = Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) });
-const CallData = Type.Object({ call: CallSchema });
+const CallData = Type.Object({ call: shared('Call') });
 
 export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, dialer } = context;
@@ -59,7 +59,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'listCalls',
         summary: 'Calls of the workspace, newest first',
         querystring: ListQuery,
-        response: { 200: successOf(pageOf('calls', CallSchema), 'One page of calls.'), ...REFUSALS },
+        response: { 200: successOf(pageOf('calls', shared('Call')), 'One page of calls.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -117,7 +117,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'The event log of a call, with what became of each callback',
         params: IdParams,
         response: {
-          200: successOf(Type.Object({ events: Type.Array(CallEventSchema) }), 'All events so far, in order.'),
+          200: successOf(Type.Object({ events: Type.Array(shared('CallEvent')) }), 'All events so far, in order.'),
           ...REFUSALS,
         },
       },
@@ -188,7 +188,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
-const PlacedSchema = Type.Object({ placed: Type.Boolean(), replayed: Type.Boolean(), call: CallSchema });
+const PlacedSchema = Type.Object({ placed: Type.Boolean(), replayed: Type.Boolean(), call: shared('Call') });
 
 const ListQuery = Type.Object({
   ...PAGE_QUERY,

@@ -25,7 +25,7 @@ export function responseOf(schema: object): ResponseSchema {
   return schema as ResponseSchema;
 }
 
-const ErrorSchema = Type.Object(
+export const ErrorSchema = Type.Object(
   {
     success: Type.Literal(false),
     error: Type.String({ description: 'Kind of refusal, by its status.', examples: ['bad_request', 'Unauthorized'] }),
@@ -39,7 +39,16 @@ const ErrorSchema = Type.Object(
 );
 
 /** Responses of every operation that is not public. */
-export const REFUSALS = { '4xx': responseOf(ErrorSchema), '5xx': responseOf(ErrorSchema) };
+const Refusal = responseOf({
+  description: 'Refused.',
+  content: { 'application/json': { schema: { $ref: 'Error#' } } },
+});
+export const REFUSALS = { '4xx': Refusal, '5xx': Refusal };
+
+/** A shared schema of `openapi.ts`. */
+export function shared(name: 'Call' | 'CallEvent'): TSchema {
+  return { $ref: `${name}#` } as TSchema;
+}
 
 export interface Pagination {
   page: number;

@@ -15,7 +15,7 @@ export function usdToNano(usd: number): bigint | null {
   return digits % divisor === 0n ? digits / divisor : null;
 }
 
-/** Exact up to 9 million USD. */
+/** Exact up to 4 million USD, where a double still tells nano-dollars apart. */
 export function nanoToUsd(nano: bigint): number {
   return Number(nano) / 1e9;
 }

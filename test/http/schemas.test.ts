@@ -1,0 +1,168 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseByteRange } from '../../http/byte-range.ts';
+import { parseJsonBody } from '../../http/json-body.ts';
+import { nanoToUsd, usdToNano } from '../../http/schemas/money.ts';
+import { normaliseE164, normaliseIndianMobile } from '../../http/schemas/phone-number.ts';
+import { parseTime } from '../../http/schemas/time.ts';
+import { TandemError } from '../../machines/errors.ts';
+
+describe('Indian mobile numbers', () => {
+  const mobile = fc
+    .tuple(fc.constantFrom('6', '7', '8', '9'), fc.stringMatching(/^[0-9]{9}$/))
+    .map(([first, rest]) => first + rest);
+  const separator = fc.constantFrom('', ' ', '-', '.', '(', ')', '[', ']', ' - ');
+
+  it('mean the same in every accepted form, with separators anywhere', () => {
+    fc.assert(
+      fc.property(
+        mobile,
+        fc.constantFrom('+91', '91', ''),
+        fc.array(separator, { minLength: 14 }),
+        (digits, prefix, gaps) => {
+          const written = [...prefix, ...digits].map((character, i) => `${gaps[i] ?? ''}${character}`).join('');
+          expect(normaliseIndianMobile(written)).toBe(`+91${digits}`);
+        },
+      ),
+    );
+  });
+
+  it('are never made from anything else', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const number = normaliseIndianMobile(text);
+        if (number !== null) expect(number).toMatch(/^\+91[6-9][0-9]{9}$/);
+      }),
+    );
+  });
+
+  it('of ten digits that begin with 91 keep all ten', () => {
+    expect(normaliseIndianMobile('9198765432')).toBe('+919198765432');
+    expect(normaliseIndianMobile('919198765432')).toBe('+919198765432');
+  });
+
+  it.each(['0919810000001', '00919810000001', '++919810000001', '91+9810000001', '+9109810000001', '9810000001x'])(
+    'are not %s',
+    (text) => expect(normaliseIndianMobile(text)).toBeNull(),
+  );
+});
+
+describe('numbers in +E.164', () => {
+  it('include landlines and other countries', () => {
+    expect(normaliseE164('+91 (22) 4000-0001')).toBe('+912240000001');
+    expect(normaliseE164('+14155550100')).toBe('+14155550100');
+  });
+
+  it.each(['911140000001', '+0911140000', '+1234567890123456', '+12', '+', '', null, 919810000001, ['+911140000001']])(
+    'exclude %j',
+    (input) => expect(normaliseE164(input)).toBeNull(),
+  );
+});
+
+describe('money', () => {
+  it('goes from USD to nano-dollars and back without loss', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 4_000_000_000_000_000n }), (nano) => {
+        expect(usdToNano(nanoToUsd(nano))).toBe(nano);
+      }),
+    );
+  });
+
+  it.each([
+    [0, 0n],
+    [0.1, 100_000_000n],
+    [0.0001, 100_000n],
+    [1e-9, 1n],
+    [1.5e-8, 15n],
+    [19.99, 19_990_000_000n],
+    [1e21, 10n ** 30n],
+  ])('%d USD is %s nano', (usd, nano) => expect(usdToNano(usd)).toBe(nano));
+
+  it.each([1e-10, 0.0000000001, -1, Number.NaN, Number.POSITIVE_INFINITY, 0.12345678901])(
+    '%d USD is not a whole number of nano-dollars',
+    (usd) => expect(usdToNano(usd)).toBeNull(),
+  );
+});
+
+describe('a Range header', () => {
+  it.each<[string | undefined, ReturnType<typeof parseByteRange>]>([
+    [undefined, 'whole'],
+    ['bytes=0-0', { start: 0, end: 0 }],
+    ['bytes=10-19', { start: 10, end: 19 }],
+    ['bytes=90-', { start: 90, end: 99 }],
+    ['bytes=90-1000', { start: 90, end: 99 }],
+    ['bytes=-10', { start: 90, end: 99 }],
+    ['bytes=-1000', { start: 0, end: 99 }],
+    ['bytes=100-', 'unsatisfiable'],
+    ['bytes=-0', 'unsatisfiable'],
+    ['bytes=20-10', 'whole'],
+    ['bytes=0-1,5-6', 'whole'],
+    ['bytes=-', 'whole'],
+    ['bytes=a-b', 'whole'],
+    ['items=0-1', 'whole'],
+    ['bytes=99999999999999999999999-', 'unsatisfiable'],
+  ])('%s of 100 bytes', (header, expected) => expect(parseByteRange(header, 100)).toEqual(expected));
+
+  it('never leaves the resource', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.nat(1000), (text, size) => {
+        const range = parseByteRange(`bytes=${text}`, size);
+        if (typeof range === 'string') return;
+        expect(range.start).toBeGreaterThanOrEqual(0);
+        expect(range.end).toBeLessThan(size);
+        expect(range.start).toBeLessThanOrEqual(range.end);
+      }),
+    );
+  });
+});
+
+describe('a JSON body', () => {
+  it('reads whatever JSON.stringify writes', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(parseJsonBody(Buffer.from(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('ignores brackets in strings when it counts the depth', () => {
+    const text = JSON.stringify({ k: '[{"\\'.repeat(2000) });
+    expect(parseJsonBody(Buffer.from(text))).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ['nesting beyond any use', '['.repeat(30_000)],
+    ['balanced nesting beyond any use', `${'{"a":'.repeat(2000)}1${'}'.repeat(2000)}`],
+    ['a half', '{"a":'],
+    ['single quotes', "{'a':1}"],
+    ['NaN', 'NaN'],
+  ])('refuses %s', (_name, text) => {
+    expect(() => parseJsonBody(Buffer.from(text))).toThrow(TandemError);
+  });
+
+  it('refuses bytes that are not UTF-8', () => {
+    expect(() => parseJsonBody(Buffer.from([0x22, 0xff, 0x22]))).toThrow(/UTF-8/);
+  });
+
+  it('may be empty', () => expect(parseJsonBody(Buffer.alloc(0))).toBeUndefined());
+});
+
+describe('a time filter', () => {
+  it.each([
+    ['2026-01-31', '2026-01-31T00:00:00.000Z'],
+    ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
+    ['2026-01-31T09:30:00.5+05:30', '2026-01-31T04:00:00.500Z'],
+    ['2026-01-31T09:30 05:30', '2026-01-31T04:00:00.000Z'],
+  ])('%s is %s', (text, iso) => expect(parseTime(text)?.toISOString()).toBe(iso));
+
+  it.each([
+    'yesterday',
+    '2026',
+    '2026-13-01',
+    '2026-01-31T25:00:00Z',
+    '2026-01-31 09:30',
+    '-271821-04-20',
+    '1769850000',
+    '',
+  ])('%s is none', (text) => expect(parseTime(text)).toBeNull());
+});
