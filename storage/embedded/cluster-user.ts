@@ -50,6 +50,14 @@ export async function launchFor(
 ): Promise<Launch> {
   if (user === null) return { prefix: [] };
   const plain: Launch = { prefix: [], ...user };
+  const { code, output } = await run(plain, ['/bin/sh', '-c', ':']);
+  if (code !== 0) {
+    throw new TandemError(
+      'STORAGE_UNAVAILABLE',
+      `The embedded Postgres does not run as root, and root may not become user id ${user.uid} here (${output}): ` +
+        'start as an ordinary user, or set DATABASE_URL.',
+    );
+  }
   if (await canReach(plain, binary, dataDir)) return plain;
   for (const capability of CAPABILITIES) {
     const launch: Launch = {
@@ -79,7 +87,8 @@ export function run(
   options: { env?: NodeJS.ProcessEnv } = {},
 ): Promise<{ code: number | null; output: string }> {
   const [file, ...args] = [...launch.prefix, ...command] as [string, ...string[]];
-  return new Promise((resolve) => {
+  return new Promise<{ code: number | null; output: string }>((resolve) => {
+    // Throws at once when the user may not be changed.
     const child = spawn(file, args, {
       cwd: '/',
       env: options.env ?? process.env,
@@ -96,7 +105,7 @@ export function run(
     });
     child.on('error', (error) => resolve({ code: null, output: error.message }));
     child.on('close', (code) => resolve({ code, output }));
-  });
+  }).catch((error: Error) => ({ code: null, output: error.message }));
 }
 
 async function canReach(launch: Launch, binary: string, dataDir: string): Promise<boolean> {

@@ -1,4 +1,4 @@
-import type { SqlOrTx } from '../database.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { RecordingStatus } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 
@@ -49,14 +49,16 @@ export async function updateRecording(
   { id, now, patch }: { id: string; now: Date; patch: RecordingPatch },
 ): Promise<RecordingRow | null> {
   const changes = { ...Object.fromEntries(Object.entries(patch).filter(([, v]) => v !== undefined)), updatedAt: now };
-  const [row] = await sql<StoredRecording[]>`
-    with updated as (update recordings set ${sql(changes)} where id = ${id} returning *),
-      call as (
-        update calls set recording_status = updated.status from updated
-        where calls.call_id = updated.call_id and calls.recording_id = updated.id
-      )
-    select * from updated`;
-  return row ? fromStored(row) : null;
+  return await inTransaction(sql, async (tx) => {
+    // The call first, as a settlement that changes both does: the other order could deadlock with it.
+    await tx`
+      select 1 from calls c join recordings r on r.call_id = c.call_id where r.id = ${id} for no key update of c`;
+    const [row] = await tx<StoredRecording[]>`update recordings set ${tx(changes)} where id = ${id} returning *`;
+    if (!row) return null;
+    await tx`
+      update calls set recording_status = ${row.status} where call_id = ${row.callId} and recording_id = ${row.id}`;
+    return fromStored(row);
+  });
 }
 
 export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingRow | null> {

@@ -1,0 +1,76 @@
+import { afterEach, expect, it } from 'vitest';
+import { connect, inTransaction, openDatabase, type Sql } from '../../storage/database.ts';
+import { onEveryServer } from './every-server.ts';
+
+onEveryServer('the database', (database) => {
+  const opened: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const one of opened.splice(0)) await one.close();
+  });
+
+  async function emptyDatabase(sql: Sql): Promise<void> {
+    await sql.unsafe('drop schema public cascade; create schema public');
+  }
+
+  it('is migrated once by nodes that start together', async () => {
+    const { sql, url } = database();
+    await emptyDatabase(sql);
+    opened.push(...(await Promise.all(Array.from({ length: 4 }, () => openDatabase({ url, max: 2 })))));
+    const applied = await sql<{ name: string }[]>`select name from schema_migrations order by name`;
+    expect(applied[0]?.name).toBe('0001_foundation');
+    expect(new Set(applied.map((row) => row.name)).size).toBe(applied.length);
+  });
+
+  it('is refused when a migration was changed or is not known, and nothing is touched', async () => {
+    const { sql, url } = database();
+    await sql`insert into schema_migrations (name, checksum) values ('9999_from_the_future', 'x')`;
+    await expect(openDatabase({ url })).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringContaining('9999_from_the_future'),
+    });
+    await sql`delete from schema_migrations where name like '9999%'`;
+    await sql`update schema_migrations set checksum = 'other'`;
+    await expect(openDatabase({ url })).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringContaining('changed after it was applied'),
+    });
+  });
+
+  it('rolls a transaction back with everything that joined it', async () => {
+    const { sql } = database();
+    const insert = (tx: typeof sql | Parameters<Parameters<typeof inTransaction>[1]>[0], email: string) =>
+      inTransaction(tx, async (inner) => {
+        await inner`insert into users (email, created_at) values (${email}, now())`;
+      });
+    const outer = inTransaction(sql, async (tx) => {
+      await insert(tx, 'a@example.com');
+      throw new Error('the outer one fails');
+    });
+    await expect(outer).rejects.toThrow('the outer one fails');
+    expect(await sql`select 1 from users`).toHaveLength(0);
+  });
+
+  it('reads bigint as bigint and times to the millisecond', async () => {
+    const { sql } = database();
+    const at = new Date('2026-03-29T01:02:03.004Z');
+    const [row] = await sql`select ${9_007_199_254_740_993n}::bigint as big_number, ${at}::timestamptz as at`;
+    expect(row).toEqual({ bigNumber: 9_007_199_254_740_993n, at });
+  });
+});
+
+it.each([
+  ['nobody listens', 'postgres://user:hunter2@127.0.0.1:1/none', /127\.0\.0\.1:1\/none: connect ECONNREFUSED/],
+  ['the URL is none', 'hunter2', /DATABASE_URL/],
+])('a database that cannot be used because %s is named in one line without its password', async (_why, url, line) => {
+  const error: Error = await openDatabase({ url }).then(
+    () => new Error('it opened'),
+    (reason) => reason,
+  );
+  expect(error).toMatchObject({ code: 'STORAGE_UNAVAILABLE', message: expect.stringMatching(line) });
+  expect(error.message).not.toMatch(/hunter2|\n/);
+});
+
+it('a pool that was never used closes at once', async () => {
+  const sql = connect({ url: 'postgres://127.0.0.1:1/none' });
+  await expect(sql.end()).resolves.toBeUndefined();
+});
