@@ -58,7 +58,7 @@ export class TestNetwork {
   /** Our own ear and mouth, in the place of the media plane. */
   async voice(frequencyHz: number): Promise<Voice> {
     const source = await openAudioSource({ kind: 'tone', frequencyHz });
-    const voice = await Voice.open({ host: '127.0.0.1', source, onHeard: () => {} });
+    const voice = await Voice.open({ host: '127.0.0.1', source });
     this.cleanUp(() => voice.close());
     return voice;
   }

@@ -84,7 +84,6 @@ export class Softphone {
   readonly counts = { invites: 0, inviteRetransmissions: 0 };
   readonly #options: SoftphoneOptions;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #hearingWaiters = new Set<() => void>();
   #endpoint!: SipEndpoint;
   #requests!: ClientRequests;
 
@@ -157,27 +156,10 @@ export class Softphone {
     return this.call.voice.hearing.heard();
   }
 
-  /** Resolves as soon as what was heard satisfies `isEnough`, looked at on every packet. */
+  /** Resolves as soon as what the last call brought satisfies `isEnough`. */
   async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 10_000) {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const look = () => {
-      const hearing = this.calls.at(-1)?.voice.hearing;
-      if (hearing !== undefined && isEnough(hearing)) resolve();
-    };
-    const timer = setTimeout(() => {
-      reject(
-        new Error(`${this.name} heard ${this.calls.at(-1)?.voice.hearing.packets ?? 0} packets in ${timeoutMs} ms`),
-      );
-    }, timeoutMs);
-    this.#hearingWaiters.add(look);
-    look();
-    try {
-      await promise;
-      return this.heard();
-    } finally {
-      clearTimeout(timer);
-      this.#hearingWaiters.delete(look);
-    }
+    await this.until('invite');
+    return await this.call.voice.untilHeard(isEnough, timeoutMs);
   }
 
   /** A request outside any call; resolves with its final status. */
@@ -231,9 +213,6 @@ export class Softphone {
     const voice = await Voice.open({
       host: this.#endpoint.host,
       source: await openAudioSource(options.audio ?? { kind: 'silence' }),
-      onHeard: () => {
-        for (const look of this.#hearingWaiters) look();
-      },
     });
     const call = new SoftphoneCall({
       endpoint: this.#endpoint,

@@ -19,7 +19,7 @@ export class Voice {
   readonly #rtcp: Socket;
   readonly #source: FrameSource | null;
   readonly #ssrc = randomInt(1, 0xffff_ffff);
-  readonly #onHeard: () => void;
+  readonly #waiting = new Set<() => void>();
   #remote: RemoteMedia | null = null;
   #timer: NodeJS.Timeout | null = null;
   #startedAtMs = 0;
@@ -29,21 +29,20 @@ export class Voice {
   #closed: Promise<void> | null = null;
   #digits: { event: number; frame: number; timestamp: number }[] = [];
 
-  private constructor(sockets: [Socket, Socket], source: FrameSource | null, onHeard: () => void) {
+  private constructor(sockets: [Socket, Socket], source: FrameSource | null) {
     [this.#rtp, this.#rtcp] = sockets;
     this.rtpPort = this.#rtp.address().port;
     this.#source = source;
-    this.#onHeard = onHeard;
     this.#rtp.on('error', () => {});
     this.#rtcp.on('error', () => {});
     this.#rtp.on('message', (datagram) => {
       this.hearing.take(datagram, this.#remote?.telephoneEventPayloadType ?? null);
-      this.#onHeard();
+      for (const look of this.#waiting) look();
     });
   }
 
-  static async open(options: { host: string; source: FrameSource | null; onHeard: () => void }): Promise<Voice> {
-    return new Voice(await openPortPair(options.host), options.source, options.onHeard);
+  static async open(options: { host: string; source: FrameSource | null }): Promise<Voice> {
+    return new Voice(await openPortPair(options.host), options.source);
   }
 
   /** Starts talking to `remote`, or goes on talking to another one. */
@@ -54,6 +53,26 @@ export class Voice {
     this.#startedAtMs = performance.now();
     this.#frames = 0;
     this.#beat();
+  }
+
+  /** Resolves as soon as what was heard satisfies `isEnough`, looked at on every packet. */
+  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 10_000) {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = () => {
+      if (isEnough(this.hearing)) resolve();
+    };
+    const timer = setTimeout(() => {
+      reject(new Error(`heard only ${this.hearing.packets} packets in ${timeoutMs} ms`));
+    }, timeoutMs);
+    this.#waiting.add(look);
+    look();
+    try {
+      await promise;
+      return this.hearing.heard();
+    } finally {
+      clearTimeout(timer);
+      this.#waiting.delete(look);
+    }
   }
 
   /** Sends the digit as a telephone-event of 100 ms; audio pauses meanwhile. */

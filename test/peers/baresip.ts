@@ -1,0 +1,99 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { tone } from '../../media/dsp/tones.ts';
+import { readWav, wavHeader } from '../../media/wav.ts';
+import { freeSipPort, runPeer, untilListening } from './programs.ts';
+
+export interface BaresipOptions {
+  /** User part of its address; it refuses calls to any other. Default `peer`. */
+  user?: string;
+  transport?: 'udp' | 'tcp';
+  /** What it says. Default 600. */
+  toneFrequencyHz?: number;
+  /** In order of preference. Default PCMU, PCMA. */
+  codecs?: readonly ('PCMU' | 'PCMA')[];
+  /** `manual` rings and never answers. Default `auto`. */
+  answer?: 'auto' | 'manual';
+}
+
+export interface Baresip {
+  sipUri: string;
+  address: { host: string; port: number; transport: 'udp' | 'tcp' };
+  /** What it heard in its first call, 8 kHz. Only after the call: the file is finished at its end. */
+  heard: () => Promise<Int16Array>;
+  stop: () => Promise<void>;
+}
+
+/** Starts baresip as the called party, playing a tone and keeping what it hears, and waits until it listens. */
+export async function startBaresip(options: BaresipOptions = {}): Promise<Baresip> {
+  const {
+    user = 'peer',
+    transport = 'udp',
+    toneFrequencyHz = 600,
+    codecs = ['PCMU', 'PCMA'],
+    answer = 'auto',
+  } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'baresip-'));
+  const [port, rtpPort] = [await freeSipPort(), await freeSipPort()];
+  const evenRtpPort = rtpPort + (rtpPort % 2);
+  await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
+  await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort }));
+  const codecList = codecs.map((codec) => `${codec}/8000/1`).join(',');
+  await writeFile(
+    join(folder, 'accounts'),
+    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}\n`,
+  );
+  await writeFile(join(folder, 'contacts'), '');
+  const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });
+  await untilListening(port, transport, peer);
+  return {
+    sipUri: `sip:127.0.0.1:${port}`,
+    address: { host: '127.0.0.1', port, transport },
+    heard: () => heardIn(folder),
+    stop: async () => {
+      await peer.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function configOf(options: { folder: string; port: number; rtpPort: number }): string {
+  const { folder, port, rtpPort } = options;
+  return [
+    `sip_listen 127.0.0.1:${port}`,
+    'net_interface 127.0.0.1',
+    `audio_source aufile,${folder}/tone.wav`,
+    'audio_player none,none',
+    'audio_alert none,none',
+    'ausrc_srate 8000',
+    'auplay_srate 8000',
+    'ausrc_channels 1',
+    'auplay_channels 1',
+    `rtp_ports ${rtpPort}-${rtpPort + 20}`,
+    `snd_path ${folder}`,
+    'module_path /usr/lib/baresip/modules',
+    ...['g711', 'aufile', 'sndfile'].map((name) => `module ${name}.so`),
+    ...['account', 'menu'].map((name) => `module_app ${name}.so`),
+    '',
+  ].join('\n');
+}
+
+async function heardIn(folder: string): Promise<Int16Array> {
+  for (const deadlineMs = performance.now() + 10_000; performance.now() < deadlineMs; await delay(10)) {
+    const file = (await readdir(folder)).find((name) => /^dump-.*-dec\.wav$/.test(name));
+    if (file === undefined) continue;
+    // libsndfile writes the length into the header when it closes the file.
+    const content = await readWav(join(folder, file)).catch(() => null);
+    const samples = content?.samples[0];
+    if (samples !== undefined && samples.length > 0) return samples;
+  }
+  throw new Error('baresip kept nothing of what it heard');
+}
+
+function toneWav(frequencyHz: number): Buffer {
+  const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20_000 });
+  const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
+  return Buffer.concat([wavHeader({ channels: 1, sampleRateHz: 8000 }, bytes.length), bytes]);
+}

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { delimiter, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Debian programs that are run as the other end of a call. */
+export type PeerProgram = 'sipp' | 'baresip';
+
+/** False where the program is not installed: then its tests are reported as skipped, by name. */
+export function peerAvailable(program: PeerProgram): boolean {
+  return pathOf(program) !== null;
+}
+
+export interface RunningPeer {
+  child: ChildProcess;
+  /** What it has written to both outputs, the last 20 000 characters. */
+  output: () => string;
+  exited: Promise<number | null>;
+  /** Ends this process and no other; resolves when it is gone. */
+  stop: () => Promise<void>;
+}
+
+/** Runs a peer in its own folder. */
+export function runPeer(program: PeerProgram, options: { args: readonly string[]; cwd: string }): RunningPeer {
+  const path = pathOf(program);
+  if (path === null) throw new Error(`${program} is not installed`);
+  const child = spawn(path, options.args, { cwd: options.cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output = (output + chunk.toString('latin1')).slice(-20_000);
+    });
+  }
+  const exited = new Promise<number | null>((resolve) => {
+    child.on('exit', (code) => resolve(code));
+    child.on('error', () => resolve(null));
+  });
+  const stop = async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+    await exited;
+  };
+  return { child, output: () => output, exited, stop };
+}
+
+/** A port, and the one above it, that were free for UDP and TCP a moment ago. */
+export async function freeSipPort(): Promise<number> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const first = createServer().listen(0, '127.0.0.1');
+    await once(first, 'listening');
+    const address = first.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const isFree = (await canBind(port, 'udp')) && (await canBind(port + 1, 'udp')) && (await canBind(port + 1, 'tcp'));
+    await new Promise((resolve) => first.close(resolve));
+    if (isFree) return port;
+  }
+  throw new Error('no pair of free ports');
+}
+
+/** Resolves when somebody listens, as the kernel says; looking must not take the port away from who wants it. */
+export async function untilListening(port: number, transport: 'udp' | 'tcp', peer: RunningPeer): Promise<void> {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
+  for (const deadlineMs = performance.now() + 10_000; performance.now() < deadlineMs; ) {
+    const table = await readFile(`/proc/net/${transport}`, 'latin1');
+    // The second column is the local address; 0A is LISTEN.
+    const isBound = table.split('\n').some((line) => {
+      const [, local = '', , state] = line.trim().split(/\s+/);
+      return `:${local.split(':')[1]} ` === wanted && (transport === 'udp' || state === '0A');
+    });
+    if (isBound) return;
+    if (peer.child.exitCode !== null) break;
+    await delay(10);
+  }
+  throw new Error(`the peer does not listen on ${transport} port ${port}: ${peer.output()}`);
+}
+
+async function canBind(port: number, transport: 'udp' | 'tcp'): Promise<boolean> {
+  const socket = transport === 'udp' ? createSocket('udp4') : createServer();
+  const outcome = new Promise<boolean>((resolve) => {
+    socket.on('error', () => resolve(false));
+    socket.on('listening', () => resolve(true));
+  });
+  if ('bind' in socket) socket.bind(port, '127.0.0.1');
+  else socket.listen(port, '127.0.0.1');
+  const isFree = await outcome;
+  if (isFree) await new Promise<void>((resolve) => socket.close(() => resolve()));
+  return isFree;
+}
+
+function pathOf(program: PeerProgram): string | null {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    try {
+      const path = join(folder, program);
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {}
+  }
+  return null;
+}

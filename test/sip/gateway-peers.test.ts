@@ -1,0 +1,157 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { startBaresip } from '../peers/baresip.ts';
+import { peerAvailable } from '../peers/programs.ts';
+import { type SippOptions, startSipp } from '../peers/sipp.ts';
+import type { Voice } from '../softphone/voice.ts';
+import { dialLeg, trunkOf } from './dialing.ts';
+import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
+
+/** Programs that share no code with us: what only our own softphone understands fails here. */
+
+let network: TestNetwork;
+let voice: Voice;
+
+beforeEach(async () => {
+  network = await TestNetwork.start();
+  voice = await network.voice(440);
+});
+
+afterEach(() => network.stop());
+
+function dial(sipUri: string, transport: 'udp' | 'tcp' = 'udp') {
+  return dialLeg(network.gateway, {
+    trunk: trunkOf(sipUri, { transport }),
+    localMedia: { host: '127.0.0.1', rtpPort: voice.rtpPort },
+  });
+}
+
+async function untilVoiceHeard(packets: number): Promise<void> {
+  await voice.untilHeard((hearing) => hearing.packets >= packets);
+}
+
+describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
+  async function sipp(options: SippOptions) {
+    const peer = await startSipp(options);
+    network.cleanUp(() => peer.stop());
+    return peer;
+  }
+
+  test.each(['udp', 'tcp'] as const)('answers over %s, is heard, and hears our BYE', async (transport) => {
+    const peer = await sipp({ scenario: 'answers-and-plays-tone', transport });
+    const dialed = dial(peer.sipUri, transport);
+    const { media } = await dialed.log.until('leg.answered');
+    expect(media).toMatchObject({ codec: 'PCMU', telephoneEventPayloadType: 101 });
+    await untilVoiceHeard(25);
+    expect(voice.hearing.heard().toneLevels([600])[0]).toBeGreaterThan(-16);
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+    await peer.succeeded();
+  });
+
+  test('plays early media before it answers', async () => {
+    const peer = await sipp({ scenario: 'early-media' });
+    const dialed = dial(peer.sipUri);
+    const ringing = await dialed.log.until('leg.ringing');
+    expect(ringing).toMatchObject({ sipStatus: 183, earlyMedia: { codec: 'PCMU' } });
+    await untilVoiceHeard(10);
+    await dialed.log.until('leg.answered');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+    await peer.succeeded();
+  });
+
+  test.each([
+    ['busy', 486, 'USER_BUSY'],
+    ['declines', 603, 'CALL_REJECTED'],
+  ] as const)('%s, and gets its ACK', async (scenario, sipStatus, hangupCause) => {
+    const peer = await sipp({ scenario });
+    expect(await dial(peer.sipUri).over()).toMatchObject({ type: 'leg.refused', sipStatus, hangupCause });
+    await peer.succeeded();
+  });
+
+  test('rings until it is cancelled', async () => {
+    const peer = await sipp({ scenario: 'never-answers' });
+    const dialed = dial(peer.sipUri);
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 487 });
+    await peer.succeeded();
+  });
+
+  test('hangs up', async () => {
+    const peer = await sipp({ scenario: 'hangs-up-after-answer' });
+    expect(await dial(peer.sipUri).over()).toEqual({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    await peer.succeeded();
+  });
+
+  test('holds us and takes us back', async () => {
+    const peer = await sipp({ scenario: 'holds-and-resumes' });
+    const dialed = dial(peer.sipUri);
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendonly');
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendrecv');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+    await peer.succeeded();
+  });
+
+  test('asks for our offer in a re-INVITE and answers it in the ACK', async () => {
+    const peer = await sipp({ scenario: 'reinvites-without-offer' });
+    const dialed = dial(peer.sipUri);
+    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'sendonly' } });
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+    await peer.succeeded();
+  });
+
+  test('answers without SDP, and gets ACK and BYE', async () => {
+    const peer = await sipp({ scenario: 'answers-without-sdp' });
+    expect(await dial(peer.sipUri).over()).toMatchObject({ type: 'leg.refused', sipStatus: 488 });
+    await peer.succeeded();
+  });
+
+  test('behind a carrier that stays in the path and wants a password is reached, and ended', async () => {
+    const peer = await sipp({ scenario: 'answers-and-plays-tone' });
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407 } as const;
+    const carrier = await network.carrier({
+      auth,
+      recordRoute: true,
+      routes: new Map([[CUSTOMER_NUMBER, peer.address]]),
+    });
+    const trunk = trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' });
+    const dialed = dialLeg(network.gateway, { trunk });
+    await dialed.log.until('leg.answered');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+    await peer.succeeded();
+  });
+});
+
+describe.skipIf(!peerAvailable('baresip'))('baresip', () => {
+  test.each([
+    ['udp', 'PCMU'],
+    ['tcp', 'PCMA'],
+  ] as const)('over %s with %s hears us and is heard', async (transport, codec) => {
+    const peer = await startBaresip({ user: CUSTOMER_NUMBER, transport, codecs: [codec] });
+    network.cleanUp(() => peer.stop());
+    const dialed = dial(peer.sipUri, transport);
+    const { media } = await dialed.log.until('leg.answered');
+    expect(media.codec).toBe(codec);
+    voice.talkTo(media);
+    await untilVoiceHeard(60);
+    expect(voice.hearing.heard().toneLevels([600], 500)[0]).toBeGreaterThan(-16);
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+    const heard = await peer.heard();
+    expect(toneLevelDbov(heard.subarray(-4000), 440)).toBeGreaterThan(-16);
+  });
+
+  test('that rings is cancelled', async () => {
+    const peer = await startBaresip({ user: CUSTOMER_NUMBER, answer: 'manual' });
+    network.cleanUp(() => peer.stop());
+    const dialed = dial(peer.sipUri);
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hangup('NO_ANSWER');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 487 });
+  });
+});
