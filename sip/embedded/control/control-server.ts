@@ -23,6 +23,11 @@ export class Routes {
     }
   }
 
+  /** Verbs that somebody takes. */
+  dump(): string[] {
+    return [...this.#byVerb].filter(([, sessions]) => sessions.length > 0).map(([verb]) => verb);
+  }
+
   find(method: string): Application | null {
     return this.#byVerb.get(method.toLowerCase())?.find((session) => session.isOpen) ?? null;
   }
@@ -69,7 +74,7 @@ export async function openControlServer(options: {
       for (const session of sessions) session.close();
       await closed;
     },
-    dump: () => ({ sessions: sessions.size }),
+    dump: () => ({ sessions: sessions.size, routes: options.routes.dump() }),
   };
 }
 

@@ -25,17 +25,16 @@ interface Waiter {
 }
 
 /** A SIP element that says only what a test makes it say. Knows nothing of transactions. */
-export class SipPeer implements AsyncDisposable {
+export class SipPeer {
   readonly transport: 'udp' | 'tcp';
   readonly port: number;
   /** Everything that arrived and was not yet taken by `next`. */
   readonly inbox: SipMessage[] = [];
-  /** Raw datagrams or reads. */
-  onUnparsed: () => void = () => {};
   readonly #waiters: Waiter[] = [];
   readonly #write: (bytes: Buffer, port: number) => void;
   readonly #close: () => Promise<void>;
   #peerPort = 0;
+  #closing: Promise<void> | null = null;
 
   private constructor(
     transport: 'udp' | 'tcp',
@@ -104,8 +103,9 @@ export class SipPeer implements AsyncDisposable {
     return `sip:peer@127.0.0.1:${this.port}${this.transport === 'tcp' ? ';transport=tcp' : ''}`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#close();
+  async close(): Promise<void> {
+    this.#closing ??= this.#close();
+    await this.#closing;
   }
 
   /** The next message that is, or will be, in the inbox and matches; it is taken out. */

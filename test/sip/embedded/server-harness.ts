@@ -1,0 +1,142 @@
+import { once } from 'node:events';
+import Srf from 'drachtio-srf';
+import { type EmbeddedSipServer, startEmbeddedSipServer } from '../../../sip/embedded/embedded-sip-server.ts';
+import { header, parseVia, type SipMessage } from '../../../sip/message/index.ts';
+import { SipPeer } from './sip-peer.ts';
+
+export const SECRET = 'correct horse';
+
+/** RFC 3261 with every timer 25 times faster. */
+const FAST_TIMERS = { t1Ms: 20, t2Ms: 80, t4Ms: 100, timerDMs: 300 };
+
+/** What is used here of drachtio-srf, whose own types miss half of it. */
+export interface TestResponse {
+  status: number;
+  reason: string;
+  body: string;
+  source_address: string;
+  get(name: string): string;
+  send(status: number, options?: object, callback?: (error: unknown, sent: TestResponse) => void): void;
+}
+
+export interface TestRequest {
+  method: string;
+  uri: string;
+  body: string;
+  get(name: string): string;
+  cancel(options?: object, callback?: (error: Error | null) => void): void;
+  on(event: 'response', listener: (response: TestResponse, ack: () => void) => void): void;
+  on(event: 'cancel', listener: () => void): void;
+}
+
+export interface TestDialog {
+  id: string;
+  connected: boolean;
+  sip: { callId: string; localTag: string; remoteTag: string };
+  remote: { sdp: string };
+  destroy(options?: object): Promise<TestRequest>;
+  request(options: { method: string; headers?: object; body?: string }): Promise<TestResponse>;
+  modify(sdp: string): Promise<string>;
+  on(event: string, listener: (request: TestRequest, detail: never) => void): void;
+  once(event: string, listener: (request: TestRequest, detail: string) => void): void;
+}
+
+export interface TestSrf {
+  connect(options: object): void;
+  disconnect(): void;
+  on(event: string, listener: (...values: never[]) => void): void;
+  createUAC(
+    uri: string,
+    options: object,
+    progress?: {
+      cbRequest?: (error: Error | null, request: TestRequest) => void;
+      cbProvisional?: (response: TestResponse) => void;
+    },
+  ): Promise<TestDialog>;
+  createUAS(request: TestRequest, response: TestResponse, options: object): Promise<TestDialog>;
+  request(uri: string, options: object, callback: (error: Error | null, request: TestRequest) => void): void;
+  invite(handler: (request: TestRequest, response: TestResponse) => void): void;
+  options(handler: (request: TestRequest, response: TestResponse) => void): void;
+}
+
+/** Everything that one test opens; `closeAll` closes it, last first. */
+export class Harness {
+  readonly #opened: (() => Promise<void>)[] = [];
+
+  async start(
+    options: { transports?: readonly ('udp' | 'tcp')[]; onExit?: (error: Error | null) => void; timers?: object } = {},
+  ): Promise<{ server: EmbeddedSipServer; srf: TestSrf }> {
+    const server = await startEmbeddedSipServer({
+      sipHost: '127.0.0.1',
+      sipPort: 0,
+      transports: options.transports ?? ['udp', 'tcp'],
+      secret: SECRET,
+      signal: new AbortController().signal,
+      timers: { ...FAST_TIMERS, ...options.timers },
+      ...(options.onExit ? { onExit: options.onExit } : {}),
+    });
+    this.#opened.push(() => server.close());
+    return { server, srf: await this.connect(server) };
+  }
+
+  async connect(server: EmbeddedSipServer): Promise<TestSrf> {
+    const srf = new Srf() as unknown as TestSrf;
+    srf.on('error', () => {});
+    const connected = once(srf as never, 'connect');
+    srf.connect({ host: server.controlHost, port: server.controlPort, secret: SECRET, reconnect: { maxAttempts: 1 } });
+    await connected;
+    let isConnected = true;
+    srf.on('close', () => {
+      isConnected = false;
+    });
+    this.#opened.push(async () => {
+      if (isConnected) srf.disconnect();
+    });
+    return srf;
+  }
+
+  async peer(transport: 'udp' | 'tcp' = 'udp'): Promise<SipPeer> {
+    const peer = await SipPeer[transport]();
+    this.#opened.push(() => peer.close());
+    return peer;
+  }
+
+  onClose(close: () => Promise<void>): void {
+    this.#opened.push(close);
+  }
+
+  async closeAll(): Promise<void> {
+    for (const close of this.#opened.splice(0).reverse()) await close();
+  }
+}
+
+/** Asks again and again, without sleeping in between, until the server's counts are as wanted. */
+export async function untilCounts(server: EmbeddedSipServer, isDone: (core: CoreCounts) => boolean): Promise<void> {
+  for (;;) {
+    const { core } = (await server.dump()) as { core: CoreCounts };
+    if (isDone(core)) return;
+  }
+}
+
+/** A route travels over TCP, and a UDP request may overtake it. */
+export async function untilRouted(server: EmbeddedSipServer, verb: string): Promise<void> {
+  for (;;) {
+    const { control } = (await server.dump()) as { control: { routes: string[] } };
+    if (control.routes.includes(verb)) return;
+  }
+}
+
+export interface CoreCounts {
+  transactions: { outgoing: number; incoming: number };
+  dialogs: number;
+  invitesSent: number;
+  requestsUnanswered: number;
+}
+
+export function branchOf(message: SipMessage): string | null | undefined {
+  return parseVia(header(message, 'via') ?? '').params.get('branch');
+}
+
+export function cseqOf(message: SipMessage): number {
+  return Number.parseInt(header(message, 'cseq') ?? '', 10);
+}
