@@ -160,7 +160,13 @@ async function onRedis(
   const connection = client as unknown as RedisClient;
   const prefix = namespace ?? 'tandem';
   const queue = new Queue(QUEUE, { connection, prefix });
-  await queue.waitUntilReady();
+  try {
+    await queue.waitUntilReady();
+  } catch (error) {
+    await queue.close();
+    client.disconnect();
+    throw unavailable('Redis', error);
+  }
   return {
     queue,
     startWorker: (handler, concurrency) =>

@@ -1,6 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { TandemError } from '../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from './database.ts';
+import {
+  type AccountRow,
+  type Accounts,
+  accountsFrom,
+  conflict,
+  type EntryRow,
+  earlierEntry,
+  lockAccounts,
+  type PaymentType,
+  post,
+  type Wallet,
+  walletFrom,
+} from './ledger-entries.ts';
+
+export type { PaymentType, Wallet } from './ledger-entries.ts';
 
 /**
  * The wallet, in double entry. Every operation is one row of `entries` under a unique operation key and postings that
@@ -17,17 +32,6 @@ import { inTransaction, type SqlOrTx, type Tx } from './database.ts';
  * arguments is an error. Amounts are nano-USD. Each operation locks the workspace's wallet row first, so operations of
  * one workspace queue up behind one another and those of different workspaces never meet.
  */
-
-export type PaymentType = 'one_time' | 'subscription' | 'admin_bonus';
-
-export interface Wallet {
-  /** available + held */
-  balanceNano: bigint;
-  /** Set aside by open holds. */
-  heldNano: bigint;
-  /** What can be spent or held. */
-  availableNano: bigint;
-}
 
 /** @throws TandemError `WORKSPACE_NOT_FOUND` */
 export async function walletOf(sql: SqlOrTx, workspaceId: string): Promise<Wallet> {
@@ -222,17 +226,6 @@ export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refund
   });
 }
 
-type AccountKind = 'wallet' | 'held' | 'revenue' | 'funding';
-type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'refund';
-
-interface AccountRow {
-  id: bigint;
-  kind: AccountKind;
-  balanceNano: bigint;
-}
-
-type Accounts = Record<AccountKind, AccountRow>;
-
 interface HoldRow {
   id: string;
   workspaceId: string;
@@ -240,25 +233,6 @@ interface HoldRow {
   amountNano: bigint;
   chargedNano: bigint | null;
   status: 'open' | 'settled' | 'voided';
-}
-
-interface EntryRow {
-  id: string;
-  kind: EntryKind;
-  workspaceId: string;
-  holdId: string | null;
-  callId: string | null;
-  requestedNano: bigint;
-  resultNano: bigint;
-}
-
-interface Operation {
-  workspaceId: string;
-  operationKey: string;
-  callId?: string | null;
-  holdId?: string | null;
-  at?: Date;
-  description?: string;
 }
 
 async function closeHold(
@@ -286,14 +260,6 @@ async function closeHold(
   return { chargedNano };
 }
 
-/** Locks what the whole workspace's money hangs on, and reads it. */
-async function lockAccounts(tx: Tx, workspaceId: string): Promise<Accounts> {
-  await tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`;
-  const rows = await tx<AccountRow[]>`
-    select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
-  return accountsFrom(rows, workspaceId);
-}
-
 async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; held: HoldRow }> {
   const [owner] = await tx<{ workspaceId: string }[]>`select workspace_id from holds where id = ${holdId}`;
   if (!owner) throw new TandemError('INTERNAL', `There is no hold ${holdId}.`);
@@ -301,76 +267,6 @@ async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; h
   // Read after the lock: the hold may have changed while we waited for it.
   const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;
   return { accounts, held: held! };
-}
-
-/** The entry this operation made before, if any. */
-async function earlierEntry(
-  tx: Tx,
-  operation: Operation,
-  kind: EntryKind,
-  requestedNano: bigint,
-): Promise<EntryRow | null> {
-  const [entry] = await tx<EntryRow[]>`select * from entries where operation_key = ${operation.operationKey}`;
-  if (!entry) return null;
-  const same =
-    entry.kind === kind &&
-    entry.workspaceId === operation.workspaceId &&
-    entry.requestedNano === requestedNano &&
-    (operation.holdId === undefined || entry.holdId === operation.holdId);
-  if (!same) throw conflict(operation.operationKey, 'it was used before with other arguments');
-  return entry;
-}
-
-interface EntryInput extends Operation {
-  kind: EntryKind;
-  reversesId?: string;
-  paymentType?: PaymentType;
-  requestedNano: bigint;
-  resultNano: bigint;
-  postings: Partial<Record<AccountKind, bigint>>;
-}
-
-async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<string> {
-  const { balanceNano } = walletFrom(accounts);
-  const entry = {
-    id: randomUUID(),
-    operationKey: input.operationKey,
-    kind: input.kind,
-    workspaceId: input.workspaceId,
-    holdId: input.holdId ?? null,
-    callId: input.callId ?? null,
-    reversesId: input.reversesId ?? null,
-    requestedNano: input.requestedNano,
-    resultNano: input.resultNano,
-    balanceBeforeNano: balanceNano,
-    balanceAfterNano: balanceNano + (input.postings.wallet ?? 0n) + (input.postings.held ?? 0n),
-    paymentType: input.paymentType ?? null,
-    description: input.description ?? '',
-    createdAt: input.at ?? new Date(),
-  };
-  await tx`insert into entries ${tx(entry)}`;
-  const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
-    .filter(([, amountNano]) => amountNano !== 0n)
-    .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
-  if (postings.length > 0) await tx`insert into postings ${tx(postings)}`;
-  return entry.id;
-}
-
-function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {
-  if (rows.length === 0) throw new TandemError('WORKSPACE_NOT_FOUND', `There is no workspace ${workspaceId}.`);
-  return Object.fromEntries(rows.map((row) => [row.kind, row])) as Accounts;
-}
-
-function walletFrom({ wallet, held }: Accounts): Wallet {
-  return {
-    balanceNano: wallet.balanceNano + held.balanceNano,
-    heldNano: held.balanceNano,
-    availableNano: wallet.balanceNano,
-  };
-}
-
-function conflict(operationKey: string, reason: string): TandemError {
-  return new TandemError('INTERNAL', `Ledger operation ${operationKey}: ${reason}.`);
 }
 
 function smaller(a: bigint, b: bigint): bigint {

@@ -10,6 +10,8 @@ const PLACEMENTS_PER_WINDOW = 20;
 const PLACEMENT_WINDOW_MS = 60_000;
 /** How soon a channel may be free again: a guess, calls end when they end. */
 const CHANNEL_RETRY_AFTER_S = 5;
+/** Type `json`, which keeps the text; the library would choose `jsonb`, which does not. */
+const JSON_OID = 114;
 /** Talk time that is held in advance, on top of the ringing. */
 const HELD_TALK_SECONDS = 60;
 
@@ -193,6 +195,7 @@ async function insertCall(
     seq: 1,
     startTime: input.now,
     recordRequested: input.record,
+    metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,
     callbackSecretLast4: input.callbackSecretLast4,
@@ -209,11 +212,7 @@ async function insertCall(
     ownerBoot: input.ownerBoot,
     createdAt: input.now,
   };
-  await tx`insert into calls ${tx(row)}`;
-  // By way of text: bound as json directly, the library would encode the string once more.
-  const metadata = input.metadata === null ? null : JSON.stringify(input.metadata);
-  const [call] = await tx<CallRow[]>`
-    update calls set metadata = ${metadata}::text::json where call_id = ${input.callId} returning *`;
+  const [call] = await tx<CallRow[]>`insert into calls ${tx(row)} returning *`;
   const first = { event: 'call.pending', state: 'pending', leg: null, sipStatus: null, hangupCause: null } as const;
   await appendEvents(tx, {
     callId: input.callId,

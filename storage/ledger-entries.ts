@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../machines/errors.ts';
+import type { Tx } from './database.ts';
+
+/** The book behind `ledger.ts`: a workspace's four accounts, and entries whose postings sum to zero. */
+
+export type PaymentType = 'one_time' | 'subscription' | 'admin_bonus';
+
+export interface Wallet {
+  /** available + held */
+  balanceNano: bigint;
+  /** Set aside by open holds. */
+  heldNano: bigint;
+  /** What can be spent or held. */
+  availableNano: bigint;
+}
+
+type AccountKind = 'wallet' | 'held' | 'revenue' | 'funding';
+type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'refund';
+
+export interface AccountRow {
+  id: bigint;
+  kind: AccountKind;
+  balanceNano: bigint;
+}
+
+export type Accounts = Record<AccountKind, AccountRow>;
+
+export interface EntryRow {
+  id: string;
+  kind: EntryKind;
+  workspaceId: string;
+  holdId: string | null;
+  callId: string | null;
+  requestedNano: bigint;
+  resultNano: bigint;
+}
+
+interface Operation {
+  workspaceId: string;
+  operationKey: string;
+  callId?: string | null;
+  holdId?: string | null;
+  at?: Date;
+  description?: string;
+}
+
+/** Locks what the whole workspace's money hangs on, and reads it. */
+export async function lockAccounts(tx: Tx, workspaceId: string): Promise<Accounts> {
+  await tx`select id from accounts where workspace_id = ${workspaceId} and kind = 'wallet' for no key update`;
+  const rows = await tx<AccountRow[]>`
+    select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
+  return accountsFrom(rows, workspaceId);
+}
+
+/** The entry this operation made before, if any. */
+export async function earlierEntry(
+  tx: Tx,
+  operation: Operation,
+  kind: EntryKind,
+  requestedNano: bigint,
+): Promise<EntryRow | null> {
+  const [entry] = await tx<EntryRow[]>`select * from entries where operation_key = ${operation.operationKey}`;
+  if (!entry) return null;
+  const same =
+    entry.kind === kind &&
+    entry.workspaceId === operation.workspaceId &&
+    entry.requestedNano === requestedNano &&
+    (operation.holdId === undefined || entry.holdId === operation.holdId);
+  if (!same) throw conflict(operation.operationKey, 'it was used before with other arguments');
+  return entry;
+}
+
+interface EntryInput extends Operation {
+  kind: EntryKind;
+  reversesId?: string;
+  paymentType?: PaymentType;
+  requestedNano: bigint;
+  resultNano: bigint;
+  postings: Partial<Record<AccountKind, bigint>>;
+}
+
+export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<string> {
+  const { balanceNano } = walletFrom(accounts);
+  const entry = {
+    id: randomUUID(),
+    operationKey: input.operationKey,
+    kind: input.kind,
+    workspaceId: input.workspaceId,
+    holdId: input.holdId ?? null,
+    callId: input.callId ?? null,
+    reversesId: input.reversesId ?? null,
+    requestedNano: input.requestedNano,
+    resultNano: input.resultNano,
+    balanceBeforeNano: balanceNano,
+    balanceAfterNano: balanceNano + (input.postings.wallet ?? 0n) + (input.postings.held ?? 0n),
+    paymentType: input.paymentType ?? null,
+    description: input.description ?? '',
+    createdAt: input.at ?? new Date(),
+  };
+  await tx`insert into entries ${tx(entry)}`;
+  const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
+    .filter(([, amountNano]) => amountNano !== 0n)
+    .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
+  if (postings.length > 0) await tx`insert into postings ${tx(postings)}`;
+  return entry.id;
+}
+
+export function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {
+  if (rows.length === 0) throw new TandemError('WORKSPACE_NOT_FOUND', `There is no workspace ${workspaceId}.`);
+  return Object.fromEntries(rows.map((row) => [row.kind, row])) as Accounts;
+}
+
+export function walletFrom({ wallet, held }: Accounts): Wallet {
+  return {
+    balanceNano: wallet.balanceNano + held.balanceNano,
+    heldNano: held.balanceNano,
+    availableNano: wallet.balanceNano,
+  };
+}
+
+export function conflict(operationKey: string, reason: string): TandemError {
+  return new TandemError('INTERNAL', `Ledger operation ${operationKey}: ${reason}.`);
+}
