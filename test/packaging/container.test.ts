@@ -1,0 +1,170 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../config.ts';
+import { packageJson, ROOT, settingNames, textOf, topLevelFolders } from './repository.ts';
+
+interface Instruction {
+  name: string;
+  value: string;
+}
+
+const instructions = parseDockerfile(textOf('Dockerfile'));
+const finalStage = instructions.slice(instructions.findLastIndex(({ name }) => name === 'FROM'));
+const valuesOf = (name: string, among = finalStage) =>
+  among.filter((each) => each.name === name).map((each) => each.value);
+const environment = Object.fromEntries(
+  valuesOf('ENV').flatMap((value) => value.split(/\s+/).map((pair) => pair.split('=', 2) as [string, string])),
+);
+
+describe('the container image', () => {
+  it('is built in stages that start from one exact Node release each', () => {
+    const bases = valuesOf('FROM', instructions);
+    expect(bases.length).toBeGreaterThanOrEqual(2);
+    for (const base of bases)
+      expect(base).toMatch(/^node:\d+\.\d+\.\d+-bookworm-slim(@sha256:[0-9a-f]{64})?( AS \w+)?$/);
+  });
+
+  it('runs the Node release that the checkout runs', () => {
+    for (const base of valuesOf('FROM', instructions)) {
+      expect(base.slice('node:'.length)).toMatch(new RegExp(`^${packageJson().dependencies.node}-`));
+    }
+  });
+
+  it('does not run as root', () => {
+    const user = valuesOf('USER').at(-1) ?? '';
+    expect(user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+    expect(finalStage.findLastIndex(({ name }) => name === 'USER')).toBeGreaterThan(
+      finalStage.findLastIndex(({ name }) => name === 'RUN'),
+    );
+  });
+
+  it('starts Node itself, without npm or a shell between it and the signals', () => {
+    expect(JSON.parse(valuesOf('CMD').join())).toEqual(['node', 'main.ts']);
+    expect(valuesOf('ENTRYPOINT')).toEqual([]);
+    expect(valuesOf('STOPSIGNAL')).toEqual(['SIGTERM']);
+  });
+
+  it('installs exactly the locked dependencies, and none for development', () => {
+    const installs = valuesOf('RUN', instructions).filter((command) => command.includes('npm ci'));
+    expect(installs).toHaveLength(1);
+    expect(installs[0]).toContain('--omit=dev');
+  });
+
+  it('is healthy while /healthz of its own HTTP server says so, asked without curl', () => {
+    const [check = ''] = valuesOf('HEALTHCHECK');
+    const command = JSON.parse(check.slice(check.indexOf('['))) as string[];
+    expect(command.slice(0, 2)).toEqual(['node', '-e']);
+    expect(command[2]).toContain('/healthz');
+    expect(() => new Function(command[2] ?? '')).not.toThrow();
+  });
+
+  it('keeps its data in a volume that its user may write to', () => {
+    expect(valuesOf('VOLUME')).toEqual([environment.TANDEM_DATA_DIR]);
+    expect(valuesOf('RUN').join('\n')).toContain(`install -d -o node -g node -m 0700 ${environment.TANDEM_DATA_DIR}`);
+  });
+
+  it('listens to the world, with settings that the configuration accepts', () => {
+    const { NODE_ENV, ...settings } = environment;
+    expect(NODE_ENV).toBe('production');
+    expect(Object.keys(settings).filter((name) => !settingNames().includes(name))).toEqual([]);
+    expect(loadConfig(settings, [], '/nonexistent/.env')).toMatchObject({ host: '0.0.0.0', dataDir: '/data' });
+  });
+
+  it('exposes HTTP, SIP over both transports, and the RTP ports it is set to use', () => {
+    const { PORT, RTP_PORT_MIN, RTP_PORT_MAX } = environment;
+    expect(valuesOf('EXPOSE').flatMap((value) => value.split(' '))).toEqual([
+      `${PORT}/tcp`,
+      '5060/udp',
+      '5060/tcp',
+      `${RTP_PORT_MIN}-${RTP_PORT_MAX}/udp`,
+    ]);
+  });
+});
+
+describe('the build context', () => {
+  const isLetIn = dockerignore(textOf('.dockerignore'));
+  const needed = filesReadBy('main.ts');
+
+  it('holds every file that main.ts reads, directly or not', () => {
+    expect(needed.length).toBeGreaterThan(80);
+    expect(needed.filter((file) => !isLetIn(file))).toEqual([]);
+  });
+
+  it('holds what npm ci needs', () => {
+    expect(['package.json', 'package-lock.json'].filter((file) => !isLetIn(file))).toEqual([]);
+  });
+
+  it('holds no secret, no history and nothing for development', () => {
+    const unwanted = [
+      '.env',
+      '.env.local',
+      '.git/config',
+      '.data/secret-key',
+      '.npmrc',
+      'sip/.env',
+      'node_modules/pg/x.js',
+    ];
+    expect(
+      [...unwanted, 'bin/demo.ts', 'test/config.test.ts', 'sip/README.md', 'tsconfig.json'].filter(isLetIn),
+    ).toEqual([]);
+  });
+
+  it('holds each top-level folder or leaves it out as one for development', () => {
+    const forDevelopment = ['bench', 'bin', 'docs', 'test'];
+    const runtime = topLevelFolders().filter((folder) => !forDevelopment.includes(folder));
+    expect(runtime.length).toBeGreaterThanOrEqual(6);
+    expect(runtime.filter((folder) => !isLetIn(`${folder}/any.ts`))).toEqual([]);
+    expect(forDevelopment.filter((folder) => isLetIn(`${folder}/any.ts`))).toEqual([]);
+  });
+});
+
+function parseDockerfile(text: string): Instruction[] {
+  const lines = text
+    .replace(/^\s*#.*\n/gm, '')
+    .replace(/\\\n\s*/g, ' ')
+    .split('\n');
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => ({ name: line.split(' ', 1)[0] ?? '', value: line.slice(line.indexOf(' ') + 1).trim() }));
+}
+
+/** Whether a path is sent to the builder: the last pattern that matches it or a folder above it decides. */
+function dockerignore(text: string): (path: string) => boolean {
+  const rules = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => ({ letsIn: line.startsWith('!'), pattern: patternOf(line.replace(/^!/, '')) }));
+  return (path) => rules.findLast(({ pattern }) => pattern.test(path))?.letsIn ?? true;
+}
+
+function patternOf(glob: string): RegExp {
+  const source = glob
+    .replace(/[.+^$()|[\]{}]/g, '\\$&')
+    .replace(/\*\*\//g, '\u0000')
+    .replace(/\*/g, '[^/]*')
+    .replace(/\?/g, '[^/]')
+    .replaceAll('\u0000', '(.*/)?');
+  return new RegExp(`^${source}(/.*)?$`);
+}
+
+/** The module, what it imports, and the files and folders it names by URL, and so on. */
+function filesReadBy(entry: string): string[] {
+  const found = new Set<string>();
+  const queue = [join(ROOT, entry)];
+  for (let path = queue.pop(); path !== undefined; path = queue.pop()) {
+    if (!existsSync(path)) continue;
+    if (statSync(path).isDirectory()) {
+      queue.push(...readdirSync(path).map((name) => join(path as string, name)));
+      continue;
+    }
+    const file = relative(ROOT, path);
+    if (found.has(file)) continue;
+    found.add(file);
+    if (!file.endsWith('.ts')) continue;
+    const pattern = /(?:\bfrom|\bimport|new URL\(|import\()\s*'(\.[^']*)'/g;
+    for (const [, target = ''] of textOf(file).matchAll(pattern)) queue.push(resolve(dirname(path), target));
+  }
+  return [...found];
+}

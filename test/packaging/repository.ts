@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describeConfig } from '../../config.ts';
+
+export const ROOT = resolve(import.meta.dirname, '../..');
+
+export function textOf(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8');
+}
+
+export interface PackageJson {
+  scripts: Record<string, string>;
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  allowScripts?: Record<string, boolean>;
+}
+
+export function packageJson(): PackageJson {
+  return JSON.parse(textOf('package.json')) as PackageJson;
+}
+
+/** The names of all settings, as `npm start -- --help` lists them. */
+export function settingNames(): string[] {
+  return [...describeConfig().matchAll(/^ {2}([A-Z][A-Z0-9_]+) /gm)].map((match) => match[1] ?? '');
+}
+
+const NOT_OURS = new Set(['node_modules', 'coverage']);
+
+/** Folders of the repository itself that hold any file. */
+export function topLevelFolders(): string[] {
+  return readdirSync(ROOT, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !NOT_OURS.has(entry.name))
+    .map(({ name }) => name)
+    .filter((name) => readdirSync(join(ROOT, name)).length > 0);
+}
