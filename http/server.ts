@@ -21,6 +21,7 @@ import { openapiRoutes } from './routes/openapi.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
+import { trackRunningRequests } from './running-requests.ts';
 import { compileValidator } from './validation.ts';
 
 export type { HttpServerOptions } from './context.ts';
@@ -53,6 +54,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     routerOptions: { maxParamLength: 1024 },
     http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requestTimeout: 60_000 },
     return503OnClosing: false,
+    // Whoever keeps a connection alive must not keep the server up: `finishRequests` has let the running ones end.
+    forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
     clientErrorHandler: (error, socket) => void refuseBrokenRequest(error, socket),
   }).withTypeProvider<TypeBoxTypeProvider>();
@@ -76,8 +79,16 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     requireAccess(caller, access);
     request.principal = caller;
   });
+  app.addHook('onSend', async (_request, reply) => {
+    // A connection kept alive by a request that was under way would hold up the close.
+    if (closing.signal.aborted) reply.header('connection', 'close');
+  });
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
-  app.addHook('preClose', async () => closing.abort());
+  const finishRequests = trackRunningRequests(app);
+  app.addHook('preClose', async () => {
+    closing.abort();
+    await finishRequests();
+  });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedMethods(request.url);

@@ -101,7 +101,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const call = await findCall(context, { id: request.params.id, principal: principalOf(request) });
       const lookAgain = request.query.refresh === true && call.recordRequested && presentCall(call).call_done;
-      if (!lookAgain || !(await dialer.refreshRecording(call.callId))) return success({ call: presentCall(call) });
+      if (!lookAgain) return success({ call: presentCall(call) });
+      await dialer.refreshRecording(call.callId);
       const refreshed = await findCall(context, { id: call.callId, principal: principalOf(request) });
       return success({ call: presentCall(refreshed) });
     },
