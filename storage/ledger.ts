@@ -152,6 +152,12 @@ export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ am
   });
 }
 
+/** What a hold sets aside now; null when there is no such hold. */
+export async function heldBy(sql: SqlOrTx, holdId: string): Promise<bigint | null> {
+  const [row] = await sql<{ amountNano: bigint }[]>`select amount_nano from holds where id = ${holdId}`;
+  return row?.amountNano ?? null;
+}
+
 export interface SettleHoldInput {
   holdId: string;
   /** What is owed. */
@@ -275,10 +281,4 @@ function smaller(a: bigint, b: bigint): bigint {
 
 function larger(a: bigint, b: bigint): bigint {
   return a > b ? a : b;
-}
-
-/** What a hold sets aside now; null when there is no such hold. */
-export async function heldBy(sql: SqlOrTx, holdId: string): Promise<bigint | null> {
-  const [row] = await sql<{ amountNano: bigint }[]>`select amount_nano from holds where id = ${holdId}`;
-  return row?.amountNano ?? null;
 }

@@ -6,7 +6,7 @@ export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.faile
 export type RecordingStatus = 'recording' | 'processing' | 'uploaded' | 'failed';
 
 /** `unknown` is live: a call whose node was lost still has to be resolved. */
-export const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'unknown'];
+const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'unknown'];
 
 export function isFinalState(state: CallState): boolean {
   return !LIVE_STATES.includes(state);

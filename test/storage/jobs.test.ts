@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Jobs, openJobs } from '../../storage/jobs.ts';
-import { createTestDatabase, openEmbeddedServer, type TestDatabase } from './test-database.ts';
+import { createTestDatabase, openEmbeddedServer, type TestServer } from './test-database.ts';
 
 const REDIS_URL = process.env.TANDEM_TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
 const redisUp = await redisIsReachable();
@@ -94,16 +94,16 @@ describe('jobs on the Postgres server of the tests', () => {
 });
 
 describe('jobs on the embedded Postgres', () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await openEmbeddedServer();
+  });
+  afterAll(async () => {
+    await server.close();
+  });
   jobSuite(async () => {
-    const server = await openEmbeddedServer();
-    const database: TestDatabase = await server.createDatabase({ max: 1 });
-    return {
-      jobs: await openJobs({ databaseUrl: database.url }),
-      close: async () => {
-        await database.drop();
-        await server.close();
-      },
-    };
+    const database = await server.createDatabase({ max: 1 });
+    return { jobs: await openJobs({ databaseUrl: database.url }), close: () => database.drop() };
   });
 });
 
