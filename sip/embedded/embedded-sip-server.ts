@@ -17,6 +17,8 @@ export interface EmbeddedSipServerOptions {
   signal: AbortSignal;
   /** The server's thread has ended: null after `close()`, an error when it died. */
   onExit?: (error: Error | null) => void;
+  /** One message made the server throw. It was dropped and the server runs on; worth a log entry and a bug report. */
+  onFault?: (error: Error) => void;
   /** For tests; the defaults are those of RFC 3261. */
   timers?: Partial<SipTimers>;
 }
@@ -28,7 +30,7 @@ export interface EmbeddedSipServer {
   readonly sipPort: number;
   /** Hangs up what is left, closes all sockets and ends the thread. Idempotent. */
   close(): Promise<void>;
-  /** Counts of transactions, dialogs, connections, dropped messages. */
+  /** Counts of transactions, dialogs, connections, dropped messages; null once the thread has ended. */
   dump(): Promise<unknown>;
 }
 
@@ -39,12 +41,13 @@ export interface EmbeddedSipServer {
  * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason when `signal` is aborted.
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
-  const { signal, onExit, ...workerData } = options;
+  const { signal, onExit, onFault, ...workerData } = options;
   signal.throwIfAborted();
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: workerData satisfies WorkerData });
   const dumps = new Map<number, (state: unknown) => void>();
   let lastDumpId = 0;
   let isClosing = false;
+  let hasExited = false;
   let failure: Error | null = null;
   const post = (message: ToWorker): void => worker.postMessage(message);
 
@@ -53,6 +56,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
       failure ??= error instanceof Error ? error : new Error(String(error));
     });
     worker.on('exit', (code) => {
+      hasExited = true;
       signal.removeEventListener('abort', abort);
       for (const answer of dumps.values()) answer(null);
       if (!isClosing) failure ??= new Error(`The SIP server's thread ended with code ${code}`);
@@ -79,7 +83,8 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
       else if (message.type === 'failed') {
         failure = Object.assign(new Error(message.message), { code: message.code });
         reject(failure);
-      } else {
+      } else if (message.type === 'fault') onFault?.(message.error);
+      else {
         dumps.get(message.id)?.(message.state);
         dumps.delete(message.id);
       }
@@ -95,11 +100,11 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
     sipPort: ready.sipPort,
     close,
     dump() {
+      if (hasExited) return Promise.resolve(null);
       const id = ++lastDumpId;
       return new Promise((resolve) => {
         dumps.set(id, resolve);
         post({ type: 'dump', id });
-        void exited.then(() => resolve(null));
       });
     },
   };

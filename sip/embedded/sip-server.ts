@@ -25,8 +25,13 @@ export interface SipServer {
   dump(): unknown;
 }
 
-/** The whole server in the current thread: SIP sockets, user agent, control port. @throws the error of a bind. */
-export async function openSipServer(options: SipServerOptions): Promise<SipServer> {
+/**
+ * The whole server in the current thread: SIP sockets, user agent, control port. `onFault` hears of errors that one
+ * message or command caused, which was dropped.
+ *
+ * @throws the error of a bind.
+ */
+export async function openSipServer(options: SipServerOptions, onFault: (error: unknown) => void): Promise<SipServer> {
   if (options.secret === '') throw new RangeError('The secret of the SIP server must not be empty');
   if (options.transports.length === 0) throw new RangeError('The SIP server needs at least one transport');
   const routes = new Routes();
@@ -41,6 +46,7 @@ export async function openSipServer(options: SipServerOptions): Promise<SipServe
       onUnreachable: (remote) => core.onUnreachable(remote),
     },
     onBroken: (error, source) => core.onBroken(error, source),
+    onFault,
   });
   local.port = network.port;
   const core = new SipCore({
@@ -52,7 +58,7 @@ export async function openSipServer(options: SipServerOptions): Promise<SipServe
     route: (method) => routes.find(method),
   });
   const hostPorts = options.transports.map((name) => `${name}/${uriHost(local.host)}:${local.port}`).join(',');
-  const control = await openControlServer({ secret: options.secret, core, local, hostPorts, routes });
+  const control = await openControlServer({ secret: options.secret, core, local, hostPorts, routes, onFault });
   return {
     controlPort: control.port,
     sipPort: network.port,

@@ -8,4 +8,5 @@ export type FromWorker =
   | { type: 'ready'; controlPort: number; sipPort: number }
   /** The sockets could not be opened. */
   | { type: 'failed'; message: string; code: string | null }
+  | { type: 'fault'; error: Error }
   | { type: 'dumped'; id: number; state: unknown };

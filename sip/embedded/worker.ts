@@ -8,7 +8,9 @@ const post = (message: FromWorker): void => port.postMessage(message);
 
 let server: SipServer;
 try {
-  server = await openSipServer(workerData as WorkerData);
+  server = await openSipServer(workerData as WorkerData, (error) =>
+    post({ type: 'fault', error: error instanceof Error ? error : new Error(String(error)) }),
+  );
 } catch (error) {
   const code = error instanceof Error && 'code' in error ? String(error.code) : null;
   post({ type: 'failed', message: error instanceof Error ? error.message : String(error), code });

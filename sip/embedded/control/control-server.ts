@@ -46,6 +46,7 @@ export async function openControlServer(options: {
   local: LocalAddress;
   hostPorts: string;
   routes: Routes;
+  onFault: (error: unknown) => void;
 }): Promise<ControlServer> {
   const sessions = new Set<ControlSession>();
   const server = net.createServer({ noDelay: true }, (socket) => {

@@ -17,6 +17,8 @@ export interface ControlSessionOptions {
   hostPorts: string;
   onRoute: (session: ControlSession, verb: string, isWanted: boolean) => void;
   onClosed: (session: ControlSession) => void;
+  /** A command made us throw: a fault of ours. It stays unanswered, and the others go on. */
+  onFault: (error: unknown) => void;
 }
 
 /**
@@ -82,12 +84,19 @@ export class ControlSession implements Application {
 
   #read(chunk: Buffer): void {
     try {
-      this.#reader.push(chunk, (payload) => {
-        if (!this.#isClosed && !this.#socket.writableEnded) this.#obey(parseCommand(payload));
-      });
+      this.#reader.push(chunk, (payload) => this.#receive(payload));
     } catch (error) {
       if (!(error instanceof ControlFrameError)) throw error;
       this.#socket.destroy();
+    }
+  }
+
+  #receive(payload: Buffer): void {
+    if (this.#isClosed || this.#socket.writableEnded) return;
+    try {
+      this.#obey(parseCommand(payload));
+    } catch (error) {
+      this.#options.onFault(error);
     }
   }
 

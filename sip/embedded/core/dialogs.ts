@@ -1,4 +1,4 @@
-import { header, headers, parseNameAddr, type SipMessage, type SipRequest } from '../../message/index.ts';
+import { header, headers, parseNameAddr, parseUri, type SipMessage, type SipRequest } from '../../message/index.ts';
 import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
 import type { Application } from './application.ts';
@@ -34,6 +34,8 @@ export interface Dialog {
 export class DialogTable {
   readonly #byId = new Map<string, Dialog>();
   readonly #byTags = new Map<string, Dialog>();
+  /** Ids of INVITEs on their way, which will have dialogs when they are answered. */
+  readonly #reserved = new Map<string, number>();
 
   get size(): number {
     return this.#byTags.size;
@@ -62,13 +64,24 @@ export class DialogTable {
     return this.#byTags.get(tagsKey(callId, localTag, remoteTag)) ?? null;
   }
 
+  /** Until `release`, which must be called as often: the second INVITE after a challenge has the id of the first. */
+  reserve(id: string): void {
+    this.#reserved.set(id, (this.#reserved.get(id) ?? 0) + 1);
+  }
+
+  release(id: string): void {
+    const count = (this.#reserved.get(id) ?? 0) - 1;
+    if (count > 0) this.#reserved.set(id, count);
+    else this.#reserved.delete(id);
+  }
+
   /**
    * The id of a dialog that we answer. When the application called itself through us, its other end has the usual id
    * already.
    */
   freeId(callId: string, fromTag: string): string {
     const id = dialogId(callId, fromTag);
-    return this.#byId.has(id) ? `${id};uas` : id;
+    return this.#byId.has(id) || this.#reserved.has(id) ? `${id};uas` : id;
   }
 
   of(application: Application): Dialog[] {
@@ -92,10 +105,22 @@ export function contactUri(message: SipMessage): string | null {
   }
 }
 
-/** Record-Route as seen by the caller's side, or by the side that answers (RFC 3261 §12.1). */
+/**
+ * Record-Route as seen by the caller's side, or by the side that answers (RFC 3261 §12.1). What no request could be
+ * routed by is left out.
+ */
 export function routeSetOf(message: SipMessage, role: 'uac' | 'uas'): string[] {
-  const routes = headers(message, 'record-route');
+  const routes = headers(message, 'record-route').filter(isRoute);
   return role === 'uac' ? routes.reverse() : routes;
+}
+
+function isRoute(value: string): boolean {
+  try {
+    parseUri(parseNameAddr(value).uri);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function tagsKey(callId: string, localTag: string, remoteTag: string): string {

@@ -62,6 +62,7 @@ export class Invites {
     const forks = new Map(reinvited ? [[reinvited.remoteTag, reinvited]] : []);
     const invite: OutgoingInvite = { ...options, transaction, forks, winner: null, cancel: null };
     if (reinvited) reinvited.isInviting = true;
+    else this.#context.dialogs.reserve(invite.dialogId);
     this.#invites.set(id, invite);
     transaction.start();
   }
@@ -184,6 +185,7 @@ export class Invites {
 
   #forget(invite: OutgoingInvite): void {
     this.#invites.delete(invite.id);
+    if (!invite.reinvited) this.#context.dialogs.release(invite.dialogId);
     for (const dialog of invite.forks.values()) {
       if (dialog.state === 'early') this.#context.dialogs.remove(dialog);
     }

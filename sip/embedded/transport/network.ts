@@ -10,6 +10,8 @@ export interface NetworkOptions {
   listener: NetworkListener;
   /** A request that cannot be read, but can be answered. Its Via is stamped. */
   onBroken: (error: SipParseError, source: Remote) => void;
+  /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
+  onFault: (error: unknown) => void;
 }
 
 export interface OpenNetwork extends Network {
@@ -32,9 +34,9 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       if (message.kind === 'request') stampTopVia(message, source);
       options.listener.onMessage(message, source);
     } catch (error) {
-      if (!(error instanceof SipParseError)) throw error;
       dropped++;
-      if (error.request && canAnswer(error.request, source)) options.onBroken(error, source);
+      if (!(error instanceof SipParseError)) options.onFault(error);
+      else if (error.request && canAnswer(error.request, source)) options.onBroken(error, source);
     }
   };
 
@@ -59,8 +61,11 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
   return {
     port: udp?.port ?? tcp?.port ?? 0,
     send(bytes, remote, onFailure) {
-      if (remote.transport === 'udp' && udp) udp.send(bytes, remote.host, remote.port, onFailure);
-      else if (remote.transport === 'tcp' && tcp) {
+      if (remote.transport === 'udp' && udp) {
+        // Responses go wherever requests claim to come from, which must not cost a socket each.
+        const wantsErrors = bytes.toString('latin1', 0, 4) !== 'SIP/';
+        udp.send({ bytes, host: remote.host, port: remote.port, wantsErrors, onFailure });
+      } else if (remote.transport === 'tcp' && tcp) {
         tcp.send(bytes, remote.host, remote.port, remote.connectionId, onFailure);
       } else setImmediate(onFailure);
     },

@@ -13,9 +13,18 @@ export interface UdpTransportOptions {
 
 export interface UdpTransport {
   readonly port: number;
-  send(bytes: Buffer, host: string, port: number, onFailure: () => void): void;
+  send(datagram: UdpDatagram): void;
   close(): Promise<void>;
   dump(): unknown;
+}
+
+export interface UdpDatagram {
+  bytes: Buffer;
+  host: string;
+  port: number;
+  /** True to be told of a closed port, at the price of a socket for that peer. */
+  wantsErrors: boolean;
+  onFailure: () => void;
 }
 
 /**
@@ -46,9 +55,9 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
 
   return {
     port,
-    send(bytes, peerHost, peerPort, onFailure) {
+    send({ bytes, host: peerHost, port: peerPort, wantsErrors, onFailure }) {
       if (closed) return;
-      if (!canShare) {
+      if (!canShare || !wantsErrors) {
         main.send(bytes, peerPort, peerHost, (error) => error && onFailure());
         return;
       }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { header } from '../../../sip/message/index.ts';
+import { header, serializeMessage } from '../../../sip/message/index.ts';
 import { Harness, untilRouted } from './server-harness.ts';
 import { SDP, type SipPeer } from './sip-peer.ts';
 
@@ -142,6 +142,32 @@ describe('noise', () => {
     peer.reply(invite, 200, { body: SDP });
     await peer.request('ACK');
     expect((await calling).connected).toBe(true);
+  });
+
+  it('in the form of garbled answers to our calls leaves the server as it was', async () => {
+    const { server, srf } = await harness.start();
+    const peer = await harness.peer();
+    const cut = fc.tuple(
+      fc.constantFrom(180, 200, 302, 407, 486),
+      fc.nat(600),
+      fc.nat(12),
+      fc.string({ maxLength: 6 }),
+    );
+    for (const [status, at, length, text] of fc.sample(cut, 60)) {
+      srf.createUAC(peer.uri, { localSdp: SDP, auth: { username: 'a', password: 'b' } }).catch(() => {});
+      const invite = await peer.request('INVITE');
+      const challenge: [string, string][] = [['Proxy-Authenticate', 'Digest realm="r", nonce="n"']];
+      const whole = serializeMessage(peer.reply(invite, 100, { contact: null }))
+        .toString()
+        .replace(' 100 ', ` ${status} `);
+      const extra = `Contact: <${peer.uri}>\r\nRecord-Route: <sip:127.0.0.1:9;lr>\r\n${challenge[0]?.join(': ')}\r\n`;
+      const answer = whole.replace('Content-Length', `${extra}Content-Length`);
+      peer.sendBytes(answer.slice(0, at) + text + answer.slice(at + length));
+      peer.reply(invite, 486);
+    }
+    const other = await harness.peer();
+    other.send(other.make('OPTIONS', { callId: 'after', port: server.sipPort }), server.sipPort);
+    await other.response(503);
   });
 
   it('between the messages of a TCP stream is dropped, and a ping is answered', async () => {

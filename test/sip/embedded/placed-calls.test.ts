@@ -191,6 +191,73 @@ describe('a call that we place', () => {
     await ending;
   });
 
+  it('belongs to the fork that answers, not to the one that rang last', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP });
+    const invite = await peer.request('INVITE');
+    peer.reply(invite, 180, { toTag: 'first' });
+    peer.reply(invite, 180, { toTag: 'second' });
+    peer.reply(invite, 200, { toTag: 'first', body: SDP });
+    expect(tagOf(header(await peer.request('ACK'), 'to'))).toBe('first');
+    const dialog = await calling;
+    const ending = dialog.destroy();
+    const bye = await peer.request('BYE');
+    expect(tagOf(header(bye, 'to'))).toBe('first');
+    peer.reply(bye, 200, { contact: null });
+    await ending;
+  });
+
+  it('acknowledges reliable early media with PRACK', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP, headers: { Supported: '100rel' } });
+    const invite = await peer.request('INVITE');
+    const reliable: [string, string][] = [
+      ['Require', '100rel'],
+      ['RSeq', '42'],
+    ];
+    peer.reply(invite, 183, { body: SDP, headers: reliable });
+    const prack = await peer.request('PRACK');
+    expect(header(prack, 'rack')).toBe(`42 ${cseqOf(invite)} INVITE`);
+    expect(cseqOf(prack)).toBe(cseqOf(invite) + 1);
+    peer.reply(prack, 200, { contact: null });
+    peer.reply(invite, 200, { body: SDP });
+    expect(header(await peer.request('ACK'), 'cseq')).toBe(`${cseqOf(invite)} ACK`);
+    await calling;
+  });
+
+  it('hangs up with credentials when its BYE is challenged', async () => {
+    const { srf, server } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP, auth: { username: 'alice', password: 'secret' } });
+    peer.reply(await peer.request('INVITE'), 200, { body: SDP });
+    await peer.request('ACK');
+    const dialog = await calling;
+    void dialog.destroy();
+    const challenge: [string, string][] = [['Proxy-Authenticate', 'Digest realm="carrier", nonce="abc"']];
+    const first = await peer.request('BYE');
+    peer.reply(first, 407, { contact: null, headers: challenge });
+    const second = await peer.request('BYE');
+    expect(cseqOf(second)).toBe(cseqOf(first) + 1);
+    expect(header(second, 'proxy-authorization')).toContain('realm="carrier"');
+    peer.reply(second, 200, { contact: null });
+    await untilCounts(server, ({ dialogs }) => dialogs === 0);
+  });
+
+  it('outlives an answer whose Record-Route cannot be read', async () => {
+    const { srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP });
+    const garbage: [string, string][] = ['<', '"', '<tel:1>', ',,', '<sip:>', ';lr'].map((value) => [
+      'Record-Route',
+      value,
+    ]);
+    peer.reply(await peer.request('INVITE'), 200, { body: SDP, headers: garbage });
+    await peer.request('ACK');
+    expect((await calling).connected).toBe(true);
+  });
+
   it('acknowledges and ends an answer without Contact, which drachtio-srf rejects', async () => {
     const { srf } = await harness.start();
     const peer = await harness.peer();

@@ -183,6 +183,30 @@ describe('a call that we receive', () => {
   });
 });
 
+describe('a call to ourselves', () => {
+  it('has two dialogs that the application can tell apart', async () => {
+    const { srf, server } = await harness.start();
+    const dialogs = answerAll(srf);
+    await untilRouted(server, 'invite');
+    const placed = await srf.createUAC(`sip:self@127.0.0.1:${server.sipPort}`, { localSdp: SDP });
+    const received = await dialogs.next();
+    expect(received.id).not.toBe(placed.id);
+    expect(received.sip.callId).toBe(placed.sip.callId);
+    const info = new Promise<void>((resolve) =>
+      placed.on('info', (_request, response) => {
+        (response as TestResponse).send(200);
+        resolve();
+      }),
+    );
+    expect((await received.request({ method: 'INFO' })).status).toBe(200);
+    await info;
+    const destroyed = new Promise<void>((resolve) => received.on('destroy', () => resolve()));
+    await placed.destroy();
+    await destroyed;
+    await untilCounts(server, (core) => core.dialogs === 0);
+  });
+});
+
 describe('a request that no call or application takes', () => {
   it('is answered with 503 when nobody is routed, OPTIONS included', async () => {
     const { server } = await harness.start();

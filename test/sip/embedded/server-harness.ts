@@ -61,6 +61,8 @@ export interface TestSrf {
 
 /** Everything that one test opens; `closeAll` closes it, last first. */
 export class Harness {
+  /** What made a server throw; `closeAll` fails when there is any. */
+  readonly faults: Error[] = [];
   readonly #opened: (() => Promise<void>)[] = [];
 
   async start(
@@ -73,6 +75,7 @@ export class Harness {
       secret: SECRET,
       signal: new AbortController().signal,
       timers: { ...FAST_TIMERS, ...options.timers },
+      onFault: (error) => this.faults.push(error),
       ...(options.onExit ? { onExit: options.onExit } : {}),
     });
     this.#opened.push(() => server.close());
@@ -107,6 +110,8 @@ export class Harness {
 
   async closeAll(): Promise<void> {
     for (const close of this.#opened.splice(0).reverse()) await close();
+    const [fault] = this.faults.splice(0);
+    if (fault) throw fault;
   }
 }
 
