@@ -65,10 +65,10 @@ function credentialsFor(request: DigestRequest, challenge: Challenge): string {
   const response = hasQop ? hash(secret, nonce, nonceCount, cnonce, 'auth', what) : hash(secret, nonce, what);
 
   const parts = [
-    `username="${request.username}"`,
+    `username="${quotable(request.username)}"`,
     `realm="${realm}"`,
     `nonce="${nonce}"`,
-    `uri="${request.uri}"`,
+    `uri="${quotable(request.uri)}"`,
     `response="${response}"`,
     `algorithm=${written}`,
   ];
@@ -76,6 +76,12 @@ function credentialsFor(request: DigestRequest, challenge: Challenge): string {
   if (hasQop || isSession) parts.push(`cnonce="${cnonce}"`);
   if (challenge.has('opaque')) parts.push(`opaque="${challenge.get('opaque')}"`);
   return `Digest ${parts.join(', ')}`;
+}
+
+/** Fit for a quoted string (RFC 3261 §25.1): nothing can end it, or the header. */
+function quotable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is taken out
+  return text.replace(/[\u0000-\u001f\u007f]/g, '').replace(/["\\]/g, '\\$&');
 }
 
 /** Quoted values keep their escapes, since they go back as they came. */

@@ -57,6 +57,7 @@ export class DrachtioGateway implements SipGateway {
   readonly #closing = new AbortController();
   readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, inboundRefused: 0 };
   #connection: SrfConnection | null = null;
+  #onIdle: () => void = () => {};
 
   private constructor(options: DrachtioGatewayOptions) {
     this.#options = options;
@@ -81,12 +82,12 @@ export class DrachtioGateway implements SipGateway {
 
   dial(request: DialRequest): LegDialog {
     const connection = this.#connection;
-    if (connection === null) return notConnected(request);
+    if (connection === null || this.#closing.signal.aborted) return notConnected(request);
     this.#counters.dialed++;
     let dialogId: string | null = null;
     const leg: OutboundLeg = new OutboundLeg({
       connection,
-      request,
+      request: { ...request, onEvent: (event) => this.#safely(() => request.onEvent(event)) },
       ownHost: this.#options.sipHost ?? 'localhost',
       timeouts: this.#timeouts,
       onDialog: (id) => {
@@ -95,6 +96,7 @@ export class DrachtioGateway implements SipGateway {
       },
       onOver: () => {
         this.#legs.delete(leg);
+        if (this.#legs.size === 0) this.#onIdle();
         if (dialogId !== null) this.#legOfDialog.delete(dialogId);
       },
     });
@@ -140,9 +142,14 @@ export class DrachtioGateway implements SipGateway {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
-    for (const leg of this.#legs) leg.hangup('SYSTEM_SHUTDOWN');
-    const deadlineMs = performance.now() + CLOSE_GRACE_MS;
-    while (this.#legs.size > 0 && performance.now() < deadlineMs) await delay(10);
+    if (this.#legs.size > 0) {
+      const { promise: idle, resolve } = Promise.withResolvers<void>();
+      this.#onIdle = resolve;
+      const timer = setTimeout(resolve, CLOSE_GRACE_MS);
+      for (const leg of [...this.#legs]) leg.hangup('SYSTEM_SHUTDOWN');
+      await idle;
+      clearTimeout(timer);
+    }
     this.#connection?.close();
     this.#disconnected('the gateway was closed');
   }
@@ -178,7 +185,10 @@ export class DrachtioGateway implements SipGateway {
       if (signal.aborted) return;
       try {
         await this.#connect();
-        if (signal.aborted) this.#connection?.close();
+        if (signal.aborted) {
+          this.#connection?.close();
+          this.#disconnected('the gateway was closed');
+        }
         return;
       } catch (error) {
         // Asking again with the same secret would go on for ever, and look like an attack.
@@ -200,23 +210,15 @@ export class DrachtioGateway implements SipGateway {
 
   #announce(): void {
     const { state } = this;
-    for (const listener of [...this.#listeners]) {
-      try {
-        listener(state);
-      } catch (error) {
-        this.#fault(error);
-      }
-    }
+    for (const listener of [...this.#listeners]) this.#safely(() => listener(state));
   }
 
   #receive(request: SrfReceivedRequest, reply: SrfReply): void {
-    try {
+    this.#safely(() => {
       const leg = request.stackDialogId ? this.#legOfDialog.get(request.stackDialogId) : undefined;
       if (leg !== undefined) leg.receive(request, reply);
       else this.#refuseInbound(request, reply);
-    } catch (error) {
-      this.#fault(error);
-    }
+    });
   }
 
   /** There is no inbound service yet; carriers that probe us with OPTIONS learn that we are up. */
@@ -244,6 +246,15 @@ export class DrachtioGateway implements SipGateway {
         settle(response.status, response.source_address !== '' && response.source_port !== 0);
       });
     });
+  }
+
+  /** What is called here is called from timers and sockets, where a throw would end the process. */
+  #safely(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#fault(error);
+    }
   }
 
   #fault(error: unknown): void {

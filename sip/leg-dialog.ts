@@ -1,8 +1,7 @@
-import { randomInt } from 'node:crypto';
 import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
-import { answerChallenge, isStale } from './digest.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
-import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from './sdp.ts';
+import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
+import { LegNegotiation } from './leg-negotiation.ts';
 import { SipError } from './sip-error.ts';
 import type { DialRequest, LegDialog } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
@@ -62,36 +61,25 @@ interface CancelOutcome {
  */
 export class OutboundLeg implements LegDialog {
   readonly #parts: LegParts;
-  readonly #local: LocalSession;
+  readonly #negotiation: LegNegotiation;
+  readonly #inviteCredentials: LegCredentials;
+  readonly #byeCredentials: LegCredentials;
   #phase: Phase = 'inviting';
   #invite: SrfSentRequest | null = null;
   #dialogId: string | null = null;
-  #media: RemoteMedia | null = null;
   #hasRung = false;
   #isReported = false;
-  #isByeAuthorized = false;
-  #challengesAnswered = 0;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
   #cancelOutcome: CancelOutcome = { sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
-  /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
-  #isAnswerDue = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: LegParts) {
     this.#parts = parts;
-    const { localMedia, trunk } = parts.request;
-    this.#local = {
-      host: localMedia.host,
-      rtpPort: localMedia.rtpPort,
-      codecs: trunk.codecs,
-      sessionId: randomInt(1, 2 ** 31),
-      sessionVersion: 1,
-    };
-  }
-
-  get phase(): Phase {
-    return this.#phase;
+    const { trunk } = parts.request;
+    this.#negotiation = new LegNegotiation(parts.request);
+    this.#inviteCredentials = new LegCredentials(trunk, 'INVITE');
+    this.#byeCredentials = new LegCredentials(trunk, 'BYE');
   }
 
   /** Sends the INVITE. Every outcome comes as an event, and none before this returns. */
@@ -133,7 +121,7 @@ export class OutboundLeg implements LegDialog {
   receive(request: SrfReceivedRequest, reply: SrfReply): void {
     switch (request.method) {
       case 'ACK':
-        this.#takeLateAnswer(request);
+        this.#changedMedia(this.#negotiation.takeAcknowledgement(request));
         return;
       case 'BYE':
         reply.send(200, {});
@@ -157,7 +145,12 @@ export class OutboundLeg implements LegDialog {
   }
 
   dump(): unknown {
-    return { callId: this.#parts.request.callId, phase: this.#phase, dialogId: this.#dialogId, media: this.#media };
+    return {
+      callId: this.#parts.request.callId,
+      phase: this.#phase,
+      dialogId: this.#dialogId,
+      media: this.#negotiation.remote,
+    };
   }
 
   readonly #onAbort = () => this.hangup('NORMAL_CLEARING');
@@ -175,7 +168,7 @@ export class OutboundLeg implements LegDialog {
       'Content-Type': 'application/sdp',
       ...invite.headers,
     };
-    const options = { method: 'INVITE', headers, body: buildOffer(this.#local) };
+    const options = { method: 'INVITE', headers, body: this.#negotiation.offer() };
     connection.request(
       invite.uri,
       invite.nextHop === undefined ? options : { ...options, proxy: invite.nextHop },
@@ -205,7 +198,7 @@ export class OutboundLeg implements LegDialog {
   }
 
   #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
-    if (response.status < 300) {
+    if (response.status < 300 && (this.#phase !== 'over' || response.status >= 200)) {
       this.#dialogId = response.stackDialogId || dialogIdOf(response);
       this.#parts.onDialog(this.#dialogId);
     }
@@ -219,8 +212,8 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase !== 'inviting' || response.status === 100) return;
     this.#hasRung = true;
     this.#giveUpAfter(this.#parts.timeouts.ringingMs);
-    if (response.body) this.#media = this.#tryToRead(response.body) ?? this.#media;
-    this.#emit({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#media });
+    if (response.body) this.#negotiation.takeEarlyAnswer(response.body);
+    this.#emit({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
   }
 
   #takeAnswer(response: SrfResponse, acknowledge: SrfAcknowledge): void {
@@ -231,8 +224,7 @@ export class OutboundLeg implements LegDialog {
       this.#leave();
       return;
     }
-    // Some carriers answer in the 183 and leave the 200 empty.
-    const media = response.body ? this.#tryToRead(response.body) : this.#media;
+    const media = this.#negotiation.takeAnswer(response.body);
     if (media === null) {
       this.#report({
         type: 'leg.refused',
@@ -245,7 +237,6 @@ export class OutboundLeg implements LegDialog {
       return;
     }
     clearTimeout(this.#timer);
-    this.#media = media;
     this.#phase = 'talking';
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
@@ -265,7 +256,7 @@ export class OutboundLeg implements LegDialog {
   /** The same INVITE once more (RFC 3261 §22.2): Call-ID and From stay, CSeq grows by one. */
   #tryAgainWithCredentials(response: SrfResponse): boolean {
     const invite = this.#invite!;
-    const credentials = this.#credentialsFor(response, { method: 'INVITE', uri: invite.uri });
+    const credentials = this.#inviteCredentials.answer(response, invite.uri);
     const sequence = Number.parseInt(invite.get('CSeq') ?? '', 10);
     if (credentials === null || Number.isNaN(sequence)) return false;
     const headers = {
@@ -280,16 +271,6 @@ export class OutboundLeg implements LegDialog {
     const { trunk, calledNumber } = this.#parts.request;
     this.#sendInvite({ uri: calledUri(trunk, calledNumber), headers, ...(nextHop === null ? {} : { nextHop }) });
     return true;
-  }
-
-  /** Null when there is no password, or when the trunk has refused it already. */
-  #credentialsFor(response: SrfResponse, to: { method: string; uri: string }): { name: string; value: string } | null {
-    const { username, password } = this.#parts.request.trunk;
-    const challenge = response.get(response.status === 407 ? 'Proxy-Authenticate' : 'WWW-Authenticate');
-    if (username === null || password === null || challenge === undefined) return null;
-    if (this.#challengesAnswered > 0 && !(isStale(challenge) && this.#challengesAnswered < 3)) return null;
-    this.#challengesAnswered++;
-    return answerChallenge({ status: response.status, challenge, username, password, ...to });
   }
 
   #sendCancel(): void {
@@ -332,20 +313,12 @@ export class OutboundLeg implements LegDialog {
         return;
       }
       outcome.request.on('response', (response: SrfResponse) => {
-        const to = { method: 'BYE', uri: outcome.request.uri };
-        const credentials = isChallenge(response.status) ? this.#credentialsForBye(response, to) : null;
+        const { uri } = outcome.request;
+        const credentials = isChallenge(response.status) ? this.#byeCredentials.answer(response, uri) : null;
         if (credentials === null) this.#endedByUs();
         else this.#sendBye({ [credentials.name]: credentials.value });
       });
     });
-  }
-
-  /** One try: a peer that refuses our BYE twice will not take a third. */
-  #credentialsForBye(response: SrfResponse, to: { method: string; uri: string }) {
-    if (this.#isByeAuthorized) return null;
-    this.#isByeAuthorized = true;
-    this.#challengesAnswered = 0;
-    return this.#credentialsFor(response, to);
   }
 
   #endedByUs(): void {
@@ -356,9 +329,12 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase === 'leaving' || this.#phase === 'cancelling') {
       this.#endedByUs();
     } else if (this.#phase === 'talking') {
-      // The server's own BYE: no ACK got through, or a session timer ran out.
-      const by = request.source === 'application' ? 'local' : 'peer';
-      this.#finish({ type: 'leg.ended', by, hangupCause: causeOfBye(request.get('Reason')) });
+      this.#finish(
+        // The server's own BYE: the peer repeated its 200 until it gave up on our ACK, or a session timer ran out.
+        request.source === 'application'
+          ? { type: 'leg.ended', by: 'local', hangupCause: 'RECOVERY_ON_TIMER_EXPIRE' }
+          : { type: 'leg.ended', by: 'peer', hangupCause: causeOfBye(request.get('Reason')) },
+      );
     }
   }
 
@@ -368,42 +344,11 @@ export class OutboundLeg implements LegDialog {
       reply.send(481, {});
       return;
     }
-    if (!request.body) {
-      // Without an offer, a 200 to INVITE must make one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
-      this.#isAnswerDue = request.method === 'INVITE';
-      if (this.#isAnswerDue) this.#local.sessionVersion++;
-      reply.send(200, this.#isAnswerDue ? sdpBody(buildOffer(this.#local)) : {});
-      return;
-    }
-    try {
-      const offer = readOffer(request.body, this.#local);
-      this.#local.sessionVersion++;
-      reply.send(200, sdpBody(buildAnswer(this.#local, offer)));
-      this.#changeMedia(offer.media);
-    } catch {
-      // The session stays as it was (RFC 3261 §14.2).
-      reply.send(488, {});
-    }
+    this.#changedMedia(this.#negotiation.takeRequest(request, reply));
   }
 
-  #takeLateAnswer(ack: SrfReceivedRequest): void {
-    if (!this.#isAnswerDue || !ack.body) return;
-    this.#isAnswerDue = false;
-    const media = this.#tryToRead(ack.body);
-    if (media !== null) this.#changeMedia(media);
-  }
-
-  #changeMedia(media: RemoteMedia): void {
-    this.#media = media;
-    if (this.#phase === 'talking') this.#emit({ type: 'leg.media', media });
-  }
-
-  #tryToRead(sdp: string): RemoteMedia | null {
-    try {
-      return readRemoteMedia(sdp, this.#local);
-    } catch {
-      return null;
-    }
+  #changedMedia(media: RemoteMedia | null): void {
+    if (media !== null && this.#phase === 'talking') this.#emit({ type: 'leg.media', media });
   }
 
   #refuse(outcome: CancelOutcome): void {
@@ -450,24 +395,6 @@ function refusalOf(error: unknown): CancelOutcome {
 function dialogIdOf(response: SrfResponse): string {
   const fromTag = /;\s*tag=([^;\s]+)/i.exec(response.get('From') ?? '')?.[1] ?? '';
   return `${response.get('Call-ID') ?? ''};from-tag=${fromTag}`;
-}
-
-function isChallenge(sipStatus: number): boolean {
-  return sipStatus === 401 || sipStatus === 407;
-}
-
-/**
- * The answer to a challenge goes to the very server that asked, since a name may stand for several that do not share
- * their nonces. Null when the server does not say who it was.
- */
-function challengerOf(response: SrfResponse): string | null {
-  const { source_address: host, source_port: port, protocol } = response;
-  if (!/^[0-9.]{7,15}$/.test(host)) return null;
-  return `sip:${host}:${port}${/tcp/i.test(protocol) ? ';transport=tcp' : ''}`;
-}
-
-function sdpBody(body: string): { headers: Record<string, string>; body: string } {
-  return { headers: { 'Content-Type': 'application/sdp' }, body };
 }
 
 function headerSafe(value: string): string {

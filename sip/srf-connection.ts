@@ -75,6 +75,7 @@ export class SrfConnection {
       onSent(outcome);
     };
     const timer = setTimeout(() => settle({ kind: 'unknown', detail: 'no_echo' }), this.#options.sendTimeoutMs);
+    timer.unref();
     const fail = (detail: string) => setImmediate(() => settle({ kind: 'not-sent', detail }));
     if (this.#state !== 'open') {
       fail('not_connected');

@@ -58,6 +58,13 @@ describe('the answer to a digest challenge', () => {
     expect(answerChallenge({ ...REQUEST, challenge })).toBeNull();
   });
 
+  test('lets no name or URI end the header early', () => {
+    const challenge = 'Digest realm="x", nonce="n"';
+    const answer = answerChallenge({ ...REQUEST, username: 'a"\r\nX-Evil: 1', challenge });
+    expect(answer?.value).toContain('username="a\\"X-Evil: 1"');
+    expect(answer?.value).not.toMatch(/[\r\n]/);
+  });
+
   test('tells an old nonce from a wrong password', () => {
     expect(isStale('Digest realm="x", nonce="n", stale=TRUE')).toBe(true);
     expect(isStale('Digest realm="x", nonce="n", stale=false')).toBe(false);

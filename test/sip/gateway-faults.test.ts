@@ -50,8 +50,15 @@ function confirm(message: ScriptedMessage, transactionId: string): void {
   message.send(`${leader}\r\n${echo}`);
 }
 
-function respond(message: ScriptedMessage, transactionId: string, statusLine: string, body = ''): void {
-  const leader = `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|one;from-tag=ours|`;
+const DIALOG = 'one;from-tag=ours';
+
+function respond(
+  message: ScriptedMessage,
+  transactionId: string,
+  statusLine: string,
+  { body = '', dialogId = DIALOG }: { body?: string; dialogId?: string } = {},
+): void {
+  const leader = `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|${dialogId}|`;
   const type = body === '' ? '' : 'Content-Type: application/sdp\r\n';
   message.send(
     `${leader}\r\nSIP/2.0 ${statusLine}\r\n${DIALOG_HEADERS}\r\nCSeq: 1 INVITE\r\n${type}Content-Length: ${body.length}\r\n\r\n${body}`,
@@ -194,7 +201,7 @@ describe('a server that forgets', () => {
     const server = await scripted({
       onMessage: (message) => {
         confirm(message, methodOf(message));
-        if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', ANSWER);
+        if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', { body: ANSWER });
       },
     });
     const gateway = await gatewayTo(server.port, { timeouts: { byeMs: 30 } });
@@ -219,7 +226,7 @@ test('an answer that comes after the leg was given up is acknowledged and ended,
   const dialed = dialLeg(gateway, { trunk: TRUNK });
   dialed.leg.hangup('NORMAL_CLEARING');
   await dialed.over();
-  respond(invite!, 'INVITE', '200 OK', ANSWER);
+  respond(invite!, 'INVITE', '200 OK', { body: ANSWER });
   const { words } = await bye.promise;
   expect(words[2]).toBe('one;from-tag=ours');
   expect(server.received.map(methodOf).filter((method) => method !== '')).toEqual(['INVITE', 'CANCEL', 'ACK', 'BYE']);
@@ -275,4 +282,75 @@ test('a status that the server made up does not make a trunk reachable', async (
   });
   const gateway = await gatewayTo(server.port);
   expect(await gateway.probe(TRUNK, new AbortController().signal)).toMatchObject({ reachable: false, sipStatus: 408 });
+});
+
+describe('inside a dialog', () => {
+  /** A leg that was answered, and what to send into its dialog. */
+  async function answered(dialogId = DIALOG) {
+    const bye = Promise.withResolvers<ScriptedMessage>();
+    let invite: ScriptedMessage | null = null;
+    const server = await scripted({
+      onMessage: (message) => {
+        if (message.words[1] === '' && methodOf(message) === 'INVITE') invite = message;
+        if (methodOf(message) === 'BYE') bye.resolve(message);
+        confirm(message, methodOf(message));
+        if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', { body: ANSWER, dialogId });
+      },
+    });
+    const gateway = await gatewayTo(server.port, { timeouts: { byeMs: 20 } });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await dialed.log.until('leg.answered');
+    const request = (source: 'network' | 'application', transactionId: string, method: string) =>
+      invite!.send(
+        `x|sip|${source}|1|udp|127.0.0.1|5060|10:00:00.000000|${transactionId}|${DIALOG}|\r\n${method} sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 2 ${method}\r\nContent-Length: 0\r\n\r\n`,
+      );
+    return { dialed, request, bye: bye.promise };
+  }
+
+  test('a BYE that the server made itself ends the leg, and not as the peer would', async () => {
+    const { dialed, request } = await answered();
+    request('application', 'unsolicited', 'BYE');
+    expect(await dialed.over()).toEqual({
+      type: 'leg.ended',
+      by: 'local',
+      hangupCause: 'RECOVERY_ON_TIMER_EXPIRE',
+    });
+  });
+
+  test('whose id the server forgot to tell, the BYE finds its way', async () => {
+    const { dialed, bye } = await answered('');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect((await bye).words[2]).toBe(DIALOG);
+    await dialed.over();
+  });
+});
+
+test('a reliable provisional answer is acknowledged with PRACK', async () => {
+  const prack = Promise.withResolvers<ScriptedMessage>();
+  const server = await scripted({
+    onMessage: (message) => {
+      if (methodOf(message) === 'PRACK') prack.resolve(message);
+      confirm(message, methodOf(message));
+      if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '183 Session Progress\r\nRSeq: 1');
+    },
+  });
+  const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 10 } });
+  const dialed = dialLeg(gateway, { trunk: TRUNK });
+  expect((await prack.promise).sip.toLowerCase()).toContain('rack: 1 1 invite');
+  dialed.leg.hangup('NORMAL_CLEARING');
+  await dialed.over();
+});
+
+test('an owner that throws does not take the gateway with it', async () => {
+  const server = await scripted({ onMessage: ({ id, send }) => send(`x|response|${id}|NOK|no`) });
+  const fault = Promise.withResolvers<void>();
+  const logger = { info() {}, warn() {}, error: () => fault.resolve() };
+  const gateway = await gatewayTo(server.port, { logger });
+  const onEvent = () => {
+    throw new Error('of the owner');
+  };
+  dialLeg(gateway, { trunk: TRUNK, onEvent });
+  await fault.promise;
+  expect(gateway.state).toBe('connected');
+  expect(gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 1, faults: 1 } });
 });
