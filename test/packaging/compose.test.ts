@@ -39,11 +39,16 @@ const FILLED_IN = {
   RTP_HOST: '203.0.113.7',
 };
 
+/** `${NAME}`, `${NAME:-default}` and `${NAME:?what is asked for}`. */
+const INTERPOLATION = /\$\{(\w+)(?::([?-])([^}]*))?\}/g;
+
 const source = textOf('docker-compose.yml');
 const { tandem, postgres, redis, drachtio } = composition({}).services as Record<string, Service>;
-const interpolations = [...source.matchAll(/\$\{(\w+)(?::([?-])([^}]*))?\}/g)].map(
-  ([, name = '', operator = '', operand = '']) => ({ name, operator, operand }),
-);
+const interpolations = [...source.matchAll(INTERPOLATION)].map(([, name = '', operator = '', operand = '']) => ({
+  name,
+  operator,
+  operand,
+}));
 
 describe('the composition', () => {
   it('has Tandem, a database, Redis and a SIP server', () => {
@@ -196,16 +201,14 @@ describe('.env.example', () => {
   });
 });
 
-/** The composition as compose sees it: with the required values filled in and the settings given. */
+/** The composition as compose sees it: parsed, then filled in with the required values and the settings given. */
 function composition(settings: Record<string, string>): Composition {
   const values: Record<string, string> = { ...FILLED_IN, ...settings };
-  const text = source.replace(
-    /\$\{(\w+)(?::([?-])([^}]*))?\}/g,
-    (_, name: string, operator: string, operand: string) => {
+  const fillIn = (text: string) =>
+    text.replace(INTERPOLATION, (_, name: string, operator: string, operand: string) => {
       const value = values[name] || (operator === '-' ? operand : '');
       if (operator === '?' && value === '') throw new Error(operand);
       return value;
-    },
-  );
-  return parse(text, (_key, value: unknown) => (value === null ? '' : value)) as Composition;
+    });
+  return parse(source, (_key, value: unknown) => (typeof value === 'string' ? fillIn(value) : value)) as Composition;
 }
