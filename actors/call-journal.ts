@@ -1,6 +1,7 @@
 import type { CallMove } from '../machines/call-events.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
-import { type CallEventRow, type LivePatch, recordMoves } from '../storage/queries/calls.ts';
+import { lockLiveCall } from '../storage/queries/call-moves.ts';
+import { type CallEventRow, type LivePatch, listCallEvents, recordMoves } from '../storage/queries/calls.ts';
 import { createRecording } from '../storage/queries/recordings.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
@@ -24,6 +25,8 @@ export interface CallJournalOptions {
   sql: Sql;
   callId: string;
   workspaceId: string;
+  /** Sequence of the latest event stored before the journal was opened; from then on nobody else adds any. */
+  lastSequence: number;
   clock: Clock;
   logger: Logger;
   signal: AbortSignal;
@@ -36,12 +39,15 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
   let writing: Promise<void> | null = null;
   let bridgedAt: Date | null = null;
   let recordingId: string | null = null;
+  let { lastSequence } = options;
 
   async function write(): Promise<void> {
-    while (queue.length > 0 && !options.signal.aborted) {
+    while (queue.length > 0) {
       const batch = queue;
       queue = [];
-      await commitUntilStored(options, batch);
+      const events = await commitUntilStored(options, { batch, lastSequence });
+      lastSequence = events.at(-1)?.sequence ?? lastSequence;
+      if (events.length > 0) tell(options, events);
     }
     writing = null;
   }
@@ -66,29 +72,51 @@ type StampedMove = CallMove & { at: Date };
 
 const RETRY_DELAYS_MS = [50, 200, 1_000, 5_000];
 
-async function commitUntilStored(options: CallJournalOptions, batch: StampedMove[]): Promise<void> {
+interface Commit {
+  batch: StampedMove[];
+  lastSequence: number;
+}
+
+/** Returns what was stored: nothing when the call is final already, or aborted. */
+async function commitUntilStored(options: CallJournalOptions, work: Commit): Promise<CallEventRow[]> {
   for (let failures = 0; !options.signal.aborted; failures += 1) {
     try {
-      const stored = await commit(options, batch);
-      if (stored) options.onCommitted(stored.events);
-      else options.logger.warn({ callId: options.callId }, 'moves of a call that is already final were dropped');
-      return;
+      const stored = await commit(options, work);
+      if (stored) return stored.events;
+      options.logger.warn({ callId: options.callId }, 'moves of a call that is already final were dropped');
+      return [];
     } catch (error) {
       options.logger.error({ callId: options.callId, err: error, failures }, 'storing the moves of a call failed');
       const delayMs = RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length - 1)] as number;
       await pause(options, delayMs);
     }
   }
+  return [];
 }
 
-async function commit({ sql, callId, workspaceId }: CallJournalOptions, batch: StampedMove[]) {
+async function commit({ sql, callId, workspaceId }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
+    const call = await lockLiveCall(tx, callId);
+    if (call === null) return null;
+    // An earlier try did commit, only its answer was lost.
+    if (call.seq > lastSequence) {
+      return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }) };
+    }
     for (const move of batch) {
       if (move.event !== 'recording.started' || move.recordingId === null) continue;
       await createRecording(tx, { id: move.recordingId, callId, workspaceId, now: move.at });
     }
     return await recordMoves(tx, callId, batch.map(toStoredMove), patchOf(batch));
   });
+}
+
+/** What is stored is stored, whatever a listener makes of it. */
+function tell({ callId, logger, onCommitted }: CallJournalOptions, events: CallEventRow[]): void {
+  try {
+    onCommitted(events);
+  } catch (error) {
+    logger.error({ callId, err: error }, 'a listener to the events of a call broke');
+  }
 }
 
 function toStoredMove({ recordingId: _, ...move }: StampedMove) {

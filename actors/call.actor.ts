@@ -63,6 +63,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
         ...options,
         callId: row.callId,
         workspaceId: row.workspaceId,
+        lastSequence: row.seq,
         signal: abort.signal,
         onCommitted(events) {
           for (const event of events) feed.publish(row.callId, presentCallEvent(event));

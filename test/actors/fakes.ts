@@ -1,0 +1,383 @@
+import { randomUUID } from 'node:crypto';
+import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
+import type { CallJournal } from '../../actors/call-journal.ts';
+import type { LiveCall } from '../../actors/call-registry.ts';
+import type { CallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import type { Clock } from '../../actors/clock.ts';
+import type { Logger } from '../../actors/logger.ts';
+import type { RecordingDesk } from '../../actors/recording.actor.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import type { RecordingInput } from '../../machines/recording.machine.ts';
+import type { MediaPlane, MediaSession, OpenSessionOptions, RecordingSummary } from '../../media/media-plane.ts';
+import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { NOW } from '../storage/seed.ts';
+
+/** Time that stands still until `advance`, which runs what becomes due on the way. */
+export interface TestClock extends Clock {
+  advance(byMs: number): void;
+  /** Sets the time without running anything: what a step of the system's clock looks like. */
+  jumpTo(time: Date): void;
+  /** Delays of the timers that wait, from now. */
+  waiting(): number[];
+}
+
+export function createTestClock(startAt: Date = NOW): TestClock {
+  let nowMs = startAt.getTime();
+  const timers = new Set<{ atMs: number; run: () => void }>();
+  return {
+    now: () => nowMs,
+    setTimeout(callback, delayMs) {
+      const timer = { atMs: nowMs + delayMs, run: () => callback() };
+      timers.add(timer);
+      return timer;
+    },
+    clearTimeout: (handle) => void timers.delete(handle as { atMs: number; run: () => void }),
+    advance(byMs) {
+      const untilMs = nowMs + byMs;
+      for (;;) {
+        const [next] = [...timers].filter((it) => it.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
+        if (next === undefined) break;
+        timers.delete(next);
+        nowMs = Math.max(nowMs, next.atMs);
+        next.run();
+      }
+      nowMs = untilMs;
+    },
+    jumpTo(time) {
+      nowMs = time.getTime();
+    },
+    waiting: () => [...timers].map((timer) => timer.atMs - nowMs),
+  };
+}
+
+export interface LogLine {
+  level: 'debug' | 'info' | 'warn' | 'error';
+  fields: Record<string, unknown>;
+  message: string;
+}
+
+/** Keeps what was logged. */
+export function createTestLogger(): Logger & { lines: LogLine[]; messages(level?: LogLine['level']): string[] } {
+  const lines: LogLine[] = [];
+  const at = (level: LogLine['level']) => (fields: object, message: string) =>
+    void lines.push({ level, fields: fields as Record<string, unknown>, message });
+  const logger = {
+    lines,
+    messages: (level?: LogLine['level']) =>
+      lines.filter((line) => level === undefined || line.level === level).map((line) => line.message),
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: () => logger,
+  };
+  return logger;
+}
+
+export const LOCAL_MEDIA = {
+  agent: { host: '127.0.0.1', rtpPort: 10_000 },
+  customer: { host: '127.0.0.1', rtpPort: 10_002 },
+};
+
+export function remoteMedia(rtpPort = 20_000): RemoteMedia {
+  return {
+    host: '127.0.0.1',
+    rtpPort,
+    rtcpPort: rtpPort + 1,
+    codec: 'PCMU',
+    payloadType: 0,
+    telephoneEventPayloadType: 101,
+    direction: 'sendrecv',
+  };
+}
+
+/** A media plane without sockets: sessions write down what they are told, and fail where they are asked to. */
+export class FakeMediaPlane implements MediaPlane {
+  readonly sessions: FakeMediaSession[] = [];
+  workers = 1;
+  /** Runs before a session opens; throws or waits to make that fail or take long. */
+  onOpen: (options: OpenSessionOptions) => void | Promise<void> = () => undefined;
+
+  async openSession(options: OpenSessionOptions): Promise<MediaSession> {
+    await this.onOpen(options);
+    const session = new FakeMediaSession(options);
+    this.sessions.push(session);
+    return session;
+  }
+
+  refuse(): void {
+    this.onOpen = () => {
+      throw new TandemError('no_free_channel', 'the port range is used up');
+    };
+  }
+
+  /** The only session. */
+  get session(): FakeMediaSession {
+    if (this.sessions.length !== 1) throw new Error(`${this.sessions.length} sessions are open, not one`);
+    return this.sessions[0] as FakeMediaSession;
+  }
+
+  capacity() {
+    return { sessions: this.sessions.length, maxSessions: 100, workers: this.workers };
+  }
+
+  async dump(): Promise<unknown> {
+    return {};
+  }
+
+  async close(): Promise<void> {}
+}
+
+export class FakeMediaSession implements MediaSession {
+  readonly local = LOCAL_MEDIA;
+  readonly options: OpenSessionOptions;
+  /** Each command when it begins and when it is done. */
+  readonly log: string[] = [];
+  recordingPath: string | null = null;
+  /** Runs within each command; throws or waits to make it fail or take long. */
+  onCommand: (command: string) => void | Promise<void> = () => undefined;
+  measured: Record<LegName, LegQuality | null> = { agent: null, customer: null };
+  closed = 0;
+
+  constructor(options: OpenSessionOptions) {
+    this.options = options;
+    options.signal.addEventListener('abort', () => void this.close(), { once: true });
+  }
+
+  async connectLeg(leg: LegName, remote: RemoteMedia): Promise<void> {
+    await this.#run(`connect ${leg} ${remote.rtpPort}`);
+  }
+
+  async setPath(path: string): Promise<void> {
+    await this.#run(`path ${path}`);
+  }
+
+  async startRecording({ filePath }: { filePath: string }): Promise<void> {
+    await this.#run('record');
+    this.recordingPath = filePath;
+  }
+
+  async stopRecording(): Promise<RecordingSummary | null> {
+    await this.#run('stop recording');
+    return this.recordingPath === null ? null : { filePath: this.recordingPath, bytes: 3_244, durationMs: 100 };
+  }
+
+  async quality(): Promise<Record<LegName, LegQuality | null>> {
+    await this.#run('measure');
+    return this.measured;
+  }
+
+  async close(): Promise<void> {
+    this.closed += 1;
+  }
+
+  async #run(command: string): Promise<void> {
+    this.log.push(command);
+    await this.onCommand(command);
+    this.log.push(`${command} done`);
+  }
+}
+
+export interface FakeLeg {
+  request: DialRequest;
+  hangups: string[];
+  tell(event: LegEvent): void;
+}
+
+/** A gateway that sends nothing: it keeps the INVITEs it was asked for, and the test plays the peers. */
+export class FakeSip implements SipGateway {
+  readonly legs: FakeLeg[] = [];
+  readonly probed: { trunk: TrunkEndpoint; signal: AbortSignal }[] = [];
+  /** Answers a probe. */
+  onProbe: (trunk: TrunkEndpoint) => boolean | Promise<boolean> = () => true;
+  /** Plays the peer of a leg as soon as it is dialed. */
+  onDial: (leg: FakeLeg) => void = () => undefined;
+  #state: SipGateway['state'];
+  readonly #listeners = new Set<(state: SipGateway['state']) => void>();
+
+  constructor(state: SipGateway['state'] = 'connected') {
+    this.#state = state;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  become(state: SipGateway['state']): void {
+    this.#state = state;
+    for (const listener of this.#listeners) listener(state);
+  }
+
+  onStateChange(listener: (state: SipGateway['state']) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  dial(request: DialRequest) {
+    const hangups: string[] = [];
+    const leg: FakeLeg = { request, hangups, tell: request.onEvent };
+    this.legs.push(leg);
+    this.onDial(leg);
+    return { hangup: (cause: string) => void hangups.push(cause) };
+  }
+
+  async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {
+    this.probed.push({ trunk, signal });
+    const reachable = await this.onProbe(trunk);
+    return { reachable, sipStatus: reachable ? 200 : null, roundTripMs: 1 };
+  }
+
+  dump(): unknown {
+    return {};
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** Keeps what it was asked to deliver. */
+export function createFakeDeliverer(): CallbackDeliverer & { enqueued: string[] } {
+  const enqueued: string[] = [];
+  return {
+    enqueued,
+    start: async () => {},
+    enqueue: async (deliveryId: string) => void enqueued.push(deliveryId),
+    sweep: async () => {},
+    dump: () => ({ running: 0, waiting: 0, lanes: 0 }),
+    close: async () => {},
+  };
+}
+
+/** Keeps what it was asked to store. */
+export function createFakeDesk(): RecordingDesk & {
+  asked: RecordingInput[];
+  retried: RecordingInput[];
+  /** What a retry does. */
+  onRetry: (recording: RecordingInput) => Promise<void>;
+} {
+  const asked: RecordingInput[] = [];
+  const retried: RecordingInput[] = [];
+  const desk = {
+    asked,
+    retried,
+    onRetry: async (_: RecordingInput) => {},
+    store: (recording: RecordingInput) => void asked.push(recording),
+    async retry(recording: RecordingInput) {
+      retried.push(recording);
+      await desk.onRetry(recording);
+    },
+    close() {},
+  };
+  return desk;
+}
+
+/** A database whose transactions go through `begin`: it may fail before, wait, or lose the answer of `run`. */
+export function sqlWithFaults(sql: Sql, begin: (run: () => Promise<unknown>) => Promise<unknown>): Sql {
+  return new Proxy(sql, {
+    get(target, key, receiver) {
+      if (key !== 'begin') return Reflect.get(target, key, receiver);
+      return (work: (tx: never) => Promise<unknown>) => begin(() => target.begin(work as never));
+    },
+  });
+}
+
+/** Runs one port of a machine under a parent that keeps everything the port says. */
+export function runPort<Port extends AnyActorLogic>(port: Port, input: InputFrom<Port>) {
+  const told: EventObject[] = [];
+  const failed: unknown[] = [];
+  const parent = setup({ actors: { port: port as AnyActorLogic } }).createMachine({
+    invoke: {
+      id: 'port',
+      src: 'port',
+      input: input as never,
+      onError: { actions: ({ event }) => failed.push(event.error) },
+    },
+    on: {
+      '*': { actions: ({ event }) => told.push(event) },
+    },
+  });
+  const actor = createActor(parent);
+  actor.start();
+  return {
+    /** What it told its machine. */
+    told,
+    failed,
+    send: (event: EventObject) => actor.getSnapshot().children.port?.send(event),
+    stop: () => void actor.stop(),
+  };
+}
+
+/** A row as it was admitted, without a database behind it. */
+export function callRow(overrides: Partial<CallRow> = {}): CallRow {
+  return {
+    callId: `call_${randomUUID()}`,
+    workspaceId: randomUUID(),
+    referenceId: 'reference-1',
+    trunkId: randomUUID(),
+    did: '+911140000001',
+    agentNumber: '+919810000001',
+    customerNumber: '+919810000002',
+    state: 'pending',
+    seq: 1,
+    terminalEvent: null,
+    hangupCause: null,
+    leg: null,
+    error: null,
+    errorDetail: null,
+    startTime: NOW,
+    answerTime: null,
+    endTime: null,
+    talkSeconds: null,
+    totalSeconds: null,
+    metadata: null,
+    recordRequested: false,
+    recordingId: null,
+    recordingStatus: null,
+    quality: null,
+    callbackUrl: null,
+    callbackSecretEncrypted: null,
+    callbackSecretLast4: null,
+    agentRingTimeoutS: 30,
+    customerRingTimeoutS: 45,
+    maxDurationS: 3600,
+    pricePerMinuteNano: 60_000_000n,
+    holdId: null,
+    costNano: null,
+    billingStatus: null,
+    placedVia: 'api_key',
+    apiKeyId: null,
+    apiKeyName: null,
+    createdByUserId: null,
+    ownerNode: 'node-1',
+    ownerBoot: 'boot-1',
+    createdAt: NOW,
+    ...overrides,
+  };
+}
+
+/** An entry of the registry without a machine: what a port sees of its call. */
+export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): LiveCall {
+  return {
+    row,
+    actor: null as never,
+    journal: {
+      append: () => {},
+      drained: async () => {},
+      bridgedAt: () => null,
+      recordingId: () => null,
+      ...journal,
+    },
+    abort: new AbortController(),
+    media: null,
+    clearedAt: null,
+    initiated: new Promise(() => {}),
+    settled: new Promise(() => {}),
+  };
+}
+
+/** Lets promises that are already due settle. */
+export function quiet(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
