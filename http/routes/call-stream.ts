@@ -54,6 +54,8 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         .headers({
           'content-type': 'text/event-stream; charset=utf-8',
           'cache-control': 'no-cache, no-transform',
+          // An idle connection left behind by a stream would hold up the server's close.
+          connection: 'close',
           // nginx would hold events back.
           'x-accel-buffering': 'no',
         })

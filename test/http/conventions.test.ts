@@ -1,0 +1,275 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { connect as connectSocket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ERROR_TYPES } from '../../http/refusals.ts';
+import { ERROR_CATALOGUE } from '../../machines/errors.ts';
+import { createApiKey, revokeApiKey } from '../../storage/queries/api-keys.ts';
+import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture({ rateLimits: { anonymousPerMinute: 100_000 } });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+function expectConventions(answer: Answer): void {
+  expect(answer.headers['x-request-id']).toMatch(/^[\w.:-]{1,128}$/);
+  expect(Number(answer.headers['x-ratelimit-limit'])).toBeGreaterThan(0);
+  expect(Number(answer.headers['x-ratelimit-remaining'])).toBeGreaterThanOrEqual(0);
+  expect(Number(answer.headers['x-ratelimit-reset'])).toBeGreaterThan(1_600_000_000);
+  expect(answer.headers['x-content-type-options']).toBe('nosniff');
+}
+
+function expectRefusal(answer: Answer, status: number, code: string): void {
+  expectConventions(answer);
+  expect([answer.status, answer.body?.code]).toEqual([status, code]);
+  expect(answer.body).toMatchObject({ success: false, request_id: answer.headers['x-request-id'] });
+  expect(typeof answer.body.message).toBe('string');
+}
+
+describe('the error envelope', () => {
+  it('has a type for every status of the catalogue', () => {
+    for (const { status } of Object.values(ERROR_CATALOGUE)) expect(ERROR_TYPES[status]).toBeTruthy();
+  });
+
+  it('wraps an unknown path', async () => {
+    expectRefusal(await fixture.call('GET', '/nowhere'), 404, 'NOT_FOUND');
+    expectRefusal(await fixture.call('POST', '/nowhere', { as: null, body: {} }), 404, 'NOT_FOUND');
+  });
+
+  it('wraps another method on a known path, with Allow', async () => {
+    const answer = await fixture.call('DELETE', '/dialer/click2call/some-id');
+    expectRefusal(answer, 405, 'METHOD_NOT_ALLOWED');
+    expect(answer.headers.allow).toBe('GET, HEAD');
+    expectRefusal(await fixture.call('PATCH', '/dialer/pool'), 405, 'METHOD_NOT_ALLOWED');
+  });
+
+  it('wraps a body beyond 64 KiB', async () => {
+    const body = JSON.stringify({ agent_number: 'x'.repeat(70_000) });
+    const headers = { 'content-type': 'application/json' };
+    expectRefusal(await fixture.call('POST', '/dialer/click2call', { body, headers }), 413, 'PAYLOAD_TOO_LARGE');
+  });
+
+  it('wraps a body that is not JSON', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml', 'nonsense']) {
+      const options = { body: 'a=1', headers: { 'content-type': type } };
+      expectRefusal(await fixture.call('POST', '/dialer/click2call', options), 415, 'UNSUPPORTED_MEDIA_TYPE');
+    }
+  });
+
+  it('wraps malformed and bottomless JSON', async () => {
+    const headers = { 'content-type': 'application/json' };
+    for (const body of ['{"a":', '{a:1}', '['.repeat(60_000), '\u0000', 'undefined']) {
+      expectRefusal(await fixture.call('POST', '/dialer/click2call', { body, headers }), 400, 'MALFORMED_JSON');
+    }
+  });
+
+  it('wraps a URL that does not decode', async () => {
+    expectRefusal(await fixture.call('GET', '/dialer/click2call/%E0%A4%A'), 400, 'VALIDATION_FAILED');
+  });
+
+  it('wraps a path segment that is absurdly long', async () => {
+    expectRefusal(await fixture.call('GET', `/dialer/click2call/${'x'.repeat(3000)}`), 404, 'NOT_FOUND');
+  });
+
+  it('says what is wrong with a query', async () => {
+    const answer = await fixture.call('GET', '/dialer/click2call?limit=101&page=0&state=ringing');
+    expectRefusal(answer, 400, 'VALIDATION_FAILED');
+    const paths = answer.body.details.map(({ path }: { path: string }) => path).sort();
+    expect(paths).toEqual(['limit', 'page', 'state']);
+  });
+
+  it('turns a database outage into 503, never 500', async () => {
+    await using broken = await createHttpFixture();
+    await broken.sql.end({ timeout: 0 });
+    const answer = await broken.call('GET', '/dialer/pool');
+    expectRefusal(answer, 503, 'STORAGE_UNAVAILABLE');
+    expect(answer.headers['retry-after']).toBe(String(answer.body.retry_after));
+    expect((await broken.call('GET', '/healthz', { as: null })).status).toBe(200);
+  });
+});
+
+describe('x-request-id', () => {
+  it('of the client is kept when it is sane', async () => {
+    const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': 'trace:abc-1.2' } });
+    expect(answer.headers['x-request-id']).toBe('trace:abc-1.2');
+  });
+
+  it.each(['', 'a b', 'x'.repeat(129), '<script>', 'sk_live_pasted'])('%j is replaced', async (given) => {
+    const answer = await fixture.call('GET', '/dialer/pool', { headers: { 'x-request-id': given } });
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+});
+
+describe('credentials', () => {
+  const refused = async (authorization: string | undefined) => {
+    const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+    return await fixture.call('GET', '/dialer/pool', { as: null, headers });
+  };
+
+  it.each([
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Basic c2s6',
+    'Bearer nope',
+    'Bearer sk_unknown',
+    'Bearer sk_a sk_b',
+    'sk_x',
+  ])('%j are refused with 401', async (authorization) => {
+    const answer = await refused(authorization);
+    expectRefusal(answer, 401, 'UNAUTHORIZED');
+    expect(answer.body.error).toBe('Unauthorized');
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  it('may spell the scheme in any case', async () => {
+    expect((await refused(`bearer ${fixture.owner.key}`)).status).toBe(200);
+    expect((await refused(`BEARER   ${fixture.owner.key}`)).status).toBe(200);
+  });
+
+  it('that were revoked or have expired are refused', async () => {
+    const member = await fixture.addMemberWith('developer');
+    expect((await fixture.call('GET', '/dialer/pool', { as: member })).status).toBe(200);
+    const { workspaceId, keyId } = member;
+    await revokeApiKey(fixture.sql, { workspaceId, id: keyId, now: fixture.now.current });
+    expectRefusal(await fixture.call('GET', '/dialer/pool', { as: member }), 401, 'UNAUTHORIZED');
+
+    const key = `sk_${randomUUID()}`;
+    await createApiKey(fixture.sql, {
+      workspaceId,
+      createdByUserId: member.userId,
+      name: 'short-lived',
+      prefix: 'sk_',
+      last4: key.slice(-4),
+      keyHash: createHash('sha256').update(key).digest(),
+      expiresAt: new Date(fixture.now.current.getTime() + 1000),
+      now: fixture.now.current,
+    });
+    const shortLived = { ...member, key };
+    expect((await fixture.call('GET', '/dialer/pool', { as: shortLived })).status).toBe(200);
+    const before = fixture.now.current;
+    fixture.now.current = new Date(before.getTime() + 1000);
+    expectRefusal(await fixture.call('GET', '/dialer/pool', { as: shortLived }), 401, 'UNAUTHORIZED');
+    fixture.now.current = before;
+  });
+
+  it('of somebody who left the workspace find no workspace', async () => {
+    const member = await fixture.addMemberWith('developer');
+    await fixture.sql`delete from memberships where user_id = ${member.userId}`;
+    expectRefusal(await fixture.call('GET', '/dialer/pool', { as: member }), 404, 'WORKSPACE_NOT_FOUND');
+  });
+
+  it('of a viewer read but do not act', async () => {
+    const viewer = await fixture.addMemberWith('viewer');
+    expect((await fixture.call('GET', '/dialer/click2call', { as: viewer })).status).toBe(200);
+    for (const [method, url] of [
+      ['POST', '/dialer/click2call'],
+      ['POST', '/dialer/click2call/x/hangup'],
+      ['PUT', '/dialer/caller-id'],
+      ['POST', '/dialer/numbers'],
+      ['DELETE', '/dialer/numbers/%2B911140000001'],
+      ['POST', '/dialer/trunks'],
+    ] as const) {
+      expectRefusal(await fixture.call(method, url, { as: viewer, body: {} }), 403, 'FORBIDDEN');
+    }
+  });
+});
+
+describe('rate limits', () => {
+  it('of a plan are shared by the keys of a workspace and end in 429', async () => {
+    await using limited = await createHttpFixture();
+    const owner = await limited.addWorkspace({ plan: 'free' });
+    const teammate = await limited.addMemberWith('member', owner.workspaceId);
+    for (let used = 1; used <= 10; used++) {
+      const { status, headers } = await limited.call('GET', '/dialer/pool', { as: used % 2 ? owner : teammate });
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': String(10 - used) });
+    }
+    const answer = await limited.call('GET', '/dialer/pool', { as: owner });
+    expectRefusal(answer, 429, 'RATE_LIMITED');
+    expect(answer.headers['x-ratelimit-remaining']).toBe('0');
+    expect(answer.headers['retry-after']).toBe(String(answer.body.retry_after));
+    expect((await limited.call('GET', '/dialer/pool')).status).toBe(200);
+  });
+
+  it('of the day are told once they are nearer than those of the minute', async () => {
+    const plans = { pro: { perMinute: 5, perDay: 2 } };
+    await using limited = await createHttpFixture({ rateLimits: { plans } });
+    const owner = await limited.addWorkspace({ plan: 'pro' });
+    const first = await limited.call('GET', '/dialer/pool', { as: owner });
+    expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '2', 'x-ratelimit-remaining': '1' });
+    await limited.call('GET', '/dialer/pool', { as: owner });
+    const answer = await limited.call('GET', '/dialer/pool', { as: owner });
+    expectRefusal(answer, 429, 'RATE_LIMITED');
+    expect(answer.body.retry_after).toBeGreaterThan(3600);
+  });
+
+  it('of an address stop guessing of keys but not those who have one, nor the load balancer', async () => {
+    await using limited = await createHttpFixture({ rateLimits: { anonymousPerMinute: 3 } });
+    const guess = () =>
+      limited.call('GET', '/dialer/pool', { as: null, headers: { authorization: 'Bearer sk_guess' } });
+    for (let i = 0; i < 3; i++) expectRefusal(await guess(), 401, 'UNAUTHORIZED');
+    expectRefusal(await guess(), 429, 'RATE_LIMITED');
+    expectRefusal(await limited.call('GET', '/nowhere', { as: null }), 429, 'RATE_LIMITED');
+    expect((await limited.call('GET', '/dialer/pool')).status).toBe(200);
+    for (let i = 0; i < 5; i++) expect((await limited.call('GET', '/healthz', { as: null })).status).toBe(200);
+  });
+});
+
+describe('health', () => {
+  it('is 200 once calls can be placed and 503 with reasons before', async () => {
+    const up = await fixture.call('GET', '/healthz', { as: null });
+    expectConventions(up);
+    expect([up.status, up.body]).toEqual([200, { success: true, data: { ready: true, live_calls: 0 } }]);
+    fixture.dialer.ready = { ready: false, reasons: ['the SIP server is not connected'], liveCalls: 0 };
+    const down = await fixture.call('GET', '/healthz', { as: null });
+    fixture.dialer.ready = { ready: true, reasons: [], liveCalls: 0 };
+    expectRefusal(down, 503, 'C2C_NOT_CONFIGURED');
+    expect(down.body.details).toEqual({ reasons: ['the SIP server is not connected'] });
+  });
+});
+
+describe('on the wire', () => {
+  it.each([
+    ['bytes that are not HTTP', 'EHLO example.com\r\n\r\n', 400, 'VALIDATION_FAILED'],
+    [
+      'headers beyond 16 KiB',
+      `GET / HTTP/1.1\r\nhost: a\r\nx-a: ${'a'.repeat(20_000)}\r\n\r\n`,
+      431,
+      'VALIDATION_FAILED',
+    ],
+    ['a method nobody knows', 'PROPFIND / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 404, 'NOT_FOUND'],
+    [
+      'a path that does not decode',
+      'GET /%zz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n',
+      400,
+      'VALIDATION_FAILED',
+    ],
+    [
+      'two content lengths',
+      'POST /dialer/click2call HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+      400,
+      'VALIDATION_FAILED',
+    ],
+  ])('%s get the envelope too', async (_name, bytes, status, code) => {
+    await using server = await createHttpFixture();
+    const { port } = new URL(await server.app.listen({ host: '127.0.0.1', port: 0 }));
+    const [head, body] = (await exchange(Number(port), bytes)).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(head?.toLowerCase()).toContain('x-request-id: ');
+    expect(head?.toLowerCase()).toContain('x-ratelimit-remaining: ');
+    expect(JSON.parse(body!)).toMatchObject({ success: false, code });
+  });
+});
+
+function exchange(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connectSocket({ host: '127.0.0.1', port }, () => socket.write(bytes));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+    socket.on('error', reject);
+  });
+}

@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import { type AdmitCallInput, admitCall, type CallRow, recordMoves, settleCall } from '../../storage/queries/calls.ts';
+import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
+import { admission, later, NOW } from '../storage/seed.ts';
+import type { HttpFixture, Member } from './fixture.ts';
+
+/** A stored call that nobody dialed: `pending`, placed by the member. */
+export async function seedCall(
+  { sql }: HttpFixture,
+  { by, ...overrides }: { by: Member } & Partial<AdmitCallInput>,
+): Promise<CallRow> {
+  const { workspaceId, userId, keyId } = by;
+  const input = admission({
+    workspaceId,
+    createdByUserId: userId,
+    apiKeyId: keyId,
+    apiKeyName: 'owner key',
+    ...overrides,
+  });
+  return (await admitCall(sql, input)).call;
+}
+
+/** The agent's leg is dialed: sequence 2. */
+export async function initiate({ sql }: HttpFixture, callId: string): Promise<void> {
+  const move = {
+    event: 'call.initiated',
+    state: 'initiated',
+    leg: 'agent',
+    sipStatus: null,
+    hangupCause: null,
+  } as const;
+  await recordMoves(sql, callId, [{ ...move, at: later(100), detail: null }]);
+}
+
+/** Ends it as never answered. */
+export async function finish(
+  { sql }: HttpFixture,
+  callId: string,
+  { recordingId = null }: { recordingId?: string | null } = {},
+): Promise<void> {
+  const move = { event: 'call.not_answered', state: 'failed', leg: 'agent', sipStatus: 486 } as const;
+  await settleCall(sql, {
+    callId,
+    move: { ...move, hangupCause: 'USER_BUSY', at: later(2000), detail: null },
+    terminalEvent: 'call.not_answered',
+    hangupCause: 'USER_BUSY',
+    leg: 'agent',
+    error: 'USER_BUSY',
+    errorDetail: 'The agent was busy.',
+    answerTime: null,
+    endTime: later(2000),
+    talkSeconds: 0,
+    totalSeconds: 2,
+    quality: null,
+    recordingId,
+    recordingStatus: recordingId === null ? null : 'processing',
+    delivery: null,
+  });
+}
+
+/** A finished call of the member with an uploaded recording whose bytes are in the object store. */
+export async function seedRecordedCall(
+  fixture: HttpFixture,
+  { by, bytes }: { by: Member; bytes: Buffer },
+): Promise<{ call: CallRow; recordingId: string; objectKey: string }> {
+  const call = await seedCall(fixture, { by, record: true, referenceId: `ref-${randomUUID()}` });
+  const recordingId = randomUUID();
+  const objectKey = `recordings/${by.workspaceId}/${recordingId}.wav`;
+  await createRecording(fixture.sql, { id: recordingId, callId: call.callId, workspaceId: by.workspaceId, now: NOW });
+  await finish(fixture, call.callId, { recordingId });
+  await fixture.putObject(objectKey, bytes);
+  const patch = { status: 'uploaded', objectKey, sizeBytes: bytes.length } as const;
+  await updateRecording(fixture.sql, { id: recordingId, now: NOW, patch });
+  return { call, recordingId, objectKey };
+}
