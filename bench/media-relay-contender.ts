@@ -1,0 +1,123 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { RemoteMedia } from '../machines/events.ts';
+import { PortPairs } from '../media/port-pairs.ts';
+import { FramePacer } from '../media/relay/frame-pacer.ts';
+import { SendRing } from '../media/relay/send-ring.ts';
+import { PortTakenError, RelaySession, SESSION_TICK_MS } from '../media/relay/session.ts';
+
+/** One contender of `media-relay.ts` in its own thread, so that its CPU time is its own. */
+
+export type Contender = 'bare forwarder' | 'relay' | 'relay, transcoding' | 'relay, recording';
+
+export interface ContenderInput {
+  contender: Contender;
+  /** Ports of the phones on 127.0.0.1, `[agent, customer]` per call. */
+  calls: [number, number][];
+}
+
+export type ContenderRequest = 'start' | 'stop';
+
+export type ContenderAnswer =
+  /** Where the phones of each call send to, `[agent, customer]`. */
+  | { type: 'listening'; ports: [number, number][] }
+  /** CPU time of the thread since `start`. */
+  | { type: 'measured'; cpuMs: number };
+
+const { contender, calls } = workerData as ContenderInput;
+const closers: (() => Promise<unknown>)[] = [];
+const ports = contender === 'bare forwarder' ? await openForwarders() : await openRelay();
+let started = process.threadCpuUsage();
+parentPort!.on('message', (request: ContenderRequest) => {
+  if (request === 'start') {
+    started = process.threadCpuUsage();
+    return;
+  }
+  const used = process.threadCpuUsage(started);
+  parentPort!.postMessage({ type: 'measured', cpuMs: (used.user + used.system) / 1000 } satisfies ContenderAnswer);
+  void Promise.all(closers.map((close) => close())).then(() => parentPort!.close());
+});
+parentPort!.postMessage({ type: 'listening', ports } satisfies ContenderAnswer);
+
+/** The least that a relay in Node can do: two sockets a call, and what one hears the other sends. */
+function openForwarders(): Promise<[number, number][]> {
+  return Promise.all(
+    calls.map(async ([agentPort, customerPort]): Promise<[number, number]> => {
+      const [agent, customer] = await Promise.all([openSocket(), openSocket()]);
+      agent.on('message', (datagram) => customer.send(datagram, customerPort, '127.0.0.1'));
+      customer.on('message', (datagram) => agent.send(datagram, agentPort, '127.0.0.1'));
+      closers.push(
+        async () => agent.close(),
+        async () => customer.close(),
+      );
+      return [agent.address().port, customer.address().port];
+    }),
+  );
+}
+
+async function openRelay(): Promise<[number, number][]> {
+  const pairs = new PortPairs({ min: 20_000, max: 59_999 });
+  const shared = { pacer: new FramePacer(), sendRing: new SendRing() };
+  const folder = mkdtempSync(join(tmpdir(), 'tandem-bench-'));
+  const sessions: RelaySession[] = [];
+  const bound: [number, number][] = [];
+  for (const [agentPort, customerPort] of calls) {
+    const { session, rtpPorts } = await openSession(pairs, shared);
+    await session.connectLeg('agent', remote(agentPort, 'PCMU'));
+    await session.connectLeg('customer', remote(customerPort, contender === 'relay, transcoding' ? 'PCMA' : 'PCMU'));
+    session.setPath('bridged');
+    if (contender === 'relay, recording') await session.startRecording(join(folder, `${agentPort}.wav`));
+    sessions.push(session);
+    bound.push(rtpPorts);
+  }
+  // As worker.ts does: sessions take turns.
+  let turn = 0;
+  const ticker = setInterval(() => {
+    turn = (turn + 1) % 10;
+    for (let index = turn; index < sessions.length; index += 10) sessions[index]!.tick();
+  }, SESSION_TICK_MS / 10);
+  closers.push(async () => {
+    clearInterval(ticker);
+    await Promise.all(sessions.map((session) => session.close()));
+    rmSync(folder, { recursive: true });
+  });
+  return bound;
+}
+
+async function openSession(
+  pairs: PortPairs,
+  shared: { pacer: FramePacer; sendRing: SendRing },
+): Promise<{ session: RelaySession; rtpPorts: [number, number] }> {
+  for (;;) {
+    const agent = pairs.take();
+    const customer = pairs.take();
+    if (agent === null || customer === null) throw new RangeError('no ports left');
+    const options = { ...shared, bindHost: '127.0.0.1', rtpTimeoutMs: 20_000, post: () => {} };
+    try {
+      const session = await RelaySession.open({ ...options, rtpPorts: { agent, customer } });
+      return { session, rtpPorts: [agent, customer] };
+    } catch (error) {
+      if (!(error instanceof PortTakenError)) throw error;
+    }
+  }
+}
+
+function remote(rtpPort: number, codec: RemoteMedia['codec']): RemoteMedia {
+  const payloadType = codec === 'PCMU' ? 0 : 8;
+  const common = { host: '127.0.0.1', rtcpPort: 9, telephoneEventPayloadType: 101, direction: 'sendrecv' } as const;
+  return { ...common, rtpPort, codec, payloadType };
+}
+
+async function openSocket(): Promise<Socket> {
+  // As in the relay: Node's resolver would cost the reference a turn of the event loop per packet.
+  const socket = createSocket({ type: 'udp4', lookup: (host, _options, callback) => callback(null, host, 4) });
+  // Listening before it is awaited: with that resolver binding is immediate.
+  const listening = once(socket, 'listening');
+  socket.bind(0, '127.0.0.1');
+  await listening;
+  return socket;
+}
