@@ -429,3 +429,31 @@ test('a call to us, which nobody serves yet, is refused politely', async () => {
   expect(status).toBe(480);
   expect(await phone.sendOutside('OPTIONS', `sip:${sipHost}:${sipPort}`)).toBe(200);
 });
+
+test('of many calls at once, each ends exactly once, and nothing is left behind', async () => {
+  const phones = await Promise.all([
+    network.phone({ audio: { kind: 'none' } }),
+    network.phone({ answer: { status: 486 } }),
+    network.phone({ answer: 'manual' }),
+    network.phone({ answer: 'manual', answerOnCancel: true, audio: { kind: 'none' } }),
+    network.phone({ earlyMedia: true, ringForMs: 5, autoHangupAfterMs: 5, audio: { kind: 'none' } }),
+  ]);
+  const dialed = Array.from({ length: 60 }, (_, index) => {
+    const phone = phones[index % phones.length]!;
+    const transport = index % 2 === 0 ? 'udp' : 'tcp';
+    return dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri, { transport }), callId: `call-${index}` });
+  });
+  await Promise.all(
+    dialed.map(async ({ leg, log, over }, index) => {
+      if (index % 3 > 0) await log.untilAny(() => true, 'first event');
+      if (index % phones.length !== 4) leg.hangup('NORMAL_CLEARING');
+      await over();
+    }),
+  );
+  for (const { log } of dialed) {
+    const ends = log.all.filter(({ type }) => type === 'leg.refused' || type === 'leg.ended' || type === 'leg.lost');
+    expect(ends).toHaveLength(1);
+    expect(log.all.at(-1)).toBe(ends[0]);
+  }
+  expect(network.gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 60, faults: 0 } });
+});
