@@ -52,7 +52,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // The usual reverse proxy stands on this host; nobody else's X-Forwarded-For is believed.
     trustProxy: 'loopback',
     routerOptions: { maxParamLength: 1024 },
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requestTimeout: 60_000 },
+    requestTimeout: 60_000,
+    // Without a Host header Node would answer by itself, with neither envelope nor headers.
+    http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requireHostHeader: false },
     return503OnClosing: false,
     // Whoever keeps a connection alive must not keep the server up: `finishRequests` has let the running ones end.
     forceCloseConnections: true,
@@ -60,6 +62,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     clientErrorHandler: (error, socket) => void refuseBrokenRequest(error, socket),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
+  // An Expect we do not know may be ignored (RFC 9110 §10.1.1); Node would answer 417 by itself.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.setValidatorCompiler(compileValidator);
   // Response schemas are for the document; bodies go out as the routes made them.
   app.setSerializerCompiler(() => JSON.stringify);

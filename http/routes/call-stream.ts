@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -12,8 +13,28 @@ export interface StreamRouteOptions {
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
+/** Each holds a socket for as long as a call lasts. */
+const MAX_STREAMS = 1000;
+
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
   const { sql, dialer, heartbeatMs, closing } = context;
+  const openStreams = new Map<string, number>();
+
+  /** @throws TandemError RATE_LIMITED. The stream counts until the signal aborts. */
+  function countStream(workspaceId: string, signal: AbortSignal): void {
+    const open = openStreams.get(workspaceId) ?? 0;
+    if (open >= MAX_STREAMS) {
+      const message = `At most ${MAX_STREAMS} streams of a workspace may be open.`;
+      throw new TandemError('RATE_LIMITED', message, { retryAfterS: 30 });
+    }
+    openStreams.set(workspaceId, open + 1);
+    const release = () => {
+      const left = (openStreams.get(workspaceId) ?? 1) - 1;
+      if (left === 0) openStreams.delete(workspaceId);
+      else openStreams.set(workspaceId, left);
+    };
+    signal.addEventListener('abort', release, { once: true });
+  }
 
   app.get(
     '/dialer/click2call/:id/stream',
@@ -41,6 +62,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
 
       const ended = new AbortController();
+      countStream(call.workspaceId, ended.signal);
       reply.raw.once('close', () => ended.abort());
       closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
       const events = streamCallEvents({

@@ -247,6 +247,20 @@ describe('on the wire', () => {
       400,
       'VALIDATION_FAILED',
     ],
+    ['no host', 'GET /dialer/pool HTTP/1.1\r\nconnection: close\r\n\r\n', 401, 'UNAUTHORIZED'],
+    [
+      'an unknown expectation',
+      'GET /dialer/pool HTTP/1.1\r\nhost: a\r\nexpect: wonders\r\nconnection: close\r\n\r\n',
+      401,
+      'UNAUTHORIZED',
+    ],
+    [
+      'an upgrade that is not on offer',
+      'GET /dialer/pool HTTP/1.1\r\nhost: a\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n',
+      401,
+      'UNAUTHORIZED',
+    ],
+    ['the asterisk form', 'OPTIONS * HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n', 404, 'NOT_FOUND'],
     [
       'two content lengths',
       'POST /dialer/click2call HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
