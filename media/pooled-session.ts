@@ -17,7 +17,7 @@ export interface PooledSessionOptions {
   onClosed: () => void;
 }
 
-type SessionCall = Exclude<WorkerCall, 'session.open' | 'worker.dump' | 'worker.drain'>;
+type SessionCall = Exclude<WorkerCall, 'session.open' | `worker.${string}`>;
 
 /** A session as the actors hold it: every method is a request to the worker that owns the sockets. */
 export class PooledSession implements MediaSession {

@@ -24,6 +24,8 @@ export interface WorkerCalls {
   'quality.measure': { request: { sessionKey: number }; answer: Record<LegName, LegQuality | null> };
   /** Answered when the ports are free and a recording, which the answer tells of, is finished. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
+  /** Shows that the thread is not stuck. */
+  'worker.ping': { request: object; answer: null };
   'worker.dump': { request: object; answer: { sessionKey: number; session: unknown }[] };
   /** Closes every session; the thread can then be terminated without loss. */
   'worker.drain': { request: object; answer: null };

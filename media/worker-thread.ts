@@ -27,11 +27,15 @@ export interface WorkerThreadOptions {
 interface PendingCall {
   resolve: (answer: unknown) => void;
   reject: (error: WorkerCallError) => void;
-  timer: NodeJS.Timeout;
 }
 
-/** A worker that does not answer this long is taken for hung, and ended. Every answer takes milliseconds. */
-const ANSWER_TIMEOUT_MS = 15_000;
+/**
+ * Calls have no time limit of their own, since a disk or a resolver may be slow without harm to other calls. A thread
+ * that does not answer pings is stuck, and ended; it is beats that are counted, not time, so that a blocked main thread
+ * does not take its workers for dead.
+ */
+const HEARTBEAT_MS = 5000;
+const MOST_MISSED_BEATS = 3;
 
 /** The main thread's end of one media worker: requests with answers, events, and its death. */
 export class WorkerThread {
@@ -41,6 +45,8 @@ export class WorkerThread {
   #nextRequestId = 1;
   #isEnded = false;
   #detail = 'the media worker ended';
+  #missedBeats = 0;
+  readonly #heartbeat: NodeJS.Timeout;
 
   constructor(options: WorkerThreadOptions) {
     this.#onLost = options.onLost;
@@ -54,6 +60,7 @@ export class WorkerThread {
       this.#detail = error instanceof Error ? `the media worker threw ${error.name}: ${error.message}` : this.#detail;
     });
     this.#worker.on('exit', () => this.#end());
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
   }
 
   get isAlive(): boolean {
@@ -72,13 +79,9 @@ export class WorkerThread {
     if (this.#isEnded) return Promise.reject(new WorkerCallError({ kind: 'worker-lost', detail: this.#detail }));
     const requestId = this.#nextRequestId++;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#detail = 'the media worker hung';
-        void this.#worker.terminate();
-      }, ANSWER_TIMEOUT_MS);
       // What answers request X is X's answer: the one place where the types of the protocol cannot follow.
       const resolveAny = resolve as (answer: unknown) => void;
-      this.#pending.set(requestId, { resolve: resolveAny, reject, timer });
+      this.#pending.set(requestId, { resolve: resolveAny, reject });
       this.#worker.postMessage({ type, requestId, ...request } as unknown as ToWorker);
     });
   }
@@ -90,12 +93,25 @@ export class WorkerThread {
     await this.#worker.terminate();
   }
 
+  #beat(): void {
+    this.#missedBeats += 1;
+    if (this.#missedBeats > MOST_MISSED_BEATS) {
+      this.#detail = 'the media worker hung';
+      void this.#worker.terminate();
+      return;
+    }
+    const answered = (): void => {
+      this.#missedBeats = 0;
+    };
+    // A thread that ended rejects; its exit tells the rest.
+    this.call('worker.ping', {}).then(answered, () => {});
+  }
+
   #settle(message: FromWorker): void {
     if (message.type !== 'done' && message.type !== 'failed') return;
     const pending = this.#pending.get(message.requestId);
     if (pending === undefined) return;
     this.#pending.delete(message.requestId);
-    clearTimeout(pending.timer);
     if (message.type === 'done') pending.resolve(message.answer);
     else pending.reject(new WorkerCallError(message.failure));
   }
@@ -108,8 +124,8 @@ export class WorkerThread {
   }
 
   #rejectPending(): void {
-    for (const { reject, timer } of this.#pending.values()) {
-      clearTimeout(timer);
+    clearInterval(this.#heartbeat);
+    for (const { reject } of this.#pending.values()) {
       reject(new WorkerCallError({ kind: 'worker-lost', detail: this.#detail }));
     }
     this.#pending.clear();

@@ -57,6 +57,8 @@ class MediaWorker {
         return this.#session(message.sessionKey).quality();
       case 'session.close':
         return this.#close(message.sessionKey);
+      case 'worker.ping':
+        return null;
       case 'worker.dump':
         return [...this.#sessions].map(([sessionKey, session]) => ({ sessionKey, session: session.dump() }));
       case 'worker.drain':

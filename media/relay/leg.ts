@@ -164,7 +164,7 @@ export class RelayLeg {
 
   receiveRtcp(datagram: Buffer, source: RemoteInfo, nowMs: number, unixMs: number): void {
     const allowed = this.latch.isLatched ? this.latch.address : this.#remoteAddress;
-    if (allowed === '' || source.address !== allowed) {
+    if (allowed === '' || source.address !== allowed || source.port === 0) {
       this.counters.refusedSource += 1;
       return;
     }

@@ -70,6 +70,7 @@ export class RelaySession {
   readonly #isTimedOut: Record<LegName, boolean> = { agent: false, customer: false };
   readonly #packetsThisTick: Record<LegName, number> = { agent: 0, customer: 0 };
   readonly #keyPressesThisTick: Record<LegName, number> = { agent: 0, customer: 0 };
+  readonly #faults: { count: number; last: string | null } = { count: 0, last: null };
   #path: MediaPath = 'idle';
   #stopRingback: (() => void) | null = null;
   #recorder: SessionRecorder | null = null;
@@ -115,9 +116,11 @@ export class RelaySession {
 
   /**
    * Sets or replaces where a leg's RTP goes.
-   * @throws RemoteAddressError when the host has no address of our family, or the port is one of this session's own.
+   * @throws RemoteAddressError when the host has no address of our family, the port is none, or this session's own.
    */
   async connectLeg(name: LegName, remote: RemoteMedia): Promise<void> {
+    // Sending to a port that is none throws; a packet on its way is no place for that.
+    if (!isPort(remote.rtpPort)) throw new RemoteAddressError('the media port of the peer is no port');
     const address = await resolveHost(remote.host, this.#options.bindHost).catch((cause: unknown) => {
       throw new RemoteAddressError('the media address of the peer cannot be resolved', { cause });
     });
@@ -130,7 +133,7 @@ export class RelaySession {
     const leg = this.#legs[name];
     const nowMs = this.#clock.nowMs();
     if (!leg.isExpectedToSpeak) this.#expectedSinceMs[name] = nowMs;
-    leg.connect(remote, address, nowMs);
+    leg.connect(isPort(remote.rtcpPort) ? remote : { ...remote, rtcpPort: 0 }, address, nowMs);
   }
 
   setPath(path: MediaPath): void {
@@ -200,7 +203,32 @@ export class RelaySession {
     return this.#closing;
   }
 
+  /**
+   * Entry of every datagram. Hundreds of calls share this thread: should a datagram find a fault that no test found,
+   * it costs that datagram, and `dump` tells.
+   */
   receiveRtp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
+    try {
+      this.#receiveRtp(name, datagram, source);
+    } catch (error) {
+      this.#noteFault(error);
+    }
+  }
+
+  receiveRtcp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
+    try {
+      this.#legs[name].receiveRtcp(datagram, source, this.#clock.nowMs(), this.#clock.unixMs());
+    } catch (error) {
+      this.#noteFault(error);
+    }
+  }
+
+  #noteFault(error: unknown): void {
+    this.#faults.count += 1;
+    this.#faults.last = error instanceof Error ? error.message : String(error);
+  }
+
+  #receiveRtp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
     const leg = this.#legs[name];
     const header = this.#header;
     if (!parseRtp(datagram, header)) {
@@ -226,16 +254,13 @@ export class RelaySession {
     this.#account(leg, datagram, kind, nowMs);
   }
 
-  receiveRtcp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
-    this.#legs[name].receiveRtcp(datagram, source, this.#clock.nowMs(), this.#clock.unixMs());
-  }
-
   dump(): unknown {
     return {
       path: this.#path,
       agent: this.#legs.agent.dump(),
       customer: this.#legs.customer.dump(),
       recording: this.#recorder?.dump() ?? null,
+      faults: { ...this.#faults },
     };
   }
 
@@ -290,3 +315,7 @@ export class RelaySession {
 }
 
 const LEG_NAMES: readonly LegName[] = ['agent', 'customer'];
+
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port >= 0 && port <= 65_535;
+}

@@ -66,7 +66,8 @@ export class SourceLatch {
       this.#lastHeardAtMs = nowMs;
       return 'accepted';
     }
-    const match = this.#matchOf(address, port);
+    // Port 0 is a spoof that nothing could be sent to.
+    const match = port === 0 ? UNLATCHED : this.#matchOf(address, port);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
     const isForsaken = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS && match >= SIGNALLED_HOST;
     if (match === UNLATCHED || !((isWindowOpen && match > this.#match) || isForsaken)) return 'refused';

@@ -541,6 +541,7 @@ describe('hostile datagrams', () => {
       bench.nowMs += 100;
       bench.session.tick();
     }
+    expect((bench.session.dump() as { faults: unknown }).faults).toEqual({ count: 0, last: null });
     const summary = await bench.session.stopRecording();
     expect(summary).toMatchObject({ filePath, durationMs: 10_000 });
     await rm(filePath);
@@ -550,6 +551,28 @@ describe('hostile datagrams', () => {
     await bench.customer.until(() => bench.customer.heard.at(-1)?.payload.length === 160);
     const decoded = new Int16Array(160);
     expect(decodeG711('PCMA', bench.customer.heard.at(-1)!.payload, decoded)).toBe(160);
+  });
+
+  it('from port 0 are refused, and peers whose SDP names no port are not sent to', async () => {
+    await using bench = await Bench.open();
+    const source = { address: '127.0.0.1', port: 0, family: 'IPv4' as const, size: 172 };
+    await bench.connect({ agent: bench.agent.remote('PCMU', { rtpPort: 0, rtcpPort: 65_536 }) });
+    bench.session.setPath('bridged');
+    const packet = buildRtpPacket({ payloadType: 0, sequence: 1, timestamp: 1, ssrc: 1 }, frame);
+    for (const leg of ['agent', 'customer'] as const) {
+      for (let i = 0; i < 5; i++) bench.session.receiveRtp(leg, Buffer.from(packet), source);
+      bench.session.receiveRtcp(leg, buildRtcpReport({ ssrc: 1, cname: 'x', sender: null, reports: [] }), source);
+      expect(bench.counters(leg).refusedSource).toBe(6);
+    }
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.settled('customer');
+    bench.nowMs += 10_000;
+    bench.session.tick();
+    expect((bench.session.dump() as { faults: unknown }).faults).toEqual({ count: 0, last: null });
+    for (const rtpPort of [-1, 65_536, 1.5, Number.NaN]) {
+      const connecting = bench.session.connectLeg('agent', bench.agent.remote('PCMU', { rtpPort }));
+      await expect(connecting).rejects.toMatchObject({ code: 'REMOTE_ADDRESS' });
+    }
   });
 
   it('in a flood are dropped beyond what a call needs', async () => {
