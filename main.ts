@@ -42,6 +42,8 @@ export interface Tandem {
   readonly steps: { name: string; ms: number }[];
   readonly dataFolder: DataFolder;
   readonly databaseUrl: string;
+  /** Asks every carrier now whether it is there, instead of at the next interval. */
+  probeTrunks(): Promise<void>;
   /** Drains: live calls may go on for `graceMs`, then everything is closed in the opposite order of its start. */
   stop(options?: { graceMs?: number }): Promise<void>;
   /** Resolves with the reason when a part that cannot be replaced is lost; the owner should stop and start again. */
@@ -151,7 +153,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       logger,
     });
     opened.push(() => http.close());
-    await http.listen({ host: config.host, port: config.port });
+    await http.listen({ host: config.host, port: config.port }).catch(nameThePort('PORT', config.port));
     step('http');
 
     let stopping: Promise<void> | null = null;
@@ -165,6 +167,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       dataFolder: folder,
       databaseUrl,
       broken: broken.promise,
+      probeTrunks: () => trunkWatch.probeAll(),
       async stop({ graceMs = 0 } = {}) {
         await dialer.drain(graceMs);
         stopping ??= closeAll();
@@ -193,7 +196,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
         secret,
         signal: stopped.signal,
         onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
-      });
+      }).catch(nameThePort('SIP_PORT', config.sipPort));
       opened.push(() => server.close());
       return {
         control: { host: server.controlHost, port: server.controlPort, secret },
@@ -230,6 +233,17 @@ function derivedKey(masterKey: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), purpose, 32));
 }
 
+/** A port that cannot be had is the operator's to change, so the error names the setting. */
+function nameThePort(variable: string, port: number): (error: Error) => never {
+  return (error) => {
+    const isPortTrouble = /EADDRINUSE|EACCES|EADDRNOTAVAIL/.test(
+      `${(error as NodeJS.ErrnoException).code} ${error.message}`,
+    );
+    if (!isPortTrouble) throw error;
+    throw new ConfigError(`Port ${port} cannot be opened (${error.message}): set ${variable} to a free one.`);
+  };
+}
+
 /** Live calls may go on for this long after a SIGTERM or SIGINT; a second signal hangs them up at once. */
 const DRAIN_MS = 30_000;
 
@@ -242,28 +256,37 @@ async function serve(): Promise<void> {
   }
   const config = loadConfig(process.env, argv);
   const logger = createLogger({ level: config.logLevel as Parameters<typeof createLogger>[0]['level'] });
+  const signals = listenForSignals();
   const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
   if (tandem.mintedApiKey) {
     process.stdout.write(`\nYour API key, shown this once: ${tandem.mintedApiKey}\n\n`);
   }
 
-  let signals = 0;
-  const stop = async (exitCode: number, graceMs: number) => {
-    await tandem.stop({ graceMs });
-    logger.info({}, 'Tandem has stopped');
-    process.exit(exitCode);
-  };
+  const lost = tandem.broken.then((reason) => {
+    logger.fatal({ reason }, 'a part was lost that cannot be replaced while running');
+    return 1;
+  });
+  const exitCode = await Promise.race([signals.first.then(() => 0), lost]);
+  if (exitCode === 0) logger.info({ drainMs: DRAIN_MS }, 'draining: live calls may finish, a second signal ends them');
+  const impatient = signals.second.then(() => tandem.stop());
+  await Promise.race([tandem.stop({ graceMs: exitCode === 0 ? DRAIN_MS : 0 }), impatient]);
+  logger.info({}, 'Tandem has stopped');
+  process.exit(exitCode);
+}
+
+/** From now on SIGTERM and SIGINT are counted instead of ending the process, also while it starts. */
+function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let count = 0;
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
-      signals += 1;
-      logger.info({ signal }, signals === 1 ? 'draining: live calls may finish' : 'hanging up live calls');
-      void stop(0, signals === 1 ? DRAIN_MS : 0);
+      count += 1;
+      (count === 1 ? first : second).resolve();
     });
   }
-  const reason = await tandem.broken;
-  logger.fatal({ reason }, 'a part was lost that cannot be replaced while running');
-  await stop(1, 0);
+  return { first: first.promise, second: second.promise };
 }
 
 if (import.meta.main) {

@@ -16,7 +16,6 @@ export interface DataFolder {
   /** Where recordings grow while their call runs. */
   readonly recordingsDir: string;
   readonly objectsDir: string;
-  readonly postgresDir: string;
   /** Notes every second that this boot lives. The returned function stops it. */
   beat(): () => void;
 }
@@ -39,7 +38,6 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
     masterKey,
     recordingsDir,
     objectsDir: path.join(root, 'objects'),
-    postgresDir: path.join(root, 'postgres'),
     beat() {
       const touch = () => void touchFile(heartbeat).catch(() => {});
       touch();

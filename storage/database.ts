@@ -61,7 +61,7 @@ export function connect({ url, max = 10, connectTimeoutMs = 5_000, logger }: Ope
       // Column names only: the keys inside metadata are the client's and stay as they are.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
-      connection: { application_name: 'tandem', TimeZone: 'UTC' },
+      connection: { application_name: 'tandem', TimeZone: 'UTC', client_min_messages: 'warning' },
     });
   } catch (error) {
     throw unavailable(url, error);

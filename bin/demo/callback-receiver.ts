@@ -5,6 +5,8 @@ import { type VerifyResult, verifyCallbackSignature } from '../../actors/callbac
 export interface ReceivedCallback {
   signature: string;
   verified: VerifyResult;
+  headers: Record<string, string>;
+  rawBody: string;
   body: { event: string; event_id: string; data: { call: { call_id: string } } };
 }
 
@@ -20,7 +22,14 @@ export async function startCallbackReceiver(secret: string) {
       const signature = String(request.headers['x-qcall-signature'] ?? '');
       const verified = verifyCallbackSignature({ secret, rawBody, header: signature });
       response.writeHead(verified.ok ? 204 : 401).end();
-      const callback = { signature, verified, body: JSON.parse(rawBody.toString()) as ReceivedCallback['body'] };
+      const headers = request.headers as Record<string, string>;
+      const callback = {
+        signature,
+        verified,
+        headers,
+        rawBody: rawBody.toString(),
+        body: JSON.parse(rawBody.toString()) as ReceivedCallback['body'],
+      };
       received.push(callback);
       for (const { callId, resolve } of waiting) if (callId === callback.body.data.call.call_id) resolve(callback);
     });

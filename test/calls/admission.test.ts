@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest';
+import { walletOf } from '../../storage/ledger.ts';
+import { AGENT, CUSTOMER, SECRET, startPlatform } from './platform.ts';
+
+const PLACEMENT = { agent_number: AGENT, customer_number: CUSTOMER };
+
+describe('one reference', () => {
+  it('dials once, however many placements arrive at the same time', async () => {
+    await using platform = await startPlatform();
+    await platform.parties({ agent: { answer: 'manual' } });
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, () =>
+        platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-1' }),
+      ),
+    );
+    const count = (status: number) => answers.filter((answer) => answer.status === status).length;
+    expect([count(201), count(200)]).toEqual([1, 99]);
+    const callIds = new Set(
+      answers.map(({ body }) => (body.data as unknown as { call: { call_id: string } }).call.call_id),
+    );
+    expect(callIds.size).toBe(1);
+    await platform.until([...callIds][0] as string, 'agent.ringing');
+    expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
+  });
+
+  it('is spent once its call is over, also when the call failed', async () => {
+    await using platform = await startPlatform();
+    await platform.parties({ agent: { answer: { status: 486 } } });
+    const call = await platform.place({ reference_id: 'order-2' });
+    await platform.ended(call.call_id);
+    const again = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-2' });
+    expect(again).toMatchObject({ status: 409, body: { code: 'REFERENCE_ALREADY_USED' } });
+    expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
+  });
+
+  it('is not consumed by a refusal: no channel, then admitted under the same reference', async () => {
+    await using platform = await startPlatform({ trunk: { channels: 1 } });
+    await platform.parties({ agent: { answer: 'manual' } });
+    const first = await platform.place();
+    const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-3' });
+    expect(refused).toMatchObject({ status: 429, body: { code: 'no_free_channel', retry_after: expect.any(Number) } });
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+    await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
+    expect(await platform.place({ reference_id: 'order-3' })).toMatchObject({
+      reference_id: 'order-3',
+      state: 'initiated',
+    });
+  });
+
+  it('is free again when no media port was left', async () => {
+    // Four ports are one session.
+    await using platform = await startPlatform({ env: { RTP_PORT_MIN: '39990', RTP_PORT_MAX: '39993' } });
+    await platform.parties({ agent: { answer: 'manual' } });
+    const first = await platform.place();
+    const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-4' });
+    expect(refused).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
+    expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
+    await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
+    expect(await platform.place({ reference_id: 'order-4' })).toMatchObject({ state: 'initiated' });
+    expect((await walletOf(platform.sql, platform.tandem.workspaceId)).heldNano).toBeGreaterThan(0n);
+  });
+});
+
+describe('a placement is refused', () => {
+  it('with C2C_RATE_LIMITED and the time to wait after 20 calls in a minute', async () => {
+    await using platform = await startPlatform();
+    await platform.phone(AGENT, { answer: { status: 486 } });
+    for (let calls = 0; calls < 20; calls += 1) await platform.place();
+    const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
+    expect(refused).toMatchObject({ status: 429, body: { code: 'C2C_RATE_LIMITED' } });
+    const retryAfterS = Number(refused.headers.get('retry-after'));
+    expect(retryAfterS).toBeGreaterThan(0);
+    expect(retryAfterS).toBeLessThanOrEqual(60);
+  });
+
+  it('with RECHARGE_REQUIRED when the wallet is empty, and nobody is dialed', async () => {
+    await using platform = await startPlatform({ balanceNano: 1n });
+    await platform.parties({ agent: { answer: 'manual' } });
+    // The last nano-dollar is held for the first call.
+    await platform.place();
+    const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
+    expect(refused).toMatchObject({ status: 402, body: { code: 'RECHARGE_REQUIRED', success: false } });
+    expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
+  });
+
+  it('with CARRIER_LINE_DOWN while the carrier answers nothing, and admitted again once it does', async () => {
+    await using platform = await startPlatform();
+    await platform.parties({ agent: { answer: 'manual' } });
+    platform.carrier.isSilent = true;
+    await platform.tandem.probeTrunks();
+    await platform.tandem.probeTrunks();
+    const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-5' });
+    expect(refused).toMatchObject({ status: 503, body: { code: 'CARRIER_LINE_DOWN' } });
+    platform.carrier.isSilent = false;
+    await platform.tandem.probeTrunks();
+    expect(await platform.place({ reference_id: 'order-5' })).toMatchObject({ reference_id: 'order-5' });
+  }, 40_000);
+
+  it('with INVALID_CALLBACK_URL when the callback would go inside, beyond what the operator allowed', async () => {
+    await using platform = await startPlatform({ env: { CALLBACK_ALLOW_CIDRS: '' } });
+    const refused = await platform.ask('POST', '/dialer/click2call', {
+      ...PLACEMENT,
+      callback_url: 'https://169.254.169.254/latest',
+      callback_secret: SECRET,
+    });
+    expect(refused).toMatchObject({ status: 400, body: { code: 'INVALID_CALLBACK_URL' } });
+  });
+
+  it('with SHUTTING_DOWN during a drain, which lets the live call finish', async () => {
+    await using platform = await startPlatform();
+    const { agent } = await platform.parties();
+    const call = await platform.place();
+    await platform.until(call.call_id, 'call.bridged');
+    await agent.until('confirmed');
+    const stopped = platform.tandem.stop({ graceMs: 20_000 });
+    const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'late' });
+    expect(refused).toMatchObject({ status: 503, body: { code: 'SHUTTING_DOWN' } });
+    expect((await platform.ask('GET', '/healthz')).status).toBe(503);
+    agent.hangup();
+    await stopped;
+    const rows = await platform.sql`select state, hangup_cause from calls`;
+    expect(rows).toMatchObject([{ state: 'completed', hangupCause: 'NORMAL_CLEARING' }]);
+  });
+});
+
+describe('money', () => {
+  it('ends a talk with INSUFFICIENT_FUNDS when the wallet runs dry, and charges exactly what there was', async () => {
+    // One dollar a second; three dollars.
+    await using platform = await startPlatform({ pricePerMinuteUsd: 60, balanceNano: 3_000_000_000n });
+    await platform.parties();
+    const call = await platform.place();
+    await platform.ended(call.call_id);
+    expect(await platform.call(call.call_id)).toMatchObject({
+      state: 'completed',
+      hangup_cause: 'INSUFFICIENT_FUNDS',
+      cost_usd: 3,
+    });
+    expect(await walletOf(platform.sql, platform.tandem.workspaceId)).toEqual({
+      balanceNano: 0n,
+      heldNano: 0n,
+      availableNano: 0n,
+    });
+  });
+});
+
+describe('the loss of a part', () => {
+  it('ends live calls when the SIP server is lost, and settles them', async () => {
+    const { startEmbeddedSipServer } = await import('../../sip/embedded/embedded-sip-server.ts');
+    const secret = 'the-secret-of-a-separate-server';
+    const server = await startEmbeddedSipServer({
+      sipHost: '127.0.0.1',
+      sipPort: 0,
+      transports: ['udp', 'tcp'],
+      secret,
+      signal: new AbortController().signal,
+    });
+    await using platform = await startPlatform({
+      env: { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(server.controlPort), DRACHTIO_SECRET: secret },
+    });
+    await platform.parties();
+    const call = await platform.place();
+    await platform.until(call.call_id, 'call.bridged');
+    await server.close();
+    await platform.ended(call.call_id);
+    expect(await platform.call(call.call_id)).toMatchObject({
+      state: 'completed',
+      hangup_cause: 'NETWORK_OUT_OF_ORDER',
+      billing_status: 'billed',
+    });
+    const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
+    expect(refused).toMatchObject({ status: 503, body: { code: 'CARRIER_LINE_DOWN' } });
+  });
+});

@@ -1,0 +1,193 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { readWav } from '../../media/wav.ts';
+import { header } from '../../sip/message/index.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { AGENT_HZ, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
+
+let platform: Platform;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+describe('a call that is answered on both sides', () => {
+  it('is bridged, heard by both, recorded on both channels, billed and told to the integrator', async () => {
+    const { agent, customer } = await platform.parties();
+    const placed = await platform.place({
+      record: true,
+      reference_id: 'whole-story',
+      callback_url: platform.receiver.url,
+      callback_secret: SECRET,
+      metadata: { ticket: 4711, nested: { Ünïcode: ['✓'] } },
+    });
+    expect(placed).toMatchObject({ state: 'initiated', call_done: false, did: DID, callback_secret_last4: 'ests' });
+    await platform.until(placed.call_id, 'recording.started');
+    await Promise.all([
+      agent.untilHeard(({ packets }) => packets > 100),
+      customer.untilHeard(({ packets }) => packets > 100),
+    ]);
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+    const callback = await platform.receiver.callbackOf(placed.call_id);
+
+    const [agentHeardCustomer = 0, agentHeardItself = 0] = agent.heard().toneLevels([CUSTOMER_HZ, AGENT_HZ], 1_000);
+    const [customerHeardAgent = 0, customerHeardItself = 0] = customer
+      .heard()
+      .toneLevels([AGENT_HZ, CUSTOMER_HZ], 1_000);
+    expect(agentHeardCustomer).toBeGreaterThan(-16);
+    expect(customerHeardAgent).toBeGreaterThan(-16);
+    expect(agentHeardItself).toBeLessThan(-60);
+    expect(customerHeardItself).toBeLessThan(-60);
+
+    const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}?refresh=1`);
+    const call = (body.data as unknown as { call: Awaited<ReturnType<Platform['call']>> }).call;
+    expect(call).toMatchObject({
+      state: 'completed',
+      call_done: true,
+      terminal_event: 'call.completed',
+      hangup_cause: 'NORMAL_CLEARING',
+      metadata: { ticket: 4711, nested: { Ünïcode: ['✓'] } },
+      recording_status: 'uploaded',
+      recording_available: true,
+      billing_status: 'billed',
+    });
+    expect(call.cost_usd).toBeCloseTo((call.talk_seconds ?? 0) * 0.01, 9);
+    expect(await walletOf(platform.sql, platform.tandem.workspaceId)).toMatchObject({ heldNano: 0n });
+
+    expect(callback.verified).toEqual({ ok: true });
+    expect(callback.body).toMatchObject({ event: 'call.completed', data: { call: { call_id: placed.call_id } } });
+    expect(() => new Webhook(SECRET, { format: 'raw' }).verify(callback.rawBody, callback.headers)).not.toThrow();
+
+    const minted = await platform.ask('POST', `/dialer/click2call/whole-story/recording`);
+    const { playback_url } = (minted.body.data as unknown as { recording: { playback_url: string } }).recording;
+    const path = join(platform.tandem.dataFolder.path, 'fetched.wav');
+    await writeFile(path, Buffer.from(await (await fetch(playback_url)).arrayBuffer()));
+    const wav = await readWav(path);
+    const [left, right] = wav.samples as [Int16Array, Int16Array];
+    expect(wav.durationMs).toBeGreaterThan(1_500);
+    expect(toneLevelDbov(left, AGENT_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(left, CUSTOMER_HZ)).toBeLessThan(-60);
+    expect(toneLevelDbov(right, CUSTOMER_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right, AGENT_HZ)).toBeLessThan(-60);
+  });
+
+  it('presents the DID on both legs', async () => {
+    const { agent, customer } = await platform.parties();
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    for (const phone of [agent, customer]) {
+      const invite = await phone.until('invite');
+      expect(invite.from).toBe(DID);
+      expect(invite.assertedIdentity).toContain(`${DID}@`);
+    }
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+  });
+
+  it('keeps the carrier in the path of every later request', async () => {
+    const { agent } = await platform.parties();
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+    const bye = await platform.carrier.log.until(
+      'request',
+      ({ method, message }) => method === 'BYE' && header(message, 'Call-ID') === agent.call.callId,
+    );
+    expect(bye.method).toBe('BYE');
+  });
+
+  for (const party of ['agent', 'customer'] as const) {
+    it(`ends when the ${party} hangs up, and hangs up the other`, async () => {
+      const parties = await platform.parties();
+      const placed = await platform.place();
+      await platform.until(placed.call_id, 'call.bridged');
+      await parties[party].until('confirmed');
+      parties[party].hangup();
+      const other = party === 'agent' ? parties.customer : parties.agent;
+      expect(await other.until('bye')).toMatchObject({ by: 'peer' });
+      await platform.ended(placed.call_id);
+      expect(await platform.call(placed.call_id)).toMatchObject({
+        state: 'completed',
+        hangup_cause: 'NORMAL_CLEARING',
+        leg: party,
+      });
+    });
+  }
+
+  it('tells the same events live and afterwards, in order and without a gap', async () => {
+    await platform.parties();
+    const placed = await platform.place();
+    const live = platform.ended(placed.call_id);
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+    const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/events`);
+    const stored = (body.data as unknown as { events: { sequence: number; event: string }[] }).events;
+    expect((await live).map(({ sequence, event }) => [sequence, event])).toEqual(
+      stored.map(({ sequence, event }) => [sequence, event]),
+    );
+    expect(stored.map(({ sequence }) => sequence)).toEqual(stored.map((_, index) => index + 1));
+    expect(stored.map(({ event }) => event)).toEqual([
+      'call.pending',
+      'call.initiated',
+      'agent.ringing',
+      'agent.answered',
+      'customer.dialing',
+      'customer.ringing',
+      'call.bridged',
+      'call.completed',
+    ]);
+  });
+
+  it('lets the agent hear ringback while the customer rings', async () => {
+    const { agent, customer } = await platform.parties({ customer: { answer: 'manual' } });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'customer.ringing');
+    await agent.untilHeard(({ packets }) => packets > 60);
+    const [low = -96, high = -96] = agent.heard().toneLevels([400, 450]);
+    expect(low).toBeGreaterThan(-30);
+    expect(high).toBeGreaterThan(-30);
+    customer.answer();
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+  });
+
+  it("lets the agent hear the customer's early media before the answer", async () => {
+    const { agent } = await platform.parties({ customer: { answer: 'manual', earlyMedia: true } });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'customer.early_media');
+    await agent.untilHeard(({ packets }) => packets > 60);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 1_000)[0]).toBeGreaterThan(-20);
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+  });
+
+  it('transcodes between an agent who speaks only PCMA and a customer who speaks only PCMU', async () => {
+    const { agent, customer } = await platform.parties({ agent: { codecs: ['PCMA'] }, customer: { codecs: ['PCMU'] } });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await agent.untilHeard(({ packets }) => packets > 120);
+    await customer.untilHeard(({ packets }) => packets > 120);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 1_000)[0]).toBeGreaterThan(-16);
+    expect(customer.heard().toneLevels([AGENT_HZ], 1_000)[0]).toBeGreaterThan(-16);
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+    expect((await platform.call(placed.call_id)).quality).toMatchObject({
+      agent: { codec: 'PCMA' },
+      customer: { codec: 'PCMU' },
+    });
+  });
+
+  it('passes DTMF from the customer to the agent', async () => {
+    const { agent, customer } = await platform.parties();
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await customer.untilHeard(({ packets }) => packets > 10);
+    customer.sendDtmf('42#');
+    await agent.untilHeard(({ digits }) => digits === '42#');
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+  });
+});

@@ -1,0 +1,169 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { apiClient, type CallEvent } from '../../bin/demo/api.ts';
+import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
+import { loadConfig } from '../../config.ts';
+import { createLogger } from '../../logging.ts';
+import { startTandem, type Tandem } from '../../main.ts';
+import type { Sql } from '../../storage/database.ts';
+import { topUp } from '../../storage/ledger.ts';
+import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
+
+export const AGENT = '+919811111111';
+export const CUSTOMER = '+919822222222';
+export const DID = '+911140000001';
+export const SECRET = 'a-callback-secret-of-the-tests';
+export const AGENT_HZ = 440;
+export const CUSTOMER_HZ = 660;
+
+/** A whole server with a trunk to a carrier on loopback, a number, a funded wallet and a receiver of callbacks. */
+export interface Platform extends AsyncDisposable {
+  tandem: Tandem;
+  sql: Sql;
+  carrier: LoopbackCarrier;
+  receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
+  trunkId: string;
+  ask(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Places a call and expects it to be admitted. */
+  place(request?: Record<string, unknown>): Promise<PublicCall>;
+  call(callId: string): Promise<PublicCall>;
+  /** Resolves with all events once the terminal one is in. */
+  ended(callId: string): Promise<CallEvent[]>;
+  /** Resolves when an event of that name is in. */
+  until(callId: string, event: string): Promise<CallEvent>;
+  /** A phone under a number, which the carrier routes to; stopped with the platform. */
+  phone(number: string, options?: Partial<SoftphoneOptions>): Promise<Softphone>;
+  /** An agent with a tone and a customer with another, both answering at once. */
+  parties(options?: { agent?: Partial<SoftphoneOptions>; customer?: Partial<SoftphoneOptions> }): Promise<{
+    agent: Softphone;
+    customer: Softphone;
+  }>;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  body: Record<string, never> & { data: Record<string, never>; code?: string; message?: string };
+}
+
+export interface PlatformOptions {
+  env?: Record<string, string>;
+  balanceNano?: bigint;
+  pricePerMinuteUsd?: number;
+  trunk?: Record<string, unknown>;
+  carrier?: Parameters<typeof startLoopbackCarrier>[0];
+}
+
+export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
+  const clean: (() => Promise<unknown>)[] = [];
+  /** Closed after the server, which hangs up what is still live. */
+  const peers: (() => Promise<unknown>)[] = [];
+  const database = await createTestDatabase();
+  clean.push(() => database.drop());
+  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-test-'));
+  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  const config = loadConfig({
+    TANDEM_DATA_DIR: dataDir,
+    DATABASE_URL: database.url,
+    PORT: '0',
+    SIP_PORT: '0',
+    CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
+    ...rtpRange(),
+    ...options.env,
+  });
+  const tandem = await startTandem(config, { logger: createLogger({ level: 'silent' }) });
+  clean.push(() => tandem.stop());
+  const receiver = await startCallbackReceiver(SECRET);
+  peers.push(() => receiver.stop());
+  const carrier = await startLoopbackCarrier({ recordRoute: true, ...options.carrier });
+  peers.push(() => carrier.stop());
+  const api = apiClient({ url: tandem.url, apiKey: tandem.mintedApiKey ?? '' });
+  const { id: trunkId } = (
+    await api.post<{ trunk: { id: string } }>('/dialer/trunks', {
+      name: 'Loopback',
+      sip_uri: carrier.sipUri,
+      transport: 'udp',
+      numbers: [DID],
+      channels: 200,
+      price_per_minute_usd: options.pricePerMinuteUsd ?? 0.6,
+      ...options.trunk,
+    })
+  ).trunk;
+  await api.post('/dialer/numbers', { e164: DID });
+  await topUp(database.sql, {
+    workspaceId: tandem.workspaceId,
+    amountNano: options.balanceNano ?? 100_000_000_000n,
+    paymentType: 'admin_bonus',
+    operationKey: 'test:top-up',
+    description: 'Test credit',
+  });
+
+  async function phone(number: string, phoneOptions: Partial<SoftphoneOptions> = {}): Promise<Softphone> {
+    const softphone = await startSoftphone({ name: number, user: number, ...phoneOptions });
+    carrier.routes.set(number, softphone.address);
+    peers.push(() => softphone.stop());
+    return softphone;
+  }
+
+  const platform: Platform = {
+    tandem,
+    sql: database.sql,
+    carrier,
+    receiver,
+    trunkId,
+    phone,
+    async ask(method, path, body) {
+      const response = await fetch(tandem.url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${tandem.mintedApiKey}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return { status: response.status, headers: response.headers, body: (await response.json()) as Answer['body'] };
+    },
+    async place(request = {}) {
+      const answer = await platform.ask('POST', '/dialer/click2call', {
+        agent_number: AGENT,
+        customer_number: CUSTOMER,
+        ...request,
+      });
+      if (answer.status !== 201) throw new Error(`placement answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+      return (answer.body.data as unknown as { call: PublicCall }).call;
+    },
+    async call(callId) {
+      return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}`)).call;
+    },
+    async ended(callId) {
+      const events: CallEvent[] = [];
+      for await (const event of api.events(callId)) events.push(event);
+      return events;
+    },
+    async until(callId, name) {
+      for await (const event of api.events(callId)) if (event.event === name) return event;
+      throw new Error(`the call ended without ${name}`);
+    },
+    async parties({ agent, customer } = {}) {
+      return {
+        agent: await phone(AGENT, { audio: { kind: 'tone', frequencyHz: AGENT_HZ }, ...agent }),
+        customer: await phone(CUSTOMER, { audio: { kind: 'tone', frequencyHz: CUSTOMER_HZ }, ...customer }),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const step of [...clean.reverse(), ...peers]) await step();
+    },
+  };
+  return platform;
+}
+
+/** Test files run side by side: each process takes RTP ports of its own. */
+function rtpRange(): Record<string, string> {
+  const slot = Number(process.env.VITEST_POOL_ID ?? 0) % 10;
+  const min = 40_000 + slot * 2_000;
+  return { RTP_PORT_MIN: String(min), RTP_PORT_MAX: String(min + 1_999) };
+}

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+export interface ServerProcess {
+  child: ChildProcess;
+  /** Everything it printed so far. */
+  output(): string;
+  /** Fields of the JSON log line with that message, once it is there. */
+  logged(message: string): Promise<Record<string, unknown>>;
+  /** Its exit code, or the signal that ended it. */
+  exited: Promise<number | NodeJS.Signals | null>;
+}
+
+/** `npm start` without npm, so that a signal reaches the server itself. */
+export function startServerProcess(env: Record<string, string>, argv: string[] = []): ServerProcess {
+  const child = spawn(process.execPath, [join(ROOT, 'main.ts'), ...argv], {
+    cwd: env.TANDEM_DATA_DIR ?? ROOT,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+      for (const look of waiting) look();
+    });
+  }
+  const exited = once(child, 'exit').then(([code, signal]) => code ?? signal);
+  return {
+    child,
+    output: () => output,
+    exited,
+    async logged(message) {
+      const found = Promise.withResolvers<Record<string, unknown>>();
+      const look = () => {
+        const line = output.split('\n').find((text) => text.startsWith('{') && text.includes(`"msg":"${message}"`));
+        if (line) found.resolve(JSON.parse(line));
+      };
+      waiting.add(look);
+      look();
+      void exited.then((code) =>
+        found.reject(new Error(`the server ended (${code}) without "${message}":\n${output}`)),
+      );
+      return await found.promise.finally(() => waiting.delete(look));
+    },
+  };
+}
+
+/** The process id of the embedded Postgres of a data folder; null when there is none that lives. */
+export async function postgresPid(dataDir: string): Promise<number | null> {
+  const text = await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '');
+  const pid = Number(text.split('\n')[0]);
+  return pid > 0 && isRunning(pid) ? pid : null;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Polls what cannot be waited for by an event: something outside of this process. */
+export async function eventually(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    if (await isTrue()) return;
+    await pause(50);
+  }
+  throw new Error(`it did not come to pass within 10 s: ${what}`);
+}

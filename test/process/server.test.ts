@@ -1,0 +1,260 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { apiClient } from '../../bin/demo/api.ts';
+import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { parseWav } from '../../media/wav.ts';
+import { connect, type Sql } from '../../storage/database.ts';
+import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { startSoftphone } from '../softphone/softphone.ts';
+import { eventually, postgresPid, type ServerProcess, startServerProcess } from './server-process.ts';
+
+const API_KEY = 'sk_test_process_0123456789abcdef';
+const SECRET = 'the-secret-of-the-process-test';
+
+const clean: (() => Promise<unknown> | unknown)[] = [];
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+describe('npm start', () => {
+  it('explains every setting with --help and starts nothing', async () => {
+    const server = startServerProcess({}, ['--help']);
+    expect(await server.exited).toBe(0);
+    for (const name of ['TANDEM_DATA_DIR', 'DATABASE_URL', 'RTP_PORT_MIN', 'CALLBACK_ALLOW_CIDRS']) {
+      expect(server.output()).toContain(name);
+    }
+  });
+
+  it('stops at a malformed setting with one line that names it', async () => {
+    const server = startServerProcess({ RTP_PORT_MIN: '19999', TANDEM_DATA_DIR: await dataFolder() });
+    expect(await server.exited).toBe(1);
+    expect(server.output().trim().split('\n')).toHaveLength(1);
+    expect(server.output()).toContain('RTP_PORT_MIN');
+  });
+
+  it('stops with one line when its HTTP port is taken', async () => {
+    const first = await startReady(await dataFolder());
+    const second = startServerProcess(environment(await dataFolder(), { PORT: new URL(first.url).port }));
+    expect(await second.exited).toBe(1);
+    const lines = second
+      .output()
+      .trim()
+      .split('\n')
+      .filter((line) => !line.startsWith('{'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('PORT');
+  });
+
+  it('mints the first key once, keeps the wallet empty, and serves health', async () => {
+    const dataDir = await dataFolder();
+    const server = startServerProcess({ ...environment(dataDir), TANDEM_API_KEY: '' });
+    clean.push(() => server.child.kill('SIGKILL'));
+    const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
+    await eventually(() => /sk_\S{20,}/.test(server.output()), 'a key is printed');
+    const apiKey = /sk_\S+/.exec(server.output())?.[0] ?? '';
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect(await apiClient({ url, apiKey }).get('/dialer/pool')).toMatchObject({ provisioned: false });
+    server.child.kill('SIGTERM');
+    expect(await server.exited).toBe(0);
+    const again = await startReady(dataDir, { TANDEM_API_KEY: '' });
+    expect(again.workspaceId).toBe(workspaceId);
+    expect(again.server.output()).not.toContain('sk_');
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`stops cleanly on ${signal}, leaving no Postgres behind`, async () => {
+      const dataDir = await dataFolder();
+      const { server, url } = await startReady(dataDir);
+      expect(await postgresPid(dataDir)).not.toBeNull();
+      server.child.kill(signal);
+      expect(await server.exited).toBe(0);
+      expect(await postgresPid(dataDir)).toBeNull();
+      expect(await isListening(url)).toBe(false);
+    });
+  }
+});
+
+describe('kill -9 in the middle of a call', () => {
+  it('leaves nothing behind, and the next start settles the call, keeps its recording and sends its callback', async () => {
+    const dataDir = await dataFolder();
+    const first = await startReady(dataDir);
+    const receiver = await startCallbackReceiver(SECRET);
+    clean.push(() => receiver.stop());
+    const town = await townFor(first);
+    const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_number: town.agent.user,
+      customer_number: town.customer.user,
+      record: true,
+      callback_url: receiver.url,
+      callback_secret: SECRET,
+    });
+    await town.customer.untilHeard(({ packets }) => packets > 150);
+    const postgres = await postgresPid(dataDir);
+    expect(postgres).not.toBeNull();
+    first.server.child.kill('SIGKILL');
+    await first.server.exited;
+
+    await eventually(async () => (await postgresPid(dataDir)) === null, 'the embedded Postgres ends with its owner');
+    expect(await isListening(first.url)).toBe(false);
+    const recordings = await readdir(join(dataDir, 'recordings'));
+    expect(recordings).toHaveLength(1);
+
+    const second = await startReady(dataDir);
+    const callback = await receiver.callbackOf(call.call_id);
+    expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
+    await eventually(async () => (await callOf(second, call.call_id)).recording_available, 'the recording is stored');
+    const settled = await callOf(second, call.call_id);
+    expect(settled).toMatchObject({
+      state: 'completed',
+      call_done: true,
+      hangup_cause: 'NORMAL_TEMPORARY_FAILURE',
+      error: 'server_lost',
+      billing_status: 'billed',
+    });
+    expect(settled.talk_seconds).toBeGreaterThan(0);
+    expect(settled.talk_seconds).toBeLessThan(10);
+    const { recording } = await second.api.post<{ recording: { playback_url: string } }>(
+      `/dialer/click2call/${call.call_id}/recording`,
+    );
+    const wav = parseWav(Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer()));
+    expect(wav.durationMs).toBeGreaterThan(1_000);
+    expect(toneLevelDbov(wav.samples[0] as Int16Array, 440)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(wav.samples[1] as Int16Array, 660)).toBeGreaterThan(-20);
+    expect(await heldOf(second)).toBe(0n);
+    const states = await second.api.get<{ events: { event: string }[] }>(`/dialer/click2call/${call.call_id}/events`);
+    expect(states.events.map(({ event }) => event).slice(-2)).toEqual(['call.unknown', 'call.completed']);
+  });
+
+  it('costs nothing when the legs were not bridged yet, and the agent can be called again', async () => {
+    const dataDir = await dataFolder();
+    const first = await startReady(dataDir);
+    const town = await townFor(first, { answer: 'manual' });
+    const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_number: town.agent.user,
+      customer_number: town.customer.user,
+    });
+    await town.agent.until('ringing');
+    first.server.child.kill('SIGKILL');
+    await first.server.exited;
+    const second = await startReady(dataDir);
+    expect(await callOf(second, call.call_id)).toMatchObject({
+      state: 'failed',
+      terminal_event: 'call.temporaryfailed',
+      cost_usd: null,
+      billing_status: null,
+    });
+    expect(await heldOf(second)).toBe(0n);
+    const again = await second.api.post<{ placed: boolean }>('/dialer/click2call', {
+      agent_number: town.agent.user,
+      customer_number: town.customer.user,
+    });
+    expect(again.placed).toBe(true);
+  });
+});
+
+interface Ready {
+  dataDir: string;
+  server: ServerProcess;
+  url: string;
+  workspaceId: string;
+  api: ReturnType<typeof apiClient>;
+}
+
+async function startReady(dataDir: string, env: Record<string, string> = {}): Promise<Ready> {
+  const server = startServerProcess({ ...environment(dataDir), ...env });
+  clean.push(async () => {
+    server.child.kill('SIGTERM');
+    server.child.kill('SIGINT');
+    await server.exited;
+  });
+  const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
+  return { dataDir, server, url, workspaceId, api: apiClient({ url, apiKey: API_KEY }) };
+}
+
+function environment(dataDir: string, env: Record<string, string> = {}): Record<string, string> {
+  return {
+    TANDEM_DATA_DIR: dataDir,
+    TANDEM_API_KEY: API_KEY,
+    PORT: '0',
+    SIP_PORT: '0',
+    RTP_PORT_MIN: '36000',
+    RTP_PORT_MAX: '36999',
+    CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
+    ...env,
+  };
+}
+
+async function dataFolder(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-process-'));
+  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+/** Two phones and a carrier, a trunk to it, a number and money. */
+async function townFor({ api, workspaceId, dataDir }: Ready, agentOptions: { answer?: 'manual' } = {}) {
+  const agent = await startSoftphone({
+    name: 'agent',
+    user: '+919811111111',
+    audio: { kind: 'tone', frequencyHz: 440 },
+    ...agentOptions,
+  });
+  const customer = await startSoftphone({
+    name: 'customer',
+    user: '+919822222222',
+    audio: { kind: 'tone', frequencyHz: 660 },
+  });
+  const routes = new Map([agent, customer].map((phone) => [phone.user, phone.address]));
+  const carrier = await startLoopbackCarrier({ routes });
+  clean.push(() => Promise.all([agent.stop(), customer.stop(), carrier.stop()]));
+  await api.post('/dialer/trunks', {
+    name: 'Loopback',
+    sip_uri: carrier.sipUri,
+    numbers: ['+911140000001'],
+    price_per_minute_usd: 0.6,
+  });
+  await api.post('/dialer/numbers', { e164: '+911140000001' });
+  await withDatabase(dataDir, (sql) =>
+    topUp(sql, {
+      workspaceId,
+      amountNano: 5_000_000_000n,
+      paymentType: 'one_time',
+      operationKey: 'test',
+      description: '',
+    }),
+  );
+  return { agent, customer, carrier };
+}
+
+async function callOf({ api }: Ready, callId: string): Promise<PublicCall> {
+  return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
+}
+
+async function heldOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
+  return await withDatabase(dataDir, async (sql) => (await walletOf(sql, workspaceId)).heldNano);
+}
+
+async function withDatabase<T>(dataDir: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+async function isListening(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  return await new Promise((resolve) => {
+    const socket = createConnection({ host: hostname, port: Number(port) });
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('connect', () => socket.destroy());
+  });
+}
