@@ -8,7 +8,7 @@ import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/t
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
 import type { SendRing } from './send-ring.ts';
-import { bindUdp, closeUdp, resolveHost } from './udp.ts';
+import { bindUdp, closeUdp, isOwnAddress, resolveHost } from './udp.ts';
 
 /** The two legs of a call and what goes on between them. Lives in a worker thread; `tick` drives all that is not a packet. */
 
@@ -126,7 +126,7 @@ export class RelaySession {
     });
     // Two legs whose SDPs name each other's ports of ours would relay one packet for ever.
     const isOwnPort = Object.values(this.#options.rtpPorts).some((port) => (remote.rtpPort & ~1) === port);
-    if (isOwnPort && address === this.#options.bindHost) {
+    if (isOwnPort && isOwnAddress(address, this.#options.bindHost)) {
       throw new RemoteAddressError('the media address of the peer is our own');
     }
     if (this.#closing !== null) return;

@@ -1,6 +1,7 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
 
 export type DatagramListener = (datagram: Buffer, source: RemoteInfo) => void;
 
@@ -46,4 +47,11 @@ export async function resolveHost(host: string, bindHost: string): Promise<strin
   if (ownFamily !== 0 || host === '') throw new RangeError('no address of the family of the socket');
   const { address } = await lookup(host, { family });
   return address;
+}
+
+/** Whether a literal address is the one that we are bound to, or one of this machine when we are bound to all. */
+export function isOwnAddress(address: string, bindHost: string): boolean {
+  if (address === bindHost) return true;
+  if (bindHost !== '0.0.0.0' && bindHost !== '::') return false;
+  return Object.values(networkInterfaces()).some((entries) => entries?.some((entry) => entry.address === address));
 }

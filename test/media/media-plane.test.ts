@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { MediaEvent } from '../../machines/events.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
@@ -198,6 +198,28 @@ describe('the media plane', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('ends a worker that is stuck, but not one that answers', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const workerFile = new URL('./faulty-worker.ts', import.meta.url);
+      await using bench = await Plane.open(4, { workerFile });
+      const session = await bench.session('stuck');
+      for (let beat = 0; beat < 10; beat++) {
+        vi.advanceTimersByTime(5000);
+        await session.quality();
+      }
+      expect(bench.events).toEqual([]);
+      const recording = session.startRecording({ filePath: 'stuck.wav' });
+      vi.advanceTimersByTime(20_000);
+      await expect(recording).rejects.toMatchObject({ code: 'INTERNAL' });
+      expect(bench.events).toEqual([
+        { sessionId: 'stuck', event: { type: 'media.lost', detail: 'the media worker hung' } },
+      ]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('puts a new session on the worker with the fewest', async () => {
     await using bench = await Plane.open(8, { workers: 2 });
     const sessions = await Promise.all(['a', 'b', 'c', 'd'].map((sessionId) => bench.session(sessionId)));
@@ -239,6 +261,19 @@ describe('the media plane', () => {
       const connecting = session.connectLeg('agent', agent.remote('PCMU', { host }));
       await expect(connecting).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
     }
+  });
+
+  it('bound to all addresses offers the advertised one, and still knows its own', async () => {
+    await using bench = await Plane.open(2, { rtpHost: '0.0.0.0', advertisedHost: '192.0.2.1' });
+    await using agent = await RtpPhone.open();
+    const session = await bench.session('call');
+    const { host, rtpPort } = session.local.customer;
+    expect(host).toBe('192.0.2.1');
+    const connecting = session.connectLeg('agent', agent.remote('PCMU', { rtpPort }));
+    await expect(connecting).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    await session.connectLeg('agent', agent.remote());
+    await session.setPath('ringback');
+    await agent.hears(2);
   });
 
   it('takes no more sessions once it is closed, and closes those it has', async () => {
