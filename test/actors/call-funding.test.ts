@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import { fundedMs, fundingPort } from '../../actors/call-funding.ts';
+import { createCallRegistry } from '../../actors/call-registry.ts';
+import { heldBy, settleHold, walletOf } from '../../storage/ledger.ts';
+import { priceOf } from '../../storage/queries/call-settlement.ts';
+import type { AdmitCallInput } from '../../storage/queries/calls.ts';
+import { NOW, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestClock, liveCall } from './fakes.ts';
+import { seedCaller } from './seeds.ts';
+
+const USD_PER_SECOND_NANO = 1_000_000n;
+/** What admission holds: 30 s and 45 s of ringing, 60 s of talk. */
+const HELD_AT_ADMISSION_NANO = 135n * USD_PER_SECOND_NANO;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe('the funding of a talk', () => {
+  it('makes the hold grow to the talk so far, the lead and another minute', async () => {
+    const { extend, held, clock } = await bridgedCall();
+    expect(await held()).toBe(HELD_AT_ADMISSION_NANO);
+    clock.advance(120_000);
+    expect(await extend()).toEqual({ fundedForMs: 75_000 });
+    expect(await held()).toBe(195n * USD_PER_SECOND_NANO);
+    clock.advance(60_000);
+    expect(await extend()).toEqual({ fundedForMs: 75_000 });
+    expect(await held()).toBe(255n * USD_PER_SECOND_NANO);
+  });
+
+  it('counts a second begun as a second', async () => {
+    const { extend, held, clock } = await bridgedCall();
+    clock.advance(120_001);
+    expect(await extend()).toEqual({ fundedForMs: 75_999 });
+    expect(await held()).toBe(196n * USD_PER_SECOND_NANO);
+  });
+
+  it('never makes a hold smaller that was taken for more', async () => {
+    const { extend, held, clock } = await bridgedCall();
+    clock.advance(10_000);
+    expect(await extend()).toEqual({ fundedForMs: 125_000 });
+    expect(await held()).toBe(HELD_AT_ADMISSION_NANO);
+  });
+
+  it('holds no more than the longest talk the call may have', async () => {
+    const { extend, held, clock } = await bridgedCall({ maxDurationS: 150 });
+    clock.advance(120_000);
+    expect(await extend()).toEqual({ fundedForMs: 30_000 });
+    expect(await held()).toBe(150n * USD_PER_SECOND_NANO);
+  });
+
+  it('grows as far as the wallet permits, and tells when nothing is left', async () => {
+    const { extend, held, clock, wallet } = await bridgedCall({}, { balanceNano: 150n * USD_PER_SECOND_NANO });
+    clock.advance(120_000);
+    expect(await extend()).toEqual({ fundedForMs: 30_000 });
+    expect(await held()).toBe(150n * USD_PER_SECOND_NANO);
+    expect(await wallet()).toMatchObject({ availableNano: 0n });
+    clock.advance(30_000);
+    expect(await extend()).toEqual({ fundedForMs: 0 });
+    clock.advance(5_000);
+    expect(await extend()).toEqual({ fundedForMs: 0 });
+    expect(await held()).toBe(150n * USD_PER_SECOND_NANO);
+  });
+
+  it('funds a call over a free trunk for as long as it likes, and holds nothing', async () => {
+    const { extend, held } = await bridgedCall({}, { pricePerMinuteNano: 0n });
+    expect(await extend()).toEqual({ fundedForMs: Number.MAX_SAFE_INTEGER });
+    expect(await held()).toBe(0n);
+  });
+
+  it('is the same growth when it is asked again at the same moment', async () => {
+    const { extend, held, clock, entries } = await bridgedCall();
+    clock.advance(120_000);
+    const first = await extend();
+    expect(await extend()).toEqual(first);
+    expect(await Promise.all([extend(), extend()])).toEqual([first, first]);
+    expect(await held()).toBe(195n * USD_PER_SECOND_NANO);
+    expect(await entries()).toEqual(['hold', 'hold_grow']);
+  });
+
+  it('tells that nothing is funded any more once the hold is closed', async () => {
+    const { extend, clock, call } = await bridgedCall();
+    await settleHold(database.sql, { holdId: call.holdId!, amountNano: 0n, operationKey: `test:${call.callId}` });
+    clock.advance(1_000);
+    expect(await extend()).toEqual({ fundedForMs: 0 });
+  });
+
+  it('is refused to a call that is not bridged', async () => {
+    const { extend } = await bridgedCall({}, { bridged: false });
+    await expect(extend()).rejects.toThrow('only a bridged call is funded');
+  });
+});
+
+describe('the talk an amount pays for', () => {
+  it('is at least the talk it was computed from, and less than a price step more', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 7_200 }),
+        fc.bigInt({ min: 1n, max: 1_000n * USD }),
+        (seconds, pricePerMinuteNano) => {
+          const amountNano = priceOf(seconds, pricePerMinuteNano);
+          const paidMs = fundedMs(amountNano, { pricePerMinuteNano });
+          expect(paidMs).toBeGreaterThanOrEqual(seconds * 1000);
+          // One nano-dollar less would not have been enough.
+          if (amountNano > 0n) expect(fundedMs(amountNano - 1n, { pricePerMinuteNano })).toBeLessThan(seconds * 1000);
+        },
+      ),
+    );
+  });
+
+  it('is nothing for nothing', () => {
+    expect(fundedMs(0n, { pricePerMinuteNano: 1n })).toBe(0);
+  });
+});
+
+async function bridgedCall(
+  overrides: Partial<AdmitCallInput> = {},
+  { bridged = true, ...caller }: { bridged?: boolean; balanceNano?: bigint; pricePerMinuteNano?: bigint } = {},
+) {
+  const { sql } = database;
+  const clock = createTestClock();
+  const call = await (await seedCaller(sql, caller)).admit(overrides);
+  const registry = createCallRegistry();
+  registry.add(liveCall(call, { bridgedAt: () => (bridged ? NOW : null) }));
+  const port = fundingPort({ sql, registry, clock });
+  return {
+    call,
+    clock,
+    extend() {
+      const actor = createActor(port, { input: { callId: call.callId } });
+      // The promise below tells of an error.
+      actor.subscribe({ error: () => {} });
+      const answer = toPromise(actor);
+      actor.start();
+      return answer;
+    },
+    held: () => heldBy(sql, call.holdId!),
+    wallet: () => walletOf(sql, call.workspaceId),
+    async entries() {
+      const rows = await sql<{ kind: string }[]>`
+        select kind from entries where call_id = ${call.callId} order by position`;
+      return rows.map(({ kind }) => kind);
+    },
+  };
+}

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest';
+import { presentCall, presentCallEvent } from '../../actors/call-view.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { NOW } from '../storage/seed.ts';
+import { callRow } from './fakes.ts';
+
+/** The Call table of the specification, in its order. */
+const SPECIFIED = [
+  ...['call_id', 'reference_id', 'outbound_trunk_id', 'did', 'agent_number', 'customer_number', 'state', 'call_done'],
+  ...['terminal_event', 'hangup_cause', 'leg', 'error', 'error_detail', 'talk_seconds', 'total_seconds', 'start_time'],
+  ...['answer_time', 'end_time', 'metadata', 'record_requested', 'recording_id', 'recording_status'],
+  ...['recording_available', 'callback_url', 'callback_secret_last4', 'cost_usd', 'billing_status', 'placed_via'],
+  ...['api_key_id', 'api_key_name', 'created_by_user_id', 'created_at'],
+];
+
+const FINISHED: CallRow = callRow({
+  callId: 'call_1',
+  workspaceId: 'w',
+  trunkId: 'd3b07384-d9a0-4c9b-8f5e-000000000001',
+  state: 'completed',
+  terminalEvent: 'call.completed',
+  hangupCause: 'NORMAL_CLEARING',
+  leg: 'customer',
+  startTime: NOW,
+  answerTime: new Date('2026-01-02T03:04:15.000Z'),
+  endTime: new Date('2026-01-02T03:05:15.010Z'),
+  talkSeconds: 61,
+  totalSeconds: 70,
+  metadata: { order: { id: 7 }, note: 'नमस्ते' },
+  recordRequested: true,
+  recordingId: 'a-recording',
+  recordingStatus: 'uploaded',
+  callbackUrl: 'https://example.com/hook',
+  callbackSecretEncrypted: Buffer.from('sealed'),
+  callbackSecretLast4: '9876',
+  costNano: 61_000_000n,
+  billingStatus: 'billed',
+  apiKeyId: 4,
+  apiKeyName: 'production',
+  createdByUserId: 5,
+});
+
+describe('the call as the API shows it', () => {
+  it('has every field of the specification, and beyond those only quality', () => {
+    for (const row of [FINISHED, callRow()]) {
+      expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, 'quality'].sort());
+    }
+  });
+
+  it('shows each field of a finished call', () => {
+    expect(presentCall(FINISHED)).toEqual({
+      call_id: 'call_1',
+      reference_id: 'reference-1',
+      outbound_trunk_id: 'd3b07384-d9a0-4c9b-8f5e-000000000001',
+      did: '+911140000001',
+      agent_number: '+919810000001',
+      customer_number: '+919810000002',
+      state: 'completed',
+      call_done: true,
+      terminal_event: 'call.completed',
+      hangup_cause: 'NORMAL_CLEARING',
+      leg: 'customer',
+      error: null,
+      error_detail: null,
+      talk_seconds: 61,
+      total_seconds: 70,
+      start_time: '2026-01-02T03:04:05.678Z',
+      answer_time: '2026-01-02T03:04:15.000Z',
+      end_time: '2026-01-02T03:05:15.010Z',
+      metadata: { order: { id: 7 }, note: 'नमस्ते' },
+      record_requested: true,
+      recording_id: 'a-recording',
+      recording_status: 'uploaded',
+      recording_available: true,
+      callback_url: 'https://example.com/hook',
+      callback_secret_last4: '9876',
+      cost_usd: 0.061,
+      billing_status: 'billed',
+      placed_via: 'api_key',
+      api_key_id: 4,
+      api_key_name: 'production',
+      created_by_user_id: 5,
+      created_at: '2026-01-02T03:04:05.678Z',
+      quality: null,
+    });
+  });
+
+  it('shows null, never an absent field, for what is not known yet', () => {
+    const call = presentCall(callRow());
+    for (const field of ['terminal_event', 'answer_time', 'end_time', 'talk_seconds', 'cost_usd', 'recording_id']) {
+      expect(call, field).toHaveProperty(field, null);
+    }
+  });
+
+  it('keeps the sealed secret, the workspace and the owner to itself', () => {
+    const shown = JSON.stringify(presentCall({ ...FINISHED, workspaceId: 'workspace-x', ownerNode: 'node-x' }));
+    for (const inner of ['sealed', 'workspace-x', 'node-x', FINISHED.ownerBoot]) expect(shown).not.toContain(inner);
+  });
+
+  for (const [state, done] of Object.entries({
+    pending: false,
+    initiated: false,
+    bridged: false,
+    unknown: false,
+    completed: true,
+    failed: true,
+    rejected: true,
+  })) {
+    it(`is ${done ? '' : 'not '}done when ${state}`, () => {
+      expect(presentCall(callRow({ state: state as CallRow['state'] })).call_done).toBe(done);
+    });
+  }
+
+  it('offers a recording only once it is uploaded', () => {
+    for (const recordingStatus of ['recording', 'processing', 'failed', null] as const) {
+      expect(presentCall({ ...FINISHED, recordingStatus }).recording_available, String(recordingStatus)).toBe(false);
+    }
+  });
+});
+
+describe('an event as the API shows it', () => {
+  const event = {
+    callId: 'call_1',
+    sequence: 3,
+    eventId: 'e',
+    event: 'agent.ringing',
+    state: 'initiated' as const,
+    leg: 'agent' as const,
+    sipStatus: 180,
+    hangupCause: null,
+    detail: null,
+    at: NOW,
+  };
+
+  it('has no delivery when it was just stored', () => {
+    expect(presentCallEvent(event)).toEqual({
+      sequence: 3,
+      event: 'agent.ringing',
+      state: 'initiated',
+      leg: 'agent',
+      sip_status: 180,
+      hangup_cause: null,
+      at: '2026-01-02T03:04:05.678Z',
+      detail: null,
+      delivery: null,
+    });
+  });
+
+  it('tells what became of its callback', () => {
+    const delivery = { status: 'pending' as const, attempts: 2, lastHttpStatus: 503, nextAttemptAt: NOW };
+    expect(presentCallEvent({ ...event, delivery }).delivery).toEqual({
+      status: 'pending',
+      attempts: 2,
+      last_http_status: 503,
+      next_attempt_at: '2026-01-02T03:04:05.678Z',
+    });
+  });
+});
