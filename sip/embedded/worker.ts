@@ -19,6 +19,7 @@ try {
 
 port.on('message', (message: ToWorker) => {
   if (message.type === 'dump') post({ type: 'dumped', id: message.id, state: server.dump() });
-  else void server.close().then(() => process.exit(0));
+  // With its sockets and this port closed, the thread has nothing left to live for.
+  else void server.close().then(() => port.close());
 });
 post({ type: 'ready', controlPort: server.controlPort, sipPort: server.sipPort });
