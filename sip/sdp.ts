@@ -9,7 +9,7 @@ import { SipError } from './sip-error.ts';
  */
 
 /** The payload type we offer telephone-event with; a peer may answer with another one. */
-export const OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE = 101;
+const OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE = 101;
 
 /** Larger than any SDP a telephone sends, smaller than what makes the line-wise parser slow. */
 const MAX_SDP_CHARS = 16_384;

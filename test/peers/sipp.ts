@@ -6,7 +6,7 @@ import { tone } from '../../media/dsp/tones.ts';
 import { freeSipPort, runPeer, untilListening } from './programs.ts';
 
 /** A file of `scenarios/`, named after what it provokes. */
-export type SippScenario =
+type SippScenario =
   | 'answers-and-plays-tone'
   | 'answers-without-sdp'
   | 'busy'

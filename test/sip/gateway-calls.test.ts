@@ -457,3 +457,61 @@ test('of many calls at once, each ends exactly once, and nothing is left behind'
   }
   expect(network.gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 60, faults: 0 } });
 });
+
+describe('a network that loses messages', () => {
+  let quick: TestNetwork;
+
+  beforeEach(async () => {
+    quick = await TestNetwork.start({}, { t1Ms: 40 });
+  });
+
+  afterEach(() => quick.stop());
+
+  test('still rings the phone once when the INVITE was lost', async () => {
+    const phone = await quick.phone();
+    const carrier = await quick.carrier({ routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
+    carrier.isSilent = true;
+    const dialed = dialLeg(quick.gateway, { trunk: trunkOf(carrier.sipUri) });
+    await carrier.log.until('request');
+    carrier.isSilent = false;
+    await dialed.log.until('leg.answered');
+    expect(phone.counts.invites).toBe(1);
+  });
+
+  test('still acknowledges the answer when the ACK was lost', async () => {
+    const phone = await quick.phone({ answer: 'manual' });
+    const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+    const carrier = await quick.carrier({ recordRoute: true, routes });
+    const dialed = dialLeg(quick.gateway, { trunk: trunkOf(carrier.sipUri) });
+    await dialed.log.until('leg.ringing');
+    phone.answer();
+    await carrier.log.until('response', ({ status }) => status === 200);
+    carrier.isSilent = true;
+    await carrier.log.until('request', ({ method }) => method === 'ACK');
+    carrier.isSilent = false;
+    await phone.until('confirmed');
+    expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered']);
+  });
+
+  test('says 408 for a trunk that never says anything', async () => {
+    const carrier = await quick.carrier();
+    carrier.isSilent = true;
+    const dialed = dialLeg(quick.gateway, { trunk: trunkOf(carrier.sipUri) });
+    expect(await dialed.over()).toMatchObject({
+      type: 'leg.refused',
+      sipStatus: 408,
+      hangupCause: 'RECOVERY_ON_TIMER_EXPIRE',
+    });
+  });
+
+  test.each(['udp', 'tcp'] as const)('says 503 for a trunk whose %s port is closed', async (transport) => {
+    const carrier = await quick.carrier();
+    const trunk = trunkOf(carrier.sipUri, { transport });
+    await carrier.stop();
+    expect(await dialLeg(quick.gateway, { trunk }).over()).toMatchObject({
+      type: 'leg.refused',
+      sipStatus: 503,
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+    });
+  });
+});

@@ -4,6 +4,7 @@ import {
   type DrachtioGatewayOptions,
 } from '../../sip/drachtio-gateway.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
+import type { SipTimers } from '../../sip/embedded/sip-timers.ts';
 import { openAudioSource } from '../softphone/audio-source.ts';
 import {
   type LoopbackCarrier,
@@ -22,7 +23,7 @@ export class TestNetwork {
   gateway!: DrachtioGateway;
   server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
 
-  static async start(options: Partial<DrachtioGatewayOptions> = {}): Promise<TestNetwork> {
+  static async start(options: Partial<DrachtioGatewayOptions> = {}, timers: Partial<SipTimers> = {}) {
     const network = new TestNetwork();
     const controller = new AbortController();
     network.server = await startEmbeddedSipServer({
@@ -31,6 +32,7 @@ export class TestNetwork {
       transports: ['udp', 'tcp'],
       secret: SECRET,
       signal: controller.signal,
+      timers,
     });
     network.cleanUp(() => network.server.close());
     const { controlHost, controlPort } = network.server;
