@@ -144,6 +144,23 @@ describe('the stream of a call', () => {
   });
 });
 
+it('an event that is committed while the stored ones are being read is not lost', async () => {
+  const published = new Set<(event: PublicCallEvent) => void>();
+  const stream = streamCallEvents({
+    afterSequence: 0,
+    watch: (listener) => void published.add(listener),
+    loadEvents: async () => {
+      for (const publish of published) publish(eventOf(2, 'completed'));
+      return [eventOf(1, 'bridged')];
+    },
+    heartbeatMs: 10,
+    signal: AbortSignal.timeout(5_000),
+  });
+  const frames: string[] = [];
+  for await (const frame of stream) frames.push(frame);
+  expect(frames.join('')).toMatch(/id: 1\n[\s\S]*id: 2\n/);
+});
+
 describe('a reader that is slow', () => {
   it('gets every event all the same, read back from storage', async () => {
     const log = Array.from({ length: 500 }, (_, index) => eventOf(index + 1, index === 499 ? 'completed' : 'bridged'));
