@@ -183,7 +183,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   function logRequest(request: FastifyRequest, reply: FastifyReply): void {
-    context.logger.info(
+    // Health is asked for every second or so: not worth a line unless somebody looks for it.
+    const level = request.routeOptions.config?.unlimited ? 'debug' : 'info';
+    context.logger[level](
       {
         requestId: request.id,
         method: request.method,
