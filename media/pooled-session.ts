@@ -6,7 +6,7 @@ import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
 import type { WorkerCall, WorkerCalls } from './worker-protocol.ts';
 import { WorkerCallError, type WorkerThread } from './worker-thread.ts';
 
-export interface PooledSessionOptions {
+interface PooledSessionOptions {
   sessionId: string;
   sessionKey: number;
   thread: WorkerThread;

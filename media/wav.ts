@@ -8,7 +8,7 @@ import { join } from 'node:path';
 
 export const WAV_HEADER_BYTES = 44;
 
-export interface WavFormat {
+interface WavFormat {
   channels: number;
   sampleRateHz: number;
 }
@@ -83,7 +83,7 @@ export class WavFileWriter {
   }
 }
 
-export type WavRepair =
+type WavRepair =
   /** The header already told the truth. */
   | { outcome: 'whole'; bytes: number }
   | { outcome: 'repaired'; bytes: number; bytesCut: number }
@@ -124,7 +124,7 @@ export async function repairWav(filePath: string): Promise<WavRepair> {
   }
 }
 
-export interface RecordingsRepair {
+interface RecordingsRepair {
   /** Paths that were changed. */
   repaired: string[];
   /** Paths that could not be opened or written, with the error code. */
@@ -157,7 +157,7 @@ export async function repairRecordings(dir: string): Promise<RecordingsRepair> {
   return result;
 }
 
-export interface WavContent extends WavFormat {
+interface WavContent extends WavFormat {
   durationMs: number;
   /** One array per channel; for recordings `[agent, customer]`. */
   samples: Int16Array[];

@@ -22,7 +22,7 @@ export interface MediaPlaneOptions {
 }
 
 /** The part of a pino logger that is used here. */
-export interface MediaLogger {
+interface MediaLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
 }

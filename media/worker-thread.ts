@@ -17,7 +17,7 @@ export class WorkerCallError extends Error {
   }
 }
 
-export interface WorkerThreadOptions {
+interface WorkerThreadOptions {
   file: URL;
   onEvent: (sessionKey: number, event: MediaEvent) => void;
   /** The thread ended without being asked to. Pending requests have been rejected by then. */

@@ -1,4 +1,4 @@
-export interface LineConditions {
+interface LineConditions {
   /** 0 to 1. */
   lossFraction: number;
   jitterMs: number;

@@ -10,7 +10,7 @@ export const FRAME_MS = 20;
 /** Samples, and G.711 octets, in one 20 ms frame. */
 export const FRAME_SAMPLES = 160;
 
-export interface ToneOptions {
+interface ToneOptions {
   /** Equal-amplitude components, e.g. `[440]` or `[400, 450]`. */
   frequenciesHz: readonly number[];
   durationMs: number;
@@ -56,9 +56,9 @@ export function framesOf(codec: G711Codec, samples: Int16Array): Uint8Array[] {
   return frames;
 }
 
-export const RINGBACK_FREQUENCIES_HZ = [400, 450] as const;
+const RINGBACK_FREQUENCIES_HZ = [400, 450] as const;
 /** On, off, on, off; their sum is one period. */
-export const RINGBACK_CADENCE_MS = [400, 200, 400, 2000] as const;
+const RINGBACK_CADENCE_MS = [400, 200, 400, 2000] as const;
 
 /**
  * One period (3 s) of ringing tone: 150 frames of 160 octets. Both frequencies have whole cycles in 3 s, so

@@ -6,7 +6,7 @@ import { WavFileWriter } from '../wav.ts';
  * cannot keep up with is bounded: then, and on any disk error, the recording fails once and later chunks are dropped.
  */
 
-export interface RecordingFileOptions {
+interface RecordingFileOptions {
   filePath: string;
   /** Called at most once, with text that is fit for a log: the file system's error code, not the path. */
   onFailed: (detail: string) => void;

@@ -16,14 +16,14 @@ const HOLDBACK_SAMPLES = 4800;
 /** One write: half a second. */
 const MOST_SAMPLES_PER_WRITE = 4000;
 
-export interface SessionRecorderOptions {
+interface SessionRecorderOptions {
   filePath: string;
   /** On the clock that `addAudio`, `flush` and `stop` use. */
   nowMs: number;
   onFailed: (detail: string) => void;
 }
 
-export interface RecordedPacket {
+interface RecordedPacket {
   ssrc: number;
   timestamp: number;
   payloadOffset: number;

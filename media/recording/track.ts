@@ -9,7 +9,7 @@ import { timestampDelta } from '../rtp/receiver-statistics.ts';
  */
 
 /** In samples of 125 us. */
-export const MOST_AHEAD = 4000;
+const MOST_AHEAD = 4000;
 const MOST_BEHIND = 24_000;
 /**
  * Packets are late by what network and threads add, never early: the least late one of a window tells how far the

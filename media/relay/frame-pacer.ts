@@ -8,7 +8,7 @@ import { FRAME_MS } from '../dsp/tones.ts';
 
 const MOST_FRAMES_MADE_UP = 5;
 
-export interface PacerClock {
+interface PacerClock {
   /** Monotonic. */
   nowMs(): number;
   /** Calls back once; returns what cancels it. */

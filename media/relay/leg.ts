@@ -18,13 +18,13 @@ import { closeUdp } from './udp.ts';
 export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
 
 /** What a leg hears: nothing, the ringing tone made here, or the other leg. */
-export type LegFeed = 'nothing' | 'ringback' | 'other-leg';
+type LegFeed = 'nothing' | 'ringback' | 'other-leg';
 
 const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
 const MOST_PAYLOAD_BYTES = 1440;
 
-export interface RelayLegOptions {
+interface RelayLegOptions {
   name: LegName;
   rtpSocket: Socket;
   rtcpSocket: Socket;

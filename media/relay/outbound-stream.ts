@@ -18,7 +18,7 @@ const MAX_TIMESTAMP_LEAP = 2000 * SAMPLES_PER_MS;
 const NO_SOURCE = -1;
 const GENERATOR = -2;
 
-export interface OutboundStreamSeed {
+interface OutboundStreamSeed {
   /** 32 bits. */
   ssrc: number;
   /** 16 bits. */
@@ -68,7 +68,7 @@ export class OutboundStream {
    * sent: it is older than a switch, so its number was given to another packet.
    */
   admit(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
-    if (this.#isNewSource(header, nowMs, isEvent)) this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
+    if (this.#isNewSource(header, nowMs)) this.#rebase(header.ssrc, header.sequence, header.timestamp, nowMs);
     else this.marker = header.marker;
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
     if (ahead < 0 && sequenceDelta(header.sequence, this.#floorSequence) < 0) return false;
@@ -109,11 +109,10 @@ export class OutboundStream {
     return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * SAMPLES_PER_MS)) >>> 0;
   }
 
-  #isNewSource(header: RtpHeader, nowMs: number, isEvent: boolean): boolean {
+  #isNewSource(header: RtpHeader, nowMs: number): boolean {
     if (header.ssrc !== this.#source) return true;
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
     if (ahead > MAX_DROPOUT || ahead < -MAX_MISORDER) return true;
-    if (isEvent) return false;
     const leap = timestampDelta(header.timestamp, this.#sourceTimestamp);
     const elapsed = Math.round((nowMs - this.#sourceAtMs) * SAMPLES_PER_MS);
     return Math.abs(leap) > MAX_TIMESTAMP_LEAP && Math.abs(leap - elapsed) > MAX_TIMESTAMP_LEAP;

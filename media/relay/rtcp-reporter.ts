@@ -12,7 +12,7 @@ import type { OutboundStream } from './outbound-stream.ts';
 const REPORT_INTERVAL_MS = 5000;
 const MOST_ROUND_TRIP_MS = 10_000;
 
-export interface RtcpReporterOptions {
+interface RtcpReporterOptions {
   outbound: OutboundStream;
   reception: ReceiverStatistics;
   nowMs: number;

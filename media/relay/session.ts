@@ -18,16 +18,16 @@ export const SESSION_TICK_MS = 250;
 const MOST_PACKETS_PER_TICK = 250;
 const MOST_KEY_PRESSES_PER_TICK = 10;
 
-export interface RelayClock {
+interface RelayClock {
   /** Monotonic. */
   nowMs(): number;
   /** Wall clock, for RTCP. */
   unixMs(): number;
 }
 
-export const systemRelayClock: RelayClock = { nowMs: systemPacerClock.nowMs, unixMs: () => Date.now() };
+const systemRelayClock: RelayClock = { nowMs: systemPacerClock.nowMs, unixMs: () => Date.now() };
 
-export interface RelaySessionOptions {
+interface RelaySessionOptions {
   /** The literal address that sockets are bound to. */
   bindHost: string;
   /** Even RTP ports; RTCP is one above. */

@@ -16,7 +16,7 @@ export const RELATCH_AFTER_SILENCE_MS = 3000;
 /** Consecutive packets that a source other than the signalled host must send. */
 export const STRANGER_PACKETS = 4;
 
-export type LatchVerdict = 'accepted' | 'latched' | 'refused';
+type LatchVerdict = 'accepted' | 'latched' | 'refused';
 
 const UNLATCHED = 0;
 const STRANGER = 1;
@@ -24,7 +24,7 @@ const SIGNALLED_HOST = 2;
 const SIGNALLED_SOURCE = 3;
 
 /** What a packet shows of itself to the latch. */
-export interface LatchPacket {
+interface LatchPacket {
   ssrc: number;
   sequence: number;
 }
@@ -70,7 +70,7 @@ export class SourceLatch {
     const match = port === 0 ? UNLATCHED : this.#matchOf(address, port);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
     const isForsaken = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS && match >= SIGNALLED_HOST;
-    if (match === UNLATCHED || !((isWindowOpen && match > this.#match) || isForsaken)) return 'refused';
+    if (!(isWindowOpen && match > this.#match) && !isForsaken) return 'refused';
     if (match === STRANGER) {
       if (nowMs >= this.#windowEndsAtMs) return 'refused';
       if (!this.#isStrangerTrusted(address, port, packet)) return 'refused';

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-export type DatagramListener = (datagram: Buffer, source: RemoteInfo) => void;
+type DatagramListener = (datagram: Buffer, source: RemoteInfo) => void;
 
 /**
  * Binds a UDP socket. Addresses given to `send` must be literal: the resolver is replaced by one that answers at

@@ -57,7 +57,7 @@ export function parseRtp(datagram: Uint8Array, header: RtpHeader, bytes: number 
   return true;
 }
 
-export interface RtpHeaderFields {
+interface RtpHeaderFields {
   payloadType: number;
   sequence: number;
   timestamp: number;

@@ -47,9 +47,10 @@ export class ReceiverStatistics {
    */
   count(ssrc: number, sequence: number, timestamp: number, arrivalMs: number, isAudio: boolean): void {
     this.packetsReceived += 1;
-    const delta = sequenceDelta(sequence, this.#highestSequence & 0xffff);
+    const extended = extendSequence(sequence, this.#highestSequence);
+    const delta = extended - this.#highestSequence;
     if (ssrc !== this.ssrc || delta > MAX_DROPOUT || delta < -MAX_MISORDER) this.#restart(ssrc, sequence);
-    else if (delta > 0) this.#highestSequence += delta;
+    else if (delta > 0) this.#highestSequence = extended;
     else this.packetsLate += 1;
     this.#receivedOfSource += 1;
     if (isAudio) this.#measureJitter(timestamp, arrivalMs);

@@ -25,7 +25,7 @@ export interface ReportBlock {
   delaySinceLastSenderReport: number;
 }
 
-export interface SenderInfo {
+interface SenderInfo {
   ntpSeconds: number;
   ntpFraction: number;
   rtpTimestamp: number;
@@ -33,7 +33,7 @@ export interface SenderInfo {
   octetCount: number;
 }
 
-export type RtcpPacket =
+type RtcpPacket =
   | { type: 'sender-report'; ssrc: number; sender: SenderInfo; reports: ReportBlock[] }
   | { type: 'receiver-report'; ssrc: number; reports: ReportBlock[] }
   | { type: 'source-description'; ssrc: number; cname: string | null }
@@ -125,7 +125,7 @@ function parseCname(bytes: Uint8Array, start: number, end: number): string | nul
   return null;
 }
 
-export interface RtcpReport {
+interface RtcpReport {
   ssrc: number;
   cname: string;
   /** Present when we sent since the last report: makes it a sender report. */

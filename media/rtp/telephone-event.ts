@@ -1,6 +1,6 @@
 /** Telephone events: DTMF digits as RTP payload (RFC 4733 §2.3 and §3.2). */
 
-export const TELEPHONE_EVENT_BYTES = 4;
+const TELEPHONE_EVENT_BYTES = 4;
 
 const DIGITS = '0123456789*#ABCD';
 

@@ -207,6 +207,7 @@ describe('a relayed session', () => {
     const { agent, ports } = bench;
     agent.say(ports.agent, 'PCMU', frame);
     agent.press(ports.agent, 5);
+    agent.sendRtp(ports.agent, { payloadType: 13 }, Uint8Array.of(60));
     agent.say(ports.agent, 'PCMU', frame);
     agent.sequence = (agent.sequence + 3) & 0xffff;
     agent.say(ports.agent, 'PCMU', frame);
