@@ -72,8 +72,12 @@ export async function openControlServer(options: {
     port: (server.address() as net.AddressInfo).port,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const session of sessions) session.close();
-      await closed;
+      const ended = [...sessions].map((session) => {
+        session.close();
+        return session.closed;
+      });
+      // The server counts a connection as closed before its session has heard of it.
+      await Promise.all([closed, ...ended]);
     },
     dump: () => ({ sessions: sessions.size, routes: options.routes.dump() }),
   };

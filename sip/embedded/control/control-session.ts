@@ -39,15 +39,20 @@ export class ControlSession implements Application {
     const deadline = setTimeout(() => socket.destroy(), AUTHENTICATE_WITHIN_MS);
     socket.on('data', (chunk) => this.#read(chunk));
     socket.on('error', () => {});
-    socket.on('close', () => {
-      clearTimeout(deadline);
-      this.#isClosed = true;
-      options.core.abandon(this);
-      options.onClosed(this);
+    this.closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        clearTimeout(deadline);
+        this.#isClosed = true;
+        options.core.abandon(this);
+        options.onClosed(this);
+        resolve();
+      });
     });
     this.#stopDeadline = () => clearTimeout(deadline);
   }
 
+  /** The connection is closed, and the calls that hung on it were ended. */
+  readonly closed: Promise<void>;
   readonly #stopDeadline: () => void;
 
   get isOpen(): boolean {

@@ -122,6 +122,17 @@ describe('the control port', () => {
     await untilCounts(server, ({ dialogs }) => dialogs === 0);
   });
 
+  it('hangs up the calls that are left when the server ends', async () => {
+    const { server, srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP });
+    peer.reply(await peer.request('INVITE'), 200, { body: SDP });
+    await peer.request('ACK');
+    await calling;
+    await server.close();
+    expect(header(await peer.request('BYE'), 'reason')).toContain('cause=503');
+  });
+
   it('drops the connection when the server ends', async () => {
     const exits: (Error | null)[] = [];
     const { server } = await harness.start({ onExit: (error) => exits.push(error) });
