@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import type { PublicCallEvent } from '../../actors/call-view.ts';
+import { createTestLogger } from './fakes.ts';
 
 const EVENT: PublicCallEvent = {
   sequence: 1,
@@ -36,6 +37,22 @@ describe('the feed of call events', () => {
     feed.watch('call-1', () => heard.push('too late'), gone.signal);
     feed.publish('call-1', EVENT);
     expect(heard).toEqual([]);
+  });
+
+  it('drops a watcher that throws; whoever publishes and the other watchers do not notice', () => {
+    const logger = createTestLogger();
+    const feed = createCallFeed({ logger });
+    const heard: number[] = [];
+    const { signal } = new AbortController();
+    const broken = () => {
+      throw new Error('the response was closed');
+    };
+    feed.watch('call-1', broken, signal);
+    feed.watch('call-1', ({ sequence }) => heard.push(sequence), signal);
+    feed.publish('call-1', EVENT);
+    feed.publish('call-1', { ...EVENT, sequence: 2 });
+    expect(heard).toEqual([1, 2]);
+    expect(logger.messages()).toEqual(['a watcher of a call broke and was dropped']);
   });
 
   it('takes a call by any name for a call, also one that means something to an emitter', () => {
