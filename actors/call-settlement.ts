@@ -4,11 +4,13 @@ import { inTransaction, type Sql } from '../storage/database.ts';
 import {
   type CallEventRow,
   type CallRow,
+  getCallById,
+  listCallEvents,
   type SettleCallInput,
   type SettleCallResult,
   settleCall,
 } from '../storage/queries/calls.ts';
-import type { DeliveryInput } from '../storage/queries/deliveries.ts';
+import { type DeliveryInput, deliveriesOfCall } from '../storage/queries/deliveries.ts';
 import { updateRecording } from '../storage/queries/recordings.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
@@ -25,7 +27,8 @@ export function settlementPort({ sql, registry, clock, onSettled }: SettlementPo
     if (!call) throw new Error('only a live call is settled');
     call.clearedAt ??= new Date(clock.now());
     await call.journal.drained();
-    const result = await commitSettlement(sql, settlementOf(call, { input, now: new Date(clock.now()) }));
+    const settlement = settlementOf(call, { input, now: new Date(clock.now()) });
+    const result = (await commitSettlement(sql, settlement)) ?? (await earlierSettlement(sql, input.callId));
     if (result) onSettled(result, input);
   });
 }
@@ -34,7 +37,7 @@ interface SettlementPortOptions {
   sql: Sql;
   registry: CallRegistry;
   clock: Clock;
-  /** Told once, after the commit. */
+  /** Told after the commit, by the try that gets to know of it. */
   onSettled: (result: SettleCallResult, input: SettleInput) => void;
 }
 
@@ -47,6 +50,15 @@ async function commitSettlement(sql: Sql, settlement: SettleCallInput) {
     }
     return result;
   });
+}
+
+/** What an earlier try did commit although its answer was lost; null when there is no such call. */
+async function earlierSettlement(sql: Sql, callId: string): Promise<SettleCallResult | null> {
+  const call = await getCallById(sql, callId);
+  const event = (await listCallEvents(sql, { callId })).at(-1);
+  if (!call || !event) return null;
+  const delivery = (await deliveriesOfCall(sql, callId)).find((row) => row.eventSequence === event.sequence) ?? null;
+  return { call, event, delivery };
 }
 
 function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now: Date }): SettleCallInput {
@@ -73,7 +85,8 @@ function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now:
     answerTime,
     endTime,
     talkSeconds: talkSeconds({ answerTime, endTime, maxDurationS: call.row.maxDurationS }),
-    totalSeconds: Math.ceil((endTime.getTime() - call.row.createdAt.getTime()) / 1000),
+    // The system's clock may have been set back since.
+    totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.row.createdAt.getTime()) / 1000)),
     quality: report?.quality ?? null,
     recordingId,
     recordingStatus: recordingId === null ? null : 'processing',
