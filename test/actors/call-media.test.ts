@@ -1,0 +1,195 @@
+import { describe, expect, it, vi } from 'vitest';
+import { mediaPort } from '../../actors/call-media.ts';
+import { createCallRegistry } from '../../actors/call-registry.ts';
+import type { LegQuality } from '../../machines/events.ts';
+import { callRow, createTestLogger, FakeMediaPlane, LOCAL_MEDIA, liveCall, remoteMedia, runPort } from './fakes.ts';
+
+const QUALITY: LegQuality = {
+  codec: 'PCMU',
+  packets_received: 500,
+  packets_lost: 1,
+  jitter_ms: 2,
+  mos: 4.3,
+  snr_db: 30,
+};
+
+describe('the media of a call', () => {
+  it('opens a session under the name of the call and tells where its legs are', async () => {
+    const { port, plane, call } = startMedia();
+    await vi.waitFor(() => expect(port.told).toEqual([{ type: 'media.opened', local: LOCAL_MEDIA }]));
+    expect(plane.session.options.sessionId).toBe(call.row.callId);
+    expect(call.media).toBe(plane.session);
+  });
+
+  it('reports media as unavailable when no session can be opened, and finishes with nothing measured', async () => {
+    const { port, logger } = startMedia({ prepare: (plane) => plane.refuse() });
+    port.send({ type: 'path', path: 'ringback' } as never);
+    port.send({ type: 'finish' });
+    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.unavailable', 'media.finished']));
+    expect(port.told[1]).toMatchObject({ report: { quality: null, recording: null } });
+    expect(logger.messages()).toEqual(['no media session could be opened']);
+  });
+
+  it('carries out commands strictly one after the other, those given before the session is open as well', async () => {
+    const opening = Promise.withResolvers<void>();
+    const connecting = Promise.withResolvers<void>();
+    const { port, plane } = startMedia({
+      prepare: (it) => {
+        it.onOpen = () => opening.promise;
+      },
+    });
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia(20_000) } as never);
+    port.send({ type: 'path', path: 'ringback' } as never);
+    opening.resolve();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = (command) => (command.startsWith('connect') ? connecting.promise : undefined);
+    port.send({ type: 'connect', leg: 'customer', media: remoteMedia(30_000) } as never);
+    port.send({ type: 'path', path: 'bridged' } as never);
+    connecting.resolve();
+    await vi.waitFor(() => expect(plane.session.log).toHaveLength(8));
+    expect(plane.session.log).toEqual(
+      ['connect agent 20000', 'path ringback', 'connect customer 30000', 'path bridged'].flatMap((command) => [
+        command,
+        `${command} done`,
+      ]),
+    );
+  });
+
+  it('records into a file of its own in the folder of growing recordings', async () => {
+    const { port, plane } = startMedia();
+    port.send({ type: 'record' });
+    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    const { recordingId } = port.told[1] as unknown as { recordingId: string };
+    expect(port.told[1]?.type).toBe('recording.started');
+    expect(plane.session.recordingPath).toBe(`/recordings/${recordingId}.wav`);
+  });
+
+  it('tells that a recording could not be started, and the call goes on', async () => {
+    const { port, plane } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = (command) => {
+      if (command === 'record') throw new Error('the disk is full');
+    };
+    port.send({ type: 'record' });
+    port.send({ type: 'path', path: 'bridged' } as never);
+    port.send({ type: 'finish' });
+    await vi.waitFor(() =>
+      expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'recording.failed', 'media.finished']),
+    );
+    expect(plane.session.log).toContain('path bridged done');
+    expect(port.told[2]).toMatchObject({ report: { recording: null } });
+  });
+
+  it('takes a leg that cannot be connected for lost media', async () => {
+    const { port, plane } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = () => {
+      throw new Error('the worker is gone');
+    };
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.lost']));
+  });
+
+  it('survives a path that cannot be set', async () => {
+    const { port, plane, logger } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = (command) => {
+      if (command.startsWith('path')) throw new Error('the worker is slow');
+    };
+    port.send({ type: 'path', path: 'ringback' } as never);
+    port.send({ type: 'finish' });
+    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
+    expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'path' } }]);
+  });
+
+  it('finishes with what was measured and recorded, then closes the session', async () => {
+    const { port, plane } = startMedia();
+    port.send({ type: 'record' });
+    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    plane.session.measured = { agent: QUALITY, customer: null };
+    port.send({ type: 'finish' });
+    await vi.waitFor(() => expect(port.told).toHaveLength(3));
+    const { recordingId } = port.told[1] as unknown as { recordingId: string };
+    expect(port.told[2]).toEqual({
+      type: 'media.finished',
+      report: {
+        quality: { agent: QUALITY, customer: null },
+        recording: { recordingId, filePath: `/recordings/${recordingId}.wav`, bytes: 3_244, durationMs: 100 },
+      },
+    });
+    expect(plane.session.closed).toBe(1);
+  });
+
+  it('finishes with nothing measured when measuring fails', async () => {
+    const { port, plane } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = () => {
+      throw new Error('the worker is gone');
+    };
+    port.send({ type: 'finish' });
+    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    expect(port.told[1]).toEqual({ type: 'media.finished', report: { quality: null, recording: null } });
+  });
+
+  it('passes on what the workers post', async () => {
+    const { port, plane } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.options.onEvent({ type: 'media.lost', detail: 'the worker died' });
+    plane.session.options.onEvent({ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 });
+    expect(port.told.slice(1)).toEqual([
+      { type: 'media.lost', detail: 'the worker died' },
+      { type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 },
+    ]);
+  });
+
+  it('closes its session when the machine stops it', async () => {
+    const { port, plane } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    port.stop();
+    await vi.waitFor(() => expect(plane.session.closed).toBe(1));
+  });
+
+  it('closes a session that opens only after the machine has stopped it', async () => {
+    const opening = Promise.withResolvers<void>();
+    const { port, plane } = startMedia({
+      prepare: (it) => {
+        it.onOpen = () => opening.promise;
+      },
+    });
+    port.stop();
+    opening.resolve();
+    await vi.waitFor(() => expect(plane.sessions[0]?.closed).toBe(1));
+    expect(port.told).toEqual([]);
+  });
+
+  it('gives its session the signal of the call, so that it closes however the call ends', async () => {
+    const { plane, call } = startMedia();
+    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    call.abort.abort();
+    expect(plane.session.closed).toBe(1);
+  });
+
+  it('breaks at once for a call that is not in the registry', () => {
+    const { port } = startMedia({ registered: false });
+    expect(port.failed).toHaveLength(1);
+  });
+});
+
+function startMedia({
+  prepare,
+  registered = true,
+}: {
+  prepare?: (plane: FakeMediaPlane) => void;
+  registered?: boolean;
+} = {}) {
+  const plane = new FakeMediaPlane();
+  prepare?.(plane);
+  const registry = createCallRegistry();
+  const call = liveCall(callRow());
+  if (registered) registry.add(call);
+  const logger = createTestLogger();
+  const port = runPort(mediaPort({ mediaPlane: plane, registry, recordingsDir: '/recordings', logger }), {
+    callId: call.row.callId,
+  });
+  return { port, plane, call, logger };
+}
