@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { createCallActors } from './actors/call.actor.ts';
 import { createCallFeed } from './actors/call-feed.ts';
 import { createCallRegistry } from './actors/call-registry.ts';
+import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
 import { createCallbackDeliverer } from './actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from './actors/callbacks/delivery-store.ts';
@@ -44,6 +45,8 @@ export interface Tandem {
   readonly databaseUrl: string;
   /** Asks every carrier now whether it is there, instead of at the next interval. */
   probeTrunks(): Promise<void>;
+  /** What is measured on the legs of a live call at the moment; null when it is not live here. */
+  qualityOf(callId: string): Promise<PublicCall['quality']>;
   /** Drains: live calls may go on for `graceMs`, then everything is closed in the opposite order of its start. */
   stop(options?: { graceMs?: number }): Promise<void>;
   /** Resolves with the reason when a part that cannot be replaced is lost; the owner should stop and start again. */
@@ -167,6 +170,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       dataFolder: folder,
       databaseUrl,
       broken: broken.promise,
+      qualityOf: async (callId) => (await registry.get(callId)?.media?.quality()) ?? null,
       probeTrunks: () => trunkWatch.probeAll(),
       async stop({ graceMs = 0 } = {}) {
         await dialer.drain(graceMs);

@@ -1,9 +1,6 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
-import { readWav } from '../../media/wav.ts';
 import { header } from '../../sip/message/index.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { AGENT_HZ, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
@@ -65,13 +62,8 @@ describe('a call that is answered on both sides', () => {
     expect(callback.body).toMatchObject({ event: 'call.completed', data: { call: { call_id: placed.call_id } } });
     expect(() => new Webhook(SECRET, { format: 'raw' }).verify(callback.rawBody, callback.headers)).not.toThrow();
 
-    const minted = await platform.ask('POST', `/dialer/click2call/whole-story/recording`);
-    const { playback_url } = (minted.body.data as unknown as { recording: { playback_url: string } }).recording;
-    const path = join(platform.tandem.dataFolder.path, 'fetched.wav');
-    await writeFile(path, Buffer.from(await (await fetch(playback_url)).arrayBuffer()));
-    const wav = await readWav(path);
-    const [left, right] = wav.samples as [Int16Array, Int16Array];
-    expect(wav.durationMs).toBeGreaterThan(1_500);
+    const { left, right, durationMs } = await platform.recordingOf(placed.call_id);
+    expect(durationMs).toBeGreaterThan(1_500);
     expect(toneLevelDbov(left, AGENT_HZ)).toBeGreaterThan(-20);
     expect(toneLevelDbov(left, CUSTOMER_HZ)).toBeLessThan(-60);
     expect(toneLevelDbov(right, CUSTOMER_HZ)).toBeGreaterThan(-20);

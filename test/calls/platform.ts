@@ -7,8 +7,10 @@ import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { loadConfig } from '../../config.ts';
 import { createLogger } from '../../logging.ts';
 import { startTandem, type Tandem } from '../../main.ts';
+import { parseWav } from '../../media/wav.ts';
 import type { Sql } from '../../storage/database.ts';
 import { topUp } from '../../storage/ledger.ts';
+import { eventually } from '../process/server-process.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
@@ -35,6 +37,10 @@ export interface Platform extends AsyncDisposable {
   ended(callId: string): Promise<CallEvent[]>;
   /** Resolves when an event of that name is in. */
   until(callId: string, event: string): Promise<CallEvent>;
+  /** Resolves once the relay has taken that many packets from each leg of the call. */
+  untilRelayed(callId: string, packets: number): Promise<void>;
+  /** What the playback URL of a finished call plays: agent left, customer right. */
+  recordingOf(callId: string): Promise<{ left: Int16Array; right: Int16Array; durationMs: number }>;
   /** A phone under a number, which the carrier routes to; stopped with the platform. */
   phone(number: string, options?: Partial<SoftphoneOptions>): Promise<Softphone>;
   /** An agent with a tone and a customer with another, both answering at once. */
@@ -147,6 +153,24 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     async until(callId, name) {
       for await (const event of api.events(callId)) if (event.event === name) return event;
       throw new Error(`the call ended without ${name}`);
+    },
+    async untilRelayed(callId, packets) {
+      await eventually(async () => {
+        const quality = await tandem.qualityOf(callId);
+        return [quality?.agent, quality?.customer].every((leg) => (leg?.packets_received ?? 0) >= packets);
+      }, 'audio flows on both legs');
+    },
+    async recordingOf(callId) {
+      await eventually(async () => {
+        const { call } = await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`);
+        return call.recording_available;
+      }, 'the recording is stored');
+      const { recording } = await api.post<{ recording: { playback_url: string } }>(
+        `/dialer/click2call/${callId}/recording`,
+      );
+      const wav = parseWav(Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer()));
+      const [left, right] = wav.samples as [Int16Array, Int16Array];
+      return { left, right, durationMs: wav.durationMs };
     },
     async parties({ agent, customer } = {}) {
       return {
