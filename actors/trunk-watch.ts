@@ -40,7 +40,8 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   async function probe(trunk: TrunkRow): Promise<void> {
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
     const { reachable } = await sip.probe(trunkEndpoint(trunk, secrets), signal);
-    if (closing.signal.aborted) return;
+    // What was missed because our own SIP server went away says nothing of the carrier.
+    if (closing.signal.aborted || (!reachable && sip.state !== 'connected')) return;
     const before = misses.get(trunk.id) ?? 0;
     misses.set(trunk.id, reachable ? 0 : before + 1);
     if (!reachable && before + 1 === MISSES_UNTIL_DOWN) logger.warn({ trunkId: trunk.id }, 'a carrier does not answer');
@@ -51,7 +52,9 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     if (sip.state !== 'connected') return;
     const trunks = await listActiveTrunks(sql);
     for (const id of misses.keys()) if (!trunks.some((trunk) => trunk.id === id)) misses.delete(id);
-    await Promise.allSettled(trunks.map(probe));
+    const warn = (trunk: TrunkRow) => (error: unknown) =>
+      logger.warn({ trunkId: trunk.id, err: error }, 'a carrier could not be asked');
+    await Promise.all(trunks.map((trunk) => probe(trunk).catch(warn(trunk))));
   }
 
   async function round(): Promise<void> {
