@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createRecordingDesk } from '../../actors/recording.actor.ts';
+import { parseWav, wavHeader } from '../../media/wav.ts';
+import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
+import { getCallById } from '../../storage/queries/calls.ts';
+import {
+  createRecording,
+  getRecording,
+  type RecordingPatch,
+  updateRecording,
+} from '../../storage/queries/recordings.ts';
+import { NOW } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
+import { seedCaller } from './seeds.ts';
+
+const STEREO = { channels: 2, sampleRateHz: 8000 };
+/** A tenth of a second: 800 frames of 4 bytes. */
+const AUDIO = Buffer.alloc(3_200, 1);
+const WHOLE_WAV = Buffer.concat([wavHeader(STEREO, AUDIO.length), AUDIO]);
+
+let database: TestDatabase;
+let folder: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  folder = await mkdtemp(join(tmpdir(), 'tandem-desk-'));
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('the recording desk', () => {
+  it('moves a finished recording into the store and brings its row and its call up to date', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(WHOLE_WAV);
+    desk.clock.advance(1_000);
+    desk.store(recording);
+    await desk.becomes(recording, 'uploaded');
+    const key = `recordings/${recording.workspaceId}/${recording.recordingId}.wav`;
+    expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({
+      objectKey: key,
+      sizeBytes: 3_244,
+      durationMs: 100,
+      updatedAt: new Date(NOW.getTime() + 1_000),
+    });
+    expect((await getCallById(database.sql, recording.callId))?.recordingStatus).toBe('uploaded');
+    expect(await readFile(join(desk.objectsDir, key))).toEqual(WHOLE_WAV);
+    await expect(stat(recording.filePath)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('repairs the file of a writer that was killed in the middle of a frame', async () => {
+    const desk = await openDesk();
+    const cut = Buffer.concat([wavHeader(STEREO, 0), AUDIO.subarray(0, 1_601)]);
+    const recording = await desk.finish(cut);
+    desk.store(recording);
+    await desk.becomes(recording, 'uploaded');
+    const row = await getRecording(database.sql, recording.recordingId);
+    expect(row).toMatchObject({ sizeBytes: 1_644, durationMs: 50 });
+    const wav = parseWav(await readFile(join(desk.objectsDir, row?.objectKey ?? '')));
+    expect(wav).toMatchObject({ ...STEREO, durationMs: 50 });
+  });
+
+  it('makes a recording failed of which there is no file', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null);
+    desk.store(recording);
+    await desk.becomes(recording, 'failed');
+    expect((await getCallById(database.sql, recording.callId))?.recordingStatus).toBe('failed');
+    expect(desk.clock.waiting()).toEqual([]);
+  });
+
+  it('finds a recording that was moved before its row could say so', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(WHOLE_WAV);
+    const key = `recordings/${recording.workspaceId}/${recording.recordingId}.wav`;
+    await desk.objects.putFile({ key, sourcePath: recording.filePath });
+    desk.store(recording);
+    await desk.becomes(recording, 'uploaded');
+    expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({ objectKey: key, sizeBytes: 3_244 });
+  });
+
+  it('leaves a recording alone that is stored already', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null, { status: 'uploaded', objectKey: 'elsewhere.wav', sizeBytes: 9 });
+    await desk.retry(recording);
+    expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({
+      status: 'uploaded',
+      objectKey: 'elsewhere.wav',
+      sizeBytes: 9,
+    });
+  });
+
+  it('tries again after a failure, twice as late each time, until it succeeds', async () => {
+    let failuresLeft = 3;
+    const desk = await openDesk({
+      beforePut: () => {
+        failuresLeft -= 1;
+        if (failuresLeft >= 0) throw new Error('the disk is full');
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    desk.store(recording);
+    for (const delayMs of [1_000, 2_000, 4_000]) {
+      await vi.waitFor(() => expect(desk.clock.waiting()).toEqual([delayMs]));
+      expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('processing');
+      desk.clock.advance(delayMs);
+    }
+    await desk.becomes(recording, 'uploaded');
+    expect(desk.logger.messages('warn')).toEqual(Array.from({ length: 3 }, () => 'storing a recording failed'));
+  });
+
+  it('cuts the wait after a failure short when it is asked to retry', async () => {
+    let broken = true;
+    const desk = await openDesk({
+      beforePut: () => {
+        if (broken) throw new Error('the disk is full');
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    desk.store(recording);
+    await vi.waitFor(() => expect(desk.clock.waiting()).toEqual([1_000]));
+    broken = false;
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
+    expect(desk.clock.waiting()).toEqual([]);
+  });
+
+  it('answers a retry when that attempt is over, also when it failed', async () => {
+    const desk = await openDesk({
+      beforePut: () => {
+        throw new Error('the disk is full');
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('processing');
+    expect(desk.clock.waiting()).toEqual([1_000]);
+    await desk.retry(recording);
+    expect(desk.clock.waiting()).toEqual([2_000]);
+  });
+
+  it('stores audio that appeared after its recording had failed', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null);
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('failed');
+    await writeFile(recording.filePath, WHOLE_WAV);
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
+  });
+
+  it('stores a recording once, however often it is asked to while that is under way', async () => {
+    const gate = Promise.withResolvers<void>();
+    let puts = 0;
+    const desk = await openDesk({
+      beforePut: async () => {
+        puts += 1;
+        await gate.promise;
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    desk.store(recording);
+    desk.store(recording);
+    const retried = desk.retry(recording);
+    gate.resolve();
+    await retried;
+    expect(puts).toBe(1);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
+  });
+
+  it('gives up a recording that has no row', async () => {
+    const desk = await openDesk();
+    await desk.retry({ recordingId: randomUUID(), callId: 'call_x', workspaceId: randomUUID() });
+    expect(desk.clock.waiting()).toEqual([]);
+  });
+
+  it('stops waiting when it is closed, and answers who waits for a retry', async () => {
+    const gate = Promise.withResolvers<void>();
+    const desk = await openDesk({ beforePut: () => gate.promise });
+    const recording = await desk.finish(WHOLE_WAV);
+    const retried = desk.retry(recording);
+    desk.close();
+    await expect(retried).resolves.toBeUndefined();
+    gate.resolve();
+    expect(desk.clock.waiting()).toEqual([]);
+  });
+});
+
+async function openDesk({ beforePut }: { beforePut?: () => void | Promise<void> } = {}) {
+  const { sql } = database;
+  const caller = await seedCaller(sql);
+  const objectsDir = await mkdtemp(join(folder, 'objects-'));
+  const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
+  const store = await openObjectStore({ folder: objectsDir });
+  const objects: ObjectStore = {
+    ...store,
+    async putFile(options) {
+      await beforePut?.();
+      return await store.putFile(options);
+    },
+  };
+  const clock = createTestClock();
+  const logger = createTestLogger();
+  const desk = createRecordingDesk({ sql, objects, recordingsDir, clock, logger });
+  return {
+    ...desk,
+    clock,
+    logger,
+    objects: store,
+    objectsDir,
+    /** A settled call whose recording is there, or not. */
+    async finish(content: Buffer | null, patch: RecordingPatch = {}) {
+      const { callId, workspaceId } = await caller.admit();
+      const recordingId = randomUUID();
+      await createRecording(sql, { id: recordingId, callId, workspaceId, now: NOW });
+      await sql`update calls set state = 'completed', recording_id = ${recordingId} where call_id = ${callId}`;
+      await updateRecording(sql, { id: recordingId, now: NOW, patch: { status: 'processing', ...patch } });
+      const filePath = join(recordingsDir, `${recordingId}.wav`);
+      if (content !== null) await writeFile(filePath, content);
+      return { recordingId, callId, workspaceId, filePath };
+    },
+    async becomes({ recordingId }: { recordingId: string }, status: string) {
+      await vi.waitFor(async () => expect((await getRecording(sql, recordingId))?.status).toBe(status));
+    },
+  };
+}
