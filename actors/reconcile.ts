@@ -31,7 +31,7 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
     const deliveryId = await resolve(options, orphan);
     if (deliveryId) await deliverer.enqueue(deliveryId);
   }
-  const unfinished = await unfinishedRecordings(sql);
+  const unfinished = await unfinishedRecordings(sql, { node });
   for (const { id, callId, workspaceId } of unfinished) recordings.store({ recordingId: id, callId, workspaceId });
   if (orphans.length > 0 || unfinished.length > 0) {
     logger.warn({ calls: orphans.length, recordings: unfinished.length }, 'took over what an earlier run left behind');

@@ -67,10 +67,16 @@ export async function getRecording(sql: SqlOrTx, id: string): Promise<RecordingR
   return row ? fromStored(row) : null;
 }
 
-/** Recordings that a crash may have left unfinished. */
-export async function unfinishedRecordings(sql: SqlOrTx): Promise<RecordingRow[]> {
+/**
+ * Recordings that a crash may have left unfinished, of calls this node ran: their files are on its disk. Those of live
+ * calls still grow and are left out.
+ */
+export async function unfinishedRecordings(sql: SqlOrTx, { node }: { node: string }): Promise<RecordingRow[]> {
   const rows = await sql<StoredRecording[]>`
-    select * from recordings where status in ('recording', 'processing') order by created_at, id`;
+    select r.* from recordings r join calls c on c.call_id = r.call_id
+    where r.status in ('recording', 'processing') and c.owner_node = ${node}
+      and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
+    order by r.created_at, r.id`;
   return rows.map(fromStored);
 }
 

@@ -239,11 +239,15 @@ onEveryServer('recordings and deliveries', (database) => {
     const id = randomUUID();
     await createRecording(sql, { id, callId: call.callId, workspaceId, now: NOW });
     await sql`update calls set recording_id = ${id}, recording_status = 'recording'`;
-    expect((await unfinishedRecordings(sql)).map((row) => row.id)).toEqual([id]);
+    const unfinished = async (node: string) => (await unfinishedRecordings(sql, { node })).map((row) => row.id);
+    expect(await unfinished('node-1')).toEqual([]);
+    await sql`update calls set state = 'completed'`;
+    expect(await unfinished('node-1')).toEqual([id]);
+    expect(await unfinished('node-2')).toEqual([]);
     const patch = { status: 'uploaded', objectKey: 'a/b.wav', sizeBytes: 5_000_000_000, durationMs: 1_234 } as const;
     expect(await updateRecording(sql, { id, now: later(1), patch })).toMatchObject({ ...patch, updatedAt: later(1) });
     expect(await sql`select recording_status from calls`).toMatchObject([{ recordingStatus: 'uploaded' }]);
-    expect(await unfinishedRecordings(sql)).toEqual([]);
+    expect(await unfinished('node-1')).toEqual([]);
     expect(await getRecording(sql, id)).toMatchObject(patch);
     expect(await getRecording(sql, 'x')).toBeNull();
     expect(await updateRecording(sql, { id: randomUUID(), now: NOW, patch: {} })).toBeNull();

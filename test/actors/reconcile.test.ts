@@ -1,0 +1,246 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { reconcile } from '../../actors/reconcile.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { type AdmitCallInput, type CallRow, getCallById, listCallEvents } from '../../storage/queries/calls.ts';
+import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
+import { createRecording, getRecording, updateRecording } from '../../storage/queries/recordings.ts';
+import { later, NOW, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createFakeDeliverer, createFakeDesk, createTestLogger } from './fakes.ts';
+import { type Caller, moveTo, seedCaller } from './seeds.ts';
+
+const CALLBACK = {
+  callbackUrl: 'https://example.com/hook',
+  callbackSecretEncrypted: Buffer.from('sealed'),
+  callbackSecretLast4: '9876',
+};
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe('what an earlier boot left behind', () => {
+  for (const state of ['pending', 'initiated'] as const) {
+    it(`makes a call that was ${state} a temporary failure that costs nothing`, async () => {
+      const node = await openNode();
+      const call = await node.orphan(state, { admit: CALLBACK });
+      await node.reconcile({ lastAlive: later(8_000), now: later(60_000) });
+      expect(await getCallById(database.sql, call.callId)).toMatchObject({
+        state: 'failed',
+        terminalEvent: 'call.temporaryfailed',
+        hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+        error: 'server_lost',
+        answerTime: null,
+        endTime: later(8_000),
+        talkSeconds: 0,
+        totalSeconds: 8,
+        costNano: null,
+        billingStatus: null,
+      });
+      expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({ availableNano: 10n * USD, heldNano: 0n });
+      const [delivery] = await deliveriesOfCall(database.sql, call.callId);
+      expect(delivery).toMatchObject({ event: 'call.temporaryfailed', status: 'pending' });
+      expect(node.deliverer.enqueued).toEqual([delivery?.id]);
+    });
+  }
+
+  it('bills a call that was bridged until its server was last known to live', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK });
+    await node.reconcile({ lastAlive: later(40_400), now: later(600_000) });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      state: 'completed',
+      terminalEvent: 'call.completed',
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+      answerTime: later(10_000),
+      endTime: later(40_400),
+      talkSeconds: 31,
+      totalSeconds: 41,
+      costNano: 31_000_000n,
+      billingStatus: 'billed',
+    });
+    expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({
+      availableNano: 10n * USD - 31_000_000n,
+      heldNano: 0n,
+    });
+    const [delivery] = await deliveriesOfCall(database.sql, call.callId);
+    expect(JSON.parse(delivery?.body ?? '')).toMatchObject({
+      event: 'call.completed',
+      data: { call: { talk_seconds: 31, cost_usd: 0.031, call_done: true } },
+    });
+    expect(node.deliverer.enqueued).toEqual([delivery?.id]);
+  });
+
+  for (const [what, lastAlive, talked] of [
+    ['nothing, when nobody knows how long its server lived', null, 0],
+    ['nothing, when its server was last seen before the answer', later(5_000), 0],
+    ['no time that has not come yet', later(900_000), 50],
+  ] as const) {
+    it(`bills ${what}`, async () => {
+      const node = await openNode();
+      const call = await node.orphan('bridged', { answeredAt: later(10_000) });
+      await node.reconcile({ lastAlive, now: later(60_000) });
+      expect(await getCallById(database.sql, call.callId)).toMatchObject({
+        state: 'completed',
+        talkSeconds: talked,
+        endTime: later(10_000 + talked * 1000),
+        costNano: talked === 0 ? null : BigInt(talked) * 1_000_000n,
+      });
+      expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({ heldNano: 0n });
+    });
+  }
+
+  it('bills no more than the longest talk the call may have', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: NOW, admit: { maxDurationS: 30 } });
+    await node.reconcile({ lastAlive: later(45_000), now: later(60_000) });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({ talkSeconds: 30, costNano: 30_000_000n });
+  });
+
+  it('tells in the event log that the call was lost and what became of it', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000) });
+    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.map(({ event, state, sequence }) => `${sequence} ${event} ${state}`)).toEqual([
+      '1 call.pending pending',
+      '2 call.bridged bridged',
+      '3 call.unknown unknown',
+      '4 call.completed completed',
+    ]);
+  });
+
+  it('resolves a call that an interrupted reconciliation left unknown', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000) });
+    await database.sql`update calls set state = 'unknown' where call_id = ${call.callId}`;
+    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'completed', talkSeconds: 10 });
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.filter(({ event }) => event === 'call.unknown')).toEqual([]);
+  });
+
+  it('brings the recording of a lost call to the store', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000), recorded: true });
+    await node.reconcile({ lastAlive: later(20_000), now: later(60_000) });
+    const row = await getCallById(database.sql, call.callId);
+    expect(row).toMatchObject({ recordingStatus: 'processing' });
+    expect(await getRecording(database.sql, row?.recordingId ?? '')).toMatchObject({ status: 'processing' });
+    expect(node.recordings.asked).toEqual([
+      { recordingId: row?.recordingId, callId: call.callId, workspaceId: call.workspaceId },
+    ]);
+  });
+
+  it('goes on with the recording of a call that was settled, but not one that is stored or failed', async () => {
+    const node = await openNode();
+    const ids: string[] = [];
+    for (const status of ['processing', 'uploaded', 'failed'] as const) {
+      const call = await node.orphan('bridged', { answeredAt: NOW, recorded: true });
+      const { recordingId } = (await getCallById(database.sql, call.callId)) as { recordingId: string };
+      await database.sql`update calls set state = 'completed' where call_id = ${call.callId}`;
+      await updateRecording(database.sql, { id: recordingId, now: NOW, patch: { status } });
+      ids.push(recordingId);
+    }
+    expect(await node.reconcile()).toEqual({ calls: 0, recordings: 1 });
+    expect(node.recordings.asked.map(({ recordingId }) => recordingId)).toEqual([ids[0]]);
+  });
+
+  it('leaves the calls and the recordings of other nodes alone', async () => {
+    const node = await openNode();
+    const other = await openNode();
+    const theirs = await other.orphan('bridged', { answeredAt: NOW, recorded: true, boot: other.boot });
+    const lost = await other.orphan('bridged', { answeredAt: NOW, recorded: true });
+    expect(await node.reconcile({ lastAlive: later(20_000) })).toEqual({ calls: 0, recordings: 0 });
+    for (const { callId } of [theirs, lost]) {
+      const row = await getCallById(database.sql, callId);
+      expect(row).toMatchObject({ state: 'bridged', recordingStatus: 'recording' });
+      expect(await getRecording(database.sql, row?.recordingId ?? '')).toMatchObject({ status: 'recording' });
+    }
+    expect(node.recordings.asked).toEqual([]);
+    expect(node.logger.lines).toEqual([]);
+  });
+
+  it('leaves the live calls of this boot alone, and the recordings that still grow', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: NOW, recorded: true, boot: node.boot });
+    expect(await node.reconcile()).toEqual({ calls: 0, recordings: 0 });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'bridged' });
+    expect(node.recordings.asked).toEqual([]);
+  });
+
+  it('changes nothing when it runs twice', async () => {
+    const node = await openNode();
+    const calls = [
+      await node.orphan('pending', { admit: CALLBACK }),
+      await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK, recorded: true }),
+    ];
+    expect(await node.reconcile({ lastAlive: later(20_000) })).toEqual({ calls: 2, recordings: 1 });
+    const once = await Promise.all(calls.map(stored));
+    expect(await node.reconcile({ lastAlive: later(90_000), now: later(120_000) })).toMatchObject({ calls: 0 });
+    expect(await node.reconcile({ boot: randomUUID(), now: later(120_000) })).toMatchObject({ calls: 0 });
+    expect(await Promise.all(calls.map(stored))).toEqual(once);
+    expect(node.deliverer.enqueued).toHaveLength(2);
+  });
+
+  it('has nothing to do and nothing to say on a first start', async () => {
+    const node = await openNode();
+    expect(await node.reconcile({ lastAlive: null })).toEqual({ calls: 0, recordings: 0 });
+    expect(node.logger.lines).toEqual([]);
+  });
+});
+
+async function stored({ callId }: CallRow) {
+  const { sql } = database;
+  return {
+    call: await getCallById(sql, callId),
+    events: await listCallEvents(sql, { callId }),
+    entries: await sql`select kind, result_nano from entries where call_id = ${callId} order by position`,
+    deliveries: await deliveriesOfCall(sql, callId),
+  };
+}
+
+/** A node that starts, with a way to leave calls behind as its earlier boot would have. */
+async function openNode() {
+  const { sql } = database;
+  const node = `node-${randomUUID()}`;
+  const boot = `boot-${randomUUID()}`;
+  const deliverer = createFakeDeliverer();
+  const recordings = createFakeDesk();
+  const logger = createTestLogger();
+  return {
+    boot,
+    deliverer,
+    recordings,
+    logger,
+    async orphan(
+      state: 'pending' | 'initiated' | 'bridged',
+      left: { answeredAt?: Date; recorded?: boolean; boot?: string; admit?: Partial<AdmitCallInput> } = {},
+    ) {
+      const caller: Caller = await seedCaller(sql);
+      const call = await caller.admit({ ownerNode: node, ownerBoot: left.boot ?? 'an earlier boot', ...left.admit });
+      if (state === 'pending') return call;
+      const recordingId = randomUUID();
+      if (left.recorded) {
+        await createRecording(sql, { id: recordingId, callId: call.callId, workspaceId: call.workspaceId, now: NOW });
+      }
+      await moveTo(sql, call, state, { at: left.answeredAt ?? NOW, ...(left.recorded && { recordingId }) });
+      return call;
+    },
+    reconcile: (given: { lastAlive?: Date | null; now?: Date; boot?: string } = {}) =>
+      reconcile({
+        sql,
+        node,
+        boot,
+        lastAlive: later(30_000),
+        now: later(60_000),
+        deliverer,
+        recordings,
+        logger,
+        ...given,
+      }),
+  };
+}
