@@ -46,17 +46,15 @@ async function main(): Promise<number> {
     return values.help ? 0 : 2;
   }
   const screen = openScreen();
-  const clean: (() => Promise<unknown>)[] = [];
-  try {
-    const stage = await setUp(screen, { clean, keep: values.keep });
-    const ending = await oneCall(screen, stage, talkSeconds);
-    await report(screen, stage, ending);
-    if (values.keep) await keepUp(screen, stage);
-    return screen.failed ? 1 : 0;
-  } finally {
-    for (const step of clean.reverse()) await step();
-  }
+  const stage = await setUp(screen, { keep: values.keep });
+  const ending = await oneCall(screen, stage, talkSeconds);
+  await report(screen, stage, ending);
+  if (values.keep) await keepUp(screen, stage);
+  return screen.failed ? 1 : 0;
 }
+
+/** Undoes what was set up, last first, however the demo ends. */
+const clean: (() => Promise<unknown>)[] = [];
 
 interface Stage {
   tandem: Tandem;
@@ -67,10 +65,7 @@ interface Stage {
 }
 
 /** Boots the server on a data folder of its own, and furnishes it: trunk, numbers, a funded wallet, two phones. */
-async function setUp(
-  screen: Screen,
-  { clean, keep }: { clean: (() => Promise<unknown>)[]; keep: boolean },
-): Promise<Stage> {
+async function setUp(screen: Screen, { keep }: { keep: boolean }): Promise<Stage> {
   screen.heading('Booting, everything embedded');
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-demo-'));
   clean.push(() => rm(dataDir, { recursive: true, force: true }));
@@ -231,6 +226,8 @@ async function checkRecording(screen: Screen, api: Api, call: PublicCall): Promi
 }
 
 async function keepUp(screen: Screen, { tandem, apiKey }: Stage): Promise<void> {
+  clearTimeout(stuck);
+  isOver = true;
   screen.heading('Still up: place more calls with the curl above (a new reference_id each time)');
   screen.line(`API      ${tandem.url}`);
   screen.line(`health   ${tandem.url}/healthz`);
@@ -238,9 +235,7 @@ async function keepUp(screen: Screen, { tandem, apiKey }: Stage): Promise<void> 
   screen.line(`OpenAPI  ${tandem.url}/openapi.json`);
   screen.line(`API key  ${apiKey}`);
   screen.line('Ctrl-C ends.');
-  await new Promise<void>((stop) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop());
-  });
+  await new Promise(() => {});
 }
 
 async function openPool(url: string) {
@@ -252,18 +247,25 @@ function usd(nano: bigint): string {
   return `${Number(nano) / 1e9} USD`;
 }
 
-const keep = process.argv.includes('--keep');
-const deadline = setTimeout(() => {
-  process.stderr.write(`\nThe demo is stuck after ${DEADLINE_MS / 1000} s; run it again with LOG_LEVEL=debug.\n`);
+/** The call is done and only `--keep` keeps us: being interrupted is the way to end. */
+let isOver = false;
+const stuck = setTimeout(() => {
+  process.stderr.write(
+    `\nThe demo is stuck after ${DEADLINE_MS / 1000} s. Run it again, and report it if it stays so.\n`,
+  );
   process.exit(1);
 }, DEADLINE_MS);
-if (keep) deadline.unref();
-try {
-  const exitCode = await main();
-  clearTimeout(deadline);
-  process.exitCode = exitCode;
-} catch (error) {
-  process.stderr.write(`\nThe demo failed: ${(error as Error).stack ?? error}\n`);
-  process.exitCode = 1;
-  clearTimeout(deadline);
-}
+const interrupted = new Promise<number>((resolve) => {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(isOver ? 0 : 130));
+});
+await Promise.race([main(), interrupted])
+  .catch((error: Error) => {
+    process.stderr.write(`\nThe demo failed: ${error.stack ?? error}\n`);
+    return 1;
+  })
+  .then(async (exitCode) => {
+    clearTimeout(stuck);
+    for (const step of clean.reverse()) await step();
+    // What an interruption cut short may still hold a timer.
+    process.exit(exitCode);
+  });

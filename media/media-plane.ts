@@ -1,4 +1,4 @@
-import type { Codec, LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 
 /**
  * The media plane as the actors see it: sessions of two RTP legs, relayed, toned and recorded in worker threads.
@@ -52,6 +52,3 @@ export interface RecordingSummary {
   bytes: number;
   durationMs: number;
 }
-
-/** The codecs a leg may be offered, in order of preference. */
-export const OFFERED_CODECS: readonly Codec[] = ['PCMU', 'PCMA'];

@@ -1,0 +1,86 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { readWav } from '../../media/wav.ts';
+import { eventually } from './server-process.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const clean: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+/** Runs in a folder and with a temporary folder of its own, so that what it leaves behind can be seen. */
+async function startDemo(argv: string[]) {
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-demo-test-'));
+  const cwd = join(folder, 'here');
+  clean.push(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(cwd);
+  const child = spawn(process.execPath, [join(ROOT, 'bin/demo.ts'), ...argv], {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  clean.push(async () => child.kill('SIGKILL'));
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  return { child, exited, output: () => output, folder, cwd };
+}
+
+describe('npm run demo', () => {
+  it('places a call, proves every claim it prints, ends with 0 and leaves only the recording', async () => {
+    const demo = await startDemo(['--talk', '2']);
+    expect(await demo.exited, demo.output()).toBe(0);
+    const output = demo.output();
+    for (const expected of [
+      'curl -X POST http://127.0.0.1:',
+      'call.bridged',
+      'call.completed',
+      '✓ the agent heard the customer',
+      '✓ the customer heard the agent',
+      '✓ recording',
+      '✓ billed',
+      'signature verified: t=',
+    ]) {
+      expect(output).toContain(expected);
+    }
+    expect(output).not.toContain('✗');
+    const wav = await readWav(join(demo.cwd, '.data/demo/last.wav'));
+    expect(wav.samples).toHaveLength(2);
+    expect(wav.durationMs).toBeGreaterThan(1_500);
+    expect(await readdir(demo.folder)).toEqual(['here']);
+  });
+
+  it('explains itself with --help', async () => {
+    const demo = await startDemo(['--help']);
+    expect(await demo.exited).toBe(0);
+    expect(demo.output()).toContain('--keep');
+  });
+
+  it('cleans up when it is interrupted in the middle of the call', async () => {
+    const demo = await startDemo(['--talk', '30']);
+    await eventually(() => demo.output().includes('call.bridged'), 'the call is bridged');
+    demo.child.kill('SIGINT');
+    expect(await demo.exited).toBe(130);
+    expect(await readdir(demo.folder)).toEqual(['here']);
+  });
+
+  it('keeps the server up with --keep until it is told to stop', async () => {
+    const demo = await startDemo(['--talk', '2', '--keep']);
+    await eventually(() => demo.output().includes('Ctrl-C ends.'), 'the demo says that it is still up');
+    const url = /^ {2}API +(\S+)$/m.exec(demo.output())?.[1] ?? '';
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    demo.child.kill('SIGINT');
+    expect(await demo.exited, demo.output()).toBe(0);
+    await expect(fetch(`${url}/healthz`)).rejects.toThrow();
+  });
+});
