@@ -56,6 +56,7 @@ const HANGUP_TIMEOUT_MS = 8_000;
 
 export function createClickToCall(options: ClickToCallOptions): ClickToCall {
   const { sql, sip, registry, feed, recordings, clock } = options;
+  const admissions = new Set<Promise<unknown>>();
   let draining = false;
   let wasConnected = sip.state === 'connected';
   sip.onStateChange((state) => {
@@ -71,26 +72,46 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
     throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
   }
 
+  /** Stores the call and starts its actor, or finds the one its reference is bound to. */
+  async function admit(request: PlaceCallRequest, place: { callId: string; callbackUrl: string | null }) {
+    await requireLine(request, options);
+    const { outcome, call: row } = await admitCall(sql, {
+      ...request,
+      ...place,
+      createdByUserId: request.userId,
+      referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
+      ...sealedSecret(request, options.secrets),
+      ownerNode: options.node,
+      ownerBoot: options.boot,
+      now: new Date(clock.now()),
+    });
+    if (outcome === 'replayed') return { row, live: null };
+    const heldNano = row.holdId === null ? 0n : ((await heldBy(sql, row.holdId)) ?? 0n);
+    return { row, live: options.actors.start(row, heldNano) };
+  }
+
   return {
     async place(request) {
       requireReady();
       const callbackUrl = await checkedCallbackUrl(request, options);
-      const referenceId = request.referenceId ?? `qc2c-${randomUUID()}`;
-      await requireLine(request, options);
-      const { outcome, call: row } = await admitCall(sql, {
-        ...request,
-        createdByUserId: request.userId,
-        callId: `call_${randomUUID()}`,
-        referenceId,
-        callbackUrl,
-        ...sealedSecret(request, options.secrets),
-        ownerNode: options.node,
-        ownerBoot: options.boot,
-        now: new Date(clock.now()),
-      });
-      if (outcome === 'replayed') return { placed: false, replayed: true, call: presentCall(row) };
-      const heldNano = row.holdId === null ? 0n : ((await heldBy(sql, row.holdId)) ?? 0n);
-      return await dialed(options.actors.start(row, heldNano), options);
+      // The look-up may have taken long.
+      requireReady();
+      const callId = `call_${randomUUID()}`;
+      const admission = admit(request, { callId, callbackUrl });
+      admissions.add(admission);
+      const placement = admission
+        .finally(() => admissions.delete(admission))
+        .then(async ({ row, live }): Promise<PlacedCall> => {
+          if (live) return await dialed(live, options);
+          return { placed: false, replayed: true, call: presentCall(row) };
+        });
+      if (await within(placement, { clock, timeoutMs: PLACEMENT_TIMEOUT_MS })) return await placement;
+      options.logger.error({ callId }, 'a placement was not confirmed in time');
+      throw new TandemError(
+        'C2C_OUTCOME_UNKNOWN',
+        `No answer from the platform in time. Look at call ${callId} and the agent's phone before you retry.`,
+        { details: { call_id: callId } },
+      );
     },
 
     async hangup({ workspaceId, callId }) {
@@ -108,6 +129,8 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
     async refreshRecording(callId) {
       const row = await getCallById(sql, callId);
       if (!row?.recordingId || !isFinalState(row.state) || row.recordingStatus === 'uploaded') return false;
+      // Its file is on the disk of the node that ran the call.
+      if (row.ownerNode !== options.node) return false;
       const { recordingId, workspaceId } = row;
       await recordings.retry({ recordingId, callId, workspaceId });
       return (await getRecording(sql, recordingId))?.status !== row.recordingStatus;
@@ -123,6 +146,7 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
 
     async drain(graceMs) {
       draining = true;
+      await within(Promise.allSettled(admissions), { clock, timeoutMs: PLACEMENT_TIMEOUT_MS });
       const idle = registry.idle();
       if (await within(idle, { clock, timeoutMs: graceMs })) return;
       for (const call of registry.list()) call.actor.send({ type: 'hangup.requested', reason: 'shutdown' });
@@ -132,17 +156,9 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
 }
 
 /** Waits for the call to be on its way; a call that was rejected instead is a refusal, its reference free again. */
-async function dialed(call: LiveCall, { sql, clock, logger }: ClickToCallOptions): Promise<PlacedCall> {
-  const { callId } = call.row;
-  if (!(await within(call.initiated, { clock, timeoutMs: PLACEMENT_TIMEOUT_MS }))) {
-    logger.error({ callId }, 'a placement was not confirmed in time');
-    throw new TandemError(
-      'C2C_OUTCOME_UNKNOWN',
-      `No answer from the platform in time. Look at call ${callId} and the agent's phone before you retry.`,
-      { details: { call_id: callId } },
-    );
-  }
-  const row = (await getCallById(sql, callId)) ?? call.row;
+async function dialed(call: LiveCall, { sql }: ClickToCallOptions): Promise<PlacedCall> {
+  await call.initiated;
+  const row = (await getCallById(sql, call.row.callId)) ?? call.row;
   if (row.state !== 'rejected') return { placed: true, replayed: false, call: presentCall(row) };
   throw refused('no_free_channel', 'No media port is free. Try again when a call has ended.');
 }
@@ -153,7 +169,8 @@ async function requireLine(request: PlaceCallRequest, { sql, trunkWatch }: Click
   const { rows } = await listTrunks(sql, { workspaceId }, { page: 1, limit: 100 });
   const trunk = rows.find((row) => row.status === 'active' && (trunkId === null || row.id === trunkId));
   if (!trunk || !trunkWatch.isDown(trunk.id)) return;
-  if (referenceId !== null && (await getCall(sql, { workspaceId, idOrReference: referenceId }))) return;
+  const bound = referenceId === null ? null : await getCall(sql, { workspaceId, idOrReference: referenceId });
+  if (bound && bound.trunkId === trunk.id && bound.state !== 'rejected') return;
   throw refused('CARRIER_LINE_DOWN', 'The carrier does not answer. Nothing was placed; the reference is still free.');
 }
 

@@ -185,6 +185,8 @@ export interface FakeLeg {
   request: DialRequest;
   hangups: string[];
   tell(event: LegEvent): void;
+  /** Runs when the leg is asked to hang up. */
+  onHangup: () => void;
 }
 
 /** A gateway that sends nothing: it keeps the INVITEs it was asked for, and the test plays the peers. */
@@ -217,11 +219,15 @@ export class FakeSip implements SipGateway {
   }
 
   dial(request: DialRequest) {
-    const hangups: string[] = [];
-    const leg: FakeLeg = { request, hangups, tell: request.onEvent };
+    const leg: FakeLeg = { request, hangups: [], tell: request.onEvent, onHangup: () => undefined };
     this.legs.push(leg);
     this.onDial(leg);
-    return { hangup: (cause: string) => void hangups.push(cause) };
+    return {
+      hangup(cause: string) {
+        leg.hangups.push(cause);
+        leg.onHangup();
+      },
+    };
   }
 
   async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {

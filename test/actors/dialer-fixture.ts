@@ -1,0 +1,92 @@
+import { createCallActors } from '../../actors/call.actor.ts';
+import { createCallFeed } from '../../actors/call-feed.ts';
+import { createCallRegistry } from '../../actors/call-registry.ts';
+import type { Resolve } from '../../actors/callbacks/callback-url.ts';
+import { createClickToCall } from '../../actors/click-to-call.ts';
+import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+import {
+  createFakeDeliverer,
+  createFakeDesk,
+  createTestClock,
+  createTestLogger,
+  type FakeLeg,
+  FakeMediaPlane,
+  FakeSip,
+} from './fakes.ts';
+import { type Caller, seedCaller } from './seeds.ts';
+
+export interface DialerOptions {
+  sql: Sql;
+  /** What the dialer itself uses; default `sql`. */
+  dialerSql?: Sql;
+  /** What the call actors use; default `sql`. */
+  actorsSql?: Sql;
+  sip?: FakeSip;
+  resolve?: Resolve;
+}
+
+/** Click-to-call over a real database with a workspace that may call, and fakes of SIP and media. */
+export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...options }: DialerOptions) {
+  const caller: Caller = await seedCaller(sql);
+  const clock = createTestClock();
+  const logger = createTestLogger();
+  const sip = options.sip ?? new FakeSip();
+  const mediaPlane = new FakeMediaPlane();
+  const registry = createCallRegistry();
+  const feed = createCallFeed({ logger });
+  const deliverer = createFakeDeliverer();
+  const recordings = createFakeDesk();
+  const secrets = createSecretBox(Buffer.alloc(32, 7));
+  const downTrunks = new Set<string>();
+  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, clock, logger };
+  const dialer = createClickToCall({
+    ...parts,
+    sql: dialerSql,
+    actors: createCallActors({ ...parts, sql: actorsSql, deliverer, recordingsDir: '/recordings' }),
+    trunkWatch: { isDown: (id) => downTrunks.has(id), probeAll: async () => {}, close() {} },
+    allowCidrs: [],
+    resolve: options.resolve ?? (async () => ['93.184.216.34']),
+    node: 'node-1',
+    boot: 'boot-1',
+  });
+
+  return {
+    ...parts,
+    caller,
+    dialer,
+    deliverer,
+    downTrunks,
+    request: (overrides: Partial<PlaceCallRequest> = {}): PlaceCallRequest => ({
+      workspaceId: caller.workspaceId,
+      placedVia: 'api_key',
+      apiKeyId: null,
+      apiKeyName: null,
+      userId: caller.userId,
+      agentNumber: '+919810000001',
+      customerNumber: '+919810000002',
+      did: null,
+      trunkId: null,
+      referenceId: null,
+      callbackUrl: null,
+      callbackSecret: null,
+      agentRingTimeoutS: 30,
+      customerRingTimeoutS: 45,
+      maxDurationS: 3600,
+      record: false,
+      metadata: null,
+      ...overrides,
+    }),
+    rows: () => sql<CallRow[]>`select * from calls where workspace_id = ${caller.workspaceId} order by created_at`,
+  };
+}
+
+export type TestDialer = Awaited<ReturnType<typeof openDialer>>;
+
+/** Plays a peer that ends the leg as soon as it is asked to. */
+export function endsWhenAsked(leg: FakeLeg): void {
+  leg.onHangup = () =>
+    queueMicrotask(() => leg.tell({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' }));
+}
