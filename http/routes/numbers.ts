@@ -88,7 +88,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'rentNumber',
         summary: 'Rent a number',
         body: Type.Object({ e164: E164Schema }, { additionalProperties: false }),
-        response: { 201: successOf(Type.Object({ number: NumberSchema }), 'Rented.'), ...REFUSALS },
+        response: { 201: successOf(NumberSchema, 'Rented.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -96,7 +96,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       const e164 = requireE164('e164', request.body.e164);
       await requireTrunk(context, principal);
       const rented = await rentNumber(sql, { workspaceId: principal.workspaceId, e164, now: now() });
-      return reply.code(201).send(success({ number: presentNumber(rented) }));
+      return reply.code(201).send(success(presentNumber(rented)));
     },
   );
 

@@ -16,13 +16,12 @@ import {
 
 const TAGS = ['trunks'];
 const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the trunk.' }) });
-const TrunkData = Type.Object({ trunk: TrunkSchema });
 
 export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): void {
   app.get(
     '/dialer/trunks',
     {
-      config: { access: 'member' },
+      config: { access: 'admin' },
       schema: {
         tags: TAGS,
         operationId: 'listTrunks',
@@ -47,7 +46,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         operationId: 'createTrunk',
         summary: 'Add a SIP trunk',
         body: TrunkBody,
-        response: { 201: successOf(TrunkData, 'Added.'), ...REFUSALS },
+        response: { 201: successOf(TrunkSchema, 'Added.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -55,27 +54,27 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const { workspaceId } = principalOf(request);
       const fields = readNewTrunk(request.body, { trunkId: id, secrets });
       const trunk = await createTrunk(sql, { id, workspaceId, now: now(), ...fields });
-      return reply.code(201).send(success({ trunk: presentTrunk(trunk) }));
+      return reply.code(201).send(success(presentTrunk(trunk)));
     },
   );
 
   app.get(
     '/dialer/trunks/:id',
     {
-      config: { access: 'member' },
+      config: { access: 'admin' },
       schema: {
         tags: TAGS,
         operationId: 'getTrunk',
         summary: 'One trunk',
         params: IdParams,
-        response: { 200: successOf(TrunkData, 'The trunk.'), ...REFUSALS },
+        response: { 200: successOf(TrunkSchema, 'The trunk.'), ...REFUSALS },
       },
     },
     async (request) => {
       const { workspaceId } = principalOf(request);
       const trunk = await getTrunk(sql, { id: request.params.id, workspaceId });
       if (trunk === null) throw trunkNotFound();
-      return success({ trunk: presentTrunk(trunk) });
+      return success(presentTrunk(trunk));
     },
   );
 
@@ -89,14 +88,14 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         summary: 'Change a trunk; only the fields sent change',
         params: IdParams,
         body: TrunkPatchBody,
-        response: { 200: successOf(TrunkData, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(TrunkSchema, 'Changed.'), ...REFUSALS },
       },
     },
     async (request) => {
       const { id } = request.params;
       const { workspaceId } = principalOf(request);
       const patch = readTrunkPatch(request.body, { trunkId: id, secrets });
-      return success({ trunk: presentTrunk(await updateTrunk(sql, { id, workspaceId, patch, now: now() })) });
+      return success(presentTrunk(await updateTrunk(sql, { id, workspaceId, patch, now: now() })));
     },
   );
 

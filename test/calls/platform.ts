@@ -88,17 +88,15 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
   const carrier = await startLoopbackCarrier({ recordRoute: true, ...options.carrier });
   peers.push(() => carrier.stop());
   const api = apiClient({ url: tandem.url, apiKey: tandem.mintedApiKey ?? '' });
-  const { id: trunkId } = (
-    await api.post<{ trunk: { id: string } }>('/dialer/trunks', {
-      name: 'Loopback',
-      sip_uri: carrier.sipUri,
-      transport: 'udp',
-      numbers: [DID],
-      channels: 200,
-      price_per_minute_usd: options.pricePerMinuteUsd ?? 0.6,
-      ...options.trunk,
-    })
-  ).trunk;
+  const { id: trunkId } = await api.post<{ id: string }>('/dialer/trunks', {
+    name: 'Loopback',
+    sip_uri: carrier.sipUri,
+    transport: 'udp',
+    numbers: [DID],
+    channels: 200,
+    price_per_minute_usd: options.pricePerMinuteUsd ?? 0.6,
+    ...options.trunk,
+  });
   await api.post('/dialer/numbers', { e164: DID });
   await topUp(database.sql, {
     workspaceId: tandem.workspaceId,

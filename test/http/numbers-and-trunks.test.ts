@@ -56,7 +56,7 @@ describe('numbers', () => {
 
     const rented = await fixture.call('POST', '/dialer/numbers', { ...as, body: { e164: numbers[1] } });
     expect(rented.status).toBe(201);
-    expect(rented.body.data.number).toEqual({
+    expect(rented.body.data).toEqual({
       e164: numbers[1],
       status: 'assigned',
       outbound_trunk_id: trunkId,
@@ -135,7 +135,7 @@ describe('trunks', () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });
     expect(created.status).toBe(201);
-    const { trunk } = created.body.data;
+    const trunk = created.body.data;
     expect(trunk).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       name: 'Carrier',
@@ -157,14 +157,14 @@ describe('trunks', () => {
     expect(row!.pricePerMinuteNano).toBe(12_345_678n);
 
     const shown = await fixture.call('GET', `/dialer/trunks/${trunk.id}`);
-    expect(shown.body.data.trunk).toEqual(trunk);
+    expect(shown.body.data).toEqual(trunk);
     expect(shown.raw.includes('hunter2')).toBe(false);
     const list = await fixture.call('GET', '/dialer/trunks');
     expect(list.body.data.pagination.total).toBe(1);
 
     const patch = { channels: 30, password: null, numbers: ['+91 22 4123 4567'], status: 'disabled' };
     const changed = await fixture.call('PATCH', `/dialer/trunks/${trunk.id}`, { body: patch });
-    expect(changed.body.data.trunk).toMatchObject({
+    expect(changed.body.data).toMatchObject({
       ...trunk,
       channels: 30,
       numbers: ['+912241234567'],
@@ -204,12 +204,13 @@ describe('trunks', () => {
     expect(answer.body.details.map((detail: { path: string }) => detail.path)).toContain(path);
   });
 
-  it('are changed by admins and owners alone, and only their own', async () => {
+  it('are seen and changed by admins and owners alone, and only their own', async () => {
     const { member, trunkId } = await provisioned();
     const developer = await fixture.addMemberWith('developer', member.workspaceId);
     const url = `/dialer/trunks/${trunkId}`;
-    expect((await fixture.call('GET', url, { as: developer })).status).toBe(200);
+    expect((await fixture.call('GET', '/dialer/trunks', { as: developer })).body.code).toBe('FORBIDDEN');
     for (const [method, body] of [
+      ['GET', undefined],
       ['PATCH', { channels: 1 }],
       ['DELETE', undefined],
     ] as const) {
