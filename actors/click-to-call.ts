@@ -4,7 +4,14 @@ import type { MediaPlane } from '../media/media-plane.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
-import { admitCall, type CallRow, getCall, getCallById, isFinalState } from '../storage/queries/calls.ts';
+import {
+  type AdmitCallResult,
+  admitCall,
+  type CallRow,
+  getCall,
+  getCallById,
+  isFinalState,
+} from '../storage/queries/calls.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { listTrunks } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
@@ -75,7 +82,7 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
   async function admit(request: PlaceCallRequest, place: { callId: string; callbackUrl: string | null }) {
     await requireLine(request, options);
-    const { outcome, call: row } = await admitCall(sql, {
+    const admission = admitCall(sql, {
       ...request,
       ...place,
       createdByUserId: request.userId,
@@ -85,9 +92,9 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
       ownerBoot: options.boot,
       now: new Date(clock.now()),
     });
+    const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     if (outcome === 'replayed') return { row, live: null };
-    const heldNano = row.holdId === null ? 0n : ((await heldBy(sql, row.holdId)) ?? 0n);
-    return { row, live: options.actors.start(row, heldNano) };
+    return { row, live: options.actors.start(row, await heldFor(row, options)) };
   }
 
   return {
@@ -153,6 +160,24 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
       await within(idle, { clock, timeoutMs: HANGUP_TIMEOUT_MS });
     },
   };
+}
+
+/** An admission may be stored although its answer was lost: then somebody has to run the call. Else throws again. */
+async function admittedAnyway(sql: Sql, callId: string, error: unknown): Promise<AdmitCallResult> {
+  const call = error instanceof TandemError ? null : await getCallById(sql, callId);
+  if (call === null) throw error;
+  return { outcome: 'admitted', call };
+}
+
+/** What was held at admission; when that cannot be read, nothing, so that the hold is looked at once they talk. */
+async function heldFor({ callId, holdId }: CallRow, { sql, logger }: ClickToCallOptions): Promise<bigint> {
+  if (holdId === null) return 0n;
+  try {
+    return (await heldBy(sql, holdId)) ?? 0n;
+  } catch (error) {
+    logger.warn({ callId, err: error }, 'what was held for a call could not be read');
+    return 0n;
+  }
 }
 
 /** Waits for the call to be on its way; a call that was rejected instead is a refusal, its reference free again. */

@@ -119,6 +119,43 @@ describe('placing a call', () => {
     await answer;
   });
 
+  it('goes on with a call whose admission was stored although the answer was lost', async () => {
+    const { dialer, request, rows, registry } = await open({
+      dialerSql: sqlWithFaults(database.sql, async (run) => {
+        await run();
+        throw new Error('the connection was lost after the commit');
+      }),
+    });
+    const { placed, call } = await dialer.place(request());
+    expect([placed, call.state]).toEqual([true, 'initiated']);
+    expect(registry.list().map(({ row }) => row.callId)).toEqual([call.call_id]);
+    expect(await rows()).toHaveLength(1);
+  });
+
+  it('fails, and starts nothing, when storage did not take the admission', async () => {
+    const { dialer, request, rows, registry } = await open({
+      dialerSql: sqlWithFaults(database.sql, async () => {
+        throw new Error('storage is away');
+      }),
+    });
+    await expect(dialer.place(request())).rejects.toThrow('storage is away');
+    expect(await rows()).toEqual([]);
+    expect(registry.list()).toEqual([]);
+  });
+
+  it('starts an admitted call although what was held for it cannot be read', async () => {
+    const { dialer, request, registry } = await open({
+      dialerSql: new Proxy(database.sql, {
+        apply(target, self, [text, ...values]) {
+          if (String(text).includes('from holds')) return Promise.reject(new Error('storage is away'));
+          return Reflect.apply(target, self, [text, ...values]);
+        },
+      }),
+    });
+    const { call } = await dialer.place(request());
+    expect(registry.get(call.call_id)?.actor.getSnapshot().context.fundedForMs).toBe(0);
+  });
+
   it('leaves no timer behind once it has answered', async () => {
     const { dialer, request, clock } = await open();
     await dialer.place(request());

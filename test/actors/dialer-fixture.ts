@@ -26,11 +26,14 @@ export interface DialerOptions {
   actorsSql?: Sql;
   sip?: FakeSip;
   resolve?: Resolve;
+  /** What the workspace can spend; default 10 USD. */
+  balanceNano?: bigint;
 }
 
 /** Click-to-call over a real database with a workspace that may call, and fakes of SIP and media. */
 export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...options }: DialerOptions) {
-  const caller: Caller = await seedCaller(sql);
+  const { balanceNano } = options;
+  const caller: Caller = await seedCaller(sql, balanceNano === undefined ? {} : { balanceNano });
   const clock = createTestClock();
   const logger = createTestLogger();
   const sip = options.sip ?? new FakeSip();

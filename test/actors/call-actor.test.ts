@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { PublicCallEvent } from '../../actors/call-view.ts';
+import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
+import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
+import { NOW } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { type DialerOptions, endsWhenAsked, openDialer } from './dialer-fixture.ts';
+import { quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 20 });
+});
+afterAll(() => database.drop());
+
+describe('a call from the first INVITE to its callback', () => {
+  it('rings both parties, bridges and records them, bills the talk and leaves nothing behind', async () => {
+    const call = await placeCall({
+      record: true,
+      callbackUrl: 'https://example.com/hook',
+      callbackSecret: 'x'.repeat(16),
+    });
+    const heard: PublicCallEvent[] = [];
+    call.dialer.watch(call.callId, (event) => heard.push(event), new AbortController().signal);
+    await call.bridge();
+    const { session } = call.mediaPlane;
+    await vi.waitFor(() => expect(session.log.at(-1)).toBe('record done'));
+    call.clock.advance(61_500);
+    call.customer().tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    await call.over();
+
+    const row = await getCallById(database.sql, call.callId);
+    expect(row).toMatchObject({
+      state: 'completed',
+      hangupCause: 'NORMAL_CLEARING',
+      leg: 'customer',
+      talkSeconds: 62,
+      costNano: 62_000_000n,
+      recordingStatus: 'processing',
+      quality: { agent: null, customer: null },
+    });
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.map(({ event }) => event)).toEqual([
+      'call.pending',
+      'call.initiated',
+      'agent.ringing',
+      'agent.answered',
+      'customer.dialing',
+      'customer.ringing',
+      'call.bridged',
+      'recording.started',
+      'call.completed',
+    ]);
+    // The watcher came after the call was initiated.
+    expect(heard.map(({ sequence }) => sequence)).toEqual([3, 4, 5, 6, 7, 8, 9]);
+    expect(session.log.filter((line) => !line.endsWith('done'))).toEqual([
+      'connect agent 20000',
+      'path ringback',
+      'connect customer 30000',
+      'path bridged',
+      'record',
+      'path idle',
+      'measure',
+      'stop recording',
+    ]);
+    const [delivery] = await deliveriesOfCall(database.sql, call.callId);
+    expect(call.deliverer.enqueued).toEqual([delivery?.id]);
+    expect(call.recordings.asked).toEqual([
+      { recordingId: row?.recordingId, callId: call.callId, workspaceId: call.caller.workspaceId },
+    ]);
+    expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 0n });
+    expect(session.closed).toBeGreaterThan(0);
+    expect(call.sip.legs.every(({ request }) => request.signal.aborted)).toBe(true);
+    expect(call.clock.waiting()).toEqual([]);
+  });
+
+  it('tells a watcher nothing that is not stored yet', async () => {
+    const call = await placeCall();
+    const heard: number[] = [];
+    const stored: Promise<number[]>[] = [];
+    call.dialer.watch(
+      call.callId,
+      ({ sequence }) => {
+        heard.push(sequence);
+        stored.push(
+          listCallEvents(database.sql, { callId: call.callId }).then((rows) => rows.map((event) => event.sequence)),
+        );
+      },
+      new AbortController().signal,
+    );
+    await call.bridge();
+    await call.hangup();
+    await call.over();
+    expect(heard.length).toBeGreaterThan(3);
+    for (const [index, sequence] of heard.entries()) expect(await stored[index]).toContain(sequence);
+  });
+
+  it('is unharmed by a watcher that throws', async () => {
+    const call = await placeCall();
+    const broken = () => {
+      throw new Error('the response was closed');
+    };
+    call.dialer.watch(call.callId, broken, new AbortController().signal);
+    await call.bridge();
+    await call.hangup();
+    await call.over();
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(new Set(events.map(({ event }) => event)).size).toBe(events.length);
+    expect(events.at(-1)?.event).toBe('call.completed');
+  });
+
+  it('goes on without a recording that cannot be started', async () => {
+    const call = await placeCall({ record: true });
+    call.mediaPlane.session.onCommand = (command) => {
+      if (command === 'record') throw new Error('the disk is full');
+    };
+    await call.bridge();
+    await vi.waitFor(async () => {
+      const events = await listCallEvents(database.sql, { callId: call.callId });
+      expect(events.at(-1)?.event).toBe('recording.failed');
+    });
+    await call.hangup();
+    await call.over();
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      state: 'completed',
+      recordingId: null,
+      recordingStatus: null,
+    });
+    expect(call.recordings.asked).toEqual([]);
+  });
+
+  it('ends a talk whose media was lost, and bills what was talked', async () => {
+    const call = await placeCall();
+    await call.bridge();
+    call.clock.advance(10_000);
+    call.mediaPlane.session.options.onEvent({ type: 'media.lost', detail: 'the worker died' });
+    await call.over();
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      state: 'completed',
+      hangupCause: 'NORMAL_TEMPORARY_FAILURE',
+      talkSeconds: 10,
+      billingStatus: 'billed',
+    });
+  });
+
+  it('ends a talk at the moment the wallet is dry, and charges what it held', async () => {
+    const call = await placeCall({}, { balanceNano: 140_000_000n });
+    await call.bridge();
+    // 135 s are held: the hold grows 15 s before they are over, by the 5 s that are left.
+    call.clock.advance(120_000);
+    await vi.waitFor(async () =>
+      expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ availableNano: 0n }),
+    );
+    await vi.waitFor(() => expect(call.clock.waiting()).toContain(20_000));
+    call.clock.advance(20_000);
+    await call.over();
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      state: 'completed',
+      hangupCause: 'INSUFFICIENT_FUNDS',
+      talkSeconds: 140,
+      costNano: 140_000_000n,
+      billingStatus: 'billed',
+    });
+  });
+
+  it('is settled when storage is back, with the moments at which things happened', async () => {
+    let away = false;
+    const call = await placeCall(
+      {},
+      {
+        actorsSql: sqlWithFaults(database.sql, async (run) => {
+          if (away) throw new Error('storage is away');
+          return await run();
+        }),
+      },
+    );
+    await call.bridge();
+    away = true;
+    call.clock.advance(30_000);
+    await call.hangup();
+    await vi.waitFor(() => expect(call.clock.waiting()).toEqual([500]));
+    call.clock.advance(500);
+    await vi.waitFor(() => expect(call.clock.waiting()).toEqual([1_000]));
+    away = false;
+    call.clock.advance(1_000);
+    await call.over();
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({ state: 'completed', talkSeconds: 30 });
+  });
+
+  it('leaves the registry and ends its legs when its machine breaks, and says so', async () => {
+    const call = await placeCall();
+    const live = call.registry.get(call.callId)!;
+    live.actor.send({ type: 'agent.gone' } as never);
+    await live.settled;
+    expect(call.registry.get(call.callId)).toBeUndefined();
+    expect(live.abort.signal.aborted).toBe(true);
+    expect(call.sip.legs[0]?.request.signal.aborted).toBe(true);
+    expect(call.logger.messages('error')).toContain('a call actor broke');
+  });
+});
+
+/** A call whose agent was dialed, with peers to play. */
+async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partial<DialerOptions> = {}) {
+  const dialer = await openDialer({ sql: database.sql, ...options });
+  dialer.sip.onDial = endsWhenAsked;
+  const { call } = await dialer.dialer.place(dialer.request(wanted));
+  await vi.waitFor(() => expect(dialer.sip.legs).toHaveLength(1));
+  const live = dialer.registry.get(call.call_id)!;
+  const leg = (index: number) => {
+    const found = dialer.sip.legs[index];
+    if (!found) throw new Error('the leg was not dialed');
+    return found;
+  };
+  return {
+    ...dialer,
+    callId: call.call_id,
+    agent: () => leg(0),
+    customer: () => leg(1),
+    async bridge() {
+      leg(0).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg(0).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      await vi.waitFor(() => expect(dialer.sip.legs).toHaveLength(2));
+      leg(1).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg(1).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
+      await live.journal.drained();
+      expect(live.journal.bridgedAt()).toEqual(NOW);
+    },
+    async hangup() {
+      leg(0).tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+      await quiet();
+    },
+    /** Settled, and gone from this process. */
+    async over() {
+      await live.settled;
+      expect(dialer.registry.list()).toEqual([]);
+    },
+  };
+}
