@@ -11,7 +11,7 @@ import {
   settleCall,
 } from '../storage/queries/calls.ts';
 import { type DeliveryInput, deliveriesOfCall } from '../storage/queries/deliveries.ts';
-import { updateRecording } from '../storage/queries/recordings.ts';
+import { createRecording, updateRecording } from '../storage/queries/recordings.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
 import { buildCallDelivery } from './callbacks/call-delivery.ts';
@@ -28,7 +28,7 @@ export function settlementPort({ sql, registry, clock, onSettled }: SettlementPo
     call.clearedAt ??= new Date(clock.now());
     await call.journal.drained();
     const settlement = settlementOf(call, { input, now: new Date(clock.now()) });
-    const result = (await commitSettlement(sql, settlement)) ?? (await earlierSettlement(sql, input.callId));
+    const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, input.callId));
     if (result) onSettled(result, input);
   });
 }
@@ -41,13 +41,17 @@ interface SettlementPortOptions {
   onSettled: (result: SettleCallResult, input: SettleInput) => void;
 }
 
-async function commitSettlement(sql: Sql, settlement: SettleCallInput) {
+async function commitSettlement(sql: Sql, { row, journal }: LiveCall, settlement: SettleCallInput) {
+  const { recordingId: id } = settlement;
+  const now = settlement.move.at;
   return await inTransaction(sql, async (tx) => {
     const result = await settleCall(tx, settlement);
-    if (result && settlement.recordingId !== null) {
-      const patch = { status: 'processing' } as const;
-      await updateRecording(tx, { id: settlement.recordingId, now: settlement.move.at, patch });
+    if (!result || id === null) return result;
+    // One that was started when the call was ending already is no move of its log, and has no row yet.
+    if (journal.recordingId() === null) {
+      await createRecording(tx, { id, callId: row.callId, workspaceId: row.workspaceId, now });
     }
+    await updateRecording(tx, { id, now, patch: { status: 'processing' } });
     return result;
   });
 }
@@ -65,7 +69,7 @@ function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now:
   const { outcome, report } = input;
   const answerTime = call.journal.bridgedAt();
   const endTime = call.clearedAt ?? now;
-  const recordingId = call.journal.recordingId();
+  const recordingId = call.journal.recordingId() ?? report?.recording?.recordingId ?? null;
   return {
     callId: input.callId,
     move: {

@@ -244,6 +244,20 @@ describe('the settlement of a call', () => {
     expect((await call.stored()).call).toMatchObject({ state: 'failed', totalSeconds: 0, talkSeconds: 0 });
   });
 
+  it('keeps a recording that was started only when the call was ending already', async () => {
+    const call = await openCall({ bridged: true });
+    const recording = { recordingId: randomUUID(), filePath: '/recordings/late.wav', bytes: 44, durationMs: 0 };
+    await call.settle({ outcome: completed('NORMAL_CLEARING'), report: { quality: null, recording } });
+    expect((await call.stored()).call).toMatchObject({
+      recordingId: recording.recordingId,
+      recordingStatus: 'processing',
+    });
+    expect(await getRecording(database.sql, recording.recordingId)).toMatchObject({
+      callId: call.row.callId,
+      status: 'processing',
+    });
+  });
+
   it('stores what was measured', async () => {
     const call = await openCall({ bridged: true });
     const leg = { codec: 'PCMU', packets_received: 9, packets_lost: 0, jitter_ms: 1, mos: 4.4, snr_db: null } as const;
