@@ -66,6 +66,8 @@ export async function launchFor(
         `--reuid=${user.uid}`,
         `--regid=${user.gid}`,
         '--clear-groups',
+        // Without it access(2), by which initdb looks for its programs, leaves capabilities out (capabilities(7)).
+        '--securebits=+no_setuid_fixup',
         `--inh-caps=+${capability}`,
         `--ambient-caps=+${capability}`,
         '--',

