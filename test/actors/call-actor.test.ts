@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCallEvent } from '../../actors/call-view.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { walletOf } from '../../storage/ledger.ts';
@@ -7,7 +7,7 @@ import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { type DialerOptions, endsWhenAsked, openDialer } from './dialer-fixture.ts';
-import { quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
+import { eventually, quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ describe('a call from the first INVITE to its callback', () => {
     call.dialer.watch(call.callId, (event) => heard.push(event), new AbortController().signal);
     await call.bridge();
     const { session } = call.mediaPlane;
-    await vi.waitFor(() => expect(session.log.at(-1)).toBe('record done'));
+    await eventually(() => expect(session.log.at(-1)).toBe('record done'));
     call.clock.advance(61_500);
     call.customer().tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
     await call.over();
@@ -117,7 +117,7 @@ describe('a call from the first INVITE to its callback', () => {
       if (command === 'record') throw new Error('the disk is full');
     };
     await call.bridge();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const events = await listCallEvents(database.sql, { callId: call.callId });
       expect(events.at(-1)?.event).toBe('recording.failed');
     });
@@ -150,10 +150,10 @@ describe('a call from the first INVITE to its callback', () => {
     await call.bridge();
     // 135 s are held: the hold grows 15 s before they are over, by the 5 s that are left.
     call.clock.advance(120_000);
-    await vi.waitFor(async () =>
+    await eventually(async () =>
       expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ availableNano: 0n }),
     );
-    await vi.waitFor(() => expect(call.clock.waiting()).toContain(20_000));
+    await eventually(() => expect(call.clock.waiting()).toContain(20_000));
     call.clock.advance(20_000);
     await call.over();
     expect(await getCallById(database.sql, call.callId)).toMatchObject({
@@ -180,9 +180,9 @@ describe('a call from the first INVITE to its callback', () => {
     away = true;
     call.clock.advance(30_000);
     await call.hangup();
-    await vi.waitFor(() => expect(call.clock.waiting()).toEqual([500]));
+    await eventually(() => expect(call.clock.waiting()).toEqual([500]));
     call.clock.advance(500);
-    await vi.waitFor(() => expect(call.clock.waiting()).toEqual([1_000]));
+    await eventually(() => expect(call.clock.waiting()).toEqual([1_000]));
     away = false;
     call.clock.advance(1_000);
     await call.over();
@@ -206,7 +206,7 @@ async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partia
   const dialer = await openDialer({ sql: database.sql, ...options });
   dialer.sip.onDial = endsWhenAsked;
   const { call } = await dialer.dialer.place(dialer.request(wanted));
-  await vi.waitFor(() => expect(dialer.sip.legs).toHaveLength(1));
+  await eventually(() => expect(dialer.sip.legs).toHaveLength(1));
   const live = dialer.registry.get(call.call_id)!;
   const leg = (index: number) => {
     const found = dialer.sip.legs[index];
@@ -221,7 +221,7 @@ async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partia
     async bridge() {
       leg(0).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
       leg(0).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
-      await vi.waitFor(() => expect(dialer.sip.legs).toHaveLength(2));
+      await eventually(() => expect(dialer.sip.legs).toHaveLength(2));
       leg(1).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
       leg(1).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
       await live.journal.drained();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dialogPort, trunkEndpoint } from '../../actors/call-dialog.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import type { LegName } from '../../machines/events.ts';
@@ -8,7 +8,7 @@ import { getTrunkById } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { callRow, createTestLogger, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
+import { callRow, createTestLogger, eventually, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));
@@ -23,7 +23,7 @@ afterAll(() => database.drop());
 describe('the dialog of a leg', () => {
   it('dials the agent over the trunk of the call, with its caller ID and the address of its media', async () => {
     const { sip, call } = await startDialog('agent');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request).toMatchObject({
       trunk: { sipUri: 'sip:127.0.0.1:5070', transport: 'udp', codecs: ['PCMU', 'PCMA'] },
       callerId: call.did,
@@ -35,19 +35,19 @@ describe('the dialog of a leg', () => {
 
   it('dials the customer at the number of the customer', async () => {
     const { sip, call } = await startDialog('customer');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.calledNumber).toBe(call.customerNumber);
   });
 
   it('opens the sealed password of the trunk for the gateway', async () => {
     const { sip } = await startDialog('agent', { password: 's3cret of the trunk' });
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.trunk).toMatchObject({ username: 'tandem', password: 's3cret of the trunk' });
   });
 
   it('is lost when the password was sealed for another trunk, and does not say it in the log', async () => {
     const { sip, port, logger } = await startDialog('agent', { password: 's3cret', sealedFor: 'another trunk' });
-    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['leg.lost']));
+    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['leg.lost']));
     expect(sip.legs).toEqual([]);
     expect(logger.messages('error')).toEqual(['a leg could not be dialed']);
     expect(JSON.stringify(logger.lines)).not.toContain('s3cret');
@@ -55,7 +55,7 @@ describe('the dialog of a leg', () => {
 
   it('passes on what the gateway reports', async () => {
     const { sip, port } = await startDialog('agent');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     sip.legs[0]?.tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
     sip.legs[0]?.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
     expect(port.told.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered']);
@@ -63,7 +63,7 @@ describe('the dialog of a leg', () => {
 
   it('hangs up with the cause it is given', async () => {
     const { sip, port } = await startDialog('agent');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     port.send({ type: 'hangup', cause: 'NO_ANSWER' } as never);
     expect(sip.legs[0]?.hangups).toEqual(['NO_ANSWER']);
   });
@@ -71,7 +71,7 @@ describe('the dialog of a leg', () => {
   it('sends no INVITE when it is hung up before the trunk was read, and reports 487', async () => {
     const { sip, port } = await startDialog('agent');
     port.send({ type: 'hangup', cause: 'ORIGINATOR_CANCEL' } as never);
-    await vi.waitFor(() => expect(port.told).toHaveLength(1));
+    await eventually(() => expect(port.told).toHaveLength(1));
     expect(port.told[0]).toMatchObject({
       type: 'leg.refused',
       sipStatus: 487,
@@ -83,13 +83,13 @@ describe('the dialog of a leg', () => {
   it('sends no INVITE when the call ended before the trunk was read', async () => {
     const { sip, port, live } = await startDialog('agent');
     live.abort.abort();
-    await vi.waitFor(() => expect(port.told).toMatchObject([{ type: 'leg.refused', sipStatus: 487 }]));
+    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.refused', sipStatus: 487 }]));
     expect(sip.legs).toEqual([]);
   });
 
   it('aborts its INVITE when the leg stops', async () => {
     const { sip, port } = await startDialog('agent');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     expect(sip.legs[0]?.request.signal.aborted).toBe(false);
     port.stop();
     expect(sip.legs[0]?.request.signal.aborted).toBe(true);
@@ -97,7 +97,7 @@ describe('the dialog of a leg', () => {
 
   it('aborts its INVITE when the call leaves the registry', async () => {
     const { sip, live, registry } = await startDialog('agent');
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     registry.remove(live.row.callId);
     expect(sip.legs[0]?.request.signal.aborted).toBe(true);
   });
@@ -105,13 +105,13 @@ describe('the dialog of a leg', () => {
   it('is lost when the trunk cannot be read', async () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { port, sip } = await startDialog('agent', { sql: away });
-    await vi.waitFor(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
+    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
     expect(sip.legs).toEqual([]);
   });
 
   it('is lost when the trunk is gone', async () => {
     const { port } = await startDialog('agent', { row: callRow() });
-    await vi.waitFor(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
+    await eventually(() => expect(port.told).toMatchObject([{ type: 'leg.lost' }]));
   });
 
   it('breaks at once for a call that is not in the registry', async () => {

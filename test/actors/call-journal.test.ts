@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCallJournal } from '../../actors/call-journal.ts';
 import type { CallMove } from '../../machines/call-events.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -7,7 +7,7 @@ import { type CallEventRow, type CallRow, getCallById, listCallEvents } from '..
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, sqlWithFaults } from './fakes.ts';
+import { createTestClock, createTestLogger, eventually, sqlWithFaults } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 let database: TestDatabase;
@@ -76,7 +76,7 @@ describe('the journal of a call', () => {
     journal.append(move('call.initiated'));
     const drained = journal.drained();
     journal.append(move('agent.ringing'));
-    await vi.waitFor(() => expect(transactions).toBe(2));
+    await eventually(() => expect(transactions).toBe(2));
     gate.resolve();
     await drained;
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending', 'call.initiated', 'agent.ringing']);
@@ -98,7 +98,7 @@ describe('the journal of a call', () => {
     });
     journal.append(move('call.initiated'));
     for (const delayMs of [50, 200, 1_000, 5_000, 5_000, 5_000]) {
-      await vi.waitFor(() => expect(clock.waiting()).toEqual([delayMs]));
+      await eventually(() => expect(clock.waiting()).toEqual([delayMs]));
       if (delayMs === 200) journal.append(move('agent.ringing'));
       clock.advance(delayMs);
     }
@@ -124,7 +124,7 @@ describe('the journal of a call', () => {
     });
     const recordingId = randomUUID();
     journal.append(move('recording.started', { state: 'bridged', recordingId }));
-    await vi.waitFor(() => expect(clock.waiting()).toEqual([50]));
+    await eventually(() => expect(clock.waiting()).toEqual([50]));
     clock.advance(50);
     journal.append(move('customer.media', { state: 'bridged' }));
     await journal.drained();
@@ -154,7 +154,7 @@ describe('the journal of a call', () => {
       },
     });
     journal.append(move('call.initiated'));
-    await vi.waitFor(() => expect(clock.waiting()).toEqual([50]));
+    await eventually(() => expect(clock.waiting()).toEqual([50]));
     const drained = journal.drained();
     abort.abort();
     await drained;

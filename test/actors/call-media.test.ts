@@ -1,8 +1,17 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { mediaPort } from '../../actors/call-media.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import type { LegQuality } from '../../machines/events.ts';
-import { callRow, createTestLogger, FakeMediaPlane, LOCAL_MEDIA, liveCall, remoteMedia, runPort } from './fakes.ts';
+import {
+  callRow,
+  createTestLogger,
+  eventually,
+  FakeMediaPlane,
+  LOCAL_MEDIA,
+  liveCall,
+  remoteMedia,
+  runPort,
+} from './fakes.ts';
 
 const QUALITY: LegQuality = {
   codec: 'PCMU',
@@ -16,7 +25,7 @@ const QUALITY: LegQuality = {
 describe('the media of a call', () => {
   it('opens a session under the name of the call and tells where its legs are', async () => {
     const { port, plane, call } = startMedia();
-    await vi.waitFor(() => expect(port.told).toEqual([{ type: 'media.opened', local: LOCAL_MEDIA }]));
+    await eventually(() => expect(port.told).toEqual([{ type: 'media.opened', local: LOCAL_MEDIA }]));
     expect(plane.session.options.sessionId).toBe(call.row.callId);
     expect(call.media).toBe(plane.session);
   });
@@ -25,7 +34,7 @@ describe('the media of a call', () => {
     const { port, logger } = startMedia({ prepare: (plane) => plane.refuse() });
     port.send({ type: 'path', path: 'ringback' } as never);
     port.send({ type: 'finish' });
-    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.unavailable', 'media.finished']));
+    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.unavailable', 'media.finished']));
     expect(port.told[1]).toMatchObject({ report: { quality: null, recording: null } });
     expect(logger.messages()).toEqual(['no media session could be opened']);
   });
@@ -41,12 +50,12 @@ describe('the media of a call', () => {
     port.send({ type: 'connect', leg: 'agent', media: remoteMedia(20_000) } as never);
     port.send({ type: 'path', path: 'ringback' } as never);
     opening.resolve();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => (command.startsWith('connect') ? connecting.promise : undefined);
     port.send({ type: 'connect', leg: 'customer', media: remoteMedia(30_000) } as never);
     port.send({ type: 'path', path: 'bridged' } as never);
     connecting.resolve();
-    await vi.waitFor(() => expect(plane.session.log).toHaveLength(8));
+    await eventually(() => expect(plane.session.log).toHaveLength(8));
     expect(plane.session.log).toEqual(
       ['connect agent 20000', 'path ringback', 'connect customer 30000', 'path bridged'].flatMap((command) => [
         command,
@@ -58,7 +67,7 @@ describe('the media of a call', () => {
   it('records into a file of its own in the folder of growing recordings', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });
-    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    await eventually(() => expect(port.told).toHaveLength(2));
     const { recordingId } = port.told[1] as unknown as { recordingId: string };
     expect(port.told[1]?.type).toBe('recording.started');
     expect(plane.session.recordingPath).toBe(`/recordings/${recordingId}.wav`);
@@ -66,14 +75,14 @@ describe('the media of a call', () => {
 
   it('tells that a recording could not be started, and the call goes on', async () => {
     const { port, plane } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => {
       if (command === 'record') throw new Error('the disk is full');
     };
     port.send({ type: 'record' });
     port.send({ type: 'path', path: 'bridged' } as never);
     port.send({ type: 'finish' });
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'recording.failed', 'media.finished']),
     );
     expect(plane.session.log).toContain('path bridged done');
@@ -82,33 +91,33 @@ describe('the media of a call', () => {
 
   it('takes a leg that cannot be connected for lost media', async () => {
     const { port, plane } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = () => {
       throw new Error('the worker is gone');
     };
     port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
-    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.lost']));
+    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.lost']));
   });
 
   it('survives a path that cannot be set', async () => {
     const { port, plane, logger } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = (command) => {
       if (command.startsWith('path')) throw new Error('the worker is slow');
     };
     port.send({ type: 'path', path: 'ringback' } as never);
     port.send({ type: 'finish' });
-    await vi.waitFor(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
+    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'path' } }]);
   });
 
   it('finishes with what was measured and recorded, then closes the session', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });
-    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    await eventually(() => expect(port.told).toHaveLength(2));
     plane.session.measured = { agent: QUALITY, customer: null };
     port.send({ type: 'finish' });
-    await vi.waitFor(() => expect(port.told).toHaveLength(3));
+    await eventually(() => expect(port.told).toHaveLength(3));
     const { recordingId } = port.told[1] as unknown as { recordingId: string };
     expect(port.told[2]).toEqual({
       type: 'media.finished',
@@ -122,18 +131,18 @@ describe('the media of a call', () => {
 
   it('finishes with nothing measured when measuring fails', async () => {
     const { port, plane } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.onCommand = () => {
       throw new Error('the worker is gone');
     };
     port.send({ type: 'finish' });
-    await vi.waitFor(() => expect(port.told).toHaveLength(2));
+    await eventually(() => expect(port.told).toHaveLength(2));
     expect(port.told[1]).toEqual({ type: 'media.finished', report: { quality: null, recording: null } });
   });
 
   it('passes on what the workers post', async () => {
     const { port, plane } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     plane.session.options.onEvent({ type: 'media.lost', detail: 'the worker died' });
     plane.session.options.onEvent({ type: 'rtp.timeout', leg: 'agent', silentForMs: 20_000 });
     expect(port.told.slice(1)).toEqual([
@@ -144,9 +153,9 @@ describe('the media of a call', () => {
 
   it('closes its session when the machine stops it', async () => {
     const { port, plane } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     port.stop();
-    await vi.waitFor(() => expect(plane.session.closed).toBe(1));
+    await eventually(() => expect(plane.session.closed).toBe(1));
   });
 
   it('closes a session that opens only after the machine has stopped it', async () => {
@@ -158,13 +167,13 @@ describe('the media of a call', () => {
     });
     port.stop();
     opening.resolve();
-    await vi.waitFor(() => expect(plane.sessions[0]?.closed).toBe(1));
+    await eventually(() => expect(plane.sessions[0]?.closed).toBe(1));
     expect(port.told).toEqual([]);
   });
 
   it('gives its session the signal of the call, so that it closes however the call ends', async () => {
     const { plane, call } = startMedia();
-    await vi.waitFor(() => expect(plane.sessions).toHaveLength(1));
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
     call.abort.abort();
     expect(plane.session.closed).toBe(1);
   });

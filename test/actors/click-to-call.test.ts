@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callbackSecretContext } from '../../actors/callbacks/ports.ts';
 import { getCallById } from '../../storage/queries/calls.ts';
 import { createRecording, type RecordingPatch, updateRecording } from '../../storage/queries/recordings.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { type DialerOptions, endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
-import { FakeSip, quiet, sqlWithFaults } from './fakes.ts';
+import { eventually, FakeSip, quiet, sqlWithFaults } from './fakes.ts';
 
 const CALLBACK = { callbackUrl: 'https://example.com/hook', callbackSecret: 'sixteen characters' };
 
@@ -37,7 +37,7 @@ describe('placing a call', () => {
     });
     expect(placed.call.call_id).toMatch(/^call_[0-9a-f-]{36}$/);
     expect(placed.call.reference_id).toMatch(/^qc2c-[0-9a-f-]{36}$/);
-    await vi.waitFor(() =>
+    await eventually(() =>
       expect(sip.legs.map(({ request: { calledNumber } }) => calledNumber)).toEqual(['+919810000001']),
     );
     expect(await rows()).toMatchObject([{ ownerNode: 'node-1', ownerBoot: 'boot-1' }]);
@@ -94,7 +94,7 @@ describe('placing a call', () => {
     });
     const placing = dialer.place(request({ referenceId: 'order-7' }));
     const answer = expect(placing).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN', retryAfterS: null });
-    await vi.waitFor(async () => expect(await rows()).toHaveLength(1));
+    await eventually(async () => expect(await rows()).toHaveLength(1));
     clock.advance(9_999);
     await quiet();
     expect(logger.messages('error')).toEqual([]);
@@ -114,7 +114,7 @@ describe('placing a call', () => {
       }),
     });
     const answer = expect(dialer.place(request())).rejects.toMatchObject({ code: 'C2C_OUTCOME_UNKNOWN' });
-    await vi.waitFor(() => expect(asked).toBe(1));
+    await eventually(() => expect(asked).toBe(1));
     clock.advance(10_000);
     await answer;
   });
@@ -278,7 +278,7 @@ describe('a drain', () => {
       },
     });
     const placing = expect(dialer.place(request(CALLBACK))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
-    await vi.waitFor(() => expect(asked).toBe(1));
+    await eventually(() => expect(asked).toBe(1));
     await dialer.drain(1_000);
     lookUp.resolve(['93.184.216.34']);
     await placing;
@@ -296,7 +296,7 @@ describe('a drain', () => {
       }),
     });
     const placing = dialer.place(request());
-    await vi.waitFor(() => expect(asked).toBe(1));
+    await eventually(() => expect(asked).toBe(1));
     let drained = false;
     const draining = dialer.drain(60_000).then(() => {
       drained = true;
@@ -305,7 +305,7 @@ describe('a drain', () => {
     expect(drained).toBe(false);
     gate.resolve();
     expect((await placing).placed).toBe(true);
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     await quiet();
     expect(drained).toBe(false);
     sip.legs[0]?.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
@@ -317,9 +317,9 @@ describe('a drain', () => {
     const { dialer, request, sip, clock, rows } = await open();
     sip.onDial = endsWhenAsked;
     await dialer.place(request());
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     const draining = dialer.drain(20_000);
-    await vi.waitFor(() => expect(clock.waiting()).toContain(20_000));
+    await eventually(() => expect(clock.waiting()).toContain(20_000));
     clock.advance(19_999);
     await quiet();
     expect(sip.legs[0]?.hangups).toEqual([]);
@@ -337,7 +337,7 @@ describe('hanging up', () => {
     const { dialer, request, sip, caller } = await open();
     sip.onDial = endsWhenAsked;
     const { call } = await dialer.place(request());
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     const ended = await dialer.hangup({ workspaceId: caller.workspaceId, callId: call.call_id });
     expect(ended).toMatchObject({
       state: 'failed',
@@ -369,10 +369,10 @@ describe('hanging up', () => {
   it('answers with the call as it is when it takes too long to end', async () => {
     const { dialer, request, clock, caller, sip } = await open({});
     const { call } = await dialer.place(request());
-    await vi.waitFor(() => expect(sip.legs).toHaveLength(1));
+    await eventually(() => expect(sip.legs).toHaveLength(1));
     const answer = dialer.hangup({ workspaceId: caller.workspaceId, callId: call.call_id });
     // Both legs stay silent: the machine gives them up after some seconds, the answer does not wait that long twice.
-    await vi.waitFor(() => expect(clock.waiting()).toContain(8_000));
+    await eventually(() => expect(clock.waiting()).toContain(8_000));
     clock.advance(8_000);
     expect((await answer).call_id).toBe(call.call_id);
   });

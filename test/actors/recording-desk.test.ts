@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRecordingDesk } from '../../actors/recording.actor.ts';
 import { parseWav, wavHeader } from '../../media/wav.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
@@ -15,7 +15,7 @@ import {
 } from '../../storage/queries/recordings.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger } from './fakes.ts';
+import { createTestClock, createTestLogger, eventually } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const STEREO = { channels: 2, sampleRateHz: 8000 };
@@ -106,7 +106,7 @@ describe('the recording desk', () => {
     const recording = await desk.finish(WHOLE_WAV);
     desk.store(recording);
     for (const delayMs of [1_000, 2_000, 4_000]) {
-      await vi.waitFor(() => expect(desk.clock.waiting()).toEqual([delayMs]));
+      await eventually(() => expect(desk.clock.waiting()).toEqual([delayMs]));
       expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('processing');
       desk.clock.advance(delayMs);
     }
@@ -123,7 +123,7 @@ describe('the recording desk', () => {
     });
     const recording = await desk.finish(WHOLE_WAV);
     desk.store(recording);
-    await vi.waitFor(() => expect(desk.clock.waiting()).toEqual([1_000]));
+    await eventually(() => expect(desk.clock.waiting()).toEqual([1_000]));
     broken = false;
     await desk.retry(recording);
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
@@ -225,7 +225,7 @@ async function openDesk({ beforePut }: { beforePut?: () => void | Promise<void> 
       return { recordingId, callId, workspaceId, filePath };
     },
     async becomes({ recordingId }: { recordingId: string }, status: string) {
-      await vi.waitFor(async () => expect((await getRecording(sql, recordingId))?.status).toBe(status));
+      await eventually(async () => expect((await getRecording(sql, recordingId))?.status).toBe(status));
     },
   };
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type TrunkWatch, watchTrunks } from '../../actors/trunk-watch.ts';
 import type { Sql } from '../../storage/database.ts';
 import { deleteTrunk } from '../../storage/queries/trunks.ts';
@@ -6,7 +6,7 @@ import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, FakeSip, quiet } from './fakes.ts';
+import { createTestClock, createTestLogger, eventually, FakeSip, quiet } from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));
@@ -77,8 +77,8 @@ describe('the watch over the trunks', () => {
     await quiet();
     expect(sip.probed).toHaveLength(1);
     clock.advance(1);
-    await vi.waitFor(() => expect(sip.probed).toHaveLength(2));
-    await vi.waitFor(() => expect(clock.waiting()).toEqual([30_000]));
+    await eventually(() => expect(sip.probed).toHaveLength(2));
+    await eventually(() => expect(clock.waiting()).toEqual([30_000]));
   });
 
   it('asks nobody while the SIP server is away, and blames no carrier for it', async () => {
@@ -107,7 +107,7 @@ describe('the watch over the trunks', () => {
   it('goes on when the trunks cannot be read', async () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { clock, logger } = startWatch({ sql: away });
-    await vi.waitFor(() => expect(clock.waiting()).toEqual([30_000]));
+    await eventually(() => expect(clock.waiting()).toEqual([30_000]));
     expect(logger.messages('warn')).toEqual(['asking the carriers failed']);
   });
 
@@ -136,7 +136,7 @@ describe('the watch over the trunks', () => {
     const gate = Promise.withResolvers<boolean>();
     sip.onProbe = () => gate.promise;
     const probing = watch.probeAll();
-    await vi.waitFor(() => expect(sip.probed).toHaveLength(2));
+    await eventually(() => expect(sip.probed).toHaveLength(2));
     watch.close();
     expect(sip.probed[1]?.signal.aborted).toBe(true);
     gate.resolve(false);
@@ -149,7 +149,7 @@ describe('the watch over the trunks', () => {
     const gate = Promise.withResolvers<boolean>();
     sip.onProbe = () => gate.promise;
     const { watch, clock } = startWatch({ sip });
-    await vi.waitFor(() => expect(sip.probed).toHaveLength(1));
+    await eventually(() => expect(sip.probed).toHaveLength(1));
     watch.close();
     gate.resolve(true);
     await quiet();
@@ -168,6 +168,6 @@ function startWatch({ sip = new FakeSip(), sql = database.sql }: { sip?: FakeSip
 /** After its first round. */
 async function startedWatch() {
   const started = startWatch();
-  await vi.waitFor(() => expect(started.clock.waiting()).toEqual([30_000]));
+  await eventually(() => expect(started.clock.waiting()).toEqual([30_000]));
   return started;
 }
