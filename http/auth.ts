@@ -41,24 +41,47 @@ export interface AuthenticateOptions {
 }
 
 /**
- * Reads `Authorization: Bearer sk_...`.
+ * Reads `Authorization: Bearer sk_...`, and notes that the key was used.
  * @throws TandemError UNAUTHORIZED, or WORKSPACE_NOT_FOUND when the key's user left its workspace.
  */
 export async function authenticate(
   authorization: string | undefined,
   { sql, now, onTouchFailed }: AuthenticateOptions,
 ): Promise<Principal> {
+  const principal = await findPrincipal(authorization, { sql, now });
+  if (principal.apiKeyId !== null) touchApiKey(sql, { id: principal.apiKeyId, now }).catch(onTouchFailed);
+  return principal;
+}
+
+/** Whether credentials that were good once are so no longer; a database that cannot be asked revokes nothing. */
+export async function isRevoked(
+  authorization: string | undefined,
+  options: Pick<AuthenticateOptions, 'sql' | 'now'>,
+): Promise<boolean> {
+  try {
+    await findPrincipal(authorization, options);
+    return false;
+  } catch (error) {
+    return error instanceof TandemError;
+  }
+}
+
+async function findPrincipal(
+  authorization: string | undefined,
+  { sql, now }: Pick<AuthenticateOptions, 'sql' | 'now'>,
+): Promise<Principal> {
   const credential = /^bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
   if (credential === undefined) {
     throw new TandemError('UNAUTHORIZED', 'Send an API key: Authorization: Bearer sk_...');
   }
-  if (!credential.startsWith('sk_')) throw new TandemError('UNAUTHORIZED', 'The API key is not valid.');
+  if (!credential.startsWith('sk_'))
+    throw new TandemError('UNAUTHORIZED', 'The credential is not an API key: those start with sk_.');
   const key = await findApiKey(sql, { keyHash: createHash('sha256').update(credential).digest(), now });
-  if (key === null) throw new TandemError('UNAUTHORIZED', 'The API key is not valid, has expired or was deleted.');
+  if (key === null)
+    throw new TandemError('UNAUTHORIZED', 'The API key is not valid, has expired or was deleted. Use another one.');
   if (key.role === null) {
     throw new TandemError('WORKSPACE_NOT_FOUND', 'The API key is not tied to a workspace its user is a member of.');
   }
-  touchApiKey(sql, { id: key.id, now }).catch(onTouchFailed);
   return {
     workspaceId: key.workspaceId,
     plan: key.plan,
@@ -76,7 +99,10 @@ export function requireAccess(principal: Principal, access: Access): void {
     throw new TandemError('FORBIDDEN', 'Only owners and admins of the workspace may do this.');
   }
   if (access === 'writer' && principal.role === 'viewer') {
-    throw new TandemError('FORBIDDEN', 'Viewers may look but not act.');
+    throw new TandemError(
+      'FORBIDDEN',
+      'Viewers may look but not act. Ask an owner or admin of the workspace for another role.',
+    );
   }
 }
 

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
-import { type Principal, principalOf } from '../auth.ts';
+import { isRevoked, type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
@@ -17,7 +18,7 @@ export interface StreamRouteOptions {
 const MAX_STREAMS = 1000;
 
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
-  const { sql, dialer, heartbeatMs, closing } = context;
+  const { sql, dialer, heartbeatMs, closing, now } = context;
   const openStreams = new Map<string, number>();
 
   /** @throws TandemError RATE_LIMITED. The stream counts until the signal aborts. */
@@ -34,6 +35,14 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       else openStreams.set(workspaceId, left);
     };
     signal.addEventListener('abort', release, { once: true });
+  }
+
+  /** Looks again whenever a heartbeat is due. */
+  function endWhenRevoked({ headers: { authorization } }: FastifyRequest, ended: AbortController): void {
+    const timer = setInterval(async () => {
+      if (await isRevoked(authorization, { sql, now: now() })) ended.abort();
+    }, heartbeatMs);
+    ended.signal.addEventListener('abort', () => clearInterval(timer), { once: true });
   }
 
   app.get(
@@ -58,12 +67,14 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     },
     async (request, reply) => {
       const call = await findCall(request.params.id, principalOf(request));
-      const afterSequence = readSequence(request.headers['last-event-id']);
+      // A sequence that does not exist yet must not swallow the events that will have it.
+      const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
 
       const ended = new AbortController();
       countStream(call.workspaceId, ended.signal);
       reply.raw.once('close', () => ended.abort());
+      endWhenRevoked(request, ended);
       closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
       const events = streamCallEvents({
         afterSequence,

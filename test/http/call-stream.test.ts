@@ -2,6 +2,7 @@ import { get, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { PublicCallEvent } from '../../actors/call-view.ts';
 import { streamCallEvents } from '../../http/event-stream.ts';
+import { revokeApiKey } from '../../storage/queries/api-keys.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, initiate, seedCall } from './seed-calls.ts';
@@ -27,9 +28,9 @@ interface OpenStream {
   ended: Promise<void>;
 }
 
-function openStream(id: string, lastEventId?: string): Promise<OpenStream> {
+function openStream(id: string, lastEventId?: string, as = member): Promise<OpenStream> {
   const headers = {
-    authorization: `Bearer ${member.key}`,
+    authorization: `Bearer ${as.key}`,
     ...(lastEventId === undefined ? {} : { 'last-event-id': lastEventId }),
   };
   return new Promise((resolve, reject) => {
@@ -125,6 +126,26 @@ describe('the stream of a call', () => {
     const nonsense = await openStream(callId, 'nonsense');
     await nonsense.ended;
     expect(nonsense.sequences()).toEqual([1, 2, 3]);
+  });
+
+  it('goes on with what comes next when Last-Event-ID is beyond what there is', async () => {
+    const { callId } = await seedCall(fixture, { by: member });
+    const stream = await openStream(callId, '999');
+    await stream.until('retry: ');
+    await finish(fixture, callId);
+    fixture.dialer.publish(callId, await latestEvent(callId));
+    await stream.ended;
+    expect(stream.sequences()).toEqual([2]);
+  });
+
+  it('ends once its key is revoked', async () => {
+    const { callId } = await seedCall(fixture, { by: member });
+    const leaver = await fixture.addMemberWith('member', member.workspaceId);
+    const stream = await openStream(callId, undefined, leaver);
+    await stream.until(': heartbeat');
+    await revokeApiKey(fixture.sql, { id: leaver.keyId, workspaceId: leaver.workspaceId, now: fixture.now.current });
+    await stream.ended;
+    expect(fixture.dialer.watcherCount(callId)).toBe(0);
   });
 
   it('ends when the server closes', async () => {
