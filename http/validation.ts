@@ -10,9 +10,12 @@ import { TandemError } from '../machines/errors.ts';
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const check = Compile(schema);
   return (value: unknown) => {
-    const input = httpPart === 'querystring' ? readQuery(schema, value as Record<string, unknown>) : value;
+    const isQuery = httpPart === 'querystring';
+    const input = isQuery ? readQuery(schema, value as Record<string, unknown>) : value;
     if (check.Check(input)) return { value: input };
-    return { error: validationFailed(describe(check.Errors(input) as readonly ValidationError[])) };
+    const repeated = isQuery ? repeatedParameters(input as Record<string, unknown>) : [];
+    if (repeated.length > 0) return { error: validationFailed(repeated) };
+    return { error: validationFailed(describe(schema, check.Errors(input) as readonly ValidationError[])) };
   };
 };
 
@@ -29,31 +32,87 @@ export function validationFailed(details: readonly InvalidField[]): TandemError 
 
 interface ValidationError {
   keyword: string;
+  /** Where in the schema: a JSON pointer after `#`. */
+  schemaPath: string;
   instancePath: string;
   message: string;
-  params: { requiredProperties?: string[]; additionalProperties?: string[]; allowedValues?: unknown[] };
+  params: {
+    requiredProperties?: string[];
+    additionalProperties?: string[];
+    allowedValues?: unknown[];
+    limit?: number;
+    type?: string;
+  };
 }
 
 const MAX_DETAILS = 20;
 
-function describe(errors: readonly ValidationError[]): InvalidField[] {
-  const details = errors.flatMap(({ keyword, instancePath, message, params }) => {
-    const path = instancePath.slice(1).replaceAll('/', '.').slice(0, 128);
+/** What is wrong, in words for a person. */
+function describe(schema: TSchema, errors: readonly ValidationError[]): InvalidField[] {
+  const details = errors.flatMap((error) => {
+    const path = error.instancePath.slice(1).replaceAll('/', '.').slice(0, 128);
     const at = (field: string) => (path === '' ? field : `${path}.${field}`).slice(0, 128);
-    // A field that may not be there is reported twice, the first time for not matching `false`.
-    if (keyword === 'boolean') return [];
-    if (keyword === 'required') {
-      return (params.requiredProperties ?? []).map((field) => ({ path: at(field), message: 'is required' }));
+    if (isRepetition(error)) return [];
+    if (error.keyword === 'required') {
+      return (error.params.requiredProperties ?? []).map((field) => ({ path: at(field), message: 'is required' }));
     }
-    if (keyword === 'additionalProperties') {
-      return (params.additionalProperties ?? []).map((field) => ({ path: at(field), message: 'is not a field here' }));
+    if (error.keyword === 'additionalProperties') {
+      const unknown = error.params.additionalProperties ?? [];
+      return unknown.map((field) => ({ path: at(field), message: 'is not a field here' }));
     }
-    if (keyword === 'enum' && params.allowedValues) {
-      return [{ path, message: `must be one of ${params.allowedValues.join(', ')}` }];
-    }
-    return [{ path: path === '' ? 'body' : path, message }];
+    return [{ path: path === '' ? 'body' : path, message: messageOf(schema, error) }];
   });
   return details.slice(0, MAX_DETAILS);
+}
+
+/**
+ * What an error before it says already: a field that may not be there also does not match `false`, and one that may
+ * be null is not null either, nor matches any of the two.
+ */
+function isRepetition({ keyword, schemaPath, params }: ValidationError): boolean {
+  return keyword === 'boolean' || keyword === 'anyOf' || (params.type === 'null' && schemaPath.includes('/anyOf/'));
+}
+
+function messageOf(schema: TSchema, { keyword, schemaPath, params, message }: ValidationError): string {
+  switch (keyword) {
+    case 'type':
+      return `must be ${TYPE_NAMES[params.type ?? ''] ?? params.type}`;
+    case 'enum':
+      return `must be one of ${params.allowedValues?.join(', ')}`;
+    case 'minimum':
+      return `must be at least ${params.limit}`;
+    case 'maximum':
+      return `must be at most ${params.limit}`;
+    case 'minProperties':
+      return 'must have at least one field';
+    case 'pattern': {
+      const description = schemaAt(schema, schemaPath).description;
+      return description === undefined ? message : `is not as described: ${description.replace(/\.$/, '')}`;
+    }
+    default:
+      return message;
+  }
+}
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  integer: 'an integer',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'true or false',
+  array: 'an array',
+  object: 'a JSON object',
+};
+
+function schemaAt(schema: TSchema, schemaPath: string): { description?: string } {
+  let found: unknown = schema;
+  for (const step of schemaPath.split('/').slice(1)) found = (found as Record<string, unknown> | undefined)?.[step];
+  return found ?? {};
+}
+
+/** No parameter is a list: one that is given twice arrives as an array. */
+function repeatedParameters(query: Record<string, unknown>): InvalidField[] {
+  const names = Object.keys(query).filter((name) => Array.isArray(query[name]));
+  return names.map((path) => ({ path, message: 'is given more than once' }));
 }
 
 interface PropertySchema {

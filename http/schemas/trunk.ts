@@ -8,12 +8,19 @@ import { nanoToUsd, usdToNano } from './money.ts';
 import { E164Schema, normaliseE164 } from './phone-number.ts';
 
 const SIP_URI = '^[sS][iI][pP]:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';
-const PLAIN_TEXT = '^[^\\u0000-\\u001f\\u007f]*$';
+/** Halves of surrogate pairs cannot be stored as they were sent. */
+const PLAIN_TEXT = {
+  pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+  description: 'Without control characters.',
+};
 /** What may stand in a quoted string of a Digest header without escaping. */
-const USERNAME = '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$';
+const USERNAME = {
+  pattern: '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$',
+  description: 'Printable ASCII without quotation marks and backslashes.',
+};
 
 const FIELDS = {
-  name: Type.String({ minLength: 1, maxLength: 100, pattern: PLAIN_TEXT }),
+  name: Type.String({ minLength: 1, maxLength: 100, ...PLAIN_TEXT }),
   sip_uri: Type.String({
     pattern: SIP_URI,
     maxLength: 300,
@@ -21,14 +28,14 @@ const FIELDS = {
     examples: ['sip:carrier.example:5060'],
   }),
   transport: Type.Enum(['udp', 'tcp']),
-  username: nullableText({ maxLength: 128, pattern: USERNAME }),
-  password: nullableText({ maxLength: 256, pattern: PLAIN_TEXT, writeOnly: true }),
+  username: nullableText({ maxLength: 128, ...USERNAME }),
+  password: nullableText({ maxLength: 256, ...PLAIN_TEXT, writeOnly: true }),
   register: Type.Boolean(),
   codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), { minItems: 1, maxItems: 2, uniqueItems: true }),
   channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Calls at a time.' }),
-  allowed_prefixes: Type.Array(Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$' }), {
+  allowed_prefixes: Type.Array(Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Such as +91.' }), {
     maxItems: 200,
-    description: 'Destinations that may be called, such as +91; empty allows all.',
+    description: 'Destinations that may be called; empty allows all.',
   }),
   numbers: Type.Array(E164Schema, {
     maxItems: 1000,
@@ -129,9 +136,6 @@ export function readNewTrunk(
 
 /** @throws TandemError VALIDATION_FAILED */
 export function readTrunkPatch(body: Static<typeof TrunkPatchBody>, sealFor: SealFor): TrunkPatch {
-  if (Object.keys(body).length === 0) {
-    throw validationFailed([{ path: 'body', message: 'must have at least one field' }]);
-  }
   return readFields(body, sealFor);
 }
 
@@ -198,6 +202,6 @@ function requireNano(usd: number): bigint {
   return nano;
 }
 
-function nullableText(options: { maxLength: number; pattern: string; writeOnly?: boolean }) {
+function nullableText(options: { maxLength: number; pattern: string; description: string; writeOnly?: boolean }) {
   return Type.Union([Type.String(options), Type.Null()]);
 }

@@ -182,6 +182,8 @@ describe('trunks', () => {
     ['no name', { sip_uri: NEW.sip_uri }, 'name'],
     ['an empty name', { ...NEW, name: '' }, 'name'],
     ['a name with NUL', { ...NEW, name: 'a\0' }, 'name'],
+    ['a name with half a surrogate pair', { ...NEW, name: '\ud83d' }, 'name'],
+    ['a password with half a surrogate pair', { ...NEW, password: '\ud83d' }, 'password'],
     ['an http URI', { ...NEW, sip_uri: 'http://carrier.example' }, 'sip_uri'],
     ['a URI with a user part', { ...NEW, sip_uri: 'sip:me@carrier.example' }, 'sip_uri'],
     ['a URI with a header', { ...NEW, sip_uri: 'sip:carrier.example\r\nX: 1' }, 'sip_uri'],
@@ -202,6 +204,34 @@ describe('trunks', () => {
     const answer = await fixture.call('POST', '/dialer/trunks', { body });
     expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
     expect(answer.body.details.map((detail: { path: string }) => detail.path)).toContain(path);
+  });
+
+  it.each<[Record<string, unknown>, string[]]>([
+    [
+      { ...NEW, sip_uri: 'http://carrier.example' },
+      ['sip_uri is not as described: sip:host or sip:host:port; the called number takes the place of the user part.'],
+    ],
+    [
+      { ...NEW, username: '"' },
+      ['username is not as described: Printable ASCII without quotation marks and backslashes.'],
+    ],
+    [{ ...NEW, username: 5 }, ['username must be a string.']],
+    [{ ...NEW, password: 'a\nb' }, ['password is not as described: Without control characters.']],
+    [{ ...NEW, allowed_prefixes: ['91'] }, ['allowed_prefixes.0 is not as described: Such as +91.']],
+    [{ name: 5, sip_uri: 5 }, ['name must be a string.', 'sip_uri must be a string.']],
+  ])('created from %j are refused in words for a person', async (body, messages) => {
+    const answer = await fixture.call('POST', '/dialer/trunks', { body });
+    expect(answer.body.message).toBe(messages[0]);
+    const said = answer.body.details.map(
+      ({ path, message }: { path: string; message: string }) => `${path} ${message}.`,
+    );
+    expect(said).toEqual(messages);
+  });
+
+  it('are changed by at least one field', async () => {
+    const { member, trunkId } = await provisioned();
+    const { body } = await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body: {} });
+    expect(body.details).toEqual([{ path: 'body', message: 'must have at least one field' }]);
   });
 
   it('are seen and changed by admins and owners alone, and only their own', async () => {
