@@ -76,7 +76,7 @@ export function parseHostPort(text: string): { host: string; port: number | null
   if (host === undefined) throw new SipParseError('BAD_URI', 'The host is not a host name or an address');
   if (match?.[2] === undefined) return { host, port: null };
   const port = Number(match[2]);
-  if (port > 65_535) throw new SipParseError('BAD_URI', 'The port is above 65535');
+  if (port < 1 || port > 65_535) throw new SipParseError('BAD_URI', 'The port is not 1 to 65535');
   return { host, port };
 }
 

@@ -34,7 +34,9 @@ export class Acknowledgements {
     }
     this.#send(dialog, pending.invite, asked, (result) => {
       done(result.ok ? { ...result, transactionId: pending.transactionId } : result);
-      if (pending.endAfterAck) this.#endDialog(dialog, { cause: 487, text: 'The answer crossed a CANCEL' });
+      // Nobody would hear of a call that cannot even be acknowledged.
+      if (!result.ok) this.#endDialog(dialog, { cause: 503, text: 'The remote target cannot be reached' });
+      else if (pending.endAfterAck) this.#endDialog(dialog, { cause: 487, text: 'The answer crossed a CANCEL' });
     });
   }
 

@@ -94,12 +94,14 @@ export function dialogId(callId: string, fromTag: string): string {
   return `${callId};from-tag=${fromTag}`.replaceAll('|', '%7C');
 }
 
-/** URI of the Contact, or null when there is none to be read. */
+/** URI of the Contact, or null when there is none that a request could be sent to. */
 export function contactUri(message: SipMessage): string | null {
   const contact = header(message, 'contact');
   if (contact === undefined) return null;
   try {
-    return parseNameAddr(contact).uri;
+    const { uri } = parseNameAddr(contact);
+    parseUri(uri);
+    return uri;
   } catch {
     return null;
   }

@@ -1,6 +1,8 @@
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { isIPv6 } from 'node:net';
+import { addressLookup } from './address-lookup.ts';
+import { PeerSocket } from './udp-peer-socket.ts';
 
 export interface UdpTransportOptions {
   host: string;
@@ -37,13 +39,13 @@ export interface UdpDatagram {
 export async function openUdpTransport(options: UdpTransportOptions): Promise<UdpTransport> {
   const type = isIPv6(options.host) ? 'udp6' : 'udp4';
   // Sharing a port would let a second server start unnoticed beside the first, so the port is first taken alone.
-  const exclusive = await bind(dgram.createSocket({ type }), options.host, options.port);
+  const exclusive = await bind(dgram.createSocket({ type, lookup: addressLookup }), options.host, options.port);
   const { port } = exclusive.address();
   let main = exclusive;
   let canShare = false;
   if (process.platform === 'linux') {
     await closeSocket(exclusive);
-    main = await bind(dgram.createSocket({ type, reusePort: true }), options.host, port);
+    main = await bind(dgram.createSocket({ type, reusePort: true, lookup: addressLookup }), options.host, port);
     canShare = true;
   }
   main.on('message', (bytes, source) => options.onDatagram(bytes, source.address, source.port));
@@ -53,23 +55,49 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
   const peers = new Map<string, PeerSocket>();
   let closed = false;
 
+  function sendUnconnected(bytes: Buffer, peerHost: string, peerPort: number, onFailure: () => void): void {
+    if (closed) return;
+    try {
+      main.send(bytes, peerPort, peerHost, (error) => error && onFailure());
+    } catch {
+      // Node throws at port 0.
+      setImmediate(onFailure);
+    }
+  }
+
+  function openPeer(key: string, peerHost: string, peerPort: number): PeerSocket {
+    const peer: PeerSocket = new PeerSocket({
+      type,
+      localHost: options.host,
+      localPort: port,
+      peerHost,
+      peerPort,
+      onDatagram: options.onDatagram,
+      onUnreachable: () => options.onUnreachable(peerHost, peerPort),
+      onUnsent: (bytes, onFailure) => sendUnconnected(bytes, peerHost, peerPort, onFailure),
+      onClosed: () => {
+        if (peers.get(key) === peer) peers.delete(key);
+      },
+    });
+    return peer;
+  }
+
   return {
     port,
     send({ bytes, host: peerHost, port: peerPort, wantsErrors, onFailure }) {
       if (closed) return;
-      if (!canShare || !wantsErrors) {
-        main.send(bytes, peerPort, peerHost, (error) => error && onFailure());
+      // Whoever sends from port 0 cannot be answered, nor connected to.
+      if (!canShare || !wantsErrors || peerPort === 0) {
+        sendUnconnected(bytes, peerHost, peerPort, onFailure);
         return;
       }
       const key = `${peerHost}:${peerPort}`;
-      let peer = peers.get(key);
-      if (peer) peers.delete(key);
-      else {
-        evictOldest(peers);
-        peer = new PeerSocket({ type, options, port, peerHost, peerPort, onClosed: () => peers.delete(key) });
-      }
+      const peer = peers.get(key) ?? openPeer(key, peerHost, peerPort);
+      // The one used last stands last.
+      peers.delete(key);
       peers.set(key, peer);
       peer.send(bytes, onFailure);
+      evictOldest(peers);
     },
     async close() {
       closed = true;
@@ -80,81 +108,16 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
   };
 }
 
-interface PeerSocketOptions {
-  type: dgram.SocketType;
-  options: UdpTransportOptions;
-  port: number;
-  peerHost: string;
-  peerPort: number;
-  onClosed: () => void;
-}
-
-/** A socket connected to one peer. Datagrams wait while it connects; it closes when unused for a minute. */
-class PeerSocket {
-  readonly #settings: PeerSocketOptions;
-  readonly #socket: dgram.Socket;
-  #waiting: (() => void)[] | null = [];
-  #idleTimer: NodeJS.Timeout;
-  #closed: Promise<void> | null = null;
-
-  constructor(settings: PeerSocketOptions) {
-    this.#settings = settings;
-    const { type, options, port, peerHost, peerPort } = settings;
-    const socket = dgram.createSocket({ type, reusePort: true });
-    this.#socket = socket;
-    // Until it is connected this socket may be handed anybody's datagrams, so it reads them like the main one.
-    socket.on('message', (bytes, source) => options.onDatagram(bytes, source.address, source.port));
-    socket.on('error', () => options.onUnreachable(peerHost, peerPort));
-    socket.on('connect', () => this.#flush());
-    socket.bind({ port, address: options.host }, () => {
-      if (!this.#closed) socket.connect(peerPort, peerHost);
-    });
-    this.#idleTimer = this.#closeWhenIdle();
-  }
-
-  send(bytes: Buffer, onFailure: () => void): void {
-    clearTimeout(this.#idleTimer);
-    this.#idleTimer = this.#closeWhenIdle();
-    const write = (): void => {
-      this.#socket.send(bytes, (error) => {
-        if (!error) return;
-        // A pending ICMP error is reported to whatever is sent next.
-        this.#settings.options.onUnreachable(this.#settings.peerHost, this.#settings.peerPort);
-        onFailure();
-      });
-    };
-    if (this.#waiting === null) write();
-    else if (this.#waiting.length < MAX_WAITING) this.#waiting.push(write);
-  }
-
-  close(): Promise<void> {
-    if (this.#closed) return this.#closed;
-    clearTimeout(this.#idleTimer);
-    this.#settings.onClosed();
-    this.#closed = closeSocket(this.#socket);
-    return this.#closed;
-  }
-
-  #flush(): void {
-    const waiting = this.#waiting ?? [];
-    this.#waiting = null;
-    for (const write of waiting) write();
-  }
-
-  #closeWhenIdle(): NodeJS.Timeout {
-    return setTimeout(() => void this.close(), IDLE_MS).unref();
-  }
-}
-
 function evictOldest(peers: Map<string, PeerSocket>): void {
-  if (peers.size < MAX_PEERS) return;
+  if (peers.size <= MAX_PEERS) return;
   const oldest = peers.values().next().value;
   if (oldest) void oldest.close();
 }
 
 async function bind(socket: dgram.Socket, address: string, port: number): Promise<dgram.Socket> {
+  const listening = once(socket, 'listening');
   socket.bind({ port, address });
-  await once(socket, 'listening');
+  await listening;
   return socket;
 }
 
@@ -172,6 +135,4 @@ function trySetBuffers(socket: dgram.Socket): void {
 }
 
 const MAX_PEERS = 256;
-const MAX_WAITING = 1000;
-const IDLE_MS = 60_000;
 const RECEIVE_BUFFER_BYTES = 4 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { header, serializeMessage } from '../../../sip/message/index.ts';
-import { Harness, untilRouted } from './server-harness.ts';
+import { Harness, untilCounts, untilRouted } from './server-harness.ts';
 import { SDP, type SipPeer } from './sip-peer.ts';
 
 const harness = new Harness();
@@ -180,6 +180,33 @@ describe('noise', () => {
     const text = Buffer.concat([Buffer.from('\r\n'), Buffer.from(inviteText(peer, server.sipPort))]);
     for (const byte of text) peer.sendBytes(Buffer.from([byte]), server.sipPort);
     await peer.response(503);
+  });
+});
+
+describe('an address with port 0', () => {
+  it('in a Via does not end the server', async () => {
+    const { server } = await harness.start();
+    const peer = await harness.peer();
+    const text = inviteText(peer, server.sipPort).replace(/Via: .*\r\n/, 'Via: SIP/2.0/UDP 127.0.0.1:0;branch=z9hG4bK0\r\n');
+    peer.sendBytes(text, server.sipPort);
+    // Long enough for a refusal to be repeated, which is when it hurt.
+    await server.dump();
+    peer.sendBytes(inviteText(peer, server.sipPort), server.sipPort);
+    for (let repeats = 0; repeats < 4; repeats++) await peer.response(503);
+    expect(await server.dump()).toMatchObject({ core: { dialogs: 0 } });
+  });
+
+  it('in the Contact of an answer ends the call, not the server', async () => {
+    const { server, srf } = await harness.start();
+    const peer = await harness.peer();
+    const calling = srf.createUAC(peer.uri, { localSdp: SDP });
+    const ended = calling.then(
+      (dialog) => new Promise<void>((resolve) => dialog.once('destroy', () => resolve())),
+      () => {},
+    );
+    peer.reply(await peer.request('INVITE'), 200, { body: SDP, contact: '<sip:peer@127.0.0.1:0>' });
+    await ended;
+    await untilCounts(server, (core) => core.dialogs === 0);
   });
 });
 
