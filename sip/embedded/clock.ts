@@ -10,3 +10,17 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** A throw in a timer would end the thread, and with it every call: here it ends only what the timer was for. */
+export function containedClock(clock: Clock, onFault: (error: unknown) => void): Clock {
+  return {
+    after: (delayMs, run) =>
+      clock.after(delayMs, () => {
+        try {
+          run();
+        } catch (error) {
+          onFault(error);
+        }
+      }),
+  };
+}

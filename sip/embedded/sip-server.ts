@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { containedClock, systemClock } from './clock.ts';
 import { openControlServer, Routes } from './control/control-server.ts';
 import type { LocalAddress } from './core/outgoing.ts';
 import { SipCore } from './core/sip-core.ts';
@@ -56,6 +57,7 @@ export async function openSipServer(options: SipServerOptions, onFault: (error: 
     timers: sipTimers(options.timers),
     resolve: createResolver(),
     route: (method) => routes.find(method),
+    clock: containedClock(systemClock, onFault),
   });
   const hostPorts = options.transports.map((name) => `${name}/${uriHost(local.host)}:${local.port}`).join(',');
   const control = await openControlServer({ secret: options.secret, core, local, hostPorts, routes, onFault });

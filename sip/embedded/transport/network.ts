@@ -40,6 +40,15 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
     }
   };
 
+  /** What sockets call back, where a throw would end the thread. */
+  const contained = (act: () => void): void => {
+    try {
+      act();
+    } catch (error) {
+      options.onFault(error);
+    }
+  };
+
   const wantsUdp = options.transports.includes('udp');
   const wantsTcp = options.transports.includes('tcp');
   const openUdp = (): Promise<UdpTransport> =>
@@ -48,7 +57,7 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       port: options.port,
       onDatagram: (bytes, host, port) => receive(bytes, { transport: 'udp', host, port, connectionId: null }),
       onUnreachable: (host, port) =>
-        options.listener.onUnreachable({ transport: 'udp', host, port, connectionId: null }),
+        contained(() => options.listener.onUnreachable({ transport: 'udp', host, port, connectionId: null })),
     });
   const openTcp = (port: number): Promise<TcpTransport> =>
     openTcpTransport({
@@ -60,7 +69,8 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
   const { udp, tcp } = await openSamePort(wantsUdp ? openUdp : null, wantsTcp ? openTcp : null, options.port);
   return {
     port: udp?.port ?? tcp?.port ?? 0,
-    send(bytes, remote, onFailure) {
+    send(bytes, remote, whenFailed) {
+      const onFailure = (): void => contained(whenFailed);
       if (remote.transport === 'udp' && udp) {
         // Responses go wherever requests claim to come from, which must not cost a socket each.
         const wantsErrors = bytes.toString('latin1', 0, 4) !== 'SIP/';

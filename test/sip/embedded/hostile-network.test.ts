@@ -187,7 +187,10 @@ describe('an address with port 0', () => {
   it('in a Via does not end the server', async () => {
     const { server } = await harness.start();
     const peer = await harness.peer();
-    const text = inviteText(peer, server.sipPort).replace(/Via: .*\r\n/, 'Via: SIP/2.0/UDP 127.0.0.1:0;branch=z9hG4bK0\r\n');
+    const text = inviteText(peer, server.sipPort).replace(
+      /Via: .*\r\n/,
+      'Via: SIP/2.0/UDP 127.0.0.1:0;branch=z9hG4bK0\r\n',
+    );
     peer.sendBytes(text, server.sipPort);
     // Long enough for a refusal to be repeated, which is when it hurt.
     await server.dump();
