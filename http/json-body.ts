@@ -10,8 +10,9 @@ const MAX_DEPTH = 1040;
 /** Replaces fastify's parsers: UTF-8 JSON of bounded depth, or no body at all; anything else is 415. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
+      requireNoEncoding(request.headers['content-encoding']);
       done(null, parseJsonBody(body as Buffer));
     } catch (error) {
       done(error as Error);
@@ -22,6 +23,11 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     if (body.length === 0) done(null, undefined);
     else done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'));
   });
+}
+
+function requireNoEncoding(encoding: string | undefined): void {
+  if (encoding === undefined || /^\s*(identity)?\s*$/i.test(encoding)) return;
+  throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as it is, without Content-Encoding.');
 }
 
 /** @throws TandemError MALFORMED_JSON. An empty body is undefined. */

@@ -71,6 +71,14 @@ export function createRateLimits(settings: RateLimitSettings = {}): RateLimits {
   };
 }
 
+export function rateLimitHeaders(state: RateLimitState): Record<string, string> {
+  return {
+    'X-RateLimit-Limit': String(state.limit),
+    'X-RateLimit-Remaining': String(state.remaining),
+    'X-RateLimit-Reset': String(state.resetAtS),
+  };
+}
+
 const MINUTE_S = 60;
 const DAY_S = 86_400;
 

@@ -1,29 +1,40 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 
 /** How long requests that are under way may take once the server closes. */
 const FINISH_MS = 2_000;
 
-/** Counts requests from their arrival until their response is out; the returned function waits for them, but not long. */
-export function trackRunningRequests(app: Pick<FastifyInstance, 'addHook'>): () => Promise<void> {
-  const running = new Set<FastifyReply['raw']>();
+export interface RunningRequests {
+  /** From the arrival of a request until its response is out. */
+  track(response: ServerResponse): void;
+  /** Whether part of a response has gone out on the connection. */
+  isAnswering(socket: Duplex): boolean;
+  /** Waits for them, but not long. */
+  finish(): Promise<void>;
+}
+
+export function createRunningRequests(): RunningRequests {
+  const running = new Set<ServerResponse>();
   let whenIdle: () => void = () => undefined;
 
-  app.addHook('onRequest', async (_request, reply) => {
-    running.add(reply.raw);
-    reply.raw.once('close', () => {
-      running.delete(reply.raw);
-      if (running.size === 0) whenIdle();
-    });
-  });
-
-  return async () => {
-    if (running.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, FINISH_MS);
-      whenIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+  return {
+    track(response) {
+      running.add(response);
+      response.once('close', () => {
+        running.delete(response);
+        if (running.size === 0) whenIdle();
+      });
+    },
+    isAnswering: (socket) => [...running].some((response) => response.socket === socket && response.headersSent),
+    async finish() {
+      if (running.size === 0) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, FINISH_MS);
+        whenIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    },
   };
 }

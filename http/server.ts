@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isIP, type Socket } from 'node:net';
+import { isIP } from 'node:net';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
 import { authenticate, type Principal, requireAccess } from './auth.ts';
+import { refuseBrokenRequests } from './broken-requests.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
+import { FIXED_HEADERS } from './fixed-headers.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
-import { createRateLimits, type RateLimitState } from './rate-limits.ts';
+import { createRateLimits, type RateLimitState, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
@@ -21,7 +23,7 @@ import { openapiRoutes } from './routes/openapi.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
-import { trackRunningRequests } from './running-requests.ts';
+import { createRunningRequests } from './running-requests.ts';
 import { compileValidator } from './validation.ts';
 
 export type { HttpServerOptions } from './context.ts';
@@ -43,6 +45,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     closing: closing.signal,
   };
   const limits = createRateLimits(options.rateLimits);
+  const running = createRunningRequests();
+  const brokenRequests = refuseBrokenRequests({ limits, isAnswering: running.isAnswering });
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -56,14 +60,15 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // Without a Host header Node would answer by itself, with neither envelope nor headers.
     http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requireHostHeader: false },
     return503OnClosing: false,
-    // Whoever keeps a connection alive must not keep the server up: `finishRequests` has let the running ones end.
+    // Whoever keeps a connection alive must not keep the server up: `running.finish` has let the running ones end.
     forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
-    clientErrorHandler: (error, socket) => void refuseBrokenRequest(error, socket),
+    clientErrorHandler: (error, socket) => brokenRequests.onClientError(error, socket),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   // An Expect we do not know may be ignored (RFC 9110 §10.1.1); Node would answer 417 by itself.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
+  brokenRequests.refuseTunnels(app.server);
   app.setValidatorCompiler(compileValidator);
   // Response schemas are for the document; bodies go out as the routes made them.
   app.setSerializerCompiler(() => JSON.stringify);
@@ -72,6 +77,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.decorateRequest('principal', null);
 
   app.addHook('onRequest', async (request, reply) => {
+    running.track(reply.raw);
     setFixedHeaders(request, reply);
     const { access = 'public', unlimited = false } = request.routeOptions.config ?? {};
     const caller = access === 'public' ? null : await identify(request);
@@ -88,15 +94,15 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (closing.signal.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
-  const finishRequests = trackRunningRequests(app);
   app.addHook('preClose', async () => {
     closing.abort();
-    await finishRequests();
+    await running.finish();
   });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedMethods(request.url);
-    if (methods.length === 0) throw new TandemError('NOT_FOUND', 'There is nothing at this address.');
+    if (methods.length === 0)
+      throw new TandemError('NOT_FOUND', 'There is nothing at this address. GET /openapi.json tells what there is.');
     reply.header('allow', methods.join(', '));
     throw new TandemError('METHOD_NOT_ALLOWED', `This address answers to ${methods.join(', ')}.`);
   });
@@ -160,28 +166,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     refuse(state.exceeded ? rateLimited(state) : error, request, reply);
   }
 
-  /** For bytes that are not HTTP, or headers beyond the limit: there is only a socket. */
-  async function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): Promise<void> {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy(error);
-      return;
-    }
-    const state = await limits.consumeAddress(socket.remoteAddress ?? 'unknown');
-    const requestId = randomUUID();
-    const { statusLine, refusal } = brokenRequest(error.code);
-    const body = JSON.stringify(errorBody(refusal, requestId));
-    const headers = {
-      'x-request-id': requestId,
-      ...FIXED_HEADERS,
-      ...rateLimitHeaders(state),
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
-      connection: 'close',
-    };
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-    socket.end(`HTTP/1.1 ${statusLine}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
-  }
-
   function logRequest(request: FastifyRequest, reply: FastifyReply): void {
     // Health is asked for every second or so: not worth a line unless somebody looks for it.
     const level = request.routeOptions.config?.unlimited ? 'debug' : 'info';
@@ -213,16 +197,6 @@ function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   return sane ? given : randomUUID();
 }
 
-const FIXED_HEADERS = {
-  'x-content-type-options': 'nosniff',
-  'x-frame-options': 'DENY',
-  'referrer-policy': 'no-referrer',
-  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-  'cross-origin-resource-policy': 'same-origin',
-  // Calls, recordings and credentials: nothing here is for a cache.
-  'cache-control': 'no-store',
-} as const;
-
 function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id).headers(FIXED_HEADERS);
 }
@@ -231,31 +205,13 @@ function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));
 }
 
-function rateLimitHeaders(state: RateLimitState): Record<string, string> {
-  return {
-    'X-RateLimit-Limit': String(state.limit),
-    'X-RateLimit-Remaining': String(state.remaining),
-    'X-RateLimit-Reset': String(state.resetAtS),
-  };
-}
-
 function rateLimited({ limit, retryAfterS }: RateLimitState): TandemError {
-  return new TandemError('RATE_LIMITED', `The limit of ${limit} requests is used up. Slow down.`, { retryAfterS });
+  return new TandemError('RATE_LIMITED', `The limit of ${limit} requests is used up. Try again in ${retryAfterS} s.`, {
+    retryAfterS,
+  });
 }
 
 /** What a proxy claims in X-Forwarded-For need not be an address. */
 function addressOf(request: FastifyRequest): string {
   return isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? 'unknown') : request.ip;
-}
-
-function brokenRequest(code: string | undefined): { statusLine: string; refusal: TandemError } {
-  if (code === 'HPE_HEADER_OVERFLOW') {
-    const refusal = new TandemError('VALIDATION_FAILED', 'The headers are larger than 16 KiB.');
-    return { statusLine: '431 Request Header Fields Too Large', refusal };
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    const refusal = new TandemError('VALIDATION_FAILED', 'The request did not arrive in time.');
-    return { statusLine: '408 Request Timeout', refusal };
-  }
-  return { statusLine: '400 Bad Request', refusal: new TandemError('VALIDATION_FAILED', 'This is not HTTP/1.1.') };
 }
