@@ -1,6 +1,7 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
-import { CallEventSchema, CallSchema } from './schemas/call.ts';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { CallEventSchema, CallSchema, callbackSchema } from './schemas/call.ts';
 import { ErrorSchema } from './schemas/envelope.ts';
 
 /** Schemas that many operations refer to stand in the document once. */
@@ -8,6 +9,32 @@ export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...ErrorSchema, $id: 'Error' });
   app.addSchema({ ...CallSchema, $id: 'Call' });
   app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
+}
+
+const CALL_ENDED = {
+  operationId: 'callEnded',
+  tags: ['click-to-call'],
+  summary: 'Sent to the callback_url of a call once it is over',
+  description: 'Signed with the callback_secret. Anything but a 2XX, a redirect included, is tried again; 410 ends it.',
+  security: [],
+  parameters: [
+    signatureHeader('x-qcall-signature', 't=<unix seconds>,v1=<hex HMAC-SHA256(callback_secret, t + "." + raw body)>'),
+    signatureHeader('webhook-id', 'The same in every attempt (Standard Webhooks).'),
+    signatureHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
+    signatureHeader(
+      'webhook-signature',
+      'v1,<base64 HMAC-SHA256(callback_secret, id + "." + timestamp + "." + raw body)>',
+    ),
+  ],
+  requestBody: {
+    required: true,
+    content: { 'application/json': { schema: callbackSchema({ $ref: '#/components/schemas/Call' } as TSchema) } },
+  },
+  responses: { '2XX': { description: 'Received.' } },
+};
+
+function signatureHeader(name: string, description: string) {
+  return { name, in: 'header' as const, required: true, description, schema: Type.String() };
 }
 
 /** The frame of the OpenAPI document; operations come from the routes' schemas. Committed as `openapi.json`. */
@@ -36,14 +63,30 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `sk_...`.' } },
     },
     security: [{ apiKey: [] }],
+    webhooks: { callEnded: { post: CALL_ENDED } },
   },
   hideUntagged: true,
   refResolver: { buildLocalReference: (json) => String(json.$id) },
-  // A wildcard is not a parameter in OpenAPI.
-  transform: ({ schema, url }) => {
-    const { '*': key, ...rest } = (schema?.params as { properties?: Record<string, object> })?.properties ?? {};
-    if (key === undefined) return { schema, url };
-    const params = { type: 'object', required: ['key'], properties: { ...rest, key } };
-    return { schema: { ...schema, params }, url: url.replace('*', ':key') };
-  },
+  transform: ({ schema, url }) => withWildcard({ schema: withDefaults(schema), url }),
 };
+
+/** What the server fills in is not required of the client. */
+function withDefaults(schema: FastifySchema): FastifySchema {
+  const query = schema?.querystring as ObjectSchema | undefined;
+  if (query?.required === undefined) return schema;
+  const required = query.required.filter((name) => query.properties?.[name]?.default === undefined);
+  return { ...schema, querystring: { ...query, required } };
+}
+
+/** A wildcard is not a parameter in OpenAPI. */
+function withWildcard({ schema, url }: { schema: FastifySchema; url: string }): { schema: FastifySchema; url: string } {
+  const { '*': key, ...rest } = (schema?.params as ObjectSchema | undefined)?.properties ?? {};
+  if (key === undefined) return { schema, url };
+  const params = { type: 'object', required: ['key'], properties: { ...rest, key } };
+  return { schema: { ...schema, params }, url: url.replace('*', ':key') };
+}
+
+interface ObjectSchema {
+  properties?: Record<string, { default?: unknown }>;
+  required?: string[];
+}

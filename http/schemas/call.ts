@@ -1,9 +1,11 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { nullable, TimeSchema } from './envelope.ts';
 import { E164Schema } from './phone-number.ts';
 
 export const CALL_STATES = ['pending', 'initiated', 'bridged', 'completed', 'failed', 'rejected', 'unknown'] as const;
 export const CallStateSchema = Type.Enum([...CALL_STATES]);
+const TERMINAL_EVENTS = ['call.completed', 'call.not_answered', 'call.failed', 'call.temporaryfailed'] as const;
+const MetadataSchema = nullable(Type.Object({}, { additionalProperties: true }));
 const LegSchema = Type.Enum(['agent', 'customer']);
 
 const LegQualitySchema = Type.Object({
@@ -24,7 +26,7 @@ export const CallSchema = Type.Object({
   customer_number: E164Schema,
   state: CallStateSchema,
   call_done: Type.Boolean({ description: 'True once the outcome is final.' }),
-  terminal_event: nullable(Type.Enum(['call.completed', 'call.not_answered', 'call.failed', 'call.temporaryfailed'])),
+  terminal_event: nullable(Type.Enum([...TERMINAL_EVENTS])),
   hangup_cause: nullable(Type.String({ examples: ['NORMAL_CLEARING'] })),
   leg: nullable(LegSchema),
   error: nullable(Type.String()),
@@ -34,7 +36,7 @@ export const CallSchema = Type.Object({
   start_time: nullable(TimeSchema),
   answer_time: nullable(TimeSchema),
   end_time: nullable(TimeSchema),
-  metadata: nullable(Type.Object({}, { additionalProperties: true })),
+  metadata: MetadataSchema,
   record_requested: Type.Boolean(),
   recording_id: nullable(Type.String()),
   recording_status: nullable(Type.String()),
@@ -50,6 +52,20 @@ export const CallSchema = Type.Object({
   created_at: TimeSchema,
   quality: nullable(Type.Object({ agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) })),
 });
+
+/** What a receiver of callbacks gets; `call` is the schema of the call, or a reference to it. */
+export function callbackSchema(call: TSchema) {
+  return Type.Object({
+    event: Type.Enum([...TERMINAL_EVENTS]),
+    event_id: Type.String({ description: 'The same in every attempt: repeats are told by it.' }),
+    sequence: Type.Integer({ description: 'Position in the event log of the call.' }),
+    timestamp: TimeSchema,
+    call_id: Type.String(),
+    reference_id: Type.String(),
+    metadata: MetadataSchema,
+    data: Type.Object({ call }),
+  });
+}
 
 export const CallEventSchema = Type.Object({
   sequence: Type.Integer(),

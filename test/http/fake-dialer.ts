@@ -14,7 +14,7 @@ export class FakeDialer implements Dialer {
     call: callOf(request),
   });
   onHangup: (target: { workspaceId: string; callId: string }) => PublicCall = ({ callId }) =>
-    callOf({ ...BLANK, referenceId: null }, callId);
+    callOf({ ...PLACEMENT, referenceId: null }, callId);
   onRefresh: (callId: string) => boolean | Promise<boolean> = () => false;
   ready: { ready: boolean; reasons: string[]; liveCalls: number } = { ready: true, reasons: [], liveCalls: 0 };
   #onWatch: () => void = () => undefined;
@@ -59,7 +59,8 @@ export class FakeDialer implements Dialer {
   }
 }
 
-const BLANK: PlaceCallRequest = {
+/** A request that leaves everything open. */
+export const PLACEMENT: PlaceCallRequest = {
   workspaceId: '',
   placedVia: 'api_key',
   apiKeyId: null,
