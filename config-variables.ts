@@ -85,6 +85,13 @@ export function urlVariable(name: string, protocols: readonly string[], about: s
   return optional(name, { about, expects: `a URL that starts with ${schemes}`, parse, secret: true });
 }
 
+/** An http URL that paths are put behind. Everybody may see it. */
+export function originVariable(name: string, about: string): Variable<string | null> {
+  const variable = urlVariable(name, ['http:', 'https:'], about);
+  const parse = (text: string) => (/[?#@]/.test(text) ? undefined : variable.parse(text));
+  return { ...variable, expects: `${variable.expects}, without user, query and fragment`, parse };
+}
+
 // Parsers: undefined means malformed.
 
 export function parseHost(text: string): string | undefined {

@@ -9,6 +9,7 @@ import {
   integerVariable,
   optional,
   optionalText,
+  originVariable,
   parseHost,
   parseKey,
   parseList,
@@ -80,7 +81,7 @@ const VARIABLES = {
   host: hostVariable('HOST', '127.0.0.1', 'Address the HTTP server listens on.'),
   port: integerVariable('PORT', { fallback: 8080, min: 0, max: 65_535 }, 'Port of the HTTP server; 0 takes any.'),
   dataDir: textVariable('TANDEM_DATA_DIR', './.data', 'Folder of the embedded database, recordings and keys.'),
-  publicUrl: urlVariable('TANDEM_PUBLIC_URL', ['http:', 'https:'], 'Address clients reach this server by.'),
+  publicUrl: originVariable('TANDEM_PUBLIC_URL', 'Address clients reach this server by.'),
   ownerEmail: optional('TANDEM_OWNER_EMAIL', {
     about: 'E-mail of the first owner.',
     expects: 'an e-mail address',
