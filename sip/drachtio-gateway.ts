@@ -1,6 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ALLOWED_METHODS, DEFAULT_LEG_TIMEOUTS, type LegTimeouts, OutboundLeg } from './leg-dialog.ts';
-import { SipError } from './sip-error.ts';
+import { OutboundLeg } from './leg-dialog.ts';
+import { ALLOWED_METHODS } from './leg-invite.ts';
+import { DEFAULT_LEG_TIMEOUTS, type LegTimeouts } from './leg-timeouts.ts';
+import { printableFault } from './printable-fault.ts';
+import { SipError, type SipErrorCode } from './sip-error.ts';
 import type { DialRequest, LegDialog, SipGateway, TrunkEndpoint, TrunkProbe } from './sip-gateway.ts';
 import { openSrfConnection, type SrfConnection } from './srf-connection.ts';
 import type { SrfReceivedRequest, SrfReply, SrfResponse } from './srf-types.ts';
@@ -14,6 +17,13 @@ export interface DrachtioGatewayOptions {
   /** Our host in From and P-Asserted-Identity. Default: the address the server sends from. */
   sipHost?: string;
   logger?: GatewayLogger;
+  /**
+   * True to start `disconnected` when the server cannot be reached yet, and to go on trying. A secret that it refuses
+   * at once fails the start all the same. Default false.
+   */
+  connectInBackground?: boolean;
+  /** Between attempts with a secret that the server refuses: it may come back with the right one. Default 60 000. */
+  refusedRetryMs?: number;
   /** Default 5000. */
   connectTimeoutMs?: number;
   /** Default 10 000: half of it to the whole of it passes until a silent server is noticed. */
@@ -34,12 +44,13 @@ export interface GatewayLogger {
 
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
+const REFUSED_RETRY_MS = 60_000;
 /** How long `close` lets the peers answer our CANCELs and BYEs. */
 const CLOSE_GRACE_MS = 2_000;
 
 /**
  * Connects to the SIP server; afterwards a lost connection is made again for as long as the gateway is open.
- * @throws SipError `server.unreachable`, `server.secret_refused`
+ * @throws SipError `server.secret_refused`, and `server.unreachable` unless `connectInBackground`.
  */
 export async function createDrachtioGateway(options: DrachtioGatewayOptions): Promise<DrachtioGateway> {
   return await DrachtioGateway.create(options);
@@ -57,6 +68,8 @@ export class DrachtioGateway implements SipGateway {
   readonly #closing = new AbortController();
   readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, inboundRefused: 0 };
   #connection: SrfConnection | null = null;
+  /** Why the last attempt to connect failed; null after one that did not. */
+  #connectFailure: SipErrorCode | null = null;
   #onIdle: () => void = () => {};
 
   private constructor(options: DrachtioGatewayOptions) {
@@ -67,7 +80,13 @@ export class DrachtioGateway implements SipGateway {
 
   static async create(options: DrachtioGatewayOptions): Promise<DrachtioGateway> {
     const gateway = new DrachtioGateway(options);
-    await gateway.#connect();
+    try {
+      await gateway.#connect();
+    } catch (error) {
+      if (!options.connectInBackground || isRefusal(error)) throw error;
+      gateway.#logger.warn({}, 'The SIP server cannot be reached yet; trying on');
+      void gateway.#reconnect();
+    }
     return gateway;
   }
 
@@ -90,6 +109,7 @@ export class DrachtioGateway implements SipGateway {
       request: { ...request, onEvent: (event) => this.#safely(() => request.onEvent(event)) },
       ownHost: this.#options.sipHost ?? 'localhost',
       timeouts: this.#timeouts,
+      isOwnMedia: (host, port) => [...this.#legs].some((each) => each.receivesAt(host, port)),
       onDialog: (id) => {
         dialogId = id;
         this.#legOfDialog.set(id, leg);
@@ -134,6 +154,7 @@ export class DrachtioGateway implements SipGateway {
         version: this.#connection.serverVersion,
         contacts: this.#connection.localContacts,
       },
+      connectFailure: this.#connectFailure,
       counters: { ...this.#counters },
       legs: Array.from(this.#legs, (leg) => leg.dump()),
     };
@@ -157,7 +178,7 @@ export class DrachtioGateway implements SipGateway {
   async #connect(): Promise<void> {
     const { host, port, secret } = this.#options;
     const { connectTimeoutMs = 5_000, pingIntervalMs = 10_000, sendTimeoutMs = 5_000 } = this.#options;
-    this.#connection = await openSrfConnection({
+    const opening = openSrfConnection({
       host,
       port,
       secret,
@@ -173,6 +194,13 @@ export class DrachtioGateway implements SipGateway {
         void this.#reconnect();
       },
     });
+    try {
+      this.#connection = await opening;
+      this.#connectFailure = null;
+    } catch (error) {
+      this.#connectFailure = error instanceof SipError ? error.code : 'server.unreachable';
+      throw error;
+    }
     this.#counters.connections++;
     this.#logger.info({ contacts: this.#connection.localContacts }, 'Connected to the SIP server');
     this.#announce();
@@ -180,7 +208,8 @@ export class DrachtioGateway implements SipGateway {
 
   async #reconnect(): Promise<void> {
     const { signal } = this.#closing;
-    for (let waitMs = RECONNECT_FIRST_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS)) {
+    let waitMs = RECONNECT_FIRST_MS;
+    while (!signal.aborted) {
       await delay(waitMs, undefined, { signal }).catch(() => {});
       if (signal.aborted) return;
       try {
@@ -191,11 +220,11 @@ export class DrachtioGateway implements SipGateway {
         }
         return;
       } catch (error) {
-        // Asking again with the same secret would go on for ever, and look like an attack.
-        if (error instanceof SipError && error.code === 'server.secret_refused') {
-          this.#logger.error({}, 'The SIP server refuses our secret; not connecting again');
-          return;
-        }
+        waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS);
+        if (!isRefusal(error)) continue;
+        // Asking quickly with a refused secret would look like an attack.
+        waitMs = this.#options.refusedRetryMs ?? REFUSED_RETRY_MS;
+        this.#logger.error({ retryAfterMs: waitMs }, 'The SIP server refuses our secret');
       }
     }
   }
@@ -259,8 +288,12 @@ export class DrachtioGateway implements SipGateway {
 
   #fault(error: unknown): void {
     this.#counters.faults++;
-    this.#logger.error({ err: error }, 'Fault while handling a SIP message');
+    this.#logger.error({ err: printableFault(error) }, 'Fault while handling a SIP message');
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof SipError && error.code === 'server.secret_refused';
 }
 
 function notConnected(request: DialRequest): LegDialog {

@@ -1,34 +1,13 @@
 import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
+import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
-import { SipError } from './sip-error.ts';
+import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
+import type { LegTimeouts } from './leg-timeouts.ts';
 import type { DialRequest, LegDialog } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
 import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
-import { calledUri, dialable } from './trunk.ts';
-
-/**
- * Bounds of our own on every wait. The SIP server has its timers (RFC 3261 §17), but a leg must also end when the
- * server forgets it.
- */
-export interface LegTimeouts {
-  /** From the INVITE to the first sign of ringing; 100 Trying is not seen here. */
-  noAnswerMs: number;
-  /** From the last provisional answer to a final one: timer C, over three minutes (RFC 3261 §16.6). */
-  ringingMs: number;
-  /** From CANCEL to the final answer: 64 * T1 (RFC 3261 §9.1) and a little more. */
-  cancelMs: number;
-  /** From BYE to its answer. A peer that does not answer a BYE is gone, and nobody gains by waiting. */
-  byeMs: number;
-}
-
-export const DEFAULT_LEG_TIMEOUTS: Readonly<LegTimeouts> = {
-  noAnswerMs: 60_000,
-  ringingMs: 200_000,
-  cancelMs: 34_000,
-  byeMs: 5_000,
-};
 
 export interface LegParts {
   connection: SrfConnection;
@@ -36,6 +15,8 @@ export interface LegParts {
   /** Host of our own addresses in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
   ownHost: string;
   timeouts: LegTimeouts;
+  /** True for a port that one of our own legs receives at: media sent there would go round for ever. */
+  isOwnMedia: (host: string, port: number) => boolean;
   /** Requests of this dialog are for this leg from now on. */
   onDialog: (dialogId: string) => void;
   /** Nothing more will come from this leg. */
@@ -47,13 +28,6 @@ export interface LegParts {
  * `leaving`: BYE sent. `over`: done, and the last event told.
  */
 type Phase = 'inviting' | 'cancelling' | 'talking' | 'leaving' | 'over';
-
-/** How a leg ends whose CANCEL wins. */
-interface CancelOutcome {
-  sipStatus: number;
-  hangupCause: HangupCause;
-  detail: string;
-}
 
 /**
  * One outbound leg, from its INVITE to its last event. It speaks transactions and not drachtio-srf's dialogs:
@@ -71,13 +45,13 @@ export class OutboundLeg implements LegDialog {
   #isReported = false;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
-  #cancelOutcome: CancelOutcome = { sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
+  #cancelOutcome: RefusedOutcome = { sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: LegParts) {
     this.#parts = parts;
     const { trunk } = parts.request;
-    this.#negotiation = new LegNegotiation(parts.request);
+    this.#negotiation = new LegNegotiation(parts.request, parts.isOwnMedia);
     this.#inviteCredentials = new LegCredentials(trunk, 'INVITE');
     this.#byeCredentials = new LegCredentials(trunk, 'BYE');
   }
@@ -92,9 +66,10 @@ export class OutboundLeg implements LegDialog {
     }
     signal.addEventListener('abort', this.#onAbort, { once: true });
     try {
-      this.#sendInvite({ uri: calledUri(this.#parts.request.trunk, this.#parts.request.calledNumber) });
+      const { request, ownHost } = this.#parts;
+      this.#sendInvite(firstInvite(request, ownHost, this.#negotiation.offer()));
     } catch (error) {
-      setImmediate(() => this.#refuse(refusalOf(error)));
+      setImmediate(() => this.#refuse(outcomeOfError(error)));
     }
   }
 
@@ -144,6 +119,11 @@ export class OutboundLeg implements LegDialog {
     }
   }
 
+  receivesAt(host: string, port: number): boolean {
+    const { localMedia } = this.#parts.request;
+    return host === localMedia.host && (port === localMedia.rtpPort || port === localMedia.rtpPort + 1);
+  }
+
   dump(): unknown {
     return {
       callId: this.#parts.request.callId,
@@ -155,28 +135,11 @@ export class OutboundLeg implements LegDialog {
 
   readonly #onAbort = () => this.hangup('NORMAL_CLEARING');
 
-  #sendInvite(invite: { uri: string; nextHop?: string; headers?: Record<string, string> }): void {
-    const { request, ownHost, connection } = this.#parts;
-    const caller = `<sip:${dialable(request.callerId)}@${ownHost}>`;
-    const headers: Record<string, string> = {
-      From: caller,
-      To: `<${invite.uri.replace(/;.*$/, '')}>`,
-      'P-Asserted-Identity': caller,
-      'X-Tandem-Call-Id': headerSafe(request.callId),
-      Allow: ALLOWED_METHODS,
-      'User-Agent': 'Tandem',
-      'Content-Type': 'application/sdp',
-      ...invite.headers,
-    };
-    const options = { method: 'INVITE', headers, body: this.#negotiation.offer() };
-    connection.request(
-      invite.uri,
-      invite.nextHop === undefined ? options : { ...options, proxy: invite.nextHop },
-      (outcome) => this.#inviteSent(outcome),
-    );
+  #sendInvite(invite: LegInvite): void {
+    this.#parts.connection.request(invite.uri, invite.options, (outcome) => this.#inviteSent(invite, outcome));
   }
 
-  #inviteSent(outcome: SrfSent): void {
+  #inviteSent(invite: LegInvite, outcome: SrfSent): void {
     if (this.#phase === 'over' && outcome.kind !== 'sent') return;
     if (outcome.kind === 'unknown') {
       this.#finish({ type: 'leg.lost', detail: 'the SIP server did not confirm the INVITE' });
@@ -187,12 +150,15 @@ export class OutboundLeg implements LegDialog {
       else this.#refuse({ sipStatus: 503, hangupCause: causeOfStatus(503), detail: outcome.detail });
       return;
     }
-    this.#invite = outcome.request;
-    outcome.request.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) =>
-      this.#takeResponse(response, acknowledge),
-    );
+    const sent = outcome.request;
+    this.#invite = sent;
+    sent.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
+      if (!isChallenge(response.status) || !this.#tryAgainWithCredentials(invite, sent, response)) {
+        this.#takeResponse(response, acknowledge);
+      }
+    });
     // drachtio-srf hands an UPDATE over here as long as the INVITE has no final answer, and to nobody else.
-    outcome.request.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
+    sent.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
     if (this.#phase === 'inviting') this.#giveUpAfter(this.#parts.timeouts.noAnswerMs);
     else this.#sendCancel();
   }
@@ -246,30 +212,20 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase === 'cancelling') {
       const isCancelled = response.status === 487 || isChallenge(response.status);
       if (isCancelled) this.#cancelWon();
-      else this.#refuse(outcomeOf(response));
+      else this.#refuse(outcomeOfResponse(response));
       return;
     }
-    if (this.#phase !== 'inviting') return;
-    if (!isChallenge(response.status) || !this.#tryAgainWithCredentials(response)) this.#refuse(outcomeOf(response));
+    if (this.#phase === 'inviting') this.#refuse(outcomeOfResponse(response));
   }
 
-  /** The same INVITE once more (RFC 3261 §22.2): Call-ID and From stay, CSeq grows by one. */
-  #tryAgainWithCredentials(response: SrfResponse): boolean {
-    const invite = this.#invite!;
-    const credentials = this.#inviteCredentials.answer(response, invite.uri);
-    const sequence = Number.parseInt(invite.get('CSeq') ?? '', 10);
-    if (credentials === null || Number.isNaN(sequence)) return false;
-    const headers = {
-      From: invite.get('From') ?? '',
-      'Call-ID': invite.get('Call-ID') ?? '',
-      CSeq: `${sequence + 1} INVITE`,
-      [credentials.name]: credentials.value,
-    };
-    const nextHop = challengerOf(response);
+  #tryAgainWithCredentials(invite: LegInvite, sent: SrfSentRequest, response: SrfResponse): boolean {
+    if (this.#phase !== 'inviting') return false;
+    const credentials = this.#inviteCredentials.answer(response, sent.uri);
+    const again = credentials && invitedAgain(invite, sent, { credentials, nextHop: challengerOf(response) });
+    if (again === null) return false;
     this.#invite = null;
     clearTimeout(this.#timer);
-    const { trunk, calledNumber } = this.#parts.request;
-    this.#sendInvite({ uri: calledUri(trunk, calledNumber), headers, ...(nextHop === null ? {} : { nextHop }) });
+    this.#sendInvite(again);
     return true;
   }
 
@@ -351,7 +307,7 @@ export class OutboundLeg implements LegDialog {
     if (media !== null && this.#phase === 'talking') this.#emit({ type: 'leg.media', media });
   }
 
-  #refuse(outcome: CancelOutcome): void {
+  #refuse(outcome: RefusedOutcome): void {
     this.#finish({ type: 'leg.refused', ...outcome });
   }
 
@@ -376,29 +332,10 @@ export class OutboundLeg implements LegDialog {
   }
 }
 
-export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
-
-function outcomeOf(response: SrfResponse): CancelOutcome {
-  const hangupCause = causeOfStatus(response.status, response.get('Reason'));
-  return { sipStatus: response.status, hangupCause, detail: response.reason };
-}
-
-function refusalOf(error: unknown): CancelOutcome {
-  if (error instanceof SipError && error.code === 'number.malformed') {
-    return { sipStatus: 484, hangupCause: 'INVALID_NUMBER_FORMAT', detail: error.message };
-  }
-  const detail = error instanceof SipError ? error.message : 'the INVITE could not be made';
-  return { sipStatus: 503, hangupCause: 'NORMAL_TEMPORARY_FAILURE', detail };
-}
-
 /** As drachtio-server makes it, for the case that it forgets to tell. */
 function dialogIdOf(response: SrfResponse): string {
   const fromTag = /;\s*tag=([^;\s]+)/i.exec(response.get('From') ?? '')?.[1] ?? '';
   return `${response.get('Call-ID') ?? ''};from-tag=${fromTag}`;
-}
-
-function headerSafe(value: string): string {
-  return value.replace(/[^\x21-\x7e]/g, '');
 }
 
 /** drachtio-srf asserts that the connection is still there; when it is not, `lost` comes. */

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { RemoteMedia } from '../machines/events.ts';
 import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from './sdp.ts';
+import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
@@ -9,10 +10,12 @@ export class LegNegotiation {
   /** Null until the peer has said something that we could read. */
   remote: RemoteMedia | null = null;
   readonly #local: LocalSession;
+  readonly #isOwnMedia: (host: string, port: number) => boolean;
   /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
   #isAnswerDue = false;
 
-  constructor(request: Pick<DialRequest, 'localMedia' | 'trunk'>) {
+  constructor(request: Pick<DialRequest, 'localMedia' | 'trunk'>, isOwnMedia: (host: string, port: number) => boolean) {
+    this.#isOwnMedia = isOwnMedia;
     this.#local = {
       ...request.localMedia,
       codecs: request.trunk.codecs,
@@ -47,6 +50,7 @@ export class LegNegotiation {
     }
     try {
       const offer = readOffer(request.body, this.#local);
+      this.#refuseOwn(offer.media);
       this.#local.sessionVersion++;
       reply.send(200, sdpBody(buildAnswer(this.#local, offer)));
       this.remote = offer.media;
@@ -69,9 +73,17 @@ export class LegNegotiation {
 
   #tryToRead(sdp: string): RemoteMedia | null {
     try {
-      return readRemoteMedia(sdp, this.#local);
+      const media = readRemoteMedia(sdp, this.#local);
+      this.#refuseOwn(media);
+      return media;
     } catch {
       return null;
+    }
+  }
+
+  #refuseOwn({ host, rtpPort, rtcpPort }: RemoteMedia): void {
+    if (this.#isOwnMedia(host, rtpPort) || this.#isOwnMedia(host, rtcpPort)) {
+      throw new SipError('sdp.bad_address', 'the SDP names a port of ours');
     }
   }
 }

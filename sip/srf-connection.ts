@@ -63,14 +63,14 @@ export class SrfConnection {
   }
 
   /**
-   * Sends a request through the server. `onSent` comes exactly once, later, with the request as it went out or with
-   * why there is none. Responses are events of it, so listen at once: the next one may already be in the buffer.
+   * Sends a request through the server. `onSent` comes once, later, with the request as it went out or with why there
+   * is none; after `unknown` it comes again when the server's word comes late. Responses are events of it, so listen at once: the next one may already be in the buffer.
    */
   request(uri: string, options: SrfRequestOptions, onSent: (outcome: SrfSent) => void): void {
-    let isSettled = false;
+    let last: SrfSent['kind'] | null = null;
     const settle = (outcome: SrfSent) => {
-      if (isSettled) return;
-      isSettled = true;
+      if (last !== null && !(last === 'unknown' && outcome.kind === 'sent')) return;
+      last = outcome.kind;
       clearTimeout(timer);
       onSent(outcome);
     };

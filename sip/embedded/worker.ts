@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { printableFault } from '../printable-fault.ts';
 import { openSipServer, type SipServer } from './sip-server.ts';
 import type { FromWorker, ToWorker, WorkerData } from './worker-protocol.ts';
 
@@ -9,7 +10,7 @@ const post = (message: FromWorker): void => port.postMessage(message);
 let server: SipServer;
 try {
   server = await openSipServer(workerData as WorkerData, (error) =>
-    post({ type: 'fault', error: error instanceof Error ? error : new Error(String(error)) }),
+    post({ type: 'fault', error: printableFault(error) }),
   );
 } catch (error) {
   const code = error instanceof Error && 'code' in error ? String(error.code) : null;

@@ -94,6 +94,49 @@ describe('connecting', () => {
   });
 });
 
+describe('connecting in the background', () => {
+  test('starts disconnected, refuses calls, and connects when the server comes', async () => {
+    const first = await scripted();
+    const { port } = first;
+    await first.stop();
+    const gateway = await gatewayTo(port, { connectInBackground: true });
+    expect(gateway.state).toBe('disconnected');
+    expect(gateway.dump()).toMatchObject({ connectFailure: 'server.unreachable', server: null });
+    expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ type: 'leg.refused', sipStatus: 503 });
+    await scripted({}, port);
+    await untilState(gateway, 'connected');
+    expect(gateway.dump()).toMatchObject({ connectFailure: null });
+  });
+
+  test('fails at once all the same when the server refuses our secret', async () => {
+    const server = await scripted({ authentication: 'refuse' });
+    await expect(gatewayTo(server.port, { connectInBackground: true })).rejects.toMatchObject({
+      code: 'server.secret_refused',
+    });
+  });
+
+  test('says in its state that the server, when it came, refused our secret', async () => {
+    const first = await scripted();
+    const { port } = first;
+    await first.stop();
+    const refused = Promise.withResolvers<void>();
+    const logger = { info() {}, warn() {}, error: () => refused.resolve() };
+    const gateway = await gatewayTo(port, { connectInBackground: true, logger });
+    await scripted({ authentication: 'refuse' }, port);
+    await refused.promise;
+    expect(gateway.dump()).toMatchObject({ state: 'disconnected', connectFailure: 'server.secret_refused' });
+  });
+
+  test('ends when the gateway is closed', async () => {
+    const first = await scripted();
+    const { port } = first;
+    await first.stop();
+    const gateway = await gatewayTo(port, { connectInBackground: true });
+    await gateway.close();
+    expect(gateway.state).toBe('disconnected');
+  });
+});
+
 describe('a lost connection', () => {
   test('ends every leg with leg.lost, refuses new ones, and is made again', async () => {
     const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
@@ -111,7 +154,7 @@ describe('a lost connection', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
-  test('is not made again with a secret that is refused by then', async () => {
+  test('is not made again quickly with a secret that is refused by then', async () => {
     const server = await scripted();
     const refused = Promise.withResolvers<void>();
     const logger = { info() {}, warn() {}, error: () => refused.resolve() };
@@ -121,6 +164,18 @@ describe('a lost connection', () => {
     await refused.promise;
     expect(gateway.state).toBe('disconnected');
     expect(server.connections).toBe(2);
+  });
+
+  test('is made again when a server that refused our secret takes it again', async () => {
+    const server = await scripted();
+    const refused = Promise.withResolvers<void>();
+    const logger = { info() {}, warn() {}, error: () => refused.resolve() };
+    const gateway = await gatewayTo(server.port, { logger, refusedRetryMs: 10 });
+    server.authentication = 'refuse';
+    server.dropClients();
+    await refused.promise;
+    server.authentication = 'accept';
+    await untilState(gateway, 'connected');
   });
 
   test('is noticed when the server hangs without closing', async () => {
@@ -160,6 +215,23 @@ describe('a server that forgets', () => {
     const server = await scripted();
     const gateway = await gatewayTo(server.port, { sendTimeoutMs: 30 });
     expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ type: 'leg.lost' });
+  });
+
+  test('to confirm the INVITE in time, and then does, is asked to cancel it', async () => {
+    const cancelled = Promise.withResolvers<void>();
+    let invite: ScriptedMessage | null = null;
+    const server = await scripted({
+      onMessage: (message) => {
+        if (methodOf(message) === 'INVITE') invite = message;
+        if (methodOf(message) === 'CANCEL') cancelled.resolve();
+      },
+    });
+    const gateway = await gatewayTo(server.port, { sendTimeoutMs: 30 });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await dialed.over();
+    confirm(invite!, 't1');
+    await cancelled.promise;
+    expect(dialed.log.all).toHaveLength(1);
   });
 
   test('to answer the INVITE is asked to cancel it, and the leg ends as 408', async () => {
@@ -353,4 +425,54 @@ test('an owner that throws does not take the gateway with it', async () => {
   await fault.promise;
   expect(gateway.state).toBe('connected');
   expect(gateway.dump()).toMatchObject({ legs: [], counters: { dialed: 1, faults: 1 } });
+});
+
+test('an answer that comes twice does not end the call', async () => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, methodOf(message));
+      if (methodOf(message) !== 'INVITE') return;
+      respond(message, 'INVITE', '200 OK', { body: ANSWER });
+      respond(message, 'INVITE', '200 OK', { body: ANSWER });
+      message.send(
+        `x|sip|network|1|udp|127.0.0.1|5060|10:00:00.000000|t2|${DIALOG}|\r\nINFO sip:a@b SIP/2.0\r\n${DIALOG_HEADERS}\r\nCSeq: 9 INFO\r\nContent-Length: 0\r\n\r\n`,
+      );
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  const dialed = dialLeg(gateway, { trunk: TRUNK });
+  await dialed.log.until('leg.answered');
+  // Our answer to what followed shows that both answers were taken.
+  await server.until(({ sip }) => sip.startsWith('SIP/2.0 200'));
+  expect(server.received.map(methodOf)).not.toContain('BYE');
+  expect(dialed.log.all).toHaveLength(1);
+});
+
+test("the peer's words for a refusal are told without control characters, and not at any length", async () => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, 't1');
+      if (methodOf(message) === 'INVITE') respond(message, 't1', `486 Busy\u0001here ${'x'.repeat(5000)}`);
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  const last = await dialLeg(gateway, { trunk: TRUNK }).over();
+  const detail = last.type === 'leg.refused' ? last.detail : '';
+  expect(detail).toMatch(/^Busy here x+$/);
+  expect(detail).toHaveLength(200);
+});
+
+test.each([40_000, 40_001, 40_010, 40_011])('media at port %i of our own legs is refused', async (rtpPort) => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, methodOf(message));
+      if (methodOf(message) === 'INVITE' && message.sip.includes('second')) {
+        respond(message, 'INVITE', '200 OK', { body: ANSWER.replace('5004', String(rtpPort)) });
+      }
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  dialLeg(gateway, { trunk: TRUNK, localMedia: { host: '127.0.0.1', rtpPort: 40_010 } });
+  const dialed = dialLeg(gateway, { trunk: TRUNK, callId: 'second' });
+  expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 488 });
 });

@@ -25,6 +25,7 @@ export class ScriptedServer {
   connections = 0;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #waiting = new Set<() => void>();
   readonly #onMessage: (message: ScriptedMessage) => void;
 
   private constructor(options: ScriptedServerOptions, server: Server) {
@@ -53,6 +54,14 @@ export class ScriptedServer {
 
   send(payload: string): void {
     this.sendRaw(frame(payload));
+  }
+
+  /** Resolves when a client has sent such a message. */
+  async until(matches: (message: ScriptedMessage) => boolean): Promise<void> {
+    while (!this.received.some(matches)) {
+      await new Promise<void>((resolve) => this.#waiting.add(resolve));
+      this.#waiting.clear();
+    }
   }
 
   /** Drops the clients, and goes on listening. */
@@ -91,6 +100,7 @@ export class ScriptedServer {
     const send = (text: string) => void socket.write(frame(text));
     const message = { id, words, sip: lineEnd < 0 ? '' : payload.slice(lineEnd + 2), send };
     this.received.push(message);
+    for (const wake of [...this.#waiting]) wake();
     if (words[0] === 'authenticate') {
       if (this.authentication === 'accept') send(`x|response|${id}|OK|udp/127.0.0.1:5060|v0.9.10|`);
       if (this.authentication === 'refuse') {

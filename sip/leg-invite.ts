@@ -1,0 +1,56 @@
+import type { DialRequest } from './sip-gateway.ts';
+import type { SrfRequestOptions, SrfSentRequest } from './srf-types.ts';
+import { calledUri, dialable } from './trunk.ts';
+
+export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
+
+/** An INVITE as drachtio-srf takes it. */
+export interface LegInvite {
+  uri: string;
+  options: SrfRequestOptions;
+}
+
+/**
+ * The INVITE of a leg. The caller id is presented in From and P-Asserted-Identity.
+ * @throws SipError `trunk.bad_uri`, `number.malformed`
+ */
+export function firstInvite(request: DialRequest, ownHost: string, offer: string): LegInvite {
+  const uri = calledUri(request.trunk, request.calledNumber);
+  const caller = `<sip:${dialable(request.callerId)}@${ownHost}>`;
+  const headers = {
+    From: caller,
+    To: `<${uri.replace(/;.*$/, '')}>`,
+    'P-Asserted-Identity': caller,
+    'X-Tandem-Call-Id': headerSafe(request.callId),
+    Allow: ALLOWED_METHODS,
+    'User-Agent': 'Tandem',
+    'Content-Type': 'application/sdp',
+  };
+  return { uri, options: { method: 'INVITE', headers, body: offer } };
+}
+
+/**
+ * The same INVITE once more, with an answer to a challenge (RFC 3261 §22.2): Call-ID and From stay, CSeq grows by one.
+ * Null when it cannot be told how it went out the first time.
+ */
+export function invitedAgain(
+  invite: LegInvite,
+  sent: SrfSentRequest,
+  { credentials, nextHop }: { credentials: { name: string; value: string }; nextHop: string | null },
+): LegInvite | null {
+  const sequence = Number.parseInt(sent.get('CSeq') ?? '', 10);
+  if (Number.isNaN(sequence)) return null;
+  const headers = {
+    ...invite.options.headers,
+    From: sent.get('From') ?? '',
+    'Call-ID': sent.get('Call-ID') ?? '',
+    CSeq: `${sequence + 1} INVITE`,
+    [credentials.name]: credentials.value,
+  };
+  const options = { ...invite.options, headers };
+  return { uri: invite.uri, options: nextHop === null ? options : { ...options, proxy: nextHop } };
+}
+
+function headerSafe(value: string): string {
+  return value.replace(/[^\x21-\x7e]/g, '');
+}
