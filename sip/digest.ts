@@ -87,17 +87,19 @@ function quotable(text: string): string {
 /** Quoted values keep their escapes, since they go back as they came. */
 function readChallenges(text: string): Challenge[] {
   const challenges: Map<string, string>[] = [];
+  const known = text.slice(0, 8192);
   let scheme = '';
-  for (const match of text.slice(0, 8192).matchAll(SCHEME_OR_PARAMETER)) {
-    const [, newScheme, name, quoted, token] = match;
-    if (newScheme !== undefined) {
-      scheme = newScheme.toLowerCase();
+  for (const match of known.matchAll(SCHEME_OR_PARAMETER)) {
+    const [whole, name = '', value, quoted, token] = match;
+    if (value !== undefined) {
+      if (scheme === 'digest') challenges.at(-1)?.set(name.toLowerCase(), quoted ?? token ?? '');
+    } else if (/\s/.test(known[match.index + whole.length] ?? '')) {
+      scheme = name.toLowerCase();
       if (scheme === 'digest') challenges.push(new Map());
-    } else if (name !== undefined && scheme === 'digest') {
-      challenges.at(-1)?.set(name.toLowerCase(), quoted ?? token ?? '');
     }
   }
   return challenges;
 }
 
-const SCHEME_OR_PARAMETER = /([a-z]+)\s+(?=[a-z-]+\s*=)|([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))/gi;
+/** A word, and its value if it has one: written so that no challenge takes longer than its length to read. */
+const SCHEME_OR_PARAMETER = /([a-z][\w-]*)(\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+)))?/gi;

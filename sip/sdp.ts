@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { type MediaDescription, parse, type SessionDescription, write } from 'sdp-transform';
 import type { Codec, RemoteMedia } from '../machines/events.ts';
 import { SipError } from './sip-error.ts';
@@ -13,6 +14,9 @@ const OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE = 101;
 
 /** Larger than any SDP a telephone sends, smaller than what makes the line-wise parser slow. */
 const MAX_SDP_CHARS = 16_384;
+const MAX_SDP_LINES = 400;
+/** Each stream costs a line in the answer, which must fit into a datagram. */
+const MAX_STREAMS = 16;
 
 const STATIC_PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8 };
 
@@ -134,6 +138,15 @@ function refused(offered: MediaDescription): MediaDescription {
 function parseSession(sdp: string): SessionDescription {
   if (sdp.length > MAX_SDP_CHARS) throw new SipError('sdp.unreadable', 'the SDP is too long');
   if (!sdp.startsWith('v=0')) throw new SipError('sdp.unreadable', 'the SDP does not begin with v=0');
+  if (sdp.split('\n', MAX_SDP_LINES + 1).length > MAX_SDP_LINES) {
+    throw new SipError('sdp.unreadable', 'the SDP has too many lines');
+  }
+  const session = tryToParse(sdp);
+  if (session.media.length > MAX_STREAMS) throw new SipError('sdp.unreadable', 'the SDP has too many streams');
+  return session;
+}
+
+function tryToParse(sdp: string): SessionDescription {
   try {
     return parse(sdp);
   } catch (cause) {
@@ -168,18 +181,32 @@ function isPlainAudio(media: MediaDescription): boolean {
   );
 }
 
-/** Only an address of our own family that one host can have: media must never resolve names or send to a group. */
+/**
+ * Only an address of our own family that one host can have: media must never resolve names or send to a group. The
+ * loopback of this very host is a peer's only when we are there ourselves.
+ */
 function readHost(host: string | undefined, localHost: string): string {
   const family = isIP(localHost) === 6 ? 6 : 4;
-  if (host === undefined || isIP(host) !== family || isGroupAddress(host)) {
+  if (host === undefined || isIP(host) !== family || !isHostAddress(host, localHost)) {
     throw new SipError('sdp.bad_address', `the SDP has no usable IPv${family} connection address`);
   }
   return host;
 }
 
-function isGroupAddress(host: string): boolean {
-  return host.includes(':') ? /^ff/i.test(host) : Number(host.split('.')[0]) >= 224;
+function isHostAddress(host: string, localHost: string): boolean {
+  const range = rangeOf(host);
+  if (range === 'loopback') return LOCAL_RANGES.has(rangeOf(localHost));
+  // An address of zero is the hold of RFC 2543; the others of its range are nobody's.
+  if (range === 'unspecified') return host === '0.0.0.0' || host === '::';
+  return range !== 'multicast' && range !== 'broadcast' && !(range === 'reserved' && /^2[45]\d\./.test(host));
 }
+
+/** As `ipaddr.js` names it; that of the IPv4 address inside for a mapped one. */
+function rangeOf(host: string): string {
+  return ipaddr.isValid(host) ? ipaddr.process(host).range() : 'name';
+}
+
+const LOCAL_RANGES: ReadonlySet<string> = new Set(['loopback', 'unspecified', 'name']);
 
 function readRtcpPort(audio: MediaDescription, rtpPort: number): number {
   if (isPort(audio.rtcp?.port)) return audio.rtcp.port;

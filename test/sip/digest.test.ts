@@ -49,6 +49,15 @@ describe('the answer to a digest challenge', () => {
   });
 
   test.each([
+    'Negotiate abc==, Digest realm="x", nonce="n2"',
+    'NTLM, Digest realm="x", nonce="n2"',
+    'Bearer realm="Digest nonce=1", Digest\trealm = "x" ,nonce = "n2"',
+    `${'a-'.repeat(1000)}, Digest realm="x", nonce="n2"`,
+  ])('finds the one that we know in %j', (challenge) => {
+    expect(answerChallenge({ ...REQUEST, challenge })?.value).toContain('nonce="n2"');
+  });
+
+  test.each([
     ['another scheme', 'Basic realm="x"'],
     ['an unknown algorithm', 'Digest realm="x", nonce="n", algorithm=MD4'],
     ['only auth-int', 'Digest realm="x", nonce="n", qop="auth-int"'],

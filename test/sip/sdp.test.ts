@@ -143,6 +143,34 @@ describe('reading an answer', () => {
     );
   });
 
+  test.each(['127.0.0.1', '127.8.8.8', '255.255.255.255', '240.0.0.1', '224.0.0.5', '0.1.2.3'])(
+    'never sends media to %s',
+    (host) => {
+      expect(codeOf(() => readRemoteMedia(sdp(`c=IN IP4 ${host}`, 'm=audio 5004 RTP/AVP 0'), LOCAL))).toBe(
+        'sdp.bad_address',
+      );
+    },
+  );
+
+  test.each(['::ffff:127.0.0.1', '::1', 'ff02::1'])('never sends media to %s', (host) => {
+    const local = { ...LOCAL, host: '2001:db8::1' };
+    expect(codeOf(() => readRemoteMedia(sdp(`c=IN IP6 ${host}`, 'm=audio 5004 RTP/AVP 0'), local))).toBe(
+      'sdp.bad_address',
+    );
+  });
+
+  test('takes the loopback when we are on it too', () => {
+    const local = { ...LOCAL, host: '127.0.0.1' };
+    expect(readRemoteMedia(sdp('c=IN IP4 127.0.0.2', 'm=audio 5004 RTP/AVP 0'), local).host).toBe('127.0.0.2');
+  });
+
+  test.each([
+    ['many lines', sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0', ...Array.from({ length: 4000 }, () => 'a='))],
+    ['many streams', sdp(CONNECTION, ...Array.from({ length: 17 }, () => 'm=audio 5004 RTP/AVP 0'))],
+  ])('refuses one of %s', (_what, text) => {
+    expect(codeOf(() => readRemoteMedia(text, LOCAL))).toBe('sdp.unreadable');
+  });
+
   test('never throws anything but a SipError, and never yields a port or a payload type that is none', () => {
     const line = fc.oneof(
       fc.constantFrom(
