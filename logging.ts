@@ -36,6 +36,13 @@ export function createLogger({ level, destination, showPii = false }: CreateLogg
  * code and stack frames tell where it came from; log the message itself as `pii: { message }`.
  */
 export function describeError(error: unknown): unknown {
+  return describeCauses(error, MAX_CAUSES);
+}
+
+/** Causes may form a circle. */
+const MAX_CAUSES = 5;
+
+function describeCauses(error: unknown, left: number): unknown {
   if (!(error instanceof Error)) return { type: typeof error };
   const { code, cause } = error as Error & { code?: unknown };
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
@@ -43,7 +50,7 @@ export function describeError(error: unknown): unknown {
     type: error.name,
     ...(typeof code === 'string' ? { code } : {}),
     stack: frames.map((line) => line.trim()).slice(0, 12),
-    ...(cause === undefined ? {} : { cause: describeError(cause) }),
+    ...(cause === undefined || left === 0 ? {} : { cause: describeCauses(cause, left - 1) }),
   };
 }
 

@@ -7,5 +7,10 @@ const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z
 export function parseTime(text: string): Date | null {
   const restored = text.replace(/ (\d{2}:\d{2})$/, '+$1');
   const time = ISO_8601.test(restored) ? new Date(restored) : null;
-  return time === null || Number.isNaN(time.getTime()) ? null : time;
+  return time === null || Number.isNaN(time.getTime()) || !isDay(restored.slice(0, 10)) ? null : time;
+}
+
+/** Dates roll over: 30 February reads as 2 March. The database knows no year 0. */
+function isDay(date: string): boolean {
+  return !date.startsWith('0000') && new Date(date).toISOString().startsWith(date);
 }

@@ -78,6 +78,15 @@ it('the logger leaves out personal data and masks credentials, at any depth it i
   expect(JSON.parse(lines[4]!).err.stack.length).toBeGreaterThan(0);
 });
 
+it('an error that is its own cause is logged all the same', () => {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const error = new Error('first');
+  error.cause = new Error('second', { cause: error });
+  logger.error({ err: error }, 'a circle');
+  expect(JSON.parse(lines[0]!).err.cause.cause.type).toBe('Error');
+});
+
 it('personal data is shown only when asked for', () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
