@@ -15,7 +15,7 @@ exec 3<&0
 postgres=$!
 (
   nap=
-  trap '[ -z "$nap" ] || kill "$nap"; exit 0' USR1
+  trap '[ -z "$nap" ] || kill -KILL "$nap"; exit 0' USR1
   while read -r _; do :; done
   kill -INT "$postgres"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
