@@ -13,6 +13,7 @@ import {
   TrunkPatchBody,
   TrunkSchema,
 } from '../schemas/trunk.ts';
+import { validationFailed } from '../validation.ts';
 
 const TAGS = ['trunks'];
 const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the trunk.' }) });
@@ -53,6 +54,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const id = randomUUID();
       const { workspaceId } = principalOf(request);
       const fields = readNewTrunk(request.body, { trunkId: id, secrets });
+      requireOwnCallerId(fields.defaultCallerId, fields.numbers);
       const trunk = await createTrunk(sql, { id, workspaceId, now: now(), ...fields });
       return reply.code(201).send(success(presentTrunk(trunk)));
     },
@@ -95,6 +97,11 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const { id } = request.params;
       const { workspaceId } = principalOf(request);
       const patch = readTrunkPatch(request.body, { trunkId: id, secrets });
+      if (patch.defaultCallerId) {
+        const numbers = patch.numbers ?? (await getTrunk(sql, { id, workspaceId }))?.numbers;
+        if (numbers === undefined) throw trunkNotFound();
+        requireOwnCallerId(patch.defaultCallerId, numbers);
+      }
       return success(presentTrunk(await updateTrunk(sql, { id, workspaceId, patch, now: now() })));
     },
   );
@@ -120,6 +127,13 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       return success({ id, deleted: true });
     },
   );
+}
+
+/** Another number would be passed over when a call is placed. */
+function requireOwnCallerId(e164: string | null | undefined, numbers: readonly string[]): void {
+  if (e164 && !numbers.includes(e164)) {
+    throw validationFailed([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
+  }
 }
 
 function trunkNotFound(): TandemError {

@@ -228,6 +228,22 @@ describe('trunks', () => {
     expect(said).toEqual(messages);
   });
 
+  it('present by default one of their own numbers, or none', async () => {
+    const { member, trunkId, numbers } = await provisioned();
+    const change = (body: object) => fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
+    expect((await change({ default_caller_id: numbers[1] })).body.data.default_caller_id).toBe(numbers[1]);
+    expect((await change({ default_caller_id: null })).body.data.default_caller_id).toBeNull();
+    const refused = [
+      await change({ default_caller_id: '+912249999999' }),
+      await change({ default_caller_id: numbers[1], numbers: [numbers[0]] }),
+      await fixture.call('POST', '/dialer/trunks', { as: member, body: { ...NEW, default_caller_id: numbers[0] } }),
+    ];
+    for (const { status, body } of refused) {
+      expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
+      expect(body.details).toEqual([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
+    }
+  });
+
   it('are changed by at least one field', async () => {
     const { member, trunkId } = await provisioned();
     const { body } = await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body: {} });
