@@ -51,27 +51,109 @@ export async function openDatabase(options: OpenDatabaseOptions): Promise<Databa
   return { sql, close: () => sql.end({ timeout: 5 }) };
 }
 
-/** A pool without looking at the schema: for tests and the tools that create databases. */
-export function connect({ url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions): Sql {
+/**
+ * A pool without looking at the schema: for tests and the tools that create databases.
+ *
+ * A connection of the library that was cut may keep half of what it was writing and wait for ever after it has
+ * connected again (postgres 3.4.9 neither empties its buffer nor forgets its timer). So the first connection that is
+ * lost retires the whole pool: new queries go to a fresh one, those under way may end within 5 s.
+ */
+export function connect(options: OpenDatabaseOptions): Sql {
+  let current = openPool(options, retire);
+  let ended = false;
+
+  function retire(pool: Sql): void {
+    if (pool !== current || ended) return;
+    current = openPool(options, retire);
+    void pool.end({ timeout: 5 });
+  }
+
+  async function end(when?: { timeout?: number }): Promise<void> {
+    ended = true;
+    await current.end(when);
+  }
+
+  return new Proxy(current, {
+    apply: (_, self, args) => Reflect.apply(current as never, self, args),
+    get: (_, key) => (key === 'end' ? end : Reflect.get(current, key)),
+  });
+}
+
+function openPool(
+  { url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions,
+  onLost: (pool: Sql) => void,
+): Sql {
   try {
-    return postgres(url, {
+    const pool: Sql = postgres(url, {
       max,
       connect_timeout: Math.max(1, Math.ceil(connectTimeoutMs / 1000)),
+      // No connection is closed but by us, or because it was lost.
+      max_lifetime: null,
+      idle_timeout: 0,
+      onclose: () => onLost(pool),
       types: { bigint: postgres.BigInt },
       // Column names only: the keys inside metadata are the client's and stay as they are.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),
       connection: { application_name: 'tandem', TimeZone: 'UTC', client_min_messages: 'warning' },
     });
+    return pool;
   } catch (error) {
     throw unavailable(url, error);
   }
 }
 
-/** Runs `work` in one transaction, joining the one it is given if it already is in one. */
+/**
+ * Runs `work` in one transaction, joining the one it is given if it already is in one.
+ *
+ * The library answers every failure of `work` with a rollback and its end with a commit, also on a connection that is
+ * gone, and a write to that throws where nobody can catch it: the whole process ends (postgres 3.4.9, `nextWrite` on a
+ * null socket). So once the connection is lost `work` never seems to end; the transaction is rejected all the same.
+ */
 export async function inTransaction<T>(sql: SqlOrTx, work: (tx: Tx) => Promise<T>): Promise<T> {
-  if (isPool(sql)) return (await sql.begin(work)) as T;
-  return await work(sql as Tx);
+  if (!isPool(sql)) return await work(sql as Tx);
+  const lost = Promise.withResolvers<never>();
+  let over = false;
+  const refuseWhenOver = () => {
+    if (over) throw Object.assign(new Error('the transaction is over'), { code: 'CONNECTION_CLOSED' });
+  };
+  const committed = sql
+    .begin(async (tx) => {
+      try {
+        const result = await work(guarded(tx, refuseWhenOver));
+        refuseWhenOver();
+        return result;
+      } catch (error) {
+        if (!over && !isConnectionLoss(error)) throw error;
+        lost.reject(error);
+        return await new Promise<never>(() => {});
+      }
+    })
+    .finally(() => {
+      over = true;
+    });
+  return (await Promise.race([committed, lost.promise])) as T;
+}
+
+/** Asks `check` before every statement. */
+function guarded(tx: Tx, check: () => void): Tx {
+  return new Proxy(tx, {
+    apply(target, self, args) {
+      check();
+      return Reflect.apply(target as never, self, args);
+    },
+    get(target, key, receiver) {
+      check();
+      return Reflect.get(target, key, receiver);
+    },
+  });
+}
+
+/** The library's own codes, the system's, and what the server says before it hangs up. */
+function isConnectionLoss(error: unknown): boolean {
+  const { code, severity, errno } = (error ?? {}) as { code?: unknown; severity?: unknown; errno?: unknown };
+  if (severity === 'FATAL' || severity === 'PANIC') return true;
+  return typeof code === 'string' && (/^CONNECT(ION)?_/.test(code) || typeof errno === 'number' || code === 'EPIPE');
 }
 
 function isPool(sql: SqlOrTx): sql is Sql {

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { connect, inTransaction, openDatabase, type Sql } from '../../storage/database.ts';
+import { connect, inTransaction, openDatabase, type Sql, type Tx } from '../../storage/database.ts';
 import { onEveryServer } from './every-server.ts';
 
 onEveryServer('the database', (database) => {
@@ -50,6 +50,47 @@ onEveryServer('the database', (database) => {
     expect(await sql`select 1 from users`).toHaveLength(0);
   });
 
+  it.each([
+    ['while a statement runs', (tx: Tx, closed: Promise<unknown>) => Promise.all([closed, tx`select pg_sleep(10)`])],
+    ['between two statements', (tx: Tx, closed: Promise<unknown>) => closed.then(() => tx`select 1`)],
+    ['before the commit', (_: Tx, closed: Promise<unknown>) => closed],
+    [
+      'before a rollback',
+      (_: Tx, closed: Promise<unknown>) =>
+        closed.then(() => {
+          throw new Error('for another reason');
+        }),
+    ],
+  ])('rejects a transaction whose connection is cut %s, and nothing else breaks', async (_when, work) => {
+    const { sql } = database();
+    const transaction = inTransaction(sql, async (tx) => {
+      const [backend] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      await tx`insert into users (email, created_at) values ('a@example.com', now())`;
+      const closed = terminate(sql, backend!.pid);
+      await work(tx, closed);
+    });
+    await expect(transaction).rejects.toMatchObject({ code: expect.stringMatching(/^CONNECTION_CLOSED|^E|^57P01/) });
+    expect(await inTransaction(sql, (tx) => tx`select 1 from users`)).toHaveLength(0);
+  });
+
+  it('answers after every one of many cuts: no connection is left that swallows queries', {
+    timeout: 60_000,
+  }, async () => {
+    const { sql, url } = database();
+    const killer = connect({ url, max: 1 });
+    opened.push({ close: () => killer.end() });
+    for (let cut = 0; cut < 40; cut += 1) {
+      const transaction = inTransaction(sql, async (tx) => {
+        const [backend] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        const terminated = killer`select pg_terminate_backend(${backend!.pid})`.execute();
+        for (let count = 0; count < 10_000; count += 1) await tx`select ${count}::int`;
+        await terminated;
+      });
+      await expect(transaction).rejects.toMatchObject({ code: expect.any(String) });
+    }
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }]);
+  });
+
   it('reads bigint as bigint and times to the millisecond', async () => {
     const { sql } = database();
     const at = new Date('2026-03-29T01:02:03.004Z');
@@ -74,3 +115,10 @@ it('a pool that was never used closes at once', async () => {
   const sql = connect({ url: 'postgres://127.0.0.1:1/none' });
   await expect(sql.end()).resolves.toBeUndefined();
 });
+
+/** Resolves once the server has no such backend any more and this process has had time to hear of it. */
+async function terminate(sql: Sql, pid: number): Promise<void> {
+  await sql`select pg_terminate_backend(${pid}, 5000)`;
+  // One round trip on another connection is later than the end of this one.
+  for (let round = 0; round < 20; round += 1) await sql`select ${round}::int`;
+}
