@@ -114,13 +114,15 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     step('media');
 
     const sipServer = await sipServerOf();
-    const sip = await createDrachtioGateway({ ...sipServer.control, logger });
+    // A server of the operator's may come up after us; until then placements answer C2C_NOT_CONFIGURED.
+    const connectInBackground = config.drachtioHost !== null;
+    const sip = await createDrachtioGateway({ ...sipServer.control, connectInBackground, logger });
     opened.push(() => sip.close());
     step('sip');
 
     const clock = systemClock;
     const registry = createCallRegistry();
-    const feed = createCallFeed();
+    const feed = createCallFeed({ logger });
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);
     const lookUp = resolve && { resolve };
     const deliverer = createCallbackDeliverer({
@@ -199,6 +201,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
         transports: config.sipTransports,
         secret,
         signal: stopped.signal,
+        onFault: (error) => logger.error({ err: error }, 'the SIP server dropped a message it failed on'),
         onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
       }).catch(nameThePort('SIP_PORT', config.sipPort));
       opened.push(() => server.close());
@@ -259,7 +262,7 @@ async function serve(): Promise<void> {
     return;
   }
   const config = loadConfig(process.env, argv);
-  const logger = createLogger({ level: config.logLevel as Parameters<typeof createLogger>[0]['level'] });
+  const logger = createLogger({ level: config.logLevel });
   const signals = listenForSignals();
   const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');

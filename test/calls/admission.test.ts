@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { eventually } from '../process/server-process.ts';
 import { AGENT, CUSTOMER, SECRET, startPlatform } from './platform.ts';
 
 const PLACEMENT = { agent_number: AGENT, customer_number: CUSTOMER };
@@ -123,6 +127,29 @@ describe('a placement is refused', () => {
   });
 });
 
+describe('a SIP server that is not there yet', () => {
+  it('leaves placements at C2C_NOT_CONFIGURED and health at 503, until it comes', async () => {
+    const secret = 'the-secret-of-a-later-server';
+    const controlPort = await freePort();
+    await using platform = await startPlatform({
+      env: { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(controlPort), DRACHTIO_SECRET: secret },
+    });
+    await platform.parties();
+    const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'early' });
+    expect(refused).toMatchObject({ status: 503, body: { code: 'C2C_NOT_CONFIGURED' } });
+    expect(refused.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect((await platform.ask('GET', '/healthz')).status).toBe(503);
+
+    const server = await startSipServer(secret);
+    const forwarder = await forwardPort(controlPort, server.controlPort);
+    await eventually(async () => (await platform.ask('GET', '/healthz')).status === 200, 'the SIP server is found');
+    expect(await platform.place({ reference_id: 'early' })).toMatchObject({ state: 'initiated' });
+    await platform.tandem.stop();
+    forwarder.close();
+    await server.close();
+  });
+});
+
 describe('money', () => {
   it('ends a talk with INSUFFICIENT_FUNDS when the wallet runs dry, and charges exactly what there was', async () => {
     // One dollar a second; three dollars.
@@ -145,15 +172,8 @@ describe('money', () => {
 
 describe('the loss of a part', () => {
   it('ends live calls when the SIP server is lost, and settles them', async () => {
-    const { startEmbeddedSipServer } = await import('../../sip/embedded/embedded-sip-server.ts');
     const secret = 'the-secret-of-a-separate-server';
-    const server = await startEmbeddedSipServer({
-      sipHost: '127.0.0.1',
-      sipPort: 0,
-      transports: ['udp', 'tcp'],
-      secret,
-      signal: new AbortController().signal,
-    });
+    const server = await startSipServer(secret);
     await using platform = await startPlatform({
       env: { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(server.controlPort), DRACHTIO_SECRET: secret },
     });
@@ -171,3 +191,34 @@ describe('the loss of a part', () => {
     expect(refused).toMatchObject({ status: 503, body: { code: 'CARRIER_LINE_DOWN' } });
   });
 });
+
+function startSipServer(secret: string) {
+  return startEmbeddedSipServer({
+    sipHost: '127.0.0.1',
+    sipPort: 0,
+    transports: ['udp', 'tcp'],
+    secret,
+    signal: new AbortController().signal,
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** The embedded server chooses its control port; this makes it answer at one that was promised. */
+async function forwardPort(from: number, to: number): Promise<Server> {
+  const server = createServer((client) => {
+    const upstream = connect(to, '127.0.0.1');
+    client.pipe(upstream).pipe(client);
+    client.on('error', () => upstream.destroy());
+    upstream.on('error', () => client.destroy());
+  }).listen(from, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
