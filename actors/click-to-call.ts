@@ -14,13 +14,13 @@ import {
 } from '../storage/queries/calls.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { listTrunks } from '../storage/queries/trunks.ts';
+import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, type Resolve } from './callbacks/callback-url.ts';
-import { callbackSecretContext } from './callbacks/ports.ts';
 import type { Cidr } from './callbacks/public-address.ts';
 import type { Clock } from './clock.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';

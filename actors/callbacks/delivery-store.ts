@@ -1,5 +1,11 @@
 import type { Sql } from '../../storage/database.ts';
-import { claimDelivery, dueDeliveries, getDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
+import {
+  claimDelivery,
+  dueDeliveries,
+  getDelivery,
+  recordAttempt,
+  releaseDelivery,
+} from '../../storage/queries/deliveries.ts';
 import type { DeliveryStore } from './ports.ts';
 
 /** Deliveries in Postgres, where they were committed together with the outcome they tell. */
@@ -9,10 +15,6 @@ export function createDeliveryStore(sql: Sql): DeliveryStore {
     due: (query) => dueDeliveries(sql, query),
     claim: (request) => claimDelivery(sql, request),
     record: (attempt) => recordAttempt(sql, attempt),
-    async release({ id, leasedUntil }) {
-      await sql`
-        update deliveries set leased_until = null
-        where id = ${id} and status = 'pending' and leased_until = ${leasedUntil}`;
-    },
+    release: (claimed) => releaseDelivery(sql, claimed),
   };
 }

@@ -31,11 +31,6 @@ export interface SecretOpener {
   open(sealed: Uint8Array, context: string): string;
 }
 
-/** What a callback secret is sealed for, at placement and here: it opens for its own workspace only. */
-export function callbackSecretContext(workspaceId: string): string {
-  return `callback secret of workspace ${workspaceId}`;
-}
-
 export interface DelivererClock {
   /** Unix ms. */
   now(): number;

@@ -1,8 +1,8 @@
 import type { AttemptResult } from '../../machines/delivery.machine.ts';
 import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
+import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import type { Resolve } from './dns-resolve.ts';
 import type { SecretOpener } from './ports.ts';
-import { callbackSecretContext } from './ports.ts';
 import type { Cidr } from './public-address.ts';
 import { safePost } from './safe-request.ts';
 import { signCallback } from './signature.ts';

@@ -99,6 +99,16 @@ export async function claimDelivery(
   return row ?? null;
 }
 
+/** Gives a claimed delivery back as if nobody had tried. Does nothing when the lease is another one by now. */
+export async function releaseDelivery(
+  sql: SqlOrTx,
+  { id, leasedUntil }: { id: string; leasedUntil: Date },
+): Promise<void> {
+  await sql`
+    update deliveries set leased_until = null
+    where id = ${id} and status = 'pending' and leased_until = ${leasedUntil}`;
+}
+
 export interface DeliveryAttempt {
   deliveryId: string;
   /** Null when no answer came; then `error` says why. */

@@ -117,8 +117,3 @@ export async function findUserByEmail(sql: SqlOrTx, email: string): Promise<User
   const [row] = await sql<UserRow[]>`select * from users where email = ${email.toLowerCase()}`;
   return row ?? null;
 }
-
-export async function getUser(sql: SqlOrTx, id: number): Promise<UserRow | null> {
-  const [row] = await sql<UserRow[]>`select * from users where id = ${id}`;
-  return row ?? null;
-}

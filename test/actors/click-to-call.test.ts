@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { callbackSecretContext } from '../../actors/callbacks/ports.ts';
 import { getCallById } from '../../storage/queries/calls.ts';
 import { createRecording, type RecordingPatch, updateRecording } from '../../storage/queries/recordings.ts';
+import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { type DialerOptions, endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';

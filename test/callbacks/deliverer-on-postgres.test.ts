@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { CallbackDelivererOptions } from '../../actors/callbacks/deliverer.ts';
 import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
-import { callbackSecretContext, systemClock } from '../../actors/callbacks/ports.ts';
+import { systemClock } from '../../actors/callbacks/ports.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import type { Database } from '../../storage/database.ts';
 import { openDatabase } from '../../storage/database.ts';
@@ -21,6 +21,7 @@ import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import type { Jobs } from '../../storage/jobs.ts';
 import { openJobs } from '../../storage/jobs.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
+import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 
 const SECRET = 'a-secret-of-enough-characters';
