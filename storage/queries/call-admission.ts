@@ -117,11 +117,15 @@ async function callUnderReference(
   return call;
 }
 
+/** A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back. */
 async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<void> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
+  const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
   // The oldest of the calls that fill the window: once it leaves, there is room for one more.
   const [blocking] = await tx<{ createdAt: Date }[]>`
-    select created_at from calls where workspace_id = ${workspaceId} and created_at > ${windowStart}
+    select created_at from calls
+    where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
+      and state <> 'rejected'
     order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
   if (!blocking) return;
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();

@@ -112,6 +112,33 @@ onEveryServer('calls', (database) => {
     expect(outcome).toBe('admitted');
   });
 
+  it('lets exactly 20 calls of a minute in when 40 come at once', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    const results = await Promise.allSettled(
+      Array.from({ length: 40 }, (_, ms) => admitCall(sql, admission({ workspaceId, now: later(ms) }))),
+    );
+    const refusals = results.filter((result) => result.status === 'rejected');
+    expect(refusals.map(({ reason }) => reason.code)).toEqual(Array(20).fill('C2C_RATE_LIMITED'));
+    expect(await countLiveCalls(sql, { workspaceId })).toBe(20);
+  });
+
+  it('does not count a call that was rejected among those placed in the last minute', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    const rejection = move({ event: 'call.rejected', state: 'rejected' });
+    for (let placed = 0; placed < 20; placed += 1) {
+      const { call } = await admitCall(sql, admission({ workspaceId }));
+      await settleCall(sql, completion(call.callId, { move: rejection, answerTime: null, talkSeconds: 0 }));
+    }
+    expect((await admitCall(sql, admission({ workspaceId }))).outcome).toBe('admitted');
+  });
+
+  it('does not lock a workspace out for as long as the clock was set back', async () => {
+    const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 100 } });
+    for (let placed = 0; placed < 20; placed += 1) await admitCall(sql, admission({ workspaceId }));
+    const { outcome } = await admitCall(sql, admission({ workspaceId, now: later(-3_600_000) }));
+    expect(outcome).toBe('admitted');
+  });
+
   it('never lets more calls onto a trunk than it has channels, also when they come at once', async () => {
     const { sql, workspaceId } = await ready({ trunk: { workspaceId: '', channels: 3 } });
     const results = await Promise.allSettled(
