@@ -216,12 +216,13 @@ function selectTrunks(sql: SqlOrTx, workspaceId: string) {
 }
 
 async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspaceId: string }): Promise<void> {
+  // Locked before it is read: it may be deleted while we wait.
+  if (isUuid(id)) await tx`select id from trunks where id = ${id} for no key update`;
   const trunk = await getTrunk(tx, { id, workspaceId });
   if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'There is no such trunk.');
   if (trunk.ownerWorkspaceId !== workspaceId) {
     throw new TandemError('FORBIDDEN', 'This trunk is shared with the workspace and configured elsewhere.');
   }
-  await tx`select id from trunks where id = ${id} for no key update`;
 }
 
 async function putNumbers(

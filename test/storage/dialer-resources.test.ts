@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
+import type { Sql } from '../../storage/database.ts';
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey, touchApiKey } from '../../storage/queries/api-keys.ts';
 import { admitCall } from '../../storage/queries/calls.ts';
 import {
@@ -161,6 +162,27 @@ onEveryServer('trunks and numbers', (database) => {
     expect(await getTrunkById(sql, id)).toMatchObject({ deletedAt: NOW, numbers: [] });
   });
 
+  it('gives no numbers to a trunk that is deleted at the same moment', async () => {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql);
+    const { id } = await seedTrunk(sql, { workspaceId: workspace.id });
+    const patch = { numbers: ['+911150000001'] };
+    const deleted = Promise.withResolvers<void>();
+    const mayCommit = Promise.withResolvers<void>();
+    const deletion = sql.begin(async (tx) => {
+      await deleteTrunk(tx, { id, workspaceId: workspace.id, now: NOW });
+      deleted.resolve();
+      await mayCommit.promise;
+    });
+    await deleted.promise;
+    const update = updateTrunk(sql, { id, workspaceId: workspace.id, patch, now: NOW });
+    while ((await waitingBackends(sql)) === 0);
+    mayCommit.resolve();
+    await deletion;
+    await expect(update).rejects.toMatchObject({ code: 'TRUNK_NOT_FOUND' });
+    expect(await sql`select 1 from numbers`).toHaveLength(0);
+  });
+
   it('refuses a number that already stands on another trunk, and to drop one that is rented', async () => {
     const { sql } = database();
     const workspaceId = (await seedWorkspace(sql)).workspace.id;
@@ -302,3 +324,9 @@ onEveryServer('recordings and deliveries', (database) => {
     expect(await getDelivery(sql, 'nonsense')).toBeNull();
   });
 });
+
+async function waitingBackends(sql: Sql): Promise<number> {
+  const rows = await sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return rows.length;
+}
