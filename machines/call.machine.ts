@@ -64,6 +64,7 @@ export const callMachine = setup({
     maxDuration: ({ context }) => context.maxDurationMs,
     fundingCheck: ({ context }) => fundingCheckDelayMs(context.fundedForMs),
     fundingRetry: 5_000,
+    fundingTimeout: 5_000,
     prepareTimeout: 5_000,
     clearTimeout: LEG_CLEAR_TIMEOUT_MS + 1_000,
     finishTimeout: 5_000,
@@ -143,6 +144,15 @@ export const callMachine = setup({
         src: 'media',
         input: ({ context }) => ({ callId: context.callId }),
         onError: { target: 'settling', actions: 'decide' },
+      },
+      on: {
+        // Also while clearing: the command may have crossed the end of the talk, and there is a file now.
+        'recording.started': {
+          actions: {
+            type: 'move',
+            params: ({ event }) => ({ event: 'recording.started', state: 'bridged', recordingId: event.recordingId }),
+          },
+        },
       },
       initial: 'preparing',
       states: {
@@ -294,16 +304,6 @@ export const callMachine = setup({
               },
               on: {
                 'rtp.timeout': { target: '#call.active.clearing', actions: 'decide' },
-                'recording.started': {
-                  actions: {
-                    type: 'move',
-                    params: ({ event }) => ({
-                      event: 'recording.started',
-                      state: 'bridged',
-                      recordingId: event.recordingId,
-                    }),
-                  },
-                },
                 'recording.failed': {
                   actions: {
                     type: 'move',
@@ -315,6 +315,21 @@ export const callMachine = setup({
               states: {
                 funded: { after: { fundingCheck: 'extending' } },
                 extending: {
+                  // A storage that does not answer at all would let them talk on unpaid.
+                  after: {
+                    fundingTimeout: [
+                      {
+                        guard: 'fundingMayBeRetried',
+                        target: 'extending',
+                        reenter: true,
+                        actions: 'noteFundingFailure',
+                      },
+                      {
+                        target: '#call.active.clearing',
+                        actions: { type: 'end', params: { outcome: completed('NORMAL_TEMPORARY_FAILURE') } },
+                      },
+                    ],
+                  },
                   invoke: {
                     src: 'extendFunding',
                     input: ({ context }) => ({ callId: context.callId }),

@@ -324,6 +324,29 @@ describe('the timers of a call', () => {
     expect(call.outcome()).toBe('completed call.completed NORMAL_TEMPORARY_FAILURE - -');
   });
 
+  it('looks again at a wallet that does not answer, and gives the call up after the sixth look', async () => {
+    const call = startCall({ fundedForMs: 1_000, funding: Array.from({ length: 9 }, () => 'never' as const) });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(1_000);
+    for (let look = 1; look <= 7; look += 1) {
+      expect(call.state()).toBe('bridged');
+      expect(call.fundingAsked).toBe(look);
+      call.clock.increment(5_000);
+      await call.quiet();
+    }
+    expect(call.outcome()).toBe('completed call.completed NORMAL_TEMPORARY_FAILURE - -');
+  });
+
+  for (const state of ['clearing', 'finishing'] as const) {
+    it(`keeps a recording that began just as the talk ended, when ${state}`, () => {
+      const call = startCall({ record: true });
+      for (const step of PATHS[state]) call.tell(step);
+      call.tell('recording.started');
+      expect(call.moves.at(-1)).toMatchObject({ event: 'recording.started', recordingId: 'rec-1' });
+      expect(call.state()).toBe(state);
+    });
+  }
+
   it('checks a very long funding no later than a timer can wait', () => {
     expect(fundingCheckDelayMs(Number.POSITIVE_INFINITY)).toBe(2 ** 31 - 1);
   });
@@ -408,7 +431,8 @@ function startCall(
     maxDurationMs?: number;
     fundedForMs?: number;
     record?: boolean;
-    funding?: (Funding | Error)[];
+    /** `never`: it does not answer. */
+    funding?: (Funding | Error | 'never')[];
     /** `never`: settle does not resolve; a number: it fails that often first. */
     settle?: 'never' | number;
     brokenDialog?: boolean;
@@ -444,7 +468,7 @@ function startCall(
         const answer = options.funding?.[fundingAsked] ?? { fundedForMs: 60_000 };
         fundingAsked += 1;
         if (answer instanceof Error) throw answer;
-        return answer;
+        return answer === 'never' ? await new Promise<never>(() => {}) : answer;
       }),
       settle: fromPromise<void, SettleInput>(async ({ input }) => {
         settled.push(input);
