@@ -25,13 +25,17 @@ export interface CallJournalOptions {
   sql: Sql;
   callId: string;
   workspaceId: string;
-  /** Sequence of the latest event stored before the journal was opened; from then on nobody else adds any. */
+  /** The boot that runs the call. */
+  boot: string;
+  /** Sequence of the latest event stored before the journal was opened; nobody but the owner of the call adds any. */
   lastSequence: number;
   clock: Clock;
   logger: Logger;
   signal: AbortSignal;
   /** Told of every event after it was committed. */
   onCommitted: (events: CallEventRow[]) => void;
+  /** Told when the call is not ours any more: another boot took it over, or it is final already. */
+  onLost: () => void;
 }
 
 export function openCallJournal(options: CallJournalOptions): CallJournal {
@@ -77,13 +81,14 @@ interface Commit {
   lastSequence: number;
 }
 
-/** Returns what was stored: nothing when the call is final already, or aborted. */
+/** Returns what was stored: nothing when the call is final already or another's, or aborted. */
 async function commitUntilStored(options: CallJournalOptions, work: Commit): Promise<CallEventRow[]> {
   for (let failures = 0; !options.signal.aborted; failures += 1) {
     try {
       const stored = await commit(options, work);
       if (stored) return stored.events;
-      options.logger.warn({ callId: options.callId }, 'moves of a call that is already final were dropped');
+      options.logger.warn({ callId: options.callId }, 'moves of a call that was taken over or is final were dropped');
+      options.onLost();
       return [];
     } catch (error) {
       options.logger.error({ callId: options.callId, err: error, failures }, 'storing the moves of a call failed');
@@ -94,10 +99,10 @@ async function commitUntilStored(options: CallJournalOptions, work: Commit): Pro
   return [];
 }
 
-async function commit({ sql, callId, workspaceId }: CallJournalOptions, { batch, lastSequence }: Commit) {
+async function commit({ sql, callId, workspaceId, boot }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId);
-    if (call === null) return null;
+    if (call === null || call.ownerBoot !== boot) return null;
     // An earlier try did commit, only its answer was lost.
     if (call.seq > lastSequence) {
       return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }) };

@@ -63,12 +63,15 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
         ...options,
         callId: row.callId,
         workspaceId: row.workspaceId,
+        boot: row.ownerBoot,
         lastSequence: row.seq,
         signal: abort.signal,
         onCommitted(events) {
           for (const event of events) feed.publish(row.callId, presentCallEvent(event));
           initiated.resolve('initiated');
         },
+        // Whoever has it now settles it, or has: the talk would go on unbilled.
+        onLost: () => call.actor.send({ type: 'hangup.requested', reason: 'shutdown' }),
       });
       const actor = createActor(machine, {
         input: {

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCallJournal } from '../../actors/call-journal.ts';
 import type { CallMove } from '../../machines/call-events.ts';
 import type { Sql } from '../../storage/database.ts';
-import { type CallEventRow, type CallRow, getCallById, listCallEvents } from '../../storage/queries/calls.ts';
+import {
+  type CallEventRow,
+  type CallRow,
+  getCallById,
+  listCallEvents,
+  markOrphansUnknown,
+} from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
@@ -190,13 +196,26 @@ describe('the journal of a call', () => {
   });
 
   it('drops the moves of a call that is final already, with a warning, and tells nobody', async () => {
-    const { journal, events, committed, logger, call } = await openJournal();
+    const { lost, journal, events, committed, logger, call } = await openJournal();
     await database.sql`update calls set state = 'failed' where call_id = ${call.callId}`;
     journal.append(move('agent.ringing'));
     await journal.drained();
     expect((await events()).map(({ event }) => event)).toEqual(['call.pending']);
     expect(committed).toEqual([]);
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { callId: call.callId } }]);
+    expect(lost()).toBe(1);
+  });
+});
+
+describe('the journal of a call that another boot has taken over', () => {
+  it('adds nothing to its log and says that the call is lost', async () => {
+    const { journal, call, events, lost, committed } = await openJournal();
+    await markOrphansUnknown(database.sql, { node: call.ownerNode, boot: 'the next boot', now: NOW });
+    journal.append(move('agent.ringing'));
+    await journal.drained();
+    expect((await events()).map(({ event }) => event)).toEqual(['call.pending', 'call.unknown']);
+    expect(committed).toEqual([]);
+    expect(lost()).toBe(1);
   });
 });
 
@@ -213,10 +232,12 @@ async function openJournal({
   const logger = createTestLogger();
   const abort = new AbortController();
   const committed: string[][] = [];
+  let lost = 0;
   const journal = openCallJournal({
     sql: begin ? sqlWithFaults(sql, begin) : sql,
     callId: call.callId,
     workspaceId: call.workspaceId,
+    boot: call.ownerBoot,
     lastSequence: call.seq,
     clock,
     logger,
@@ -224,6 +245,9 @@ async function openJournal({
     onCommitted: (events: CallEventRow[]) => {
       committed.push(events.map(({ event }) => event));
       onCommitted?.();
+    },
+    onLost: () => {
+      lost += 1;
     },
   });
   return {
@@ -233,6 +257,7 @@ async function openJournal({
     logger,
     abort,
     committed,
+    lost: () => lost,
     events: () => listCallEvents(sql, { callId: call.callId }),
     row: () => getCallById(sql, call.callId),
   };

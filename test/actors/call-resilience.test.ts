@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCallEvent } from '../../actors/call-view.ts';
+import { connect } from '../../storage/database.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { getCallById, listCallEvents, markOrphansUnknown } from '../../storage/queries/calls.ts';
+import { NOW } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
+import { eventually, remoteMedia } from './fakes.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe('a call whose database is cut off', () => {
+  it('stores every move, settles once and tells its watchers, after all connections were terminated at every step', async () => {
+    const killer = connect({ url: database.url, max: 1 });
+    const cut = () => killer`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`;
+    const call = await bridgedCall(cut);
+    await cut();
+    call.clock.advance(10_000);
+    call.sip.legs[1]!.tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    await cut();
+    await untilGone(call);
+    await killer.end();
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.map(({ event }) => event)).toEqual([
+      'call.pending',
+      'call.initiated',
+      'agent.answered',
+      'customer.dialing',
+      'call.bridged',
+      'call.completed',
+    ]);
+    expect(call.heard.map(({ sequence }) => sequence)).toEqual([2, 3, 4, 5, 6]);
+    const row = await getCallById(database.sql, call.callId);
+    const talkedMs = row!.endTime!.getTime() - row!.answerTime!.getTime();
+    expect(talkedMs).toBeGreaterThanOrEqual(10_000);
+    expect(row).toMatchObject({ state: 'completed', costNano: BigInt(Math.ceil(talkedMs / 1_000)) * 1_000_000n });
+    expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 0n });
+  });
+});
+
+describe('a call that another boot of its node has taken over', () => {
+  it('is hung up as soon as that is seen, and is settled once', async () => {
+    const call = await bridgedCall();
+    await markOrphansUnknown(database.sql, { node: 'node-1', boot: 'boot-2', now: NOW });
+    call.mediaPlane.session.options.onEvent({ type: 'recording.failed', detail: 'the disk is full' });
+    await untilGone(call);
+    expect(call.sip.legs.map(({ hangups }) => hangups)).toEqual([['SYSTEM_SHUTDOWN'], ['SYSTEM_SHUTDOWN']]);
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.map(({ event }) => event).slice(-2)).toEqual(['call.unknown', 'call.completed']);
+    expect(call.heard.at(-1)).toMatchObject({ event: 'call.completed' });
+    expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 0n });
+  });
+});
+
+it('leaves nothing behind after 500 calls that end in every phase: no entry, no timer, no listener, no hold', async () => {
+  const { sql } = database;
+  const dialer = await openDialer({ sql, balanceNano: 1_000_000_000_000n });
+  dialer.sip.onDial = (leg) => {
+    endsWhenAsked(leg);
+    const number = dialer.sip.legs.length;
+    if (number % 5 === 0) leg.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'busy' });
+    else if (number % 5 < 4) leg.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+  };
+  for (let batch = 0; batch < 50; batch += 1) {
+    await Promise.all(Array.from({ length: 10 }, () => dialer.dialer.place(dialer.request({ record: true }))));
+    await Promise.all(dialer.registry.list().map((call) => call.journal.drained()));
+    for (const { actor } of dialer.registry.list()) actor.send({ type: 'hangup.requested', reason: 'api' });
+    await dialer.registry.idle();
+    dialer.clock.advance(61_000);
+  }
+  expect(dialer.registry.list()).toEqual([]);
+  expect(dialer.clock.waiting()).toEqual([]);
+  expect(await walletOf(sql, dialer.caller.workspaceId)).toMatchObject({ heldNano: 0n });
+  const rows = await dialer.rows();
+  expect(rows).toHaveLength(500);
+  expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['completed', 'failed']));
+  expect(dialer.mediaPlane.sessions.every(({ closed }) => closed > 0)).toBe(true);
+}, 60_000);
+
+async function bridgedCall(between: () => PromiseLike<unknown> = async () => {}) {
+  const dialer = await openDialer({ sql: database.sql });
+  dialer.sip.onDial = endsWhenAsked;
+  const { call } = await dialer.dialer.place(dialer.request());
+  const heard: PublicCallEvent[] = [await firstEvent(call.call_id)];
+  dialer.dialer.watch(call.call_id, (event) => heard.push(event), new AbortController().signal);
+  for (const index of [0, 1]) {
+    await eventually(() => expect(dialer.sip.legs).toHaveLength(index + 1));
+    dialer.sip.legs[index]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    // The customer is dialed over a trunk that has to be read: that may not fail.
+    await eventually(() => expect(dialer.sip.legs).toHaveLength(2));
+    await between();
+  }
+  await settle(dialer, () => dialer.registry.get(call.call_id)!.journal.drained());
+  return { ...dialer, callId: call.call_id, heard };
+}
+
+async function firstEvent(callId: string): Promise<PublicCallEvent> {
+  const events = await listCallEvents(database.sql, { callId, afterSequence: 1 });
+  return events[0] as unknown as PublicCallEvent;
+}
+
+/** Time goes on, so that what waits to be tried again is. */
+async function settle({ clock }: Pick<TestDialer, 'clock'>, work: () => Promise<void>): Promise<void> {
+  let done = false;
+  const finished = work().finally(() => {
+    done = true;
+  });
+  await eventually(() => {
+    if (!done) clock.advance(50);
+    expect(done).toBe(true);
+  });
+  await finished;
+}
+
+async function untilGone(call: TestDialer): Promise<void> {
+  await settle(call, () => call.registry.idle());
+}
