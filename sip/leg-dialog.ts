@@ -42,6 +42,8 @@ export class OutboundLeg implements LegDialog {
   #invite: SrfSentRequest | null = null;
   #dialogId: string | null = null;
   #hasRung = false;
+  #lastRinging = '';
+  #ringingCount = 0;
   #isReported = false;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
@@ -179,7 +181,16 @@ export class OutboundLeg implements LegDialog {
     this.#hasRung = true;
     this.#giveUpAfter(this.#parts.timeouts.ringingMs);
     if (response.body) this.#negotiation.takeEarlyAnswer(response.body);
-    this.#emit({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
+    this.#tellRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
+  }
+
+  /** A peer that repeats itself to keep the call alive, or to flood us, is told of once. */
+  #tellRinging(event: LegEvent): void {
+    const asText = JSON.stringify(event);
+    if (asText === this.#lastRinging || this.#ringingCount >= MAX_RINGING_EVENTS) return;
+    this.#lastRinging = asText;
+    this.#ringingCount++;
+    this.#emit(event);
   }
 
   #takeAnswer(response: SrfResponse, acknowledge: SrfAcknowledge): void {
@@ -331,6 +342,9 @@ export class OutboundLeg implements LegDialog {
     if (!this.#isReported) this.#parts.request.onEvent(event);
   }
 }
+
+/** More than any carrier needs; each becomes a stored event. */
+const MAX_RINGING_EVENTS = 20;
 
 /** As drachtio-server makes it, for the case that it forgets to tell. */
 function dialogIdOf(response: SrfResponse): string {

@@ -92,6 +92,8 @@ export class StreamFramer {
   #drop(byteCount: number): void {
     this.#start += byteCount;
     if (this.#start === this.#end) {
+      // One large message must not cost an idle connection its buffer for ever.
+      if (this.#buffer.length > SLICE_BYTES) this.#buffer = Buffer.allocUnsafe(4096);
       this.#start = 0;
       this.#end = 0;
     }

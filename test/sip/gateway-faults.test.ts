@@ -476,3 +476,23 @@ test.each([40_000, 40_001, 40_010, 40_011])('media at port %i of our own legs is
   const dialed = dialLeg(gateway, { trunk: TRUNK, callId: 'second' });
   expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 488 });
 });
+
+test('a peer that rings without end is told of once, and of each change up to a bound', async () => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, 't1');
+      if (methodOf(message) !== 'INVITE') return;
+      for (let count = 0; count < 30; count++) respond(message, 't1', '180 Ringing');
+      for (let count = 0; count < 30; count++) {
+        respond(message, 't1', '183 Progress', { body: ANSWER.replace('5004', String(5010 + 2 * count)) });
+      }
+      respond(message, 't1', '486 Busy');
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  const dialed = dialLeg(gateway, { trunk: TRUNK });
+  expect(await dialed.over()).toMatchObject({ sipStatus: 486 });
+  const ringing = dialed.log.ofType('leg.ringing');
+  expect(ringing.filter(({ sipStatus }) => sipStatus === 180)).toHaveLength(1);
+  expect(ringing).toHaveLength(20);
+});

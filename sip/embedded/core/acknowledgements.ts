@@ -49,6 +49,8 @@ export class Acknowledgements {
   repeat(dialog: Dialog, invite: SipRequest): void {
     const { lastAck } = dialog;
     if (lastAck?.sequence === sequenceOf(invite)) this.#context.layer.send(lastAck.request, lastAck.remote);
+    // A BYE overtook the application's ACK, for which it was too late then.
+    else if (dialog.state === 'ended') this.#send(dialog, invite, null, () => {});
   }
 
   #send(dialog: Dialog, invite: SipRequest, asked: SipRequest | null, done: (result: SendResult) => void): void {

@@ -1,4 +1,5 @@
 import { header, headers, parseNameAddr, parseUri, type SipMessage, type SipRequest } from '../../message/index.ts';
+import { InviteServerTransaction } from '../transactions/invite-server.ts';
 import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
 import type { Application } from './application.ts';
@@ -49,6 +50,9 @@ export class DialogTable {
 
   remove(dialog: Dialog): void {
     dialog.state = 'ended';
+    // With the dialog goes the ACK that would end the repetitions of a 2xx.
+    const server = dialog.incomingInvite?.server;
+    if (server instanceof InviteServerTransaction) server.acknowledged();
     dialog.unacknowledged?.stopTimer();
     dialog.unacknowledged = null;
     if (this.#byId.get(dialog.id) === dialog) this.#byId.delete(dialog.id);
@@ -81,7 +85,10 @@ export class DialogTable {
    */
   freeId(callId: string, fromTag: string): string {
     const id = dialogId(callId, fromTag);
-    return this.#byId.has(id) || this.#reserved.has(id) ? `${id};uas` : id;
+    if (!this.#byId.has(id) && !this.#reserved.has(id)) return id;
+    let free = `${id};uas`;
+    for (let count = 2; this.#byId.has(free); count++) free = `${id};uas${count}`;
+    return free;
   }
 
   of(application: Application): Dialog[] {

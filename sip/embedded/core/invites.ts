@@ -110,12 +110,13 @@ export class Invites {
     if (known) {
       const target = contactUri(response);
       if (target !== null) known.remoteTarget = target;
-    } else this.#fork(invite, tag, response);
+    } else if (invite.forks.size < MAX_FORKS) this.#fork(invite, tag, response);
   }
 
   #accepted(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
     const tag = tagOf(header(response, 'to')) ?? '';
-    const dialog = invite.forks.get(tag) ?? (invite.reinvited ? null : this.#fork(invite, tag, response));
+    const mayFork = !invite.reinvited && invite.forks.size < MAX_FORKS;
+    const dialog = invite.forks.get(tag) ?? (mayFork ? this.#fork(invite, tag, response) : null);
     if (!dialog) return;
     if (invite.winner !== null) {
       const isNewFork = dialog !== invite.winner && dialog.state === 'early';
@@ -126,6 +127,12 @@ export class Invites {
       return;
     }
     invite.winner = dialog;
+    if (invite.reinvited && dialog.state === 'ended') {
+      // It crossed a BYE: the application has no dialog left to acknowledge it in.
+      this.#acknowledgements.repeat(dialog, invite.request);
+      this.#deliver(invite, response, source);
+      return;
+    }
     if (invite.reinvited) {
       dialog.isInviting = false;
       dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
@@ -212,6 +219,8 @@ function cancelWith(invite: SipRequest, asked: SipRequest | null): SipRequest {
   return cancel;
 }
 
+/** More phones than anybody lets ring at once; each one that answers too late costs an ACK and a BYE. */
+const MAX_FORKS = 32;
 const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
 const NO_CONTACT = { cause: 500, text: 'The answer has no Contact' };
 const NO_APPLICATION = { cause: 503, text: 'The application is gone' };

@@ -54,6 +54,7 @@ export class SipCore implements NetworkListener {
       onAck: (request, source) => this.#server.receiveAck(request, source),
       onNotAcknowledged: (incoming) => this.#server.notAcknowledged(incoming),
       onServerTerminated: (incoming) => this.#server.terminated(incoming),
+      isExpected: (request) => this.#server.isExpected(request),
       onOverload: (request, source) => this.#refuseStatelessly(request, source, 503, 'Service Unavailable'),
     });
     const context: CoreContext = {

@@ -51,6 +51,11 @@ export class UserAgentServer {
     return this.#pending.size;
   }
 
+  /** The request belongs to a dialog of ours. */
+  isExpected(request: SipRequest): boolean {
+    return this.#dialogOf(request) !== null;
+  }
+
   receive(incoming: IncomingTransaction): void {
     const { request } = incoming;
     const wrong = refusalOf(request);
@@ -86,6 +91,10 @@ export class UserAgentServer {
     if (!response) return { ok: false, reason: 'a header cannot be read, or the body has no Content-Type' };
     const isBye = incoming.request.method === 'BYE';
     if (incoming.request.method === 'INVITE' && asked.statusCode > 100) this.#followInvite(pending, response);
+    if (incoming.request.method === 'UPDATE' && isSuccess(asked) && pending.dialog) {
+      // A target refresh like a re-INVITE (RFC 3311 §5.2).
+      pending.dialog.remoteTarget = contactUri(incoming.request) ?? pending.dialog.remoteTarget;
+    }
     if (asked.statusCode >= 200) this.#pending.delete(transactionId);
     incoming.server.respond(response);
     const dialogId = isBye ? null : (pending.dialog?.id ?? null);
@@ -101,6 +110,7 @@ export class UserAgentServer {
 
   terminated(incoming: IncomingTransaction): void {
     this.#pending.delete(incoming.id);
+    this.#answered.delete(incoming.id);
   }
 
   /** The application is gone: what it has not answered is refused. */
@@ -243,7 +253,7 @@ export class UserAgentServer {
       if (error instanceof SipParseError) return null;
       throw error;
     }
-    const needsContact = makesDialog || (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300);
+    const needsContact = makesDialog || (request.method === 'UPDATE' && isSuccess(asked));
     if (needsContact && !hasHeader(response, 'contact')) {
       appendHeader(response, 'Contact', defaultContact(this.#context.local, remote.transport));
     }
@@ -261,6 +271,10 @@ function refuse(incoming: IncomingTransaction, refusal: Refusal): void {
   const response = responseTo(incoming.request, refusal.statusCode, refusal.reasonPhrase, newTag());
   for (const [name, value] of refusal.headers ?? []) appendHeader(response, name, value);
   incoming.server.respond(response);
+}
+
+function isSuccess(response: SipResponse): boolean {
+  return response.statusCode >= 200 && response.statusCode < 300;
 }
 
 /** RFC 3261 §14.2. */

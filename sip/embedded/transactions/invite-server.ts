@@ -85,9 +85,8 @@ export class InviteServerTransaction {
   #accept(): void {
     this.#state = 'accepted';
     this.#endAfter(giveUpMs(this.#options.timers), () => {
-      const answered = this.#acknowledged;
+      if (!this.#acknowledged) this.#options.onNotAcknowledged();
       this.#terminate();
-      if (!answered) this.#options.onNotAcknowledged();
     });
     this.#retransmitAfter(this.#options.timers.t1Ms);
   }

@@ -36,6 +36,8 @@ export interface TransactionLayerOptions {
   onAck: (request: SipRequest, source: Remote) => void;
   onNotAcknowledged: (incoming: IncomingTransaction) => void;
   onServerTerminated: (incoming: IncomingTransaction) => void;
+  /** True for a request of a call that we know: it is taken, however many others are held. */
+  isExpected: (request: SipRequest) => boolean;
   /** More requests at once than the server is ready to hold. */
   onOverload: (request: SipRequest, source: Remote) => void;
 }
@@ -59,6 +61,8 @@ export class TransactionLayer {
   readonly #outgoing = new Map<string, Outgoing>();
   readonly #incoming = new Map<string, IncomingTransaction>();
   readonly #identities = new Map<string, IncomingTransaction>();
+  /** Of the requests in `#incoming`. */
+  #incomingBytes = 0;
   /** Where the response that is being handled came from. */
   #responseSource: Remote | null = null;
 
@@ -74,7 +78,7 @@ export class TransactionLayer {
       request,
       send: (message) => this.send(message, remote, () => transaction.transportFailed()),
       onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
-      onFailure: handlers.onFailure,
+      onFailure: (why) => this.#failed(remote, why, handlers),
       onCancellable: handlers.onCancellable,
       onTerminated: () => {
         this.#outgoing.delete(key);
@@ -92,7 +96,7 @@ export class TransactionLayer {
       request,
       send: (message) => this.send(message, remote, () => transaction.transportFailed()),
       onResponse: (response) => handlers.onResponse(response, this.#responseSource ?? remote),
-      onFailure: handlers.onFailure,
+      onFailure: (why) => this.#failed(remote, why, handlers),
       onTerminated: () => this.#outgoing.delete(key),
     });
     this.#outgoing.set(key, { transaction, remote });
@@ -119,8 +123,12 @@ export class TransactionLayer {
     const known = this.#incoming.get(key);
     if (known) this.#receiveAgain(known, request, source);
     else if (request.method === 'ACK') this.#options.onAck(request, source);
-    else if (this.#incoming.size >= MAX_INCOMING) this.#options.onOverload(request, source);
+    else if (this.#isFull() && !this.#options.isExpected(request)) this.#options.onOverload(request, source);
     else this.#options.onRequest(this.#createIncoming(key, request, source));
+  }
+
+  #isFull(): boolean {
+    return this.#incoming.size >= MAX_INCOMING || this.#incomingBytes >= MAX_INCOMING_BYTES;
   }
 
   /** The INVITE that a CANCEL is about (RFC 3261 §9.2). */
@@ -154,15 +162,23 @@ export class TransactionLayer {
     return { outgoing: this.#outgoing.size, incoming: this.#incoming.size };
   }
 
+  #failed(remote: Remote, why: 'timeout' | 'transport', handlers: Pick<ClientOptions, 'onFailure'>): void {
+    if (why === 'timeout') this.#options.network.distrust(remote);
+    handlers.onFailure(why);
+  }
+
   #createIncoming(key: string, request: SipRequest, source: Remote): IncomingTransaction {
     const remote = responseRemote(request, source);
     const identity = requestIdentity(request);
+    const bytes = sizeOf(request);
+    this.#incomingBytes += bytes;
     const options = {
       ...this.#common(remote),
       request,
       send: (response: SipResponse) => this.send(response, remote, () => incoming.server.transportFailed()),
       onTerminated: () => {
         this.#incoming.delete(key);
+        this.#incomingBytes -= bytes;
         if (this.#identities.get(identity) === incoming) this.#identities.delete(identity);
         this.#options.onServerTerminated(incoming);
       },
@@ -218,6 +234,15 @@ function requestIdentity(request: SipRequest, method = request.method): string {
   return `${method}|${header(request, 'call-id')}|${tagOf(header(request, 'from')) ?? ''}|${sequence}`;
 }
 
+/** What a held request costs, roughly. */
+function sizeOf(request: SipRequest): number {
+  let bytes = 1000 + request.uri.length + request.body.length;
+  for (const { name, value } of request.headers) bytes += name.length + value.length;
+  return bytes;
+}
+
 const MAGIC_COOKIE = 'z9hG4bK';
 /** Each lives for 32 s over UDP: enough for some 450 calls a second, at a few kilobytes each. */
 const MAX_INCOMING = 30_000;
+/** 30 000 of the largest requests would be two gigabytes. */
+const MAX_INCOMING_BYTES = 128 * 1024 * 1024;

@@ -79,6 +79,9 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
         tcp.send(bytes, remote.host, remote.port, remote.connectionId, onFailure);
       } else setImmediate(onFailure);
     },
+    distrust(remote) {
+      if (remote.transport === 'tcp') tcp?.distrust(remote.host, remote.port);
+    },
     async close() {
       await Promise.all([udp?.close(), tcp?.close()]);
     },

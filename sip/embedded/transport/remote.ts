@@ -17,6 +17,8 @@ export interface Remote {
 export interface Network {
   /** `onFailure` is called at most once, and never before `send` has returned. */
   send(bytes: Buffer, remote: Remote, onFailure: () => void): void;
+  /** A peer that owed an answer gave none: its connection may be dead, so the next request opens another one. */
+  distrust(remote: Remote): void;
 }
 
 export interface NetworkListener {
@@ -44,8 +46,9 @@ export function stampSource(request: SipRequest, via: Via, source: Remote): void
 
 /** Where the response to a request goes whose Via was stamped (RFC 3261 §18.2.2). */
 export function responseRemote(request: SipRequest, source: Remote): Remote {
-  if (source.transport === 'tcp') return source;
   const via = parseVia(header(request, 'via') ?? '');
+  // Should its connection be closed by then, the peer listens where its Via says.
+  if (source.transport === 'tcp') return { ...source, port: via.port ?? 5060 };
   // `maddr` is not followed: it would let anybody aim our responses at a third party.
   if (via.params.has('rport')) return source;
   return { ...source, port: via.port ?? 5060 };

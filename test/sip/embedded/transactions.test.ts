@@ -139,7 +139,7 @@ describe('INVITE server transaction (RFC 3261 §17.2.1, RFC 6026)', () => {
     const { clock, log, sentAtMs } = inviteServer((transaction) => transaction.respond(response(200)), true);
     clock.advance(60_000);
     expect(sentAtMs).toEqual([0, 500, 1500, 3500, 7500, 11_500, 15_500, 19_500, 23_500, 27_500, 31_500]);
-    expect(log).toEqual(['terminated at 32000', 'not acknowledged at 32000']);
+    expect(log).toEqual(['not acknowledged at 32000', 'terminated at 32000']);
   });
 
   it('stops repeating a 2xx when its ACK comes, and absorbs repeated INVITEs', () => {

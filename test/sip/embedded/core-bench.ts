@@ -1,0 +1,155 @@
+import type { Clock } from '../../../sip/embedded/clock.ts';
+import type { Application, SendResult } from '../../../sip/embedded/core/application.ts';
+import { type SipCommand, SipCore } from '../../../sip/embedded/core/sip-core.ts';
+import { sipTimers } from '../../../sip/embedded/sip-timers.ts';
+import { createResolver } from '../../../sip/embedded/transport/next-hop.ts';
+import type { Remote } from '../../../sip/embedded/transport/remote.ts';
+import {
+  createRequest,
+  createResponse,
+  header,
+  parseMessage,
+  type SipMessage,
+  type SipRequest,
+  type SipResponse,
+  tagOf,
+} from '../../../sip/message/index.ts';
+import type { CoreCounts } from './server-harness.ts';
+import { SimulatedClock } from './simulated-clock.ts';
+
+export const PEER: Remote = { transport: 'udp', host: '192.0.2.7', port: 5060, connectionId: null };
+
+/** The user agent without sockets, threads or real time: what it sends is in `sent`, what it tells in `delivered`. */
+export class CoreBench {
+  readonly clock = new SimulatedClock();
+  readonly core: SipCore;
+  readonly sent: SipMessage[] = [];
+  readonly delivered: { message: SipMessage; transactionId: string; dialogId: string | null }[] = [];
+  readonly application: Application;
+  isOpen = true;
+
+  constructor(clock?: Clock) {
+    const self = this;
+    const take = (message: SipMessage, transactionId: string, dialogId: string | null): void => {
+      self.delivered.push({ message, transactionId, dialogId });
+    };
+    this.application = {
+      get isOpen() {
+        return self.isOpen;
+      },
+      deliverRequest: ({ request, transactionId, dialogId }) => take(request, transactionId, dialogId),
+      deliverResponse: ({ response, transactionId, dialogId }) => take(response, transactionId, dialogId),
+      deliverEnd: ({ request, dialogId }) => take(request, 'unsolicited', dialogId),
+    };
+    this.core = new SipCore({
+      network: { send: (bytes) => void this.sent.push(parseMessage(bytes)), distrust: () => {} },
+      local: { host: '192.0.2.1', port: 5060 },
+      transports: ['udp'],
+      timers: sipTimers(),
+      resolve: createResolver(),
+      route: () => (this.isOpen ? this.application : null),
+      clock: clock ?? this.clock,
+    });
+  }
+
+  get counts(): CoreCounts {
+    return this.core.dump() as CoreCounts;
+  }
+
+  execute(command: SipCommand): SendResult | null {
+    let result: SendResult | null = null;
+    this.core.execute(this.application, command, (given) => {
+      result = given;
+    });
+    return result;
+  }
+
+  /** Sends an INVITE to the peer; what went out. */
+  invite(): { request: SipRequest; transactionId: string; dialogId: string } {
+    const asked = createRequest({ method: 'INVITE', uri: 'sip:peer@192.0.2.7', body: 'v=0\r\n' });
+    const result = this.execute({ type: 'new', proxyUri: null, message: asked });
+    if (!result?.ok || result.message.kind !== 'request') throw new Error('The INVITE was not sent');
+    const request = result.message;
+    const dialogId = `${header(request, 'call-id')};from-tag=${tagOf(header(request, 'from'))}`;
+    return { request, transactionId: result.transactionId, dialogId };
+  }
+
+  inDialog(dialogId: string, method: string): SendResult | null {
+    return this.execute({ type: 'in-dialog', dialogId, message: createRequest({ method, uri: 'sip:placeholder' }) });
+  }
+
+  respond(transactionId: string, statusCode: number): SendResult | null {
+    return this.execute({ type: 'response', transactionId, message: createResponse({ statusCode }) });
+  }
+
+  /** The peer's answer to a request of ours. */
+  answer(request: SipRequest, statusCode: number, toTag = 'peer-tag', contact = 'sip:peer@192.0.2.7'): void {
+    this.core.onMessage(answerTo(request, statusCode, toTag, contact), PEER);
+  }
+
+  /** A request of the peer within the dialog that our `invite` made. */
+  fromPeer(invite: SipRequest, method: string, sequence: number, contact = 'sip:peer@192.0.2.7'): void {
+    const request = createRequest({
+      method,
+      uri: 'sip:192.0.2.1:5060',
+      headers: [
+        ['Via', `SIP/2.0/UDP 192.0.2.7:5060;branch=z9hG4bK-peer-${method}-${sequence}`],
+        ['From', `<sip:peer@192.0.2.7>;tag=peer-tag`],
+        ['To', header(invite, 'from') ?? ''],
+        ['Call-ID', header(invite, 'call-id') ?? ''],
+        ['CSeq', `${sequence} ${method}`],
+        ['Contact', `<${contact}>`],
+      ],
+    });
+    this.core.onMessage(request, PEER);
+  }
+
+  /** A request of a stranger. */
+  fromStranger(method: string, id: string, { body = '', callId = id, sequence = 1 } = {}): void {
+    const request = createRequest({
+      method,
+      uri: 'sip:192.0.2.1:5060',
+      headers: [
+        ['Via', `SIP/2.0/UDP 192.0.2.9:5060;branch=z9hG4bK-${id}`],
+        ['From', `<sip:stranger@192.0.2.9>;tag=${callId}`],
+        ['To', '<sip:tandem@192.0.2.1>'],
+        ['Call-ID', callId],
+        ['CSeq', `${sequence} ${method}`],
+        ['Contact', '<sip:stranger@192.0.2.9>'],
+      ],
+      body,
+    });
+    this.core.onMessage(request, { ...PEER, host: '192.0.2.9' });
+  }
+
+  requests(method: string): SipRequest[] {
+    return this.sent.filter((each): each is SipRequest => each.kind === 'request' && each.method === method);
+  }
+
+  /** Of that status, to requests of that method. */
+  responses(statusCode: number, method: string): SipResponse[] {
+    return this.sent.filter(
+      (each): each is SipResponse =>
+        each.kind === 'response' && each.statusCode === statusCode && (header(each, 'cseq') ?? '').endsWith(method),
+    );
+  }
+
+  transactionOf(method: string): string {
+    const found = this.delivered.findLast(({ message }) => message.kind === 'request' && message.method === method);
+    if (!found) throw new Error(`No ${method} was delivered`);
+    return found.transactionId;
+  }
+}
+
+function answerTo(request: SipRequest, statusCode: number, toTag: string, contact: string): SipResponse {
+  const to = header(request, 'to') ?? '';
+  const response = createResponse({
+    statusCode,
+    headers: [
+      ['To', tagOf(to) === null ? `${to};tag=${toTag}` : to],
+      ['Contact', `<${contact}>`],
+    ],
+  });
+  response.headers.push(...request.headers.filter(({ key }) => ['via', 'from', 'call-id', 'cseq'].includes(key)));
+  return response;
+}

@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { CoreBench } from './core-bench.ts';
+
+/** Timers that never end: for what is held while they run. */
+const frozen = { after: () => () => {} };
+
+function talking(bench: CoreBench): ReturnType<CoreBench['invite']> {
+  const call = bench.invite();
+  bench.answer(call.request, 200);
+  bench.inDialog(call.dialogId, 'ACK');
+  return call;
+}
+
+describe('a peer that forks without end', () => {
+  it('costs no more than a bounded number of dialogs and of hang-ups', () => {
+    const bench = new CoreBench();
+    const { request } = bench.invite();
+    for (let fork = 0; fork < 500; fork++) bench.answer(request, 180, `ringing-${fork}`);
+    expect(bench.counts.dialogs).toBe(32);
+    for (let fork = 0; fork < 500; fork++) bench.answer(request, 200, `answered-${fork}`);
+    for (let fork = 0; fork < 500; fork++) bench.answer(request, 200, `ringing-${fork}`);
+    expect(bench.requests('BYE').length).toBeLessThan(32);
+  });
+});
+
+describe('a flood of requests', () => {
+  it('keeps no known peer from hanging up', () => {
+    const bench = new CoreBench(frozen);
+    const { request } = talking(bench);
+    for (let count = 0; count < 30_000; count++) bench.fromStranger('OPTIONS', `flood-${count}`);
+    bench.fromStranger('OPTIONS', 'one-more');
+    expect(bench.responses(503, 'OPTIONS')).toHaveLength(1);
+    bench.fromPeer(request, 'BYE', 1);
+    bench.respond(bench.transactionOf('BYE'), 200);
+    expect(bench.responses(200, 'BYE')).toHaveLength(1);
+  });
+
+  it('is bounded by its bytes too', () => {
+    const bench = new CoreBench(frozen);
+    const body = 'x'.repeat(60_000);
+    for (let count = 0; count < 3000; count++) bench.fromStranger('OPTIONS', `large-${count}`, { body });
+    expect(bench.counts.transactions.incoming).toBeLessThan(2300);
+    expect(bench.responses(503, 'OPTIONS').length).toBeGreaterThan(700);
+  });
+});
+
+describe('within a dialog', () => {
+  it('an UPDATE that was accepted moves the peer (RFC 3311 §5.2)', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = talking(bench);
+    bench.fromPeer(request, 'UPDATE', 1, 'sip:moved@192.0.2.8');
+    bench.respond(bench.transactionOf('UPDATE'), 200);
+    bench.inDialog(dialogId, 'BYE');
+    expect(bench.requests('BYE')[0]?.uri).toBe('sip:moved@192.0.2.8');
+  });
+
+  it('an answer to our re-INVITE that crosses the BYE of the peer is acknowledged', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = talking(bench);
+    bench.inDialog(dialogId, 'INVITE');
+    const reinvite = bench.requests('INVITE').at(-1);
+    bench.fromPeer(request, 'BYE', 1);
+    const before = bench.requests('ACK').length;
+    bench.answer(reinvite ?? request, 200);
+    expect(bench.requests('ACK')).toHaveLength(before + 1);
+  });
+
+  it('an answer whose ACK is overtaken by the BYE of the peer is acknowledged when it is repeated', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200);
+    bench.fromPeer(request, 'BYE', 1);
+    bench.inDialog(dialogId, 'ACK');
+    expect(bench.requests('ACK')).toHaveLength(0);
+    bench.answer(request, 200);
+    bench.answer(request, 200);
+    expect(bench.requests('ACK')).toHaveLength(2);
+  });
+
+  it('our answer to a re-INVITE is not repeated any more after the BYE of the peer', () => {
+    const bench = new CoreBench();
+    const { request } = talking(bench);
+    bench.fromPeer(request, 'INVITE', 1);
+    bench.respond(bench.transactionOf('INVITE'), 200);
+    bench.fromPeer(request, 'BYE', 2);
+    bench.respond(bench.transactionOf('BYE'), 200);
+    bench.clock.advance(60_000);
+    expect(bench.responses(200, 'INVITE')).toHaveLength(1);
+  });
+
+  it('an answer whose Contact cannot be reached ends the call that could not be acknowledged', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', 'sips:peer@192.0.2.7');
+    bench.inDialog(dialogId, 'ACK');
+    expect(bench.delivered.at(-1)).toMatchObject({ transactionId: 'unsolicited', dialogId });
+    expect(bench.counts.dialogs).toBe(0);
+  });
+});
+
+it('calls that were received with the same Call-ID and From tag have ids of their own', () => {
+  const bench = new CoreBench();
+  const ids = new Set<string | null>();
+  for (const sequence of [1, 2, 3]) {
+    bench.fromStranger('INVITE', `branch-${sequence}`, { callId: 'same', sequence });
+    const result = bench.respond(bench.transactionOf('INVITE'), 180);
+    ids.add(result?.ok ? result.dialogId : null);
+  }
+  expect(ids.size).toBe(3);
+});
+
+/** What may happen to a call, in any order and number. */
+const STEPS = [
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 100),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 180),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 183, 'other-fork'),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 200),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 200, 'other-fork'),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 200, 'third', 'sip:[broken'),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 486),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 407),
+  (bench: CoreBench, call: Call) => bench.answer(bench.requests('INVITE').at(-1) ?? call.request, 200),
+  (bench: CoreBench, call: Call) => bench.answer(bench.requests('INVITE').at(-1) ?? call.request, 491),
+  (bench: CoreBench, call: Call) => bench.answer(bench.requests('BYE').at(-1) ?? call.request, 200),
+  (bench: CoreBench, call: Call) => bench.answer(bench.requests('CANCEL').at(-1) ?? call.request, 481),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'INVITE', 3),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'CANCEL', 3),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'ACK', 3),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'INVITE', 4),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'UPDATE', 5),
+  (bench: CoreBench, call: Call) => bench.fromPeer(call.request, 'BYE', 6),
+  (bench: CoreBench, call: Call) => bench.inDialog(call.dialogId, 'ACK'),
+  (bench: CoreBench, call: Call) => bench.inDialog(call.dialogId, 'BYE'),
+  (bench: CoreBench, call: Call) => bench.inDialog(call.dialogId, 'INVITE'),
+  (bench: CoreBench, call: Call) =>
+    bench.execute({ type: 'cancel', transactionId: call.transactionId, message: call.request }),
+  (bench: CoreBench) => bench.respond(bench.delivered.at(-1)?.transactionId ?? '', 200),
+  (bench: CoreBench) => bench.respond(bench.delivered.at(-1)?.transactionId ?? '', 180),
+  (bench: CoreBench) => bench.respond(bench.delivered.at(-1)?.transactionId ?? '', 488),
+  (bench: CoreBench) => bench.fromStranger('INVITE', 'stranger'),
+  (bench: CoreBench) => bench.fromStranger('CANCEL', 'stranger'),
+  (bench: CoreBench) =>
+    bench.core.onUnreachable({ transport: 'udp', host: '192.0.2.7', port: 5060, connectionId: null }),
+  (bench: CoreBench) => bench.clock.advance(700),
+  (bench: CoreBench) => bench.clock.advance(33_000),
+];
+type Call = ReturnType<CoreBench['invite']>;
+
+it('whatever happens to a call, in whatever order, nothing is left of it once its application is gone', () => {
+  const steps = fc.array(fc.nat(STEPS.length - 1), { maxLength: 25 });
+  fc.assert(
+    fc.property(steps, (indexes) => {
+      const bench = new CoreBench();
+      const call = bench.invite();
+      for (const index of indexes) STEPS[index]?.(bench, call);
+      bench.isOpen = false;
+      bench.core.abandon(bench.application);
+      bench.clock.advance(300_000);
+      expect(bench.counts).toEqual({
+        transactions: { outgoing: 0, incoming: 0 },
+        dialogs: 0,
+        invitesSent: 0,
+        requestsUnanswered: 0,
+      });
+      expect(bench.clock.pendingCount).toBe(0);
+    }),
+    { numRuns: 1500 },
+  );
+});

@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { openTcpTransport, type TcpTransport } from '../../../sip/embedded/transport/tcp-transport.ts';
+import { serializeMessage } from '../../../sip/message/index.ts';
+import { Harness, untilRouted } from './server-harness.ts';
+import { SipPeer } from './sip-peer.ts';
+
+const harness = new Harness();
+afterEach(() => harness.closeAll());
+
+const OPTIONS = 'OPTIONS sip:a@127.0.0.1 SIP/2.0\r\n\r\n';
+
+async function open(
+  options: { firstMessageWithinMs?: number; onFrame?: (connectionId: number, port: number) => void } = {},
+): Promise<TcpTransport> {
+  const { onFrame = () => {}, ...rest } = options;
+  const transport = await openTcpTransport({
+    host: '127.0.0.1',
+    port: 0,
+    ...rest,
+    onFrame: (_bytes, _host, port, connectionId) => onFrame(connectionId, port),
+  });
+  harness.onClose(() => transport.close());
+  return transport;
+}
+
+/** A client that hears whatever comes, or, paused, nothing. */
+async function connect(port: number): Promise<net.Socket> {
+  const socket = net.connect({ port, host: '127.0.0.1' });
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  harness.onClose(async () => void socket.destroy());
+  return socket;
+}
+
+it('a connection that never sends a whole message is closed, however slowly it goes on sending', async () => {
+  const transport = await open({ firstMessageWithinMs: 100 });
+  const socket = await connect(transport.port);
+  const closed = once(socket.resume(), 'close');
+  let isClosed = false;
+  void closed.then(() => {
+    isClosed = true;
+  });
+  const drip = (): void => {
+    if (!isClosed) socket.write('I', () => setTimeout(drip, 5));
+  };
+  drip();
+  await closed;
+});
+
+it('a connection that has sent a message stays open', async () => {
+  const spoken = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let count = 0;
+  const transport = await open({ firstMessageWithinMs: 50, onFrame: () => spoken[count++]?.resolve() });
+  const socket = await connect(transport.port);
+  socket.write(OPTIONS);
+  await spoken[0]?.promise;
+  const silent = await connect(transport.port);
+  await once(silent.resume(), 'close');
+  socket.write(OPTIONS);
+  await spoken[1]?.promise;
+  expect(count).toBe(2);
+});
+
+it('a peer that never reads costs no more than a bounded buffer', async () => {
+  const from = Promise.withResolvers<{ id: number; port: number }>();
+  const transport = await open({ onFrame: (id, port) => from.resolve({ id, port }) });
+  const socket = await connect(transport.port);
+  socket.pause();
+  socket.write(OPTIONS);
+  const { id, port } = await from.promise;
+  const failed = Promise.withResolvers<void>();
+  const bytes = Buffer.alloc(65_536);
+  let sent = 0;
+  let isRefused = false;
+  while (!isRefused && sent < 64 * 1024 * 1024) {
+    transport.send(bytes, '127.0.0.1', port, id, () => {
+      isRefused = true;
+      failed.resolve();
+    });
+    sent += bytes.length;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await failed.promise;
+  // What the kernel takes for the peer comes on top of our own bound.
+  expect(sent).toBeLessThan(16 * 1024 * 1024);
+});
+
+it('a request after one that was never answered goes over a new connection', async () => {
+  const { srf } = await harness.start({ timers: { inviteTimeoutMs: 200 } });
+  const connections: net.Socket[] = [];
+  const server = net.createServer((socket) => {
+    connections.push(socket);
+    socket.resume();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  harness.onClose(async () => {
+    for (const socket of connections) socket.destroy();
+    server.close();
+  });
+  const uri = `sip:peer@127.0.0.1:${(server.address() as net.AddressInfo).port};transport=tcp`;
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    await expect(srf.createUAC(uri, { localSdp: 'v=0\r\n' })).rejects.toMatchObject({ status: 408 });
+    expect(connections).toHaveLength(attempt);
+  }
+});
+
+it('a response finds its peer by the Via when the connection of the request is gone', async () => {
+  const { srf, server } = await harness.start();
+  const answer = Promise.withResolvers<() => void>();
+  srf.invite((_request, response) => answer.resolve(() => response.send(486)));
+  await untilRouted(server, 'invite');
+  const peer = await SipPeer.tcp();
+  harness.onClose(() => peer.close());
+  const socket = await connect(server.sipPort);
+  const invite = peer.make('INVITE', { callId: 'closed', port: server.sipPort });
+  socket.write(serializeMessage(invite));
+  const send = await answer.promise;
+  socket.destroy();
+  await untilConnections(server, 0);
+  send();
+  await peer.response(486);
+});
+
+async function untilConnections(server: { dump(): Promise<unknown> }, wanted: number): Promise<void> {
+  for (;;) {
+    const { network } = (await server.dump()) as { network: { tcp: { connections: number } } };
+    if (network.tcp.connections === wanted) return;
+  }
+}
