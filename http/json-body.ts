@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
+import { parseExactJson } from '../storage/exact-json.ts';
 
 /**
  * Metadata of 2048 bytes can nest 1024 arrays and has to come back as it was sent; JSON.stringify and the walkers
@@ -43,11 +44,18 @@ export function parseJsonBody(body: Buffer): unknown {
     throw new TandemError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   }
   try {
-    return JSON.parse(text) as unknown;
+    const value = JSON.parse(text) as unknown;
+    // What is echoed later has to be what was sent, to the last digit.
+    if (hasMetadata(value)) value.metadata = (parseExactJson(text) as typeof value).metadata;
+    return value;
   } catch {
     // The parser's own message quotes the body.
     throw new TandemError('MALFORMED_JSON', 'The body is not valid JSON.');
   }
+}
+
+function hasMetadata(value: unknown): value is { metadata: unknown } {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'metadata');
 }
 
 function exceedsDepth(body: Buffer): boolean {

@@ -1,5 +1,6 @@
 import postgres from 'postgres';
 import { TandemError } from '../machines/errors.ts';
+import { parseExactJson } from './exact-json.ts';
 import { migrate } from './migrate.ts';
 
 /** The types our connections read and write beyond the library's own: Postgres bigint is a JavaScript bigint. */
@@ -79,6 +80,14 @@ export function connect(options: OpenDatabaseOptions): Sql {
   });
 }
 
+/** Of type json, which keeps a document as it was written (metadata); jsonb does not, and is read as usual. */
+const EXACT_JSON = {
+  to: 114,
+  from: [114],
+  serialize: (value: unknown) => JSON.stringify(value),
+  parse: parseExactJson,
+};
+
 function openPool(
   { url, max = 10, connectTimeoutMs = 5_000, logger }: OpenDatabaseOptions,
   onLost: (pool: Sql) => void,
@@ -91,7 +100,7 @@ function openPool(
       max_lifetime: null,
       idle_timeout: 0,
       onclose: () => onLost(pool),
-      types: { bigint: postgres.BigInt },
+      types: { bigint: postgres.BigInt, exactJson: EXACT_JSON },
       // Column names only: the keys inside metadata are the client's and stay as they are.
       transform: { column: { from: postgres.toCamel, to: postgres.fromCamel }, undefined: null },
       onnotice: (notice) => logger?.info({ notice: notice.message }, 'postgres notice'),

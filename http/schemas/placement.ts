@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import { numberOfRawJson } from '../../storage/exact-json.ts';
 import { E164Schema, IndianMobileSchema, normaliseE164, normaliseIndianMobile } from './phone-number.ts';
 
 /**
@@ -194,6 +195,8 @@ function readMetadata(body: Body): Record<string, unknown> | null {
 
 /** Whether any key or leaf satisfies the test. Depth is bounded by the body parser. */
 function someScalar(value: unknown, test: (scalar: unknown) => boolean): boolean {
+  const exactNumber = numberOfRawJson(value);
+  if (exactNumber !== null) return test(exactNumber);
   if (Array.isArray(value)) return value.some((item) => someScalar(item, test));
   if (isObject(value)) return Object.entries(value).some(([key, item]) => test(key) || someScalar(item, test));
   return test(value);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AGENT, type Platform, startPlatform } from './platform.ts';
+import { AGENT, type Platform, SECRET, startPlatform } from './platform.ts';
 
 let platform: Platform;
 
@@ -114,6 +114,21 @@ describe('a call that is not bridged', () => {
     await customer.until('bye');
     await agent.until('bye');
     expect(await platform.call(placed.call_id)).toMatchObject({ state: 'failed', hangup_cause: 'ORIGINATOR_CANCEL' });
+  });
+
+  it('echoes metadata to the last digit, in the call and in its callback', async () => {
+    await platform.parties({ agent: { answer: { status: 486 } } });
+    const metadata = '{"z":12345678901234567890,"a":1.10,"n":-0,"e":1e2,"t":"✓","nested":[{"k":0.1}]}';
+    const response = await fetch(`${platform.tandem.url}/dialer/click2call`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${platform.tandem.mintedApiKey}`, 'content-type': 'application/json' },
+      body:
+        `{"agent_number":"${AGENT}","customer_number":"+919822222222","reference_id":"digits","metadata":${metadata},` +
+        `"callback_url":"${platform.receiver.url}","callback_secret":"${SECRET}"}`,
+    });
+    expect(await response.text()).toContain(metadata);
+    const { rawBody } = await platform.receiver.callbackOf((await platform.call('digits')).call_id);
+    expect(rawBody).toContain(`"metadata":${metadata}`);
   });
 
   it('fails a number that the carrier does not know', async () => {
