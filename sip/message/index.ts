@@ -1,9 +1,7 @@
-export { type CSeq, parseCSeq } from './cseq.ts';
-export { canonicalHeaderName, headerKey } from './header-names.ts';
-export { isToken, splitList } from './lexing.ts';
-export { formatNameAddr, type NameAddr, parseNameAddr, tagOf } from './name-addr.ts';
-export { SipParseError, type SipParseErrorCode } from './parse-error.ts';
-export { MAX_HEADER_BYTES, MAX_MESSAGE_BYTES, parseMessage } from './parse-message.ts';
+export { parseCSeq } from './cseq.ts';
+export { formatNameAddr, parseNameAddr, tagOf } from './name-addr.ts';
+export { SipParseError } from './parse-error.ts';
+export { parseMessage } from './parse-message.ts';
 export { serializeMessage } from './serialize-message.ts';
 export {
   appendHeader,
@@ -20,6 +18,6 @@ export {
   setHeader,
   sipHeader,
 } from './sip-message.ts';
-export { type StreamFrame, StreamFramer } from './stream-framer.ts';
-export { formatUri, parseHostPort, parseUri, type SipUri, uriScheme } from './uri.ts';
+export { StreamFramer } from './stream-framer.ts';
+export { formatUri, parseUri, type SipUri, uriScheme } from './uri.ts';
 export { formatVia, parseVia, type Via } from './via.ts';

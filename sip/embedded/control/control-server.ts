@@ -76,11 +76,17 @@ export async function openControlServer(options: {
         session.close();
         return session.closed;
       });
+      // A client that has stopped reading is not waited for.
+      const timer = setTimeout(() => {
+        for (const session of sessions) session.destroy();
+      }, CLOSE_GRACE_MS);
       // The server counts a connection as closed before its session has heard of it.
       await Promise.all([closed, ...ended]);
+      clearTimeout(timer);
     },
     dump: () => ({ sessions: sessions.size, routes: options.routes.dump() }),
   };
 }
 
+const CLOSE_GRACE_MS = 500;
 const MAX_SESSIONS = 32;

@@ -59,8 +59,13 @@ export class ControlSession implements Application {
     return !this.#isClosed && this.#isAuthenticated;
   }
 
+  /** Once what was written is sent. */
   close(): void {
     this.#socket.destroySoon();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
   }
 
   deliverRequest(delivery: Parameters<Application['deliverRequest']>[0]): void {

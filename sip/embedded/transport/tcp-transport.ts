@@ -122,10 +122,15 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
       closed = true;
       for (const { socket, failures } of connections.values()) {
         failures.clear();
-        socket.end();
-        socket.destroySoon();
+        if (socket.connecting) socket.destroy();
+        else socket.destroySoon();
       }
+      // Whoever does not read would keep us open for as long as he likes.
+      const timer = setTimeout(() => {
+        for (const { socket } of connections.values()) socket.destroy();
+      }, CLOSE_GRACE_MS);
       await new Promise<void>((resolve) => server.close(() => resolve()));
+      clearTimeout(timer);
     },
     dump: () => ({ connections: connections.size }),
   };
@@ -135,6 +140,7 @@ const MAX_CONNECTIONS = 2048;
 /** Beyond what the kernel holds already: only a peer that does not read at all gets there. */
 const MAX_UNSENT_BYTES = 256 * 1024;
 const FIRST_MESSAGE_WITHIN_MS = 32_000;
+const CLOSE_GRACE_MS = 500;
 const KEEPALIVE_AFTER_MS = 30_000;
 /** Longer than the keepalive of any RFC 5626 peer, and than most calls; a closed connection is opened again. */
 const IDLE_MS = 30 * 60_000;

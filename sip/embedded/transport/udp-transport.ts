@@ -53,6 +53,7 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
   trySetBuffers(main);
 
   const peers = new Map<string, PeerSocket>();
+  let closing = false;
   let closed = false;
 
   function sendUnconnected(bytes: Buffer, peerHost: string, peerPort: number, onFailure: () => void): void {
@@ -87,7 +88,7 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
     send({ bytes, host: peerHost, port: peerPort, wantsErrors, onFailure }) {
       if (closed) return;
       // Whoever sends from port 0 cannot be answered, nor connected to.
-      if (!canShare || !wantsErrors || peerPort === 0) {
+      if (!canShare || !wantsErrors || closing || peerPort === 0) {
         sendUnconnected(bytes, peerHost, peerPort, onFailure);
         return;
       }
@@ -100,8 +101,10 @@ export async function openUdpTransport(options: UdpTransportOptions): Promise<Ud
       evictOldest(peers);
     },
     async close() {
-      closed = true;
+      // What waits for a peer's socket, such as its BYE, leaves through the main one.
+      closing = true;
       await Promise.all([...peers.values()].map((peer) => peer.close()));
+      closed = true;
       await closeSocket(main);
     },
     dump: () => ({ port, peers: peers.size }),

@@ -87,6 +87,24 @@ it('a peer that never reads costs no more than a bounded buffer', async () => {
   expect(sent).toBeLessThan(16 * 1024 * 1024);
 });
 
+it('a peer that never reads does not keep the transport from closing', async () => {
+  const from = Promise.withResolvers<{ id: number; port: number }>();
+  const transport = await openTcpTransport({
+    host: '127.0.0.1',
+    port: 0,
+    onFrame: (_bytes, _host, port, id) => from.resolve({ id, port }),
+  });
+  const socket = await connect(transport.port);
+  socket.pause();
+  socket.write(OPTIONS);
+  const { id, port } = await from.promise;
+  // More than the kernel takes, in one piece.
+  transport.send(Buffer.alloc(32 * 1024 * 1024), '127.0.0.1', port, id, () => {});
+  await transport.close();
+  await once(socket.resume(), 'close');
+  expect(socket.destroyed).toBe(true);
+});
+
 it('a request after one that was never answered goes over a new connection', async () => {
   const { srf } = await harness.start({ timers: { inviteTimeoutMs: 200 } });
   const connections: net.Socket[] = [];

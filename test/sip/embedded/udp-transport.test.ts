@@ -83,3 +83,13 @@ it('more peers at once than it has sockets for all get their datagram', async ()
   await Promise.all(peers.map(({ count }) => count(1)));
   expect(transport.dump()).toMatchObject({ peers: 256 });
 });
+
+it('what is sent right before it closes still leaves, to a peer that had no socket yet too', async () => {
+  const transport = await open();
+  const { port, received, count } = await peer();
+  send(transport, port, 'BYE', true);
+  await transport.close();
+  opened.splice(0, 1);
+  await count(1);
+  expect(received).toEqual(['BYE']);
+});
