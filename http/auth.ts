@@ -18,9 +18,12 @@ export interface Principal {
 
 /**
  * What a route asks of its caller, in `config.access`. `member`: any role; `writer`: whoever may change something,
- * so all but viewers; `admin`: admins and owners. `public` routes look at no credentials at all.
+ * so all but viewers; `admin`: admins and owners; `owner`: owners. `public` routes look at no credentials at all.
  */
-export type Access = 'public' | 'member' | 'writer' | 'admin';
+export type Access = 'public' | 'member' | 'writer' | 'admin' | 'owner';
+
+/** Which credentials a route takes: `session` is the token of somebody who logged in. */
+export type Credentials = 'any' | 'api_key' | 'session';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,6 +32,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     access?: Access;
+    /** Default: any. */
+    credentials?: Credentials;
     /** Requests are not counted: a load balancer asks for health as often as it likes. */
     unlimited?: boolean;
   }
@@ -95,6 +100,9 @@ async function findPrincipal(
 
 /** @throws TandemError FORBIDDEN */
 export function requireAccess(principal: Principal, access: Access): void {
+  if (access === 'owner' && principal.role !== 'owner') {
+    throw new TandemError('FORBIDDEN', 'Only owners of the workspace may do this.');
+  }
   if (access === 'admin' && principal.role !== 'owner' && principal.role !== 'admin') {
     throw new TandemError('FORBIDDEN', 'Only owners and admins of the workspace may do this.');
   }

@@ -1,0 +1,94 @@
+import type { SqlOrTx } from '../database.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+
+/** What is worth a row: whatever changes who may do what, what is spent, or what calls go out over. */
+export const AUDIT_ACTIONS = [
+  'workspace.created',
+  'member.added',
+  'member.role_changed',
+  'member.removed',
+  'api_key.created',
+  'api_key.revoked',
+  'signing_key.rotated',
+  'trunk.created',
+  'trunk.updated',
+  'trunk.deleted',
+  'number.rented',
+  'number.released',
+  'caller_id.changed',
+  'wallet.topped_up',
+  'plan.changed',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'webhook.replayed',
+] as const;
+
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export interface AuditRow {
+  id: bigint;
+  workspaceId: string;
+  at: Date;
+  /** Null when the platform itself acted. */
+  actorUserId: number | null;
+  actorApiKeyId: number | null;
+  action: AuditAction;
+  targetType: string;
+  targetId: string;
+  details: Record<string, unknown>;
+  requestId: string | null;
+}
+
+export interface AuditInput {
+  workspaceId: string;
+  /** A `Principal` is one. */
+  actor: { userId: number; apiKeyId: number | null } | null;
+  action: AuditAction;
+  /** What was acted upon: its kind and its id, both as the API names them. */
+  target: { type: string; id: string | number };
+  /** Particulars for a person who looks into it: no secrets. */
+  details?: Record<string, unknown>;
+  requestId?: string | null;
+  now: Date;
+}
+
+/** Notes a privileged action. Call it in the transaction that acts, so that neither happens without the other. */
+export async function recordAudit(sql: SqlOrTx, input: AuditInput): Promise<void> {
+  const row = {
+    workspaceId: input.workspaceId,
+    at: input.now,
+    actorUserId: input.actor?.userId ?? null,
+    actorApiKeyId: input.actor?.apiKeyId ?? null,
+    action: input.action,
+    targetType: input.target.type,
+    targetId: String(input.target.id),
+    details: sql.json((input.details ?? {}) as never),
+    requestId: input.requestId ?? null,
+  };
+  await sql`insert into audit_log ${sql(row as never)}`;
+}
+
+export interface AuditFilter {
+  workspaceId: string;
+  action?: AuditAction | undefined;
+  actorUserId?: number | undefined;
+  from?: Date | undefined;
+  to?: Date | undefined;
+}
+
+/** Newest first. */
+export async function listAudit(sql: SqlOrTx, filter: AuditFilter, page: Page): Promise<PageOf<AuditRow>> {
+  const { workspaceId, action, actorUserId, from, to } = filter;
+  const matching = sql`
+    workspace_id = ${workspaceId}
+    ${action === undefined ? sql`` : sql`and action = ${action}`}
+    ${actorUserId === undefined ? sql`` : sql`and actor_user_id = ${actorUserId}`}
+    ${from === undefined ? sql`` : sql`and at >= ${from}`}
+    ${to === undefined ? sql`` : sql`and at < ${to}`}`;
+  const rows = await sql<AuditRow[]>`
+    select * from audit_log where ${matching} order by id desc limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`select count(*)::int as total from audit_log where ${matching}`;
+  return { rows, total: count?.total ?? 0 };
+}
