@@ -170,6 +170,7 @@ export class OutboundLeg implements LegDialog {
       this.#dialogId = response.stackDialogId || dialogIdOf(response);
       this.#parts.onDialog(this.#dialogId);
     }
+    this.#negotiation.peerHost = response.source_address;
     if (response.status < 200) this.#takeProvisional(response, acknowledge);
     else if (response.status < 300) this.#takeAnswer(response, acknowledge);
     else this.#takeRefusal(response);

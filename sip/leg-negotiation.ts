@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { RemoteMedia } from '../machines/events.ts';
-import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from './sdp.ts';
+import { buildAnswer, buildOffer, type LocalSession, type Reader, readOffer, readRemoteMedia } from './sdp.ts';
 import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
@@ -9,6 +9,8 @@ import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 export class LegNegotiation {
   /** Null until the peer has said something that we could read. */
   remote: RemoteMedia | null = null;
+  /** Where the peer's SIP comes from. */
+  peerHost = '';
   readonly #local: LocalSession;
   readonly #isOwnMedia: (host: string, port: number) => boolean;
   /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
@@ -49,7 +51,7 @@ export class LegNegotiation {
       return null;
     }
     try {
-      const offer = readOffer(request.body, this.#local);
+      const offer = readOffer(request.body, this.#reader());
       this.#refuseOwn(offer.media);
       this.#local.sessionVersion++;
       reply.send(200, sdpBody(buildAnswer(this.#local, offer)));
@@ -73,12 +75,16 @@ export class LegNegotiation {
 
   #tryToRead(sdp: string): RemoteMedia | null {
     try {
-      const media = readRemoteMedia(sdp, this.#local);
+      const media = readRemoteMedia(sdp, this.#reader());
       this.#refuseOwn(media);
       return media;
     } catch {
       return null;
     }
+  }
+
+  #reader(): Reader {
+    return { host: this.#local.host, codecs: this.#local.codecs, peerHost: this.peerHost };
   }
 
   #refuseOwn({ host, rtpPort, rtcpPort }: RemoteMedia): void {

@@ -30,6 +30,12 @@ export interface LocalSession {
   sessionVersion: number;
 }
 
+/** Who reads a description. */
+export type Reader = Pick<LocalSession, 'host' | 'codecs'> & {
+  /** Where the peer's SIP came from; a peer on this very host may receive media at its loopback. */
+  peerHost?: string;
+};
+
 /** The SDP text of an offer. */
 export function buildOffer(local: LocalSession): string {
   return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction: 'sendrecv' })]));
@@ -39,7 +45,7 @@ export function buildOffer(local: LocalSession): string {
  * Reads the peer's answer, of a 200 or of a 183.
  * @throws SipError `sdp.*`
  */
-export function readRemoteMedia(sdp: string, local: Pick<LocalSession, 'host' | 'codecs'>): RemoteMedia {
+export function readRemoteMedia(sdp: string, local: Reader): RemoteMedia {
   return readAudio(parseSession(sdp), local).media;
 }
 
@@ -54,7 +60,7 @@ export interface ReadOffer {
  * Reads the offer of a re-INVITE or UPDATE.
  * @throws SipError `sdp.*`; then the session stays as it was and the answer is a 488.
  */
-export function readOffer(sdp: string, local: Pick<LocalSession, 'host' | 'codecs'>): ReadOffer {
+export function readOffer(sdp: string, local: Reader): ReadOffer {
   const session = parseSession(sdp);
   return { session, ...readAudio(session, local) };
 }
@@ -154,11 +160,11 @@ function tryToParse(sdp: string): SessionDescription {
   }
 }
 
-function readAudio(session: SessionDescription, local: Pick<LocalSession, 'host' | 'codecs'>) {
+function readAudio(session: SessionDescription, local: Reader) {
   const audioIndex = session.media.findIndex(isPlainAudio);
   const audio = session.media[audioIndex];
   if (audio === undefined) throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
-  const host = readHost(audio.connection?.ip ?? session.connection?.ip, local.host);
+  const host = readHost(audio.connection?.ip ?? session.connection?.ip, local);
   const rtpPort = audio.port!;
   const media: RemoteMedia = {
     host,
@@ -183,19 +189,19 @@ function isPlainAudio(media: MediaDescription): boolean {
 
 /**
  * Only an address of our own family that one host can have: media must never resolve names or send to a group. The
- * loopback of this very host is a peer's only when we are there ourselves.
+ * loopback of this very host is a peer's only when one of us speaks from there.
  */
-function readHost(host: string | undefined, localHost: string): string {
-  const family = isIP(localHost) === 6 ? 6 : 4;
-  if (host === undefined || isIP(host) !== family || !isHostAddress(host, localHost)) {
+function readHost(host: string | undefined, reader: Reader): string {
+  const family = isIP(reader.host) === 6 ? 6 : 4;
+  if (host === undefined || isIP(host) !== family || !isHostAddress(host, reader)) {
     throw new SipError('sdp.bad_address', `the SDP has no usable IPv${family} connection address`);
   }
   return host;
 }
 
-function isHostAddress(host: string, localHost: string): boolean {
+function isHostAddress(host: string, { host: localHost, peerHost = '' }: Reader): boolean {
   const range = rangeOf(host);
-  if (range === 'loopback') return LOCAL_RANGES.has(rangeOf(localHost));
+  if (range === 'loopback') return LOCAL_RANGES.has(rangeOf(localHost)) || rangeOf(peerHost) === 'loopback';
   // An address of zero is the hold of RFC 2543; the others of its range are nobody's.
   if (range === 'unspecified') return host === '0.0.0.0' || host === '::';
   return range !== 'multicast' && range !== 'broadcast' && !(range === 'reserved' && /^2[45]\d\./.test(host));

@@ -496,3 +496,15 @@ test('a peer that rings without end is told of once, and of each change up to a 
   expect(ringing.filter(({ sipStatus }) => sipStatus === 180)).toHaveLength(1);
   expect(ringing).toHaveLength(20);
 });
+
+test('a peer on our own host may have its media at the loopback, though ours is elsewhere', async () => {
+  const server = await scripted({
+    onMessage: (message) => {
+      confirm(message, methodOf(message));
+      if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', { body: ANSWER });
+    },
+  });
+  const gateway = await gatewayTo(server.port);
+  const dialed = dialLeg(gateway, { trunk: TRUNK, localMedia: { host: '192.0.2.1', rtpPort: 40_000 } });
+  expect(await dialed.log.until('leg.answered')).toMatchObject({ media: { host: '127.0.0.1' } });
+});

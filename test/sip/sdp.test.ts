@@ -159,6 +159,12 @@ describe('reading an answer', () => {
     );
   });
 
+  test('takes the loopback from a peer that speaks from there', () => {
+    const text = sdp('c=IN IP4 127.0.0.1', 'm=audio 5004 RTP/AVP 0');
+    expect(readRemoteMedia(text, { ...LOCAL, peerHost: '127.0.0.1' }).host).toBe('127.0.0.1');
+    expect(codeOf(() => readRemoteMedia(text, { ...LOCAL, peerHost: '203.0.113.5' }))).toBe('sdp.bad_address');
+  });
+
   test('takes the loopback when we are on it too', () => {
     const local = { ...LOCAL, host: '127.0.0.1' };
     expect(readRemoteMedia(sdp('c=IN IP4 127.0.0.2', 'm=audio 5004 RTP/AVP 0'), local).host).toBe('127.0.0.2');
