@@ -1,6 +1,7 @@
-import { argon2, createHash, randomBytes } from 'node:crypto';
+import { argon2, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { inTransaction, type Sql } from './database.ts';
+import { fingerprintOf, mintApiKey } from './queries/api-key-secret.ts';
 import { createApiKey, listApiKeys } from './queries/api-keys.ts';
 import { bootstrapWorkspace } from './queries/workspaces.ts';
 
@@ -37,18 +38,12 @@ export async function bootstrap(sql: Sql, options: BootstrapOptions): Promise<Bo
         workspaceId: workspace.id,
         createdByUserId: user.id,
         name: 'Owner',
-        prefix: apiKey.slice(0, 7),
-        last4: apiKey.slice(-4),
-        keyHash: createHash('sha256').update(apiKey).digest(),
+        ...fingerprintOf(apiKey),
         now,
       });
     }
     return { workspaceId: workspace.id, userId: user.id, mintedApiKey };
   });
-}
-
-function mintApiKey(): string {
-  return `sk_${randomBytes(24).toString('base64url')}`;
 }
 
 /** Argon2id (RFC 9106) in PHC string form, with the parameters OWASP recommends: 19 MiB, 2 passes, 1 lane. */
