@@ -80,6 +80,7 @@ const VARIABLES = {
   port: integerVariable('PORT', { fallback: 8080, min: 0, max: 65_535 }, 'Port of the HTTP server; 0 takes any.'),
   dataDir: textVariable('TANDEM_DATA_DIR', './.data', 'Folder of the embedded database, recordings and keys.'),
   publicUrl: originVariable('TANDEM_PUBLIC_URL', 'Address clients reach this server by.'),
+  url: originVariable('TANDEM_URL', 'Server that the command line talks to; PORT on this machine when unset.'),
   ownerEmail: optional('TANDEM_OWNER_EMAIL', {
     about: 'E-mail of the first owner.',
     expects: 'an e-mail address',

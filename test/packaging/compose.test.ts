@@ -94,8 +94,8 @@ describe('the composition', () => {
     expect(known.length).toBeGreaterThan(30);
     const given = Object.keys(tandem?.environment ?? {});
     expect([...given, ...interpolations.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
-    // Those of the embedded SIP server, which drachtio replaces.
-    const irrelevant = ['SIP_HOST', 'SIP_PORT', 'SIP_TRANSPORTS'];
+    // Those of the embedded SIP server, which drachtio replaces, and of the command line, which the image does not have.
+    const irrelevant = ['SIP_HOST', 'SIP_PORT', 'SIP_TRANSPORTS', 'TANDEM_URL'];
     expect(settingNames().filter((name) => !given.includes(name) && !irrelevant.includes(name))).toEqual([]);
   });
 
