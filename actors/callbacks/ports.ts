@@ -3,7 +3,7 @@ import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliver
 /** Deliveries as the deliverer needs them; `createDeliveryStore` is the Postgres one. */
 export interface DeliveryStore {
   get(id: string): Promise<DeliveryRow | null>;
-  /** Due and not leased, the longest overdue first. */
+  /** Due and not leased: in turns over the receivers, of each the longest overdue first. */
   due(query: { now: Date; limit: number }): Promise<DeliveryRow[]>;
   /** Takes it for one attempt until `now + leaseMs`; null when it is final, not due, or somebody has it. */
   claim(request: { id: string; now: Date; leaseMs: number }): Promise<DeliveryRow | null>;

@@ -71,15 +71,22 @@ export async function getDelivery(sql: SqlOrTx, id: string): Promise<DeliveryRow
   return row ?? null;
 }
 
-/** Pending deliveries whose time has come and that nobody is attempting, the longest overdue first. */
+/**
+ * Pending deliveries whose time has come and that nobody is attempting: in turns over the receivers, so that the
+ * backlog of one hides nobody else's, and of each the longest overdue first.
+ */
 export async function dueDeliveries(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<DeliveryRow[]> {
   return await sql<DeliveryRow[]>`
-    select * from deliveries
-    where status = 'pending' and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
-    order by next_attempt_at limit ${limit}`;
+    select d.* from deliveries d
+    join (
+      select id, row_number() over (partition by substring(url from '^[^/]*//[^/?#]*') order by next_attempt_at) as turn
+      from deliveries
+      where status = 'pending' and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    ) due on due.id = d.id
+    order by due.turn, d.next_attempt_at limit ${limit}`;
 }
 
 /**

@@ -176,10 +176,11 @@ onEveryServer('trunks and numbers', (database) => {
     });
     await deleted.promise;
     const update = updateTrunk(sql, { id, workspaceId: workspace.id, patch, now: NOW });
+    const refused = expect(update).rejects.toMatchObject({ code: 'TRUNK_NOT_FOUND' });
     while ((await waitingBackends(sql)) === 0);
     mayCommit.resolve();
     await deletion;
-    await expect(update).rejects.toMatchObject({ code: 'TRUNK_NOT_FOUND' });
+    await refused;
     expect(await sql`select 1 from numbers`).toHaveLength(0);
   });
 
@@ -273,6 +274,33 @@ onEveryServer('recordings and deliveries', (database) => {
     expect(await getRecording(sql, id)).toMatchObject(patch);
     expect(await getRecording(sql, 'x')).toBeNull();
     expect(await updateRecording(sql, { id: randomUUID(), now: NOW, patch: {} })).toBeNull();
+  });
+
+  it('looks at the receivers in turns, so that the backlog of one hides no other', async () => {
+    const { sql } = database();
+    const workspaceId = (await seedWorkspace(sql)).workspace.id;
+    const subject = { workspaceId, callId: null, eventSequence: null, event: 'call.completed', eventId: 'e' };
+    const delivery = (url: string, dueAt: Date) => ({
+      id: randomUUID(),
+      url,
+      body: '{}',
+      secretEncrypted: Buffer.of(1),
+      nextAttemptAt: dueAt,
+      createdAt: NOW,
+    });
+    for (let ms = 0; ms < 10; ms += 1) {
+      await insertDelivery(sql, subject, delivery(`https://slow.example/${ms}?a=//b`, later(ms)));
+    }
+    await insertDelivery(sql, subject, delivery('https://slow.example:444', later(20)));
+    await insertDelivery(sql, subject, delivery('http://slow.example', later(30)));
+    const due = await dueDeliveries(sql, { now: later(1_000), limit: 5 });
+    expect(due.map(({ url }) => url)).toEqual([
+      'https://slow.example/0?a=//b',
+      'https://slow.example:444',
+      'http://slow.example',
+      'https://slow.example/1?a=//b',
+      'https://slow.example/2?a=//b',
+    ]);
   });
 
   it('hands a due delivery to one attempt at a time and follows what the attempt decided', async () => {

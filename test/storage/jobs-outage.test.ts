@@ -1,0 +1,102 @@
+import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, inTransaction } from '../../storage/database.ts';
+import { openJobs } from '../../storage/jobs.ts';
+import { createTestDatabase, type TestDatabase } from './test-database.ts';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+it('goes on handing out jobs after every connection of the queue was terminated, again and again', async () => {
+  const killer = connect({ url: database.url, max: 1 });
+  const jobs = await openJobs({ databaseUrl: database.url });
+  const seen = new Set<string>();
+  let told = Promise.withResolvers<void>();
+  await jobs.work(
+    async (deliveryId) => {
+      seen.add(deliveryId);
+      told.resolve();
+    },
+    { concurrency: 4 },
+  );
+  for (let round = 0; round < 3; round += 1) {
+    const [{ count } = { count: 0 }] = await killer<{ count: number }[]>`
+      select count(pg_terminate_backend(pid))::int as count from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`;
+    expect(count).toBeGreaterThan(0);
+    while (!seen.has(`delivery-${round}`)) {
+      told = Promise.withResolvers<void>();
+      // The first try may hit a connection that is just being lost: whoever adds a job has a sweeper for that.
+      const added = await jobs.addDelivery(`delivery-${round}`, 0, round + 1).then(
+        () => true,
+        () => false,
+      );
+      if (added) await told.promise;
+    }
+  }
+  expect(seen.size).toBe(3);
+  await jobs.close();
+  await killer.end();
+}, 30_000);
+
+it('goes on after the database server was away altogether, and says so while it is', async () => {
+  const gate = await openGate(database.url);
+  const jobs = await openJobs({ databaseUrl: gate.url, namespace: 'outage' });
+  const sql = connect({ url: gate.url, max: 2 });
+  const arrived = Promise.withResolvers<string>();
+  await jobs.work(async (deliveryId) => arrived.resolve(deliveryId), { concurrency: 4 });
+  await inTransaction(sql, (tx) => tx`select 1`);
+  await gate.shut();
+  await expect(inTransaction(sql, (tx) => tx`select 1`)).rejects.toMatchObject({ code: AWAY });
+  await expect(jobs.addDelivery('refused', 0, 1)).rejects.toThrow();
+  await gate.open();
+  await inTransaction(sql, (tx) => tx`select 1`);
+  await jobs.addDelivery('after', 0, 1);
+  expect(await arrived.promise).toBe('after');
+  await jobs.close();
+  await sql.end();
+  await gate.shut();
+}, 30_000);
+
+/** Refused, or found out to be gone only now. */
+const AWAY = expect.stringMatching(/^ECONNREFUSED|^CONNECTION_CLOSED|^ECONNRESET/);
+
+/** Stands before a server and can go away, port and all. */
+async function openGate(databaseUrl: string) {
+  const target = new URL(databaseUrl);
+  const sockets = new Set<Socket>();
+  let port = 0;
+  let server: Server;
+
+  async function open(): Promise<void> {
+    server = createServer((client) => {
+      const upstream = tcpConnect(Number(target.port), target.hostname);
+      for (const socket of [client, upstream]) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+      }
+      client.pipe(upstream).pipe(client);
+    });
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    port = (server.address() as { port: number }).port;
+  }
+
+  async function shut(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  }
+
+  await open();
+  const url = new URL(databaseUrl);
+  url.host = `127.0.0.1:${port}`;
+  return { url: url.href, open, shut };
+}
