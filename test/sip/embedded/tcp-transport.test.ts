@@ -34,10 +34,15 @@ async function connect(port: number): Promise<net.Socket> {
   return socket;
 }
 
+/** Resets, which are a way of closing, included. */
+function closing(socket: net.Socket): Promise<void> {
+  return new Promise((resolve) => socket.resume().once('close', () => resolve()));
+}
+
 it('a connection that never sends a whole message is closed, however slowly it goes on sending', async () => {
   const transport = await open({ firstMessageWithinMs: 100 });
   const socket = await connect(transport.port);
-  const closed = once(socket.resume(), 'close');
+  const closed = closing(socket);
   let isClosed = false;
   void closed.then(() => {
     isClosed = true;
@@ -57,7 +62,7 @@ it('a connection that has sent a message stays open', async () => {
   socket.write(OPTIONS);
   await spoken[0]?.promise;
   const silent = await connect(transport.port);
-  await once(silent.resume(), 'close');
+  await closing(silent);
   socket.write(OPTIONS);
   await spoken[1]?.promise;
   expect(count).toBe(2);
@@ -101,7 +106,7 @@ it('a peer that never reads does not keep the transport from closing', async () 
   // More than the kernel takes, in one piece.
   transport.send(Buffer.alloc(32 * 1024 * 1024), '127.0.0.1', port, id, () => {});
   await transport.close();
-  await once(socket.resume(), 'close');
+  await closing(socket);
   expect(socket.destroyed).toBe(true);
 });
 
