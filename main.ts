@@ -254,21 +254,30 @@ function nameThePort(variable: string, port: number): (error: Error) => never {
 /** Live calls may go on for this long after a SIGTERM or SIGINT; a second signal hangs them up at once. */
 const DRAIN_MS = 30_000;
 
+export interface ServeOptions {
+  argv: readonly string[];
+  /** Default: made of the configured level, on standard output. */
+  createLogger?: typeof createLogger;
+  /** Told once everything is up. Default: prints the key that was minted, if one was. */
+  onReady?: (tandem: Tandem) => void;
+}
+
 /** `npm start`: runs until a signal, a lost part or a failed start; the exit code tells which. */
-async function serve(): Promise<void> {
-  const argv = process.argv.slice(2);
+export async function serve({
+  argv,
+  createLogger: makeLogger = createLogger,
+  onReady = printMintedKey,
+}: ServeOptions): Promise<void> {
   if (wantsHelp(argv)) {
     process.stdout.write(describeConfig());
     return;
   }
   const config = loadConfig(process.env, argv);
-  const logger = createLogger({ level: config.logLevel });
+  const logger = makeLogger({ level: config.logLevel });
   const signals = listenForSignals();
   const tandem = await startTandem(config, { logger, onStep: ({ name, ms }) => logger.info({ name, ms }, 'started') });
   logger.info({ url: tandem.url, sip: tandem.sip, workspaceId: tandem.workspaceId }, 'Tandem is ready');
-  if (tandem.mintedApiKey) {
-    process.stdout.write(`\nYour API key, shown this once: ${tandem.mintedApiKey}\n\n`);
-  }
+  onReady(tandem);
 
   const lost = tandem.broken.then((reason) => {
     logger.fatal({ reason }, 'a part was lost that cannot be replaced while running');
@@ -280,6 +289,10 @@ async function serve(): Promise<void> {
   await Promise.race([tandem.stop({ graceMs: exitCode === 0 ? DRAIN_MS : 0 }), impatient]);
   logger.info({}, 'Tandem has stopped');
   process.exit(exitCode);
+}
+
+function printMintedKey({ mintedApiKey }: Tandem): void {
+  if (mintedApiKey) process.stdout.write(`\nYour API key, shown this once: ${mintedApiKey}\n\n`);
 }
 
 /** From now on SIGTERM and SIGINT are counted instead of ending the process, also while it starts. */
@@ -297,7 +310,7 @@ function listenForSignals(): { first: Promise<void>; second: Promise<void> } {
 }
 
 if (import.meta.main) {
-  serve().catch((error: unknown) => {
+  serve({ argv: process.argv.slice(2) }).catch((error: unknown) => {
     // One line that says what to do; everything else is a defect and shows its stack.
     const isExpected = error instanceof ConfigError || error instanceof TandemError;
     process.stderr.write(`${isExpected ? error.message : ((error as Error).stack ?? error)}\n`);
