@@ -41,6 +41,34 @@ export const ERROR_CATALOGUE = {
   NUMBER_NOT_AVAILABLE: { status: 409, retryable: false },
   NUMBER_IN_USE: { status: 409, retryable: false },
 
+  // Wallet and payments.
+  INSUFFICIENT_CREDITS: { status: 402, retryable: false },
+  PAYMENTS_NOT_CONFIGURED: { status: 503, retryable: true },
+  WEBHOOK_SIGNATURE_INVALID: { status: 400, retryable: false },
+
+  // Recognition and synthesis.
+  STT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+  TTS_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+
+  // Users, workspaces and keys.
+  EMAIL_TAKEN: { status: 409, retryable: false },
+  WEAK_PASSWORD: { status: 400, retryable: false },
+  LOGIN_THROTTLED: { status: 429, retryable: true },
+  USER_NOT_FOUND: { status: 404, retryable: false },
+  MEMBER_NOT_FOUND: { status: 404, retryable: false },
+  ALREADY_MEMBER: { status: 409, retryable: false },
+  LAST_OWNER: { status: 409, retryable: false },
+  KEY_NOT_FOUND: { status: 404, retryable: false },
+  INVALID_UNSUBSCRIBE_TOKEN: { status: 400, retryable: false },
+
+  // Webhooks.
+  INVALID_WEBHOOK_URL: { status: 400, retryable: false },
+  WEBHOOK_NOT_FOUND: { status: 404, retryable: false },
+  DELIVERY_NOT_FOUND: { status: 404, retryable: false },
+  WEBHOOK_DISABLED: { status: 409, retryable: false },
+  WEBHOOK_LIMIT_REACHED: { status: 409, retryable: false },
+  WEBHOOK_URL_UNREACHABLE: { status: 503, retryable: true },
+
   // The platform as a whole.
   VALIDATION_FAILED: { status: 400, retryable: false },
   MALFORMED_JSON: { status: 400, retryable: false },

@@ -1,6 +1,5 @@
-import { argon2, randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
 import { inTransaction, type Sql } from './database.ts';
+import { hashPassword } from './passwords.ts';
 import { fingerprintOf, mintApiKey } from './queries/api-key-secret.ts';
 import { createApiKey, listApiKeys } from './queries/api-keys.ts';
 import { bootstrapWorkspace } from './queries/workspaces.ts';
@@ -44,13 +43,4 @@ export async function bootstrap(sql: Sql, options: BootstrapOptions): Promise<Bo
     }
     return { workspaceId: workspace.id, userId: user.id, mintedApiKey };
   });
-}
-
-/** Argon2id (RFC 9106) in PHC string form, with the parameters OWASP recommends: 19 MiB, 2 passes, 1 lane. */
-export async function hashPassword(password: string): Promise<string> {
-  const nonce = randomBytes(16);
-  const parameters = { message: password, nonce, parallelism: 1, tagLength: 32, memory: 19_456, passes: 2 };
-  const tag = await promisify(argon2)('argon2id', parameters);
-  const unpadded = (bytes: Buffer) => bytes.toString('base64').replace(/=+$/, '');
-  return `$argon2id$v=19$m=19456,t=2,p=1$${unpadded(nonce)}$${unpadded(Buffer.from(tag))}`;
 }

@@ -3,7 +3,17 @@ export function trunkPasswordContext(trunkId: string): string {
   return `trunk_password:${trunkId}`;
 }
 
+/** What a sealed webhook secret is bound to: it opens for its own webhook only. */
+export function webhookSecretContext(webhookId: string): string {
+  return `webhook_secret:${webhookId}`;
+}
+
 /** What a sealed callback secret is bound to: it opens for its own workspace only. */
 export function callbackSecretContext(workspaceId: string): string {
   return `callback secret of workspace ${workspaceId}`;
+}
+
+/** What the sealed private half of a signing key is bound to. */
+export function signingKeyContext(keyId: string): string {
+  return `signing key ${keyId}`;
 }

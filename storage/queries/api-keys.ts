@@ -66,13 +66,27 @@ export async function findApiKey(
   { keyHash, now }: { keyHash: Buffer; now: Date },
 ): Promise<ApiKeyBearer | null> {
   const [row] = await sql<ApiKeyBearer[]>`
+    ${selectBearers(sql, now)} and k.key_hash = ${keyHash}`;
+  return row ?? null;
+}
+
+/** The same by id, for connections that stay open. */
+export async function findApiKeyById(
+  sql: SqlOrTx,
+  { id, now }: { id: number; now: Date },
+): Promise<ApiKeyBearer | null> {
+  const [row] = await sql<ApiKeyBearer[]>`${selectBearers(sql, now)} and k.id = ${id}`;
+  return row ?? null;
+}
+
+function selectBearers(sql: SqlOrTx, now: Date) {
+  return sql`
     select k.id, k.workspace_id, k.created_by_user_id, k.name, k.prefix, k.last4, k.scopes, k.created_at,
       k.last_used_at, k.expires_at, k.revoked_at, w.name as workspace_name, w.plan, m.role
     from api_keys k
     join workspaces w on w.id = k.workspace_id
     left join memberships m on m.workspace_id = k.workspace_id and m.user_id = k.created_by_user_id
-    where k.key_hash = ${keyHash} and k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`;
-  return row ?? null;
+    where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`;
 }
 
 /** Notes the use, at most once a minute and key: a row version for every request would be waste. */
@@ -83,29 +97,50 @@ export async function touchApiKey(sql: SqlOrTx, { id, now }: { id: number; now: 
     where id = ${id} and (last_used_at is null or last_used_at < ${minuteAgo})`;
 }
 
-/** Keys that are not revoked, newest first. */
+/** Keys that are not revoked, newest first; of one user where one is named. */
 export async function listApiKeys(
   sql: SqlOrTx,
-  { workspaceId }: { workspaceId: string },
+  { workspaceId, createdByUserId }: { workspaceId: string; createdByUserId?: number | undefined },
   page: Page,
 ): Promise<PageOf<ApiKeyRow>> {
+  const matching = sql`
+    workspace_id = ${workspaceId} and revoked_at is null
+    ${createdByUserId === undefined ? sql`` : sql`and created_by_user_id = ${createdByUserId}`}`;
   const rows = await sql<ApiKeyRow[]>`
-    select ${columns(sql)} from api_keys where workspace_id = ${workspaceId} and revoked_at is null
+    select ${columns(sql)} from api_keys where ${matching}
     order by id desc limit ${page.limit} offset ${offsetOf(page)}`;
-  const [count] = await sql<{ total: number }[]>`
-    select count(*)::int as total from api_keys where workspace_id = ${workspaceId} and revoked_at is null`;
+  const [count] = await sql<{ total: number }[]>`select count(*)::int as total from api_keys where ${matching}`;
   return { rows, total: count?.total ?? 0 };
 }
 
-/** False when the workspace has no such key, or it was revoked before. */
+/** False when the workspace has no such key (of that user, where one is named), or it was revoked before. */
 export async function revokeApiKey(
   sql: SqlOrTx,
-  { workspaceId, id, now }: { workspaceId: string; id: number; now: Date },
+  { workspaceId, id, createdByUserId, now }: RevokeApiKeyInput,
 ): Promise<boolean> {
   const result = await sql`
     update api_keys set revoked_at = ${now}
-    where id = ${id} and workspace_id = ${workspaceId} and revoked_at is null`;
+    where id = ${id} and workspace_id = ${workspaceId} and revoked_at is null
+      ${createdByUserId === undefined ? sql`` : sql`and created_by_user_id = ${createdByUserId}`}`;
   return result.count === 1;
+}
+
+export interface RevokeApiKeyInput {
+  workspaceId: string;
+  id: number;
+  createdByUserId?: number | undefined;
+  now: Date;
+}
+
+/** Of somebody who leaves: should they come back, their old keys stay dead. Returns the ids. */
+export async function revokeApiKeysOf(
+  sql: SqlOrTx,
+  { workspaceId, userId, now }: { workspaceId: string; userId: number; now: Date },
+): Promise<number[]> {
+  const rows = await sql<{ id: number }[]>`
+    update api_keys set revoked_at = ${now}
+    where workspace_id = ${workspaceId} and created_by_user_id = ${userId} and revoked_at is null returning id`;
+  return rows.map(({ id }) => id);
 }
 
 function columns(sql: SqlOrTx) {

@@ -37,10 +37,21 @@ export async function createWorkspace(
   return await inTransaction(sql, async (tx) => {
     const user =
       (await findUserByEmail(tx, input.owner.email)) ?? (await createUser(tx, { ...input.owner, now: input.now }));
-    const row = { id: randomUUID(), name: input.name, plan: input.plan, ownerUserId: user.id, createdAt: input.now };
+    const workspace = await openWorkspace(tx, { ...input, ownerUserId: user.id });
+    return { workspace, user };
+  });
+}
+
+/** A workspace of a user who is there already. */
+export async function openWorkspace(
+  sql: SqlOrTx,
+  { name, plan, ownerUserId, now }: { name: string; plan: Plan; ownerUserId: number; now: Date },
+): Promise<WorkspaceRow> {
+  return await inTransaction(sql, async (tx) => {
+    const row = { id: randomUUID(), name, plan, ownerUserId, createdAt: now };
     const [workspace] = await tx<WorkspaceRow[]>`insert into workspaces ${tx(row)} returning *`;
-    await addMember(tx, { workspaceId: row.id, userId: user.id, role: 'owner', now: input.now });
-    return { workspace: workspace!, user };
+    await addMember(tx, { workspaceId: row.id, userId: ownerUserId, role: 'owner', now });
+    return workspace!;
   });
 }
 

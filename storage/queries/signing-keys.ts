@@ -1,0 +1,46 @@
+import type { SqlOrTx } from '../database.ts';
+
+export interface SigningKeyRow {
+  /** The `kid` of tokens. */
+  id: string;
+  algorithm: 'EdDSA';
+  /** A JWK as JSON text, sealed under `signingKeyContext(id)`. */
+  privateKeyEncrypted: Buffer;
+  publicKey: Record<string, unknown>;
+  createdAt: Date;
+  retiredAt: Date | null;
+}
+
+export type NewSigningKey = Pick<SigningKeyRow, 'id' | 'privateKeyEncrypted' | 'publicKey'> & { now: Date };
+
+/** The key that signs; null before there is one. */
+export async function activeSigningKey(sql: SqlOrTx): Promise<SigningKeyRow | null> {
+  const [row] = await sql<SigningKeyRow[]>`select * from signing_keys where retired_at is null`;
+  return row ?? null;
+}
+
+/** A key whose tokens may still be good: it signs, or was retired after `retiredAfter`. */
+export async function verifyingKey(
+  sql: SqlOrTx,
+  { id, retiredAfter }: { id: string; retiredAfter: Date },
+): Promise<SigningKeyRow | null> {
+  const [row] = await sql<SigningKeyRow[]>`
+    select * from signing_keys where id = ${id} and (retired_at is null or retired_at > ${retiredAfter})`;
+  return row ?? null;
+}
+
+/**
+ * Adds a key that signs from now on. Of nodes that do so at the same time, one wins: false for the others, whose key
+ * was not added.
+ */
+export async function addSigningKey(sql: SqlOrTx, { now, publicKey, ...key }: NewSigningKey): Promise<boolean> {
+  const row = { ...key, publicKey: sql.json(publicKey as never), algorithm: 'EdDSA', createdAt: now };
+  const result = await sql`
+    insert into signing_keys ${sql(row as never)} on conflict ((true)) where retired_at is null do nothing`;
+  return result.count === 1;
+}
+
+/** The key signs no more, and its tokens are good until they expire. */
+export async function retireSigningKey(sql: SqlOrTx, { id, now }: { id: string; now: Date }): Promise<void> {
+  await sql`update signing_keys set retired_at = ${now} where id = ${id} and retired_at is null`;
+}
