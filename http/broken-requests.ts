@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
+import type { Limits } from '../storage/limits/limits.ts';
 import { FIXED_HEADERS } from './fixed-headers.ts';
-import { type RateLimits, rateLimitHeaders } from './rate-limits.ts';
+import { rateLimitHeaders } from './rate-limits.ts';
 import { errorBody } from './refusals.ts';
 
 export interface BrokenRequestOptions {
-  limits: RateLimits;
+  limits: Limits;
   /** Whether part of a response has gone out on the connection, so that nothing else may. */
   isAnswering: (socket: Duplex) => boolean;
 }

@@ -4,9 +4,9 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dialer } from '../actors/dialer.ts';
 import type { Sql } from '../storage/database.ts';
+import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import type { RateLimitSettings } from './rate-limits.ts';
 
 /** What routes are added to: handlers are typed by their TypeBox schemas. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
@@ -18,6 +18,8 @@ export interface HttpContext {
   objects: ObjectStore;
   /** Seals trunk passwords. */
   secrets: SecretBox;
+  /** Requests in a time, and slots for work under way. */
+  limits: Limits;
   /** Signs playback URLs. */
   urlSigningSecret: Buffer;
   /** Where clients reach this server, without a slash at the end; the request's own host when null. */
@@ -37,5 +39,7 @@ export interface HttpServerOptions
   now?: () => Date;
   /** Default 15 000. */
   heartbeatMs?: number;
-  rateLimits?: RateLimitSettings;
+  /** Default: limits of this process alone, which `rateLimits` changes. */
+  limits?: Limits;
+  rateLimits?: LimitSettings;
 }

@@ -7,6 +7,8 @@ export interface ErrorBody {
   error: string;
   message: string;
   code: ErrorCode;
+  /** The same again, where the specification has it under this name. */
+  error_code?: ErrorCode;
   details?: unknown;
   request_id: string;
   retry_after?: number;
@@ -22,6 +24,7 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
     error: ERROR_TYPES[refusal.status] ?? 'internal_error',
     message: refusal.message,
     code: refusal.code,
+    ...(refusal.code.endsWith('_CONCURRENCY_LIMIT') ? { error_code: refusal.code } : {}),
     ...(refusal.details === undefined ? {} : { details: refusal.details }),
     request_id: requestId,
     ...(retryAfterS === null ? {} : { retry_after: retryAfterS }),

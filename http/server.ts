@@ -5,6 +5,7 @@ import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
+import { createLimitsInProcess, type RateLimitState } from '../storage/limits/limits.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
 import { authenticate, type Principal, requireAccess } from './auth.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
@@ -12,7 +13,7 @@ import type { HttpContext, HttpServerOptions } from './context.ts';
 import { FIXED_HEADERS } from './fixed-headers.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
-import { createRateLimits, type RateLimitState, rateLimitHeaders } from './rate-limits.ts';
+import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
@@ -41,10 +42,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     publicUrl: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
+    limits: createLimitsInProcess(options.rateLimits),
     ...options,
     closing: closing.signal,
   };
-  const limits = createRateLimits(options.rateLimits);
+  const { limits } = context;
   const running = createRunningRequests();
   const brokenRequests = refuseBrokenRequests({ limits, isAnswering: running.isAnswering });
 
@@ -203,12 +205,6 @@ function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));
-}
-
-function rateLimited({ limit, retryAfterS }: RateLimitState): TandemError {
-  return new TandemError('RATE_LIMITED', `The limit of ${limit} requests is used up. Try again in ${retryAfterS} s.`, {
-    retryAfterS,
-  });
 }
 
 /** What a proxy claims in X-Forwarded-For need not be an address. */

@@ -31,6 +31,9 @@ export const ErrorSchema = Type.Object(
     error: Type.String({ description: 'Kind of refusal, by its status.', examples: ['bad_request', 'Unauthorized'] }),
     message: Type.String({ description: 'For a person: what is wrong and what to do.' }),
     code: Type.Enum(Object.keys(ERROR_CATALOGUE), { description: 'Stable code.' }),
+    error_code: Type.Optional(
+      Type.String({ description: 'The code again, on STT_CONCURRENCY_LIMIT and TTS_CONCURRENCY_LIMIT.' }),
+    ),
     details: Type.Optional(Type.Unknown({ description: 'For validation errors `[{path, message}]`.' })),
     request_id: Type.String(),
     retry_after: Type.Optional(Type.Integer({ description: 'Seconds; on 429 and 503, as is the Retry-After header.' })),

@@ -1,0 +1,50 @@
+import type { LimitStore } from './limit-store.ts';
+import { createMemoryLimitStore } from './memory-limit-store.ts';
+
+export interface FailoverOptions {
+  /** How long the shared store is left alone after it failed. Default 1 000 ms. */
+  retryAfterMs?: number;
+  logger: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+/**
+ * The shared store while it answers, and counts of this process while it does not: an outage refuses nobody who is
+ * within the limits here, and lets nobody guess keys without end. Leases come back to the shared store with their
+ * next renewal.
+ */
+export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: FailoverOptions): LimitStore {
+  const own = createMemoryLimitStore();
+  let isAway = false;
+  let retryAtMs = 0;
+
+  async function preferShared<T>(work: (store: LimitStore) => Promise<T>): Promise<T> {
+    const now = performance.now();
+    if (isAway && now < retryAtMs) return await work(own);
+    // One request finds out whether it is back; the others meanwhile do not wait with it.
+    retryAtMs = now + retryAfterMs;
+    try {
+      const result = await work(shared);
+      if (isAway) logger.info({}, 'limits are shared again');
+      isAway = false;
+      return result;
+    } catch (error) {
+      if (!isAway) logger.warn({ err: error }, 'limits are counted in this process alone: Redis does not answer');
+      isAway = true;
+      retryAtMs = performance.now() + retryAfterMs;
+      return await work(own);
+    }
+  }
+
+  return {
+    count: (key, windowS) => preferShared((store) => store.count(key, windowS)),
+    read: (key, windowS) => preferShared((store) => store.read(key, windowS)),
+    takeLease: (lease, options) => preferShared((store) => store.takeLease(lease, options)),
+    renewLeases: (leases, leaseMs) => preferShared((store) => store.renewLeases(leases, leaseMs)),
+    async releaseLease(lease) {
+      // It may have been taken or renewed in either.
+      await own.releaseLease(lease);
+      await preferShared((store) => store.releaseLease(lease));
+    },
+    close: () => shared.close(),
+  };
+}

@@ -1,0 +1,57 @@
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import type { LimitStore } from './limit-store.ts';
+
+/** Counts and leases of this process alone, which end with it. */
+export function createMemoryLimitStore(): LimitStore {
+  const limiters = new Map<number, RateLimiterMemory>();
+  /** Lease id to the time it ends at, by key. */
+  const leases = new Map<string, Map<string, number>>();
+
+  function limiterOf(windowS: number): RateLimiterMemory {
+    let limiter = limiters.get(windowS);
+    // The library only counts: how many are too many is not the store's business.
+    limiter ??= new RateLimiterMemory({ points: Number.MAX_SAFE_INTEGER, duration: windowS });
+    limiters.set(windowS, limiter);
+    return limiter;
+  }
+
+  function liveLeases(key: string): Map<string, number> {
+    const ofKey = leases.get(key) ?? new Map<string, number>();
+    for (const [leaseId, endsAtMs] of ofKey) if (endsAtMs <= performance.now()) ofKey.delete(leaseId);
+    return ofKey;
+  }
+
+  return {
+    async count(key, windowS) {
+      const { consumedPoints, msBeforeNext } = await limiterOf(windowS).consume(key);
+      return { used: consumedPoints, msLeft: msBeforeNext };
+    },
+
+    async read(key, windowS) {
+      const window = await limiterOf(windowS).get(key);
+      if (window === null || window.msBeforeNext <= 0) return null;
+      return { used: window.consumedPoints, msLeft: window.msBeforeNext };
+    },
+
+    async takeLease({ key, leaseId }, { limit, leaseMs }) {
+      const live = liveLeases(key);
+      if (live.size >= limit) return false;
+      leases.set(key, live.set(leaseId, performance.now() + leaseMs));
+      return true;
+    },
+
+    async renewLeases(held, leaseMs) {
+      for (const { key, leaseId } of held) {
+        leases.set(key, liveLeases(key).set(leaseId, performance.now() + leaseMs));
+      }
+    },
+
+    async releaseLease({ key, leaseId }) {
+      const live = liveLeases(key);
+      live.delete(leaseId);
+      if (live.size === 0) leases.delete(key);
+    },
+
+    async close() {},
+  };
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import type { Lease, LimitStore } from './limit-store.ts';
+
+export type SlotKind = 'stt' | 'tts';
+
+/** One of the recognitions or syntheses a user may have under way. Release it however the work ended. */
+export interface Slot extends AsyncDisposable {
+  /** Idempotent, and never fails: a slot that cannot be given back runs out by itself. */
+  release(): Promise<void>;
+}
+
+export interface Slots {
+  /** @throws TandemError `STT_CONCURRENCY_LIMIT` or `TTS_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
+  acquire(request: { userId: number; kind: SlotKind }): Promise<Slot>;
+  /** Gives back what is still held here. */
+  close(): Promise<void>;
+}
+
+/** Platform specification, Limits: of one user, over REST and WebSocket together. */
+export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5 };
+/** So long are the slots of a process that was killed lost to their users. */
+const LEASE_MS = 30_000;
+/** Two renewals may be lost before a slot is. */
+const RENEWALS_PER_LEASE = 3;
+
+/** A slot is a lease that this process renews for as long as it lives. */
+export function createSlots(
+  store: LimitStore,
+  { concurrency = CONCURRENCY, leaseMs = LEASE_MS }: { concurrency?: Record<SlotKind, number>; leaseMs?: number } = {},
+): Slots {
+  const held = new Map<string, Lease>();
+  let timer: NodeJS.Timeout | null = null;
+
+  function renewWhileHeld(): void {
+    timer ??= setInterval(() => {
+      store.renewLeases([...held.values()], leaseMs).catch(() => {
+        // The next renewal makes up for it.
+      });
+    }, leaseMs / RENEWALS_PER_LEASE).unref();
+  }
+
+  async function release(leaseId: string): Promise<void> {
+    const lease = held.get(leaseId);
+    if (lease === undefined) return;
+    held.delete(leaseId);
+    if (held.size === 0 && timer !== null) {
+      clearInterval(timer);
+      timer = null;
+    }
+    await store.releaseLease(lease).catch(() => {
+      // It is not renewed any more.
+    });
+  }
+
+  return {
+    async acquire({ userId, kind }) {
+      const lease = { key: `${kind}:${userId}`, leaseId: randomUUID() };
+      const limit = concurrency[kind];
+      if (!(await store.takeLease(lease, { limit, leaseMs }))) throw tooMany(kind, limit);
+      held.set(lease.leaseId, lease);
+      renewWhileHeld();
+      const giveBack = () => release(lease.leaseId);
+      return { release: giveBack, [Symbol.asyncDispose]: giveBack };
+    },
+
+    async close() {
+      await Promise.all([...held.keys()].map(release));
+    },
+  };
+}
+
+function tooMany(kind: SlotKind, limit: number): TandemError {
+  const [code, work] =
+    kind === 'stt'
+      ? (['STT_CONCURRENCY_LIMIT', 'transcriptions'] as const)
+      : (['TTS_CONCURRENCY_LIMIT', 'syntheses'] as const);
+  const message = `All ${limit} ${work} that a user may have at a time are under way. Wait for one to finish.`;
+  return new TandemError(code, message, { details: { limit } });
+}
