@@ -16,7 +16,7 @@ export interface Wallet {
 }
 
 type AccountKind = 'wallet' | 'held' | 'revenue' | 'funding';
-type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'refund';
+type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'charge' | 'refund';
 
 export interface AccountRow {
   id: bigint;
@@ -26,14 +26,23 @@ export interface AccountRow {
 
 export type Accounts = Record<AccountKind, AccountRow>;
 
-export interface EntryRow {
+/** An entry as it stands in the book. */
+export interface PostedEntry {
   id: string;
-  kind: EntryKind;
+  /** Grows with every entry; within a workspace in the order in which they took effect. */
+  position: bigint;
   workspaceId: string;
+  resultNano: bigint;
+  /** Available and held, around this entry. */
+  balanceBeforeNano: bigint;
+  balanceAfterNano: bigint;
+}
+
+export interface EntryRow extends PostedEntry {
+  kind: EntryKind;
   holdId: string | null;
   callId: string | null;
   requestedNano: bigint;
-  resultNano: bigint;
 }
 
 interface Operation {
@@ -80,7 +89,7 @@ interface EntryInput extends Operation {
   postings: Partial<Record<AccountKind, bigint>>;
 }
 
-export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<string> {
+export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promise<PostedEntry> {
   const { balanceNano } = walletFrom(accounts);
   const entry = {
     id: randomUUID(),
@@ -98,12 +107,12 @@ export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promi
     description: input.description ?? '',
     createdAt: input.at ?? new Date(),
   };
-  await tx`insert into entries ${tx(entry)}`;
+  const [row] = await tx<{ position: bigint }[]>`insert into entries ${tx(entry)} returning position`;
   const postings = (Object.entries(input.postings) as [AccountKind, bigint][])
     .filter(([, amountNano]) => amountNano !== 0n)
     .map(([kind, amountNano]) => ({ entryId: entry.id, accountId: accounts[kind].id, amountNano }));
   if (postings.length > 0) await tx`insert into postings ${tx(postings)}`;
-  return entry.id;
+  return { ...entry, position: row!.position };
 }
 
 export function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {

@@ -6,15 +6,17 @@ import {
   type Accounts,
   accountsFrom,
   conflict,
-  type EntryRow,
   earlierEntry,
   lockAccounts,
   type PaymentType,
+  type PostedEntry,
   post,
   type Wallet,
   walletFrom,
 } from './ledger-entries.ts';
+import { logUsage, type Usage } from './ledger-usage.ts';
 
+export { type Charge, charge, refund } from './ledger-charges.ts';
 export type { PaymentType, Wallet } from './ledger-entries.ts';
 
 /**
@@ -26,7 +28,8 @@ export type { PaymentType, Wallet } from './ledger-entries.ts';
  *   growHold  wallet  -> held        it goes on
  *   settle    held (and wallet) -> revenue, the rest of the hold -> wallet
  *   void      held    -> wallet      nothing was owed
- *   refund    revenue -> wallet      once for each charge
+ *   charge    wallet  -> revenue     something whose price is known at once
+ *   refund    revenue -> wallet      once for each settle or charge
  *
  * All are idempotent: the same key again returns the first result and changes nothing; the same key with other
  * arguments is an error. Amounts are nano-USD. Each operation locks the workspace's wallet row first, so operations of
@@ -48,23 +51,43 @@ export interface TopUpInput {
   operationKey: string;
   description?: string;
   at?: Date;
+  /** The stored payment that this completes; default: a new one. */
+  paymentId?: string;
 }
 
+/** Puts money into the wallet and lists it among the payments. */
 export async function topUp(sql: SqlOrTx, input: TopUpInput): Promise<{ entryId: string; wallet: Wallet }> {
   if (input.amountNano <= 0n) throw new RangeError('a top-up is above zero');
   return await inTransaction(sql, async (tx) => {
     const accounts = await lockAccounts(tx, input.workspaceId);
     const earlier = await earlierEntry(tx, input, 'top_up', input.amountNano);
     if (earlier) return { entryId: earlier.id, wallet: walletFrom(accounts) };
-    const entryId = await post(tx, accounts, {
+    const posted = await post(tx, accounts, {
       ...input,
       kind: 'top_up',
       requestedNano: input.amountNano,
       resultNano: input.amountNano,
       postings: { funding: -input.amountNano, wallet: input.amountNano },
     });
-    return { entryId, wallet: await walletOf(tx, input.workspaceId) };
+    await recordPayment(tx, input, posted);
+    return { entryId: posted.id, wallet: await walletOf(tx, input.workspaceId) };
   });
+}
+
+async function recordPayment(tx: Tx, input: TopUpInput, entry: PostedEntry): Promise<void> {
+  const outcome = {
+    status: 'succeeded',
+    paymentType: input.paymentType,
+    amountNano: input.amountNano,
+    currency: 'USD',
+    entryId: entry.id,
+    balanceBeforeNano: entry.balanceBeforeNano,
+    balanceAfterNano: entry.balanceAfterNano,
+    description: input.description ?? '',
+  };
+  const row = { ...outcome, workspaceId: input.workspaceId, createdAt: input.at ?? new Date() };
+  if (input.paymentId === undefined) await tx`insert into payments ${tx({ ...row, id: entry.id })}`;
+  else await tx`update payments set ${tx(outcome)} where id = ${input.paymentId}`;
 }
 
 export interface HoldInput {
@@ -163,6 +186,8 @@ export interface SettleHoldInput {
   /** What is owed. */
   amountNano: bigint;
   operationKey: string;
+  /** What it is owed for. */
+  usage?: Usage;
   description?: string;
   at?: Date;
 }
@@ -189,49 +214,6 @@ export async function voidHold(sql: SqlOrTx, input: VoidHoldInput): Promise<void
   });
 }
 
-export interface RefundInput {
-  workspaceId: string;
-  /** The operation key of the settle that is taken back. */
-  reversesOperationKey: string;
-  /** Default: all that was charged. Never more. */
-  amountNano?: bigint;
-  operationKey: string;
-  description?: string;
-  at?: Date;
-}
-
-/**
- * Gives a charge back, once: a second refund of the same charge, under whatever key, refunds nothing more and
- * returns what the first one gave.
- */
-export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refundedNano: bigint }> {
-  return await inTransaction(sql, async (tx) => {
-    const accounts = await lockAccounts(tx, input.workspaceId);
-    const [charge] = await tx<EntryRow[]>`
-      select * from entries where operation_key = ${input.reversesOperationKey} and kind = 'settle'
-        and workspace_id = ${input.workspaceId}`;
-    if (!charge) throw conflict(input.reversesOperationKey, 'no charge was made under it');
-    const amountNano = input.amountNano ?? charge.resultNano;
-    if (amountNano < 0n || amountNano > charge.resultNano) {
-      throw new RangeError('a refund is between zero and what was charged');
-    }
-    const earlier = await earlierEntry(tx, input, 'refund', amountNano);
-    if (earlier) return { refundedNano: earlier.resultNano };
-    const [refunded] = await tx<EntryRow[]>`select * from entries where reverses_id = ${charge.id}`;
-    if (refunded) return { refundedNano: refunded.resultNano };
-    await post(tx, accounts, {
-      ...input,
-      callId: charge.callId,
-      kind: 'refund',
-      reversesId: charge.id,
-      requestedNano: amountNano,
-      resultNano: amountNano,
-      postings: { revenue: -amountNano, wallet: amountNano },
-    });
-    return { refundedNano: amountNano };
-  });
-}
-
 interface HoldRow {
   id: string;
   workspaceId: string;
@@ -255,7 +237,7 @@ async function closeHold(
   const status = input.kind === 'settle' ? 'settled' : 'voided';
   await tx`
     update holds set status = ${status}, charged_nano = ${chargedNano}, closed_at = ${at} where id = ${held.id}`;
-  await post(tx, accounts, {
+  const posted = await post(tx, accounts, {
     ...operation,
     at,
     requestedNano: input.amountNano,
@@ -263,6 +245,7 @@ async function closeHold(
     // What the hold does not cover comes out of the wallet, what it did not need goes back.
     postings: { held: -held.amountNano, wallet: held.amountNano - chargedNano, revenue: chargedNano },
   });
+  if (input.usage) await logUsage(tx, posted, input.usage);
   return { chargedNano };
 }
 

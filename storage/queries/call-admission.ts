@@ -1,6 +1,7 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { hold } from '../ledger.ts';
+import { priceBookOf } from '../price-book.ts';
 import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
 import { priceOf } from './call-settlement.ts';
 import { isUuid } from './identifiers.ts';
@@ -96,7 +97,9 @@ async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Prom
       trunkId === null ? 'The workspace has no active trunk.' : 'There is no such active outbound trunk.',
     );
   }
-  return trunk;
+  // A trunk without a price of its own costs what the price book says.
+  if (trunk.pricePerMinuteNano > 0n) return trunk;
+  return { ...trunk, pricePerMinuteNano: (await priceBookOf(tx, workspaceId)).call };
 }
 
 async function callUnderReference(

@@ -1,6 +1,7 @@
 import type { LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { settleHold, voidHold } from '../ledger.ts';
+import { costAt } from '../price-book.ts';
 import { lockLiveCall } from './call-moves.ts';
 import {
   appendEvents,
@@ -86,7 +87,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
 
 /** Whole nano-dollars, rounded up, for so many seconds at a price per minute. */
 export function priceOf(seconds: number, pricePerMinuteNano: bigint): bigint {
-  return (BigInt(seconds) * pricePerMinuteNano + 59n) / 60n;
+  return costAt({ service: 'call', count: seconds, unitPriceNano: pricePerMinuteNano }).amountNano;
 }
 
 async function charge(
@@ -95,7 +96,11 @@ async function charge(
   { talkSeconds, move }: SettleCallInput,
 ): Promise<Pick<CallRow, 'costNano' | 'billingStatus'>> {
   if (call.holdId === null) return { costNano: null, billingStatus: null };
-  const owedNano = priceOf(talkSeconds, call.pricePerMinuteNano);
+  const { amountNano: owedNano, ...cost } = costAt({
+    service: 'call',
+    count: talkSeconds,
+    unitPriceNano: call.pricePerMinuteNano,
+  });
   const operation = { holdId: call.holdId, operationKey: `call:${call.callId}:settle`, at: move.at };
   if (owedNano === 0n) {
     await voidHold(tx, operation);
@@ -104,6 +109,13 @@ async function charge(
   const { chargedNano } = await settleHold(tx, {
     ...operation,
     amountNano: owedNano,
+    usage: {
+      ...cost,
+      operation: 'click2call',
+      resourceId: call.callId,
+      apiKeyId: call.apiKeyId,
+      userId: call.createdByUserId,
+    },
     description: `Call ${call.callId}, ${talkSeconds} s`,
   });
   return { costNano: chargedNano, billingStatus: chargedNano === owedNano ? 'billed' : 'failed' };

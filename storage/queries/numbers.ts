@@ -1,5 +1,8 @@
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
+import type { Charge } from '../ledger.ts';
+import { priceBookOf } from '../price-book.ts';
+import { chargeMonth, monthlyPrice, type RentedNumber } from './number-rent.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export type NumberStatus = 'available' | 'assigned' | 'reserved';
@@ -10,6 +13,7 @@ export interface NumberRow {
   /** Null while in the inventory. */
   workspaceId: string | null;
   status: NumberStatus;
+  /** What a month costs this workspace. */
   monthlyPriceNano: bigint;
   createdAt: Date;
   rentedAt: Date | null;
@@ -46,9 +50,10 @@ export async function listNumbers(
   const rows = await sql<NumberRow[]>`
     select * from numbers where workspace_id = ${workspaceId}
     order by rented_at, e164 limit ${page.limit} offset ${offsetOf(page)}`;
+  const priced = await withPrices(sql, workspaceId, rows);
   const [count] = await sql<{ total: number }[]>`
     select count(*)::int as total from numbers where workspace_id = ${workspaceId}`;
-  return { rows, total: count?.total ?? 0 };
+  return { rows: priced, total: count?.total ?? 0 };
 }
 
 /** Numbers the workspace could rent. `pattern` is a run of digits that must occur, with `*` for anything between. */
@@ -56,23 +61,33 @@ export async function availableNumbers(
   sql: SqlOrTx,
   { workspaceId, pattern, limit }: { workspaceId: string; pattern?: string; limit: number },
 ): Promise<NumberRow[]> {
-  return await sql<NumberRow[]>`
+  const rows = await sql<NumberRow[]>`
     select n.* from numbers n
     join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
     join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
     where n.status = 'available' ${pattern === undefined ? sql`` : sql`and n.e164 like ${likePattern(pattern)}`}
     order by n.e164 limit ${limit}`;
+  return await withPrices(sql, workspaceId, rows);
+}
+
+export interface RentNumberInput {
+  workspaceId: string;
+  e164: string;
+  /** Who rents it: named by the usage log, this month and the following. */
+  apiKeyId?: number | null;
+  userId?: number | null;
+  now: Date;
 }
 
 /**
- * Assigns an available number to the workspace.
+ * Assigns an available number to the workspace and charges the first month; `charge` is null when it is free.
  * @throws TandemError `DIALER_NOT_PROVISIONED` without a trunk, `NUMBER_NOT_FOUND` when no trunk of the workspace
- * carries it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever.
+ * carries it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever, `INSUFFICIENT_CREDITS`.
  */
 export async function rentNumber(
   sql: SqlOrTx,
-  { workspaceId, e164, now }: { workspaceId: string; e164: string; now: Date },
-): Promise<NumberRow> {
+  { workspaceId, e164, apiKeyId = null, userId = null, now }: RentNumberInput,
+): Promise<NumberRow & { charge: Charge | null }> {
   return await inTransaction(sql, async (tx) => {
     const trunks = await tx`
       select t.id from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
@@ -85,15 +100,18 @@ export async function rentNumber(
       where n.e164 = ${e164} for update of n`;
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace carries this number.');
     if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'This number is taken.');
-    const [rented] = await tx<NumberRow[]>`
-      update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null
+    const [rented] = await tx<(NumberRow & RentedNumber)[]>`
+      update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null,
+        rent_months = 0, rented_by_user_id = ${userId}, rented_by_api_key_id = ${apiKeyId}
       where e164 = ${e164} returning *`;
-    return rented!;
+    const charge = await chargeMonth(tx, rented!, now);
+    const [priced] = await withPrices<NumberRow>(tx, workspaceId, [rented!]);
+    return { ...priced!, charge };
   });
 }
 
 /**
- * Gives a rented number back to the inventory and forgets it as the default caller ID.
+ * Gives a rented number back to the inventory, which ends its rent, and forgets it as the default caller ID.
  * @throws TandemError `NUMBER_NOT_FOUND` when the workspace has not rented it, `NUMBER_IN_USE` while a live call does.
  */
 export async function releaseNumber(
@@ -117,6 +135,15 @@ export async function releaseNumber(
       where e164 = ${e164} returning *`;
     return released!;
   });
+}
+
+async function withPrices<Row extends NumberRow>(
+  sql: SqlOrTx,
+  workspaceId: string,
+  rows: readonly Row[],
+): Promise<Row[]> {
+  const prices = await priceBookOf(sql, workspaceId);
+  return rows.map((row) => ({ ...row, monthlyPriceNano: monthlyPrice(row, prices) }));
 }
 
 function likePattern(pattern: string): string {

@@ -1,0 +1,40 @@
+import type { Tx } from './database.ts';
+import type { PostedEntry } from './ledger-entries.ts';
+import type { Cost } from './price-book.ts';
+
+/** What an entry was for: one row of the usage log, which commits with the entry. */
+export interface Usage extends Omit<Cost, 'amountNano'> {
+  /** What was done, such as `click2call`, `ingest` or `rent`. */
+  operation: string;
+  /** What it was done to: a call, a memory, a number. */
+  resourceId: string | null;
+  apiKeyId: number | null;
+  userId: number | null;
+}
+
+export async function logUsage(tx: Tx, { id, position, workspaceId }: PostedEntry, usage: Usage): Promise<void> {
+  const { service, operation, resourceId, quantity, unit, unitPriceNano, apiKeyId, userId } = usage;
+  const row = {
+    entryId: id,
+    position,
+    workspaceId,
+    service,
+    operation,
+    resourceId,
+    unit,
+    unitPriceNano,
+    apiKeyId,
+    userId,
+  };
+  await tx`insert into usage_logs ${tx({ ...row, quantity: quantity.toFixed(9) })}`;
+}
+
+/** A refund is for what its charge was for. */
+export async function logRefund(tx: Tx, { id, position }: PostedEntry, chargeId: string): Promise<void> {
+  await tx`
+    insert into usage_logs (entry_id, workspace_id, position, service, operation, resource_id, quantity, unit,
+      unit_price_nano, api_key_id, user_id)
+    select ${id}, workspace_id, ${position}, service, operation, resource_id, quantity, unit, unit_price_nano,
+      api_key_id, user_id
+    from usage_logs where entry_id = ${chargeId}`;
+}

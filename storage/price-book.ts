@@ -1,0 +1,120 @@
+import type { SqlOrTx } from './database.ts';
+import type { Plan } from './queries/workspaces.ts';
+
+/** What costs money; also the `service` of a usage-log entry. */
+export type Service = 'tts' | 'stt' | 'llm' | 'memory' | 'call' | 'number';
+
+/** What can be priced: `diarization` is the surcharge on `stt`, in per cent. */
+export type PricedItem = Service | 'diarization';
+
+/** Nano-dollars per unit of each service (`MEASURES`), and per cent. */
+export type PriceBook = Readonly<Record<PricedItem, bigint>>;
+
+/**
+ * Prices where neither the workspace nor its plan has its own. Memory, tokens and the surcharge are the specification's
+ * (Limits); it is silent on the others. Calls and numbers cost what the carrier asks, which only the operator knows:
+ * nothing, until a trunk, a number, a plan or a workspace says otherwise.
+ */
+export const DEFAULT_PRICES: PriceBook = {
+  // 0.0001 USD per 1000 characters.
+  memory: 100_000n,
+  // 0.00002 USD per token.
+  llm: 20_000n,
+  diarization: 30n,
+  // 15 USD per million characters.
+  tts: 15_000n,
+  // 0.006 USD per minute.
+  stt: 6_000_000n,
+  call: 0n,
+  number: 0n,
+};
+
+/** In what each service is priced, and how many of the things it counts make one such unit. */
+const MEASURES: Readonly<Record<Service, { unit: string; countPerUnit: number }>> = {
+  tts: { unit: 'character', countPerUnit: 1 },
+  // Milliseconds.
+  stt: { unit: 'minute', countPerUnit: 60_000 },
+  llm: { unit: 'token', countPerUnit: 1 },
+  // Characters.
+  memory: { unit: '1000 characters', countPerUnit: 1_000 },
+  // Seconds.
+  call: { unit: 'minute', countPerUnit: 60 },
+  number: { unit: 'month', countPerUnit: 1 },
+};
+
+/** The prices of one workspace: its own, else those of its plan, else the defaults. */
+export async function priceBookOf(sql: SqlOrTx, workspaceId: string): Promise<PriceBook> {
+  const rows = await sql<{ item: PricedItem; value: bigint }[]>`
+    select p.item, p.value from workspaces w join prices p on p.workspace_id = w.id or p.plan = w.plan
+    where w.id = ${workspaceId} order by p.workspace_id nulls first`;
+  return { ...DEFAULT_PRICES, ...Object.fromEntries(rows.map(({ item, value }) => [item, value])) };
+}
+
+export interface SetPriceInput {
+  /** Whose price: every workspace of a plan, or one workspace, which wins over its plan. */
+  scope: { plan: Plan } | { workspaceId: string };
+  item: PricedItem;
+  /** Nano-dollars per unit, or per cent; null goes back to the wider scope. */
+  value: bigint | null;
+  now: Date;
+}
+
+/** What was charged or is held already stays as it is. */
+export async function setPrice(sql: SqlOrTx, { scope, item, value, now }: SetPriceInput): Promise<void> {
+  if (value !== null && value < 0n) throw new RangeError('a price is not negative');
+  const owner = 'plan' in scope ? sql`plan = ${scope.plan}` : sql`workspace_id = ${scope.workspaceId}`;
+  if (value === null) {
+    await sql`delete from prices where item = ${item} and ${owner}`;
+    return;
+  }
+  const row = { ...scope, item, value, updatedAt: now };
+  const key =
+    'plan' in scope
+      ? sql`(plan, item) where plan is not null`
+      : sql`(workspace_id, item) where workspace_id is not null`;
+  await sql`
+    insert into prices ${sql(row)}
+    on conflict ${key} do update set value = excluded.value, updated_at = excluded.updated_at`;
+}
+
+/** What something costs, in the words of a usage-log entry. */
+export interface Cost {
+  service: Service;
+  amountNano: bigint;
+  /** In units. */
+  quantity: number;
+  unit: string;
+  unitPriceNano: bigint;
+}
+
+/**
+ * The price of so many characters (`tts`, `memory`), milliseconds (`stt`), tokens (`llm`), seconds (`call`) or months
+ * (`number`), rounded up to a whole nano-dollar.
+ */
+export function costOf(
+  prices: PriceBook,
+  { service, count, diarized = false }: { service: Service; count: number; diarized?: boolean },
+): Cost {
+  const base = prices[service];
+  const unitPriceNano = diarized ? dividedUp(base * (100n + prices.diarization), 100n) : base;
+  return costAt({ service, count, unitPriceNano });
+}
+
+/** As `costOf`, at a price that was agreed elsewhere: a trunk's, a number's, or that of a call's admission. */
+export function costAt({
+  service,
+  count,
+  unitPriceNano,
+}: {
+  service: Service;
+  count: number;
+  unitPriceNano: bigint;
+}): Cost {
+  const { unit, countPerUnit } = MEASURES[service];
+  const amountNano = dividedUp(BigInt(Math.ceil(count)) * unitPriceNano, BigInt(countPerUnit));
+  return { service, amountNano, quantity: Math.ceil(count) / countPerUnit, unit, unitPriceNano };
+}
+
+function dividedUp(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor;
+}
