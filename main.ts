@@ -98,6 +98,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
 
   try {
     const folder = await openDataFolder(config.dataDir, config.secretKey ?? undefined);
+    opened.push(() => folder.close());
     const databaseUrl = config.databaseUrl ?? (await embeddedDatabase());
     const database = await openDatabase({ url: databaseUrl, max: 16, logger });
     opened.push(() => database.close());

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, open, readFile, rename, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
+import { takeOwnership } from './embedded/owner-lock.ts';
 
 /** What an installation keeps on its disk beside the database: who it is, its master key, and when it last lived. */
 export interface DataFolder {
@@ -18,15 +19,22 @@ export interface DataFolder {
   readonly objectsDir: string;
   /** Notes every second that this boot lives. The returned function stops it. */
   beat(): () => void;
+  /** Gives the folder up, so that the next owner may have it. Idempotent. */
+  close(): Promise<void>;
 }
 
 const HEARTBEAT_MS = 1_000;
 
+/**
+ * Takes the folder for this process alone: a second one on it would take the first one's calls for orphans.
+ * @throws TandemError `STORAGE_UNAVAILABLE` while another process owns it.
+ */
 export async function openDataFolder(folder: string, configuredKey?: Buffer): Promise<DataFolder> {
   const root = path.resolve(folder);
   const recordingsDir = path.join(root, 'recordings');
   const heartbeat = path.join(root, 'heartbeat');
   for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
+  const ownership = await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
   const lastAlive = await modifiedAt(heartbeat);
   const node = (await keptIn(path.join(root, 'node-id'), () => randomUUID())).trim();
   const masterKey = configuredKey ?? (await keptKey(path.join(root, 'secret-key')));
@@ -44,6 +52,7 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
       const timer = setInterval(touch, HEARTBEAT_MS);
       return () => clearInterval(timer);
     },
+    close: () => ownership.release(),
   };
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
-import { apiClient } from '../../bin/demo/api.ts';
+import { apiClient } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
@@ -13,6 +13,7 @@ import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { startSoftphone } from '../softphone/softphone.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
 import { eventually, postgresPid, type ServerProcess, startServerProcess } from './server-process.ts';
 
 const API_KEY = 'sk_test_process_0123456789abcdef';
@@ -51,6 +52,15 @@ describe('npm start', () => {
       .filter((line) => !line.startsWith('{'));
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('PORT');
+  });
+
+  it('stops with one line when another server has its data folder, also with a database of its own', async () => {
+    const dataDir = await dataFolder();
+    await startReady(dataDir);
+    await using database = await createTestDatabase();
+    const second = startServerProcess(environment(dataDir, { DATABASE_URL: database.url }));
+    expect(await second.exited).toBe(1);
+    expect(second.output()).toMatch(/^The data folder .* is in use by the running process \d+\.\n$/);
   });
 
   it('mints the first key once, keeps the wallet empty, and serves health', async () => {
