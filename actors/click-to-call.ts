@@ -20,7 +20,7 @@ import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
-import { checkCallbackUrl, type Resolve } from './callbacks/callback-url.ts';
+import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
 import type { Clock } from './clock.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
@@ -207,17 +207,9 @@ async function checkedCallbackUrl(request: PlaceCallRequest, options: ClickToCal
     const { url } = await checkCallbackUrl(request.callbackUrl, { allowCidrs, ...(resolve && { resolve }) });
     return url.href;
   } catch (error) {
-    if (!isOurLookupFailure(error)) throw error;
+    if (!isLookupFailure(error)) throw error;
     throw refused('C2C_CALLBACK_UNREACHABLE', 'The host of callback_url cannot be looked up from here. Try again.');
   }
-}
-
-/** DNS answers that say nothing about the name: the way to the name servers is broken, not the URL. */
-const LOOKUP_FAILURES = new Set(['ETIMEOUT', 'ESERVFAIL', 'ECONNREFUSED', 'ECANCELLED', 'EREFUSED']);
-
-function isOurLookupFailure(error: unknown): boolean {
-  const cause = error instanceof TandemError ? (error.cause as { code?: string } | undefined) : undefined;
-  return cause?.code !== undefined && LOOKUP_FAILURES.has(cause.code);
 }
 
 function sealedSecret(

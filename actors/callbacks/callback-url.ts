@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { TandemError } from '../../machines/errors.ts';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createDnsResolve } from './dns-resolve.ts';
 import type { Cidr } from './public-address.ts';
@@ -13,6 +13,13 @@ export interface CheckOptions {
   /** Default: the system's DNS servers. */
   resolve?: Resolve;
   signal?: AbortSignal;
+  /** What refusals are called and which field they name. Default: those of a call's `callback_url`. */
+  refusedAs?: UrlRefusal;
+}
+
+export interface UrlRefusal {
+  code: ErrorCode;
+  field: string;
 }
 
 export interface CheckedUrl {
@@ -25,52 +32,60 @@ export interface CheckedUrl {
 }
 
 /**
- * Decides whether a callback may go to this URL, at placement and again right before every attempt: DNS may have
- * changed in between (rebinding), so the caller connects to the returned addresses without another look-up.
+ * Decides whether a callback or webhook may go to this URL, when it is given and again right before every attempt: DNS
+ * may have changed in between (rebinding), so the caller connects to the returned addresses without another look-up.
  * Public HTTPS only, except that hosts whose every address is in the operator's list may be named anything and speak
  * plain http.
- * @throws TandemError `INVALID_CALLBACK_URL`
+ * @throws TandemError `INVALID_CALLBACK_URL`, or the code of `refusedAs`
  */
 export async function checkCallbackUrl(text: string, options: CheckOptions): Promise<CheckedUrl> {
-  const url = parse(text);
-  const hostname = hostnameOf(url);
+  const refuse = refusalOf(options.refusedAs ?? { code: 'INVALID_CALLBACK_URL', field: 'callback_url' });
+  const url = parse(text, refuse);
+  const hostname = hostnameOf(url, refuse);
   const nameIsInternal = isIP(hostname) === 0 && isInternalName(hostname);
   const mayBeAllowed = options.allowCidrs.length > 0;
-  if (!mayBeAllowed && url.protocol !== 'https:') throw refuse('callback_url must be an https URL.');
-  if (!mayBeAllowed && nameIsInternal) throw refuse('callback_url must name a host on the public internet.');
+  if (!mayBeAllowed && url.protocol !== 'https:') throw refuse('must be an https URL.');
+  if (!mayBeAllowed && nameIsInternal) throw refuse('must name a host on the public internet.');
 
-  const addresses = await addressesOf(hostname, options);
+  const addresses = await addressesOf(hostname, { ...options, refuse });
   const classes = addresses.map((address) => classifyAddress(address, options.allowCidrs));
   if (classes.includes('refused')) {
-    throw refuse('callback_url must resolve to public addresses only: private, local and reserved ones are refused.');
+    throw refuse('must resolve to public addresses only: private, local and reserved ones are refused.');
   }
   const allAllowed = classes.every((addressClass) => addressClass === 'allowed');
-  if (!allAllowed && url.protocol !== 'https:') throw refuse('callback_url must be an https URL.');
-  if (!allAllowed && nameIsInternal) throw refuse('callback_url must name a host on the public internet.');
+  if (!allAllowed && url.protocol !== 'https:') throw refuse('must be an https URL.');
+  if (!allAllowed && nameIsInternal) throw refuse('must name a host on the public internet.');
   return { url, hostname, addresses };
 }
 
+/** Whether a refusal says nothing about the URL: the way to the name servers is broken. */
+export function isLookupFailure(error: unknown): boolean {
+  const cause = error instanceof TandemError ? (error.cause as { code?: string } | undefined) : undefined;
+  return cause?.code !== undefined && LOOKUP_FAILURES.has(cause.code);
+}
+
+const LOOKUP_FAILURES = new Set(['ETIMEOUT', 'ESERVFAIL', 'ECONNREFUSED', 'ECANCELLED', 'EREFUSED']);
 const MAX_URL_CHARACTERS = 2048;
 
-function parse(text: string): URL {
-  if (text.length > MAX_URL_CHARACTERS) throw refuse(`callback_url is over ${MAX_URL_CHARACTERS} characters.`);
+function parse(text: string, refuse: Refuse): URL {
+  if (text.length > MAX_URL_CHARACTERS) throw refuse(`is over ${MAX_URL_CHARACTERS} characters.`);
   const url = URL.parse(text);
-  if (url === null) throw refuse('callback_url is not a URL.');
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refuse('callback_url must be an https URL.');
+  if (url === null) throw refuse('is not a URL.');
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refuse('must be an https URL.');
   if (url.username !== '' || url.password !== '') {
-    throw refuse('callback_url must not carry credentials: receivers verify x-qcall-signature instead.');
+    throw refuse('must not carry credentials: receivers verify the signature instead.');
   }
-  if (url.port === '0') throw refuse('callback_url has port 0.');
+  if (url.port === '0') throw refuse('has port 0.');
   url.hash = '';
   return url;
 }
 
 /** One trailing dot is the DNS root and is dropped; any other empty label is not a host name. */
-function hostnameOf(url: URL): string {
+function hostnameOf(url: URL, refuse: Refuse): string {
   const hostname = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
   const isName = isIP(hostname) === 0;
   if (hostname === '' || (isName && (hostname.length > 253 || hostname.split('.').includes('')))) {
-    throw refuse('callback_url has no valid host.');
+    throw refuse('has no valid host.');
   }
   return hostname;
 }
@@ -100,7 +115,10 @@ function isInternalName(hostname: string): boolean {
 
 const resolveBySystemServers = createDnsResolve();
 
-async function addressesOf(hostname: string, options: CheckOptions): Promise<readonly string[]> {
+async function addressesOf(
+  hostname: string,
+  { refuse, ...options }: CheckOptions & { refuse: Refuse },
+): Promise<readonly string[]> {
   if (isIP(hostname) !== 0) return [hostname];
   if (hostname === 'localhost' || hostname.endsWith('.localhost')) {
     // RFC 6761 §6.3: loopback by definition, so nothing is asked; the family the operator did not open is left out.
@@ -113,12 +131,15 @@ async function addressesOf(hostname: string, options: CheckOptions): Promise<rea
     addresses = await resolve(hostname, options.signal);
   } catch (cause) {
     options.signal?.throwIfAborted();
-    throw refuse('The host of callback_url does not resolve.', cause);
+    throw refuse('names a host that does not resolve.', cause);
   }
-  if (addresses.length === 0) throw refuse('The host of callback_url does not resolve.');
+  if (addresses.length === 0) throw refuse('names a host that does not resolve.');
   return addresses;
 }
 
-function refuse(message: string, cause?: unknown): TandemError {
-  return new TandemError('INVALID_CALLBACK_URL', message, cause === undefined ? {} : { cause });
+/** What is wrong with the URL, as the rest of a sentence that begins with the name of its field. */
+type Refuse = (reason: string, cause?: unknown) => TandemError;
+
+function refusalOf({ code, field }: UrlRefusal): Refuse {
+  return (reason, cause) => new TandemError(code, `${field} ${reason}`, cause === undefined ? {} : { cause });
 }

@@ -104,7 +104,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
 
   /** A parked attempt ends its job: the worker is free for other receivers, and the row is still there. */
   async function drive(row: DeliveryRow): Promise<void> {
-    await lanes.run({ lane: originOf(row.url), key: row.id, task: () => attempt(row.id) });
+    await lanes.run({ lane: laneOf(row), key: row.id, task: () => attempt(row.id) });
   }
 
   async function attempt(deliveryId: string): Promise<void> {
@@ -119,9 +119,12 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
         return;
       }
       const recorded = await store.record(outcome);
-      report(row, outcome, recorded);
-      if (recorded && outcome.outcome.kind === 'retry') {
-        await schedule(row.id, outcome.outcome.nextAttemptAt.getTime() - clock.now(), recorded.attempts + 1);
+      report(row, outcome, recorded?.delivery ?? null);
+      if (recorded?.endpointDisabled) {
+        const { workspaceId, subscriptionId: webhookId } = row;
+        logger.warn({ workspaceId, webhookId, reason: recorded.endpointDisabled }, 'webhook disabled');
+      } else if (recorded && outcome.outcome.kind === 'retry') {
+        await schedule(row.id, outcome.outcome.nextAttemptAt.getTime() - clock.now(), recorded.delivery.attempts + 1);
       }
     } catch (error) {
       // The lease runs out and the sweeper tries again; a receiver that has it already sees the same webhook-id.
@@ -158,7 +161,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
             ? { kind: 'delivered' }
             : snapshot.matches('waiting') && nextAttemptAtMs !== null
               ? { kind: 'retry', nextAttemptAt: new Date(nextAttemptAtMs) }
-              : { kind: 'failed' },
+              : { kind: snapshot.matches('disabled') ? 'gone' : 'failed' },
         });
       },
       error: reject,
@@ -183,7 +186,9 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
   function report(row: DeliveryRow, outcome: DeliveryAttempt, recorded: DeliveryRow | null): void {
     const fields = {
       deliveryId: row.id,
+      kind: row.kind,
       callId: row.callId,
+      webhookId: row.subscriptionId,
       event: row.event,
       origin: originOf(row.url),
       attempt: recorded?.attempts ?? row.attempts + 1,
@@ -255,6 +260,14 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
       return closing;
     },
   };
+}
+
+/**
+ * Each webhook has a lane, so that it also delays none of its neighbours behind one host. Callbacks have no endpoint
+ * that would stay the same, and share a lane by the origin they go to.
+ */
+function laneOf(row: DeliveryRow): string {
+  return row.subscriptionId ?? originOf(row.url);
 }
 
 function originOf(url: string): string {

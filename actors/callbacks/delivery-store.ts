@@ -1,12 +1,15 @@
-import type { Sql } from '../../storage/database.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
 import {
   claimDelivery,
+  type DeliveryAttempt,
   dueDeliveries,
   getDelivery,
   recordAttempt,
   releaseDelivery,
 } from '../../storage/queries/deliveries.ts';
-import type { DeliveryStore } from './ports.ts';
+import { lockEndpointOf, noteEndpointAttempt } from '../../storage/queries/webhook-health.ts';
+import { liveWebhookSecrets } from '../../storage/queries/webhooks.ts';
+import type { DeliveryStore, RecordedAttempt } from './ports.ts';
 
 /** Deliveries in Postgres, where they were committed together with the outcome they tell. */
 export function createDeliveryStore(sql: Sql): DeliveryStore {
@@ -14,7 +17,21 @@ export function createDeliveryStore(sql: Sql): DeliveryStore {
     get: (id) => getDelivery(sql, id),
     due: (query) => dueDeliveries(sql, query),
     claim: (request) => claimDelivery(sql, request),
-    record: (attempt) => recordAttempt(sql, attempt),
+    record: (attempt) => record(sql, attempt),
+    webhookSecrets: (request) => liveWebhookSecrets(sql, request),
     release: (claimed) => releaseDelivery(sql, claimed),
   };
+}
+
+/** The attempt, and what it means for the webhook it went to. */
+async function record(sql: Sql, attempt: DeliveryAttempt): Promise<RecordedAttempt | null> {
+  return await inTransaction(sql, async (tx) => {
+    const endpoint = await lockEndpointOf(tx, attempt.deliveryId);
+    const delivery = await recordAttempt(tx, attempt);
+    if (delivery === null || endpoint === null) return delivery && { delivery, endpointDisabled: null };
+    const { kind } = attempt.outcome;
+    const result = kind === 'delivered' ? 'success' : kind === 'gone' ? 'gone' : 'failure';
+    const at = new Date(attempt.startedAt.getTime() + attempt.durationMs);
+    return { delivery, endpointDisabled: await noteEndpointAttempt(tx, { endpoint, result, at }) };
+  });
 }

@@ -8,9 +8,17 @@ export interface DeliveryStore {
   /** Takes it for one attempt until `now + leaseMs`; null when it is final, not due, or somebody has it. */
   claim(request: { id: string; now: Date; leaseMs: number }): Promise<DeliveryRow | null>;
   /** Logs the attempt, sets what follows and ends the lease, in one transaction. Null when it was final already. */
-  record(attempt: DeliveryAttempt): Promise<DeliveryRow | null>;
+  record(attempt: DeliveryAttempt): Promise<RecordedAttempt | null>;
+  /** The sealed secrets a webhook is signed with at the moment, the newest first. */
+  webhookSecrets(request: { webhookId: string; now: Date }): Promise<Buffer[]>;
   /** Gives a claimed delivery back as if nobody had tried. Does nothing when the lease is another one by now. */
   release(claimed: { id: string; leasedUntil: Date }): Promise<void>;
+}
+
+export interface RecordedAttempt {
+  delivery: DeliveryRow;
+  /** Why the webhook it went to gets no more from now on; null when that goes on, or for a callback. */
+  endpointDisabled: 'gone' | 'failing' | null;
 }
 
 /**
@@ -26,7 +34,7 @@ export interface DeliveryJobs {
   ): Promise<{ close(): Promise<void> }>;
 }
 
-/** The part of `SecretBox` that is used here; `context` is `callbackSecretContext`. */
+/** The part of `SecretBox` that is used here; `context` is `callbackSecretContext` or `webhookSecretContext`. */
 export interface SecretOpener {
   open(sealed: Uint8Array, context: string): string;
 }

@@ -1,13 +1,15 @@
 import type { AttemptResult } from '../../machines/delivery.machine.ts';
 import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
-import { callbackSecretContext } from '../../storage/secret-contexts.ts';
+import { callbackSecretContext, webhookSecretContext } from '../../storage/secret-contexts.ts';
+import { signWebhook } from '../webhooks/signature.ts';
 import type { Resolve } from './dns-resolve.ts';
-import type { SecretOpener } from './ports.ts';
+import type { DeliveryStore, SecretOpener } from './ports.ts';
 import type { Cidr } from './public-address.ts';
 import { safePost } from './safe-request.ts';
 import { signCallback } from './signature.ts';
 
 export interface PostDeliveryOptions {
+  store: Pick<DeliveryStore, 'webhookSecrets'>;
   secrets: SecretOpener;
   allowCidrs: readonly Cidr[];
   resolve?: Resolve | undefined;
@@ -20,20 +22,15 @@ export interface PostDeliveryOptions {
 
 /**
  * One attempt: the stored bytes under the stored event id, signed anew with the time it is now. Rejects only when
- * the secret cannot be opened.
+ * the secrets cannot be read or opened.
  */
 export async function postDelivery(
   row: DeliveryRow,
   signal: AbortSignal,
   options: PostDeliveryOptions,
 ): Promise<AttemptResult> {
-  const { secrets, allowCidrs, resolve, now, random, userAgent, timeoutMs, ca } = options;
-  const signatures = signCallback({
-    secret: secrets.open(row.secretEncrypted, callbackSecretContext(row.workspaceId)),
-    webhookId: row.eventId,
-    timestampS: Math.floor(now() / 1000),
-    rawBody: row.body,
-  });
+  const { allowCidrs, resolve, now, random, userAgent, timeoutMs, ca } = options;
+  const signatures = await signaturesOf(row, options);
   const result = await safePost({
     url: row.url,
     body: row.body,
@@ -51,6 +48,28 @@ export async function postDelivery(
   }
   const retryAfterMs = parseRetryAfter(result.retryAfter, atMs);
   return { httpStatus: result.status, error: errorOf(result.status), retryAfterMs, atMs, jitter };
+}
+
+/** The headers that prove an attempt made now to be ours. */
+async function signaturesOf(
+  row: DeliveryRow,
+  { secrets, store, now }: PostDeliveryOptions,
+): Promise<Record<string, string>> {
+  const nowMs = now();
+  const message = { webhookId: row.eventId, timestampS: Math.floor(nowMs / 1000), rawBody: row.body };
+  if (row.secretEncrypted !== null) {
+    return signCallback({
+      ...message,
+      secret: secrets.open(row.secretEncrypted, callbackSecretContext(row.workspaceId)),
+    });
+  }
+  const webhookId = row.subscriptionId ?? '';
+  const sealed = await store.webhookSecrets({ webhookId, now: new Date(nowMs) });
+  if (sealed.length === 0) throw new Error('The webhook has no secret');
+  return signWebhook({
+    ...message,
+    secrets: sealed.map((secret) => secrets.open(secret, webhookSecretContext(webhookId))),
+  });
 }
 
 function errorOf(status: number): string | null {

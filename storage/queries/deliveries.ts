@@ -6,6 +6,12 @@ export type DeliveryStatus = 'pending' | 'delivered' | 'failed';
 export interface DeliveryRow {
   id: string;
   workspaceId: string;
+  /** Of a call, to its `callback_url`, or of an event, to a webhook. */
+  kind: 'callback' | 'webhook';
+  /** The webhook it goes to; null for a callback. */
+  subscriptionId: string | null;
+  /** The delivery whose bytes are sent once more. */
+  replayOf: string | null;
   callId: string | null;
   eventSequence: number | null;
   event: string;
@@ -14,7 +20,8 @@ export interface DeliveryRow {
   url: string;
   /** Exactly the bytes to sign and send. */
   body: string;
-  secretEncrypted: Buffer;
+  /** Of a callback; a webhook is signed with the secrets it has at the time of the attempt. */
+  secretEncrypted: Buffer | null;
   status: DeliveryStatus;
   attempts: number;
   lastHttpStatus: number | null;
@@ -31,7 +38,8 @@ export interface DeliveryInput {
   id: string;
   url: string;
   body: string;
-  secretEncrypted: Buffer;
+  /** Null exactly for a webhook. */
+  secretEncrypted: Buffer | null;
   nextAttemptAt: Date;
 }
 
@@ -41,6 +49,9 @@ export interface DeliverySubject {
   eventSequence: number | null;
   event: string;
   eventId: string;
+  /** The webhook it goes to; without one it is a callback. */
+  subscriptionId?: string;
+  replayOf?: string;
 }
 
 export async function insertDelivery(
@@ -51,6 +62,9 @@ export async function insertDelivery(
   const row = {
     id: input.id,
     workspaceId: subject.workspaceId,
+    kind: subject.subscriptionId === undefined ? ('callback' as const) : ('webhook' as const),
+    subscriptionId: subject.subscriptionId ?? null,
+    replayOf: subject.replayOf ?? null,
     callId: subject.callId,
     eventSequence: subject.eventSequence,
     event: subject.event,
@@ -82,7 +96,7 @@ export async function dueDeliveries(
   return await sql<DeliveryRow[]>`
     select d.* from deliveries d
     join (
-      select id, row_number() over (partition by substring(url from '^[^/]*//[^/?#]*') order by next_attempt_at) as turn
+      select id, row_number() over (partition by coalesce(subscription_id::text, substring(url from '^[^/]*//[^/?#]*')) order by next_attempt_at) as turn
       from deliveries
       where status = 'pending' and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
     ) due on due.id = d.id
@@ -123,7 +137,8 @@ export interface DeliveryAttempt {
   error: string | null;
   startedAt: Date;
   durationMs: number;
-  outcome: { kind: 'delivered' } | { kind: 'failed' } | { kind: 'retry'; nextAttemptAt: Date };
+  /** `gone`: failed because the receiver wants no more, of this or anything. */
+  outcome: { kind: 'delivered' } | { kind: 'failed' } | { kind: 'gone' } | { kind: 'retry'; nextAttemptAt: Date };
 }
 
 /** Logs one attempt and what follows from it. Null when the delivery is already final (a lease that ran out). */
@@ -136,7 +151,7 @@ export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Pro
         attempts = attempts + 1,
         last_http_status = ${attempt.httpStatus},
         last_error = ${attempt.error},
-        status = ${outcome.kind === 'retry' ? 'pending' : outcome.kind},
+        status = ${statusAfter(outcome)},
         next_attempt_at = ${outcome.kind === 'retry' ? outcome.nextAttemptAt : null},
         delivered_at = ${outcome.kind === 'delivered' ? endedAt : null},
         leased_until = null
@@ -153,6 +168,11 @@ export async function recordAttempt(sql: SqlOrTx, attempt: DeliveryAttempt): Pro
     await tx`insert into delivery_attempts ${tx(log)}`;
     return row;
   });
+}
+
+function statusAfter({ kind }: DeliveryAttempt['outcome']): DeliveryStatus {
+  if (kind === 'retry') return 'pending';
+  return kind === 'gone' ? 'failed' : kind;
 }
 
 export interface DeliveryAttemptRow {

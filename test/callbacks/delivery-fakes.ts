@@ -35,6 +35,8 @@ export function createManualClock(startMs = Date.now()): ManualClock {
 export interface MemoryStore extends DeliveryStore {
   rows: Map<string, DeliveryRow>;
   attempts: DeliveryAttempt[];
+  /** Sealed, by webhook. */
+  secrets: Map<string, Buffer[]>;
   insert(row: Pick<DeliveryRow, 'id' | 'url' | 'body' | 'nextAttemptAt'> & Partial<DeliveryRow>): DeliveryRow;
   /** Resolves when `isTrue` holds for a row, looking at it after each change. */
   until(id: string, isTrue: (row: DeliveryRow) => boolean): Promise<DeliveryRow>;
@@ -43,6 +45,7 @@ export interface MemoryStore extends DeliveryStore {
 export function createMemoryStore(): MemoryStore {
   const rows = new Map<string, DeliveryRow>();
   const attempts: DeliveryAttempt[] = [];
+  const secrets = new Map<string, Buffer[]>();
   const watchers = new Set<() => void>();
   const isFree = (row: DeliveryRow, now: Date) =>
     row.status === 'pending' &&
@@ -58,9 +61,13 @@ export function createMemoryStore(): MemoryStore {
   return {
     rows,
     attempts,
+    secrets,
     insert(given) {
       const row: DeliveryRow = {
         workspaceId: 'w1',
+        kind: 'callback',
+        subscriptionId: null,
+        replayOf: null,
         callId: 'c1',
         eventSequence: 4,
         event: 'call.completed',
@@ -95,14 +102,18 @@ export function createMemoryStore(): MemoryStore {
       if (row?.status !== 'pending') return null;
       attempts.push(attempt);
       const { outcome } = attempt;
-      return update(row.id, {
+      const delivery = update(row.id, {
         attempts: row.attempts + 1,
         lastHttpStatus: attempt.httpStatus,
         lastError: attempt.error,
-        status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
+        status: outcome.kind === 'retry' ? 'pending' : outcome.kind === 'gone' ? 'failed' : outcome.kind,
         nextAttemptAt: outcome.kind === 'retry' ? outcome.nextAttemptAt : null,
         leasedUntil: null,
       });
+      return { delivery, endpointDisabled: null };
+    },
+    async webhookSecrets({ webhookId }) {
+      return secrets.get(webhookId) ?? [];
     },
     async release({ id, leasedUntil }) {
       if (rows.get(id)?.leasedUntil?.getTime() === leasedUntil.getTime()) update(id, { leasedUntil: null });

@@ -1,0 +1,98 @@
+/** What each event tells its receivers (contracts.md, Webhooks). */
+export interface WebhookEventData {
+  'tts.completed': { id: string; text: string; voice_id: string; audio_url: string; duration: number };
+  'tts.failed': { id: string; voice_id: string; error: string };
+  'stt.completed': {
+    id: string;
+    text: string;
+    language: string;
+    duration: number;
+    snr_db: number | null;
+    source: 'rest' | 'websocket';
+  };
+  'stt.failed': { id: string; error: string };
+  'voice.created': { voice_id: string; name: string; language: string };
+  'voice.ready': { voice_id: string; name: string; language: string };
+  'voice.failed': { voice_id: string; error: string };
+}
+
+export type WebhookEvent = keyof WebhookEventData;
+
+/** What a test of an endpoint sends, and what the documentation shows. */
+export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventData[Event] } = {
+  'tts.completed': {
+    id: 'tts_example',
+    text: 'Hello, how may I help you?',
+    voice_id: '00000000-0000-4000-8000-000000000000',
+    audio_url: 'https://voice.example.com/audio/example.wav',
+    duration: 1.62,
+  },
+  'tts.failed': { id: 'tts_example', voice_id: '00000000-0000-4000-8000-000000000000', error: 'SYNTHESIS_FAILED' },
+  'stt.completed': {
+    id: 'stt_example',
+    text: 'Hello, how may I help you?',
+    language: 'en',
+    duration: 1.62,
+    snr_db: 24.5,
+    source: 'rest',
+  },
+  'stt.failed': { id: 'stt_example', error: 'RECOGNITION_FAILED' },
+  'voice.created': { voice_id: '00000000-0000-4000-8000-000000000000', name: 'Example', language: 'en' },
+  'voice.ready': { voice_id: '00000000-0000-4000-8000-000000000000', name: 'Example', language: 'en' },
+  'voice.failed': { voice_id: '00000000-0000-4000-8000-000000000000', error: 'TRAINING_FAILED' },
+};
+
+export const WEBHOOK_EVENTS = Object.keys(WEBHOOK_EXAMPLES) as readonly WebhookEvent[];
+
+/** Receivers and their gateways take small bodies; Standard Webhooks advises to stay under 20 kB. */
+export const MAX_WEBHOOK_BODY_BYTES = 19_999;
+
+export interface WebhookMessage<Event extends WebhookEvent> {
+  event: Event;
+  data: WebhookEventData[Event];
+  at: Date;
+  /** Marks what was sent by a person who tries the endpoint. */
+  test?: boolean;
+}
+
+/**
+ * The bytes that are signed and sent: `{event, timestamp, data}`. What would be over the limit has the longest of its
+ * texts cut, between characters, and says so with `data.truncated: true`; the whole text is where `data.id` leads.
+ * @throws RangeError when there is no text left to cut, which the types rule out.
+ */
+export function webhookBody<Event extends WebhookEvent>({ event, data, at, test }: WebhookMessage<Event>): string {
+  const marked: Record<string, unknown> = test ? { ...data, test: true } : { ...data };
+  const whole = bodyOf(event, at, marked);
+  if (fits(whole)) return whole;
+  marked.truncated = true;
+  for (;;) {
+    const excessBytes = Buffer.byteLength(bodyOf(event, at, marked)) - MAX_WEBHOOK_BODY_BYTES;
+    if (excessBytes <= 0) return bodyOf(event, at, marked);
+    const [field, text] = longestText(marked);
+    if (text === '') throw new RangeError(`a ${event} event does not fit into ${MAX_WEBHOOK_BODY_BYTES} bytes`);
+    marked[field] = withoutLastBytes(text, excessBytes);
+  }
+}
+
+function bodyOf(event: WebhookEvent, at: Date, data: Record<string, unknown>): string {
+  return JSON.stringify({ event, timestamp: at.toISOString(), data });
+}
+
+function fits(body: string): boolean {
+  return Buffer.byteLength(body) <= MAX_WEBHOOK_BODY_BYTES;
+}
+
+function longestText(data: Record<string, unknown>): [field: string, text: string] {
+  const texts = Object.entries(data).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return texts.reduce((longest, entry) => (entry[1].length > longest[1].length ? entry : longest), ['', '']);
+}
+
+/** Cuts off as many characters as take at least so many bytes in JSON, where a line feed takes two and some take six. */
+function withoutLastBytes(text: string, bytes: number): string {
+  const characters = Array.from(text);
+  let left = bytes;
+  while (left > 0 && characters.length > 0) {
+    left -= Buffer.byteLength(JSON.stringify(characters.pop())) - 2;
+  }
+  return characters.join('');
+}
