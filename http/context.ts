@@ -7,6 +7,8 @@ import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
+import type { Revocations } from './revocations.ts';
+import type { SessionTokens } from './session-tokens.ts';
 
 /** What routes are added to: handlers are typed by their TypeBox schemas. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
@@ -20,6 +22,10 @@ export interface HttpContext {
   secrets: SecretBox;
   /** Requests in a time, and slots for work under way. */
   limits: Limits;
+  /** Of people who logged in. */
+  sessionTokens: SessionTokens;
+  /** Ends what stays open once its credentials are gone. */
+  revocations: Revocations;
   /** Signs playback URLs. */
   urlSigningSecret: Buffer;
   /** Where clients reach this server, without a slash at the end; the request's own host when null. */

@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
 import swagger from '@fastify/swagger';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import { createLimitsInProcess, type RateLimitState } from '../storage/limits/limits.ts';
+import { admitRequests } from './admission.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
-import { authenticate, type Principal, requireAccess } from './auth.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
+import { addressOf } from './client-address.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
 import { FIXED_HEADERS } from './fixed-headers.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
+import { createRevocations } from './revocations.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
 import { healthRoutes } from './routes/health.ts';
@@ -25,6 +26,7 @@ import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
 import { createRunningRequests } from './running-requests.ts';
+import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 
 export type { HttpServerOptions } from './context.ts';
@@ -43,6 +45,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     now: () => new Date(),
     heartbeatMs: 15_000,
     limits: createLimitsInProcess(options.rateLimits),
+    sessionTokens: createSessionTokens(options),
+    revocations: createRevocations(),
     ...options,
     closing: closing.signal,
   };
@@ -76,20 +80,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setSerializerCompiler(() => JSON.stringify);
   acceptJsonBodies(app);
   const allowedMethods = trackAllowedMethods(app);
-  app.decorateRequest('principal', null);
-
   app.addHook('onRequest', async (request, reply) => {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
-    const { access = 'public', unlimited = false } = request.routeOptions.config ?? {};
-    const caller = access === 'public' ? null : await identify(request);
-    const state = await consume(request, { caller, unlimited });
-    setRateLimitHeaders(reply, state);
-    if (state.exceeded) throw rateLimited(state);
-    if (caller === null) return;
-    if (caller instanceof TandemError) throw caller;
-    requireAccess(caller, access);
-    request.principal = caller;
+  });
+  admitRequests(app as unknown as FastifyInstance, {
+    context,
+    onFailure: (request, failure) => logFailure(request.id, failure),
   });
   app.addHook('onSend', async (_request, reply) => {
     // A connection kept alive by a request that was under way would hold up the close.
@@ -124,32 +121,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     openapiRoutes(routes);
   });
   return app as unknown as FastifyInstance;
-
-  /** The caller, or why there is none: what is wrong with the credentials counts against the address. */
-  async function identify(request: FastifyRequest): Promise<Principal | TandemError> {
-    try {
-      return await authenticate(request.headers.authorization, {
-        sql: context.sql,
-        now: context.now(),
-        onTouchFailed: (error) => context.logger.warn({ err: error }, 'last use of an API key was not noted'),
-      });
-    } catch (error) {
-      const refusal = toRefusal(error);
-      if (refusal.status === 500) logFailure(request.id, refusal);
-      return refusal;
-    }
-  }
-
-  async function consume(
-    request: FastifyRequest,
-    { caller, unlimited }: { caller: Principal | TandemError | null; unlimited: boolean },
-  ): Promise<RateLimitState> {
-    if (caller !== null && !(caller instanceof TandemError)) {
-      return await limits.consumeWorkspace(caller.workspaceId, caller.plan);
-    }
-    const address = addressOf(request);
-    return await (unlimited ? limits.peekAddress(address) : limits.consumeAddress(address));
-  }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = toRefusal(error);
@@ -205,9 +176,4 @@ function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));
-}
-
-/** What a proxy claims in X-Forwarded-For need not be an address. */
-function addressOf(request: FastifyRequest): string {
-  return isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? 'unknown') : request.ip;
 }

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
-import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
-import { isRevoked, type Principal, principalOf } from '../auth.ts';
+import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { endWithCredentials } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { storedEvents } from './stored-events.ts';
@@ -18,7 +18,7 @@ export interface StreamRouteOptions {
 const MAX_STREAMS = 1000;
 
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
-  const { sql, dialer, heartbeatMs, closing, now } = context;
+  const { sql, dialer, heartbeatMs, closing } = context;
   const openStreams = new Map<string, number>();
 
   /** @throws TandemError RATE_LIMITED. The stream counts until the signal aborts. */
@@ -35,14 +35,6 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       else openStreams.set(workspaceId, left);
     };
     signal.addEventListener('abort', release, { once: true });
-  }
-
-  /** Looks again whenever a heartbeat is due. */
-  function endWhenRevoked({ headers: { authorization } }: FastifyRequest, ended: AbortController): void {
-    const timer = setInterval(async () => {
-      if (await isRevoked(authorization, { sql, now: now() })) ended.abort();
-    }, heartbeatMs);
-    ended.signal.addEventListener('abort', () => clearInterval(timer), { once: true });
   }
 
   app.get(
@@ -66,7 +58,8 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       },
     },
     async (request, reply) => {
-      const call = await findCall(request.params.id, principalOf(request));
+      const principal = principalOf(request);
+      const call = await findCall(request.params.id, principal);
       // A sequence that does not exist yet must not swallow the events that will have it.
       const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
@@ -74,7 +67,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       const ended = new AbortController();
       countStream(call.workspaceId, ended.signal);
       reply.raw.once('close', () => ended.abort());
-      endWhenRevoked(request, ended);
+      endWithCredentials(context, { principal, ended });
       closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
       const events = streamCallEvents({
         afterSequence,

@@ -9,7 +9,6 @@ export const AUDIT_ACTIONS = [
   'member.removed',
   'api_key.created',
   'api_key.revoked',
-  'signing_key.rotated',
   'trunk.created',
   'trunk.updated',
   'trunk.deleted',

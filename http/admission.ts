@@ -1,0 +1,110 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { TandemError } from '../machines/errors.ts';
+import type { RateLimitState } from '../storage/limits/limits.ts';
+import { authenticate, enterWorkspace, type Identity, type Principal, requireSameWorkspace } from './auth.ts';
+import { addressOf } from './client-address.ts';
+import type { HttpContext } from './context.ts';
+import { applyPermission, requireAccess, requireCredentials } from './permissions.ts';
+import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
+import { toRefusal } from './refusals.ts';
+
+export interface AdmissionOptions {
+  context: HttpContext;
+  /** Told of what went wrong on our side while the credentials were looked at. */
+  onFailure: (request: FastifyRequest, failure: TandemError) => void;
+}
+
+/**
+ * Lets a request in: credentials, rate limit, role. A session names its workspace in the query, in the path or in the
+ * body; where only the body can, its rate limit and role come after the body was read.
+ */
+export function admitRequests(app: FastifyInstance, { context, onFailure }: AdmissionOptions): void {
+  const { sql, limits, sessionTokens, logger } = context;
+  app.decorateRequest('identity', null);
+  app.decorateRequest('principal', null);
+  app.addHook('onRoute', applyPermission);
+
+  app.addHook('onRequest', async (request, reply) => {
+    const { access = 'public', unlimited = false, ...permission } = request.routeOptions.config ?? {};
+    const arrival = access === 'public' ? null : await identify(request);
+    const state = await consume(request, { arrival, unlimited });
+    limit(reply, state);
+    if (arrival === null) return;
+    if (arrival instanceof TandemError) throw arrival;
+    request.identity = arrival.identity;
+    requireCredentials(arrival.identity.caller, permission);
+    if (arrival.principal === null) return;
+    requireAccess(arrival.principal, access);
+    request.principal = arrival.principal;
+  });
+
+  app.addHook('preValidation', async (request, reply) => {
+    const { access = 'public' } = request.routeOptions.config ?? {};
+    if (request.identity === null || access === 'user') return;
+    const named = takeWorkspaceId(request.body);
+    if (request.principal !== null) {
+      requireSameWorkspace(request.principal.workspaceId, named);
+      return;
+    }
+    const principal = await enterWorkspace(request.identity, { sql, workspaceId: named });
+    limit(reply, await limits.consumeWorkspace(principal.workspaceId, principal.plan));
+    requireAccess(principal, access);
+    request.principal = principal;
+  });
+
+  /** Who asks, or why it is nobody: what is wrong with the credentials counts against the address. */
+  async function identify(request: FastifyRequest): Promise<Arrival | TandemError> {
+    try {
+      const identity = await authenticate(request.headers.authorization, {
+        sql,
+        tokens: sessionTokens,
+        now: context.now(),
+        onTouchFailed: (error) => logger.warn({ err: error }, 'last use of an API key was not noted'),
+      });
+      const workspaceId = workspaceNamedBy(request);
+      const isKnown = identity.key !== null || workspaceId !== undefined;
+      return { identity, principal: isKnown ? await enterWorkspace(identity, { sql, workspaceId }) : null };
+    } catch (error) {
+      const refusal = toRefusal(error);
+      if (refusal.status === 500) onFailure(request, refusal);
+      return refusal;
+    }
+  }
+
+  async function consume(
+    request: FastifyRequest,
+    { arrival, unlimited }: { arrival: Arrival | TandemError | null; unlimited: boolean },
+  ): Promise<RateLimitState> {
+    if (arrival !== null && !(arrival instanceof TandemError) && arrival.principal !== null) {
+      return await limits.consumeWorkspace(arrival.principal.workspaceId, arrival.principal.plan);
+    }
+    const address = addressOf(request);
+    return await (unlimited ? limits.peekAddress(address) : limits.consumeAddress(address));
+  }
+}
+
+interface Arrival {
+  identity: Identity;
+  /** Null for a session that has not named its workspace so far. */
+  principal: Principal | null;
+}
+
+function limit(reply: FastifyReply, state: RateLimitState): void {
+  reply.headers(rateLimitHeaders(state));
+  if (state.exceeded) throw rateLimited(state);
+}
+
+function workspaceNamedBy(request: FastifyRequest): string | undefined {
+  if (request.routeOptions.url?.startsWith('/workspaces/:id')) return (request.params as { id: string }).id;
+  const named = (request.query as Record<string, unknown> | undefined)?.workspace_id;
+  return typeof named === 'string' && named !== '' ? named : undefined;
+}
+
+/** It says for whom the request is and is no field of the operation. */
+function takeWorkspaceId(body: unknown): string | undefined {
+  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'workspace_id')) return undefined;
+  const fields = body as { workspace_id?: unknown };
+  const named = fields.workspace_id;
+  delete fields.workspace_id;
+  return String(named);
+}

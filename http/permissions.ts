@@ -1,0 +1,162 @@
+import type { RouteOptions } from 'fastify';
+import { TandemError } from '../machines/errors.ts';
+import type { Role } from '../storage/queries/workspaces.ts';
+import type { Caller, Principal } from './auth.ts';
+
+/**
+ * What a route asks of its caller. `public`: nothing, it looks at no credentials; `user`: to be somebody, in whichever
+ * workspace; and in the workspace the request is for, `member`: any role; `writer`: one that may change something, so
+ * all but viewers; `admin`: admins and owners; `owner`: owners.
+ */
+export type Access = 'public' | 'user' | 'member' | 'writer' | 'admin' | 'owner';
+
+/** Which credentials a route takes: `session` is the token of somebody who logged in. */
+export type Credentials = 'any' | 'session';
+
+/** What a key can be limited to. A key without any may do whatever the role of its user allows. */
+export const SCOPES = [
+  'calls:read',
+  'calls:write',
+  'recordings:read',
+  'numbers:read',
+  'numbers:write',
+  'trunks:read',
+  'trunks:write',
+  'billing:manage',
+  'webhooks:read',
+  'webhooks:write',
+  'keys:read',
+  'keys:write',
+  'members:read',
+  'members:write',
+  'audit:read',
+  'user:write',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+export interface Permission {
+  access: Access;
+  credentials: Credentials;
+  /** Asked of keys that are limited; null where any key will do. */
+  scope: Scope | null;
+}
+
+/**
+ * Who may do what: every route of the API, one row each. A route says its own `access` too, for whoever reads it; the
+ * server does not start when the two differ, nor with a route that neither knows.
+ */
+export const PERMISSIONS: Readonly<Record<string, Permission>> = {
+  'GET /healthz': open(),
+
+  'POST /auth/register': open(),
+  'POST /auth/login': open(),
+  'POST /auth/logout': sessionOnly('user'),
+  'POST /user/onboarding': allow('user', 'user:write'),
+  'GET /unsubscribe': open(),
+  'POST /unsubscribe': open(),
+
+  'GET /workspaces': allow('user', null),
+  'POST /workspaces': sessionOnly('user'),
+  'GET /workspaces/:id/members': allow('admin', 'members:read'),
+  'POST /workspaces/:id/members': allow('admin', 'members:write'),
+  'PATCH /workspaces/:id/members/:user_id': allow('admin', 'members:write'),
+  'DELETE /workspaces/:id/members/:user_id': allow('admin', 'members:write'),
+  'GET /developer/api': allow('member', 'keys:read'),
+  'POST /developer/api': sessionOnly('writer'),
+  'DELETE /developer/api/:id': allow('writer', 'keys:write'),
+  'GET /audit': allow('admin', 'audit:read'),
+
+  'POST /dialer/click2call': allow('writer', 'calls:write'),
+  'GET /dialer/click2call': allow('member', 'calls:read'),
+  'GET /dialer/click2call/:id': allow('member', 'calls:read'),
+  'GET /dialer/click2call/:id/events': allow('member', 'calls:read'),
+  'GET /dialer/click2call/:id/stream': allow('member', 'calls:read'),
+  'POST /dialer/click2call/:id/hangup': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/recording': allow('member', 'recordings:read'),
+  'POST /dialer/recordings/:id/playback-url': allow('member', 'recordings:read'),
+  'GET /media/*': open(),
+
+  'GET /dialer/pool': allow('member', 'numbers:read'),
+  'GET /dialer/numbers': allow('member', 'numbers:read'),
+  'GET /dialer/numbers/available': allow('member', 'numbers:read'),
+  'POST /dialer/numbers': allow('writer', 'numbers:write'),
+  'DELETE /dialer/numbers/:e164': allow('writer', 'numbers:write'),
+  'PUT /dialer/caller-id': allow('writer', 'numbers:write'),
+
+  'GET /dialer/trunks': allow('admin', 'trunks:read'),
+  'POST /dialer/trunks': allow('admin', 'trunks:write'),
+  'GET /dialer/trunks/:id': allow('admin', 'trunks:read'),
+  'PATCH /dialer/trunks/:id': allow('admin', 'trunks:write'),
+  'DELETE /dialer/trunks/:id': allow('admin', 'trunks:write'),
+};
+
+/** Puts the row of the table onto the route. @throws Error on a route without a rule, or with two that differ. */
+export function applyPermission(route: RouteOptions): void {
+  const methods = [route.method].flat().filter((method) => method !== 'HEAD' && method !== 'OPTIONS');
+  for (const method of methods) {
+    const name = `${method} ${route.url}`;
+    const permission = PERMISSIONS[name];
+    const config = route.config ?? {};
+    if (permission === undefined) {
+      // What the document does not show are the document itself and its pages.
+      if (config.access !== undefined || isHidden(route)) continue;
+      throw new Error(`nobody says who may use ${name}: give it a row in http/permissions.ts`);
+    }
+    if (config.access !== undefined && config.access !== permission.access) {
+      throw new Error(`${name} is for ${config.access} by itself and for ${permission.access} by http/permissions.ts`);
+    }
+    route.config = { ...config, ...permission };
+  }
+}
+
+function isHidden({ schema }: RouteOptions): boolean {
+  return (schema as { hide?: boolean } | undefined)?.hide === true;
+}
+
+/** @throws TandemError FORBIDDEN when the route does not take these credentials. */
+export function requireCredentials(caller: Caller, { credentials = 'any', scope = null }: Partial<Permission>): void {
+  if (credentials === 'session' && caller.placedVia !== 'session') {
+    throw new TandemError('FORBIDDEN', 'An API key may not do this. Log in with POST /auth/login and use its token.');
+  }
+  if (scope !== null && caller.scopes.length > 0 && !caller.scopes.includes(scope)) {
+    const message = `The API key is limited to ${caller.scopes.join(', ')}; this needs ${scope}.`;
+    throw new TandemError('FORBIDDEN', message, { details: { required_scope: scope } });
+  }
+}
+
+/** @throws TandemError FORBIDDEN when the route asks for another role. */
+export function requireAccess({ role }: Principal, access: Access): void {
+  if (!roleAllows(role, access)) throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'You may not do this.');
+}
+
+export function roleAllows(role: Role, access: Access): boolean {
+  switch (access) {
+    case 'owner':
+      return role === 'owner';
+    case 'admin':
+      return role === 'owner' || role === 'admin';
+    case 'writer':
+      return role !== 'viewer';
+    default:
+      return true;
+  }
+}
+
+const REFUSALS: Partial<Record<Access, string>> = {
+  owner: 'Only owners of the workspace may do this.',
+  admin: 'Only owners and admins of the workspace may do this.',
+  writer: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.',
+};
+
+function open(): Permission {
+  return { access: 'public', credentials: 'any', scope: null };
+}
+
+function allow(access: Access, scope: Scope | null): Permission {
+  return { access, credentials: 'any', scope };
+}
+
+function sessionOnly(access: Access): Permission {
+  return { access, credentials: 'session', scope: null };
+}

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
+import { TandemError } from '../machines/errors.ts';
+import { inTransaction, type Sql, type SqlOrTx } from '../storage/database.ts';
+import { openSession } from '../storage/queries/sessions.ts';
+import {
+  activeSigningKey,
+  addSigningKey,
+  retireSigningKey,
+  type SigningKeyRow,
+  verifyingKey,
+} from '../storage/queries/signing-keys.ts';
+import { signingKeyContext } from '../storage/secret-contexts.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+
+/** The tokens (JWT, RFC 7519) of people who logged in. */
+export interface SessionTokens {
+  /** Opens a session and mints its token. Takes part in the transaction it is given. */
+  mint(sql: SqlOrTx, session: { userId: number; now: Date }): Promise<MintedToken>;
+  /** Reads signature and claims; whether the session still stands is the database's to say. @throws TandemError UNAUTHORIZED */
+  verify(token: string, now: Date): Promise<VerifiedToken>;
+  /** From now on another key signs; tokens of the old one are good until they expire. Returns the new key's id. */
+  rotate(now: Date): Promise<string>;
+}
+
+export interface MintedToken {
+  token: string;
+  sessionId: string;
+  expiresAt: Date;
+}
+
+export interface VerifiedToken {
+  userId: number;
+  sessionId: string;
+  expiresAt: Date;
+}
+
+const ISSUER = 'tandem';
+const AUDIENCE = 'tandem-api';
+/** The one algorithm: what the header of a token says is compared with it and never followed. */
+const ALGORITHM = 'EdDSA';
+const TOKEN_LIFETIME_MS = 12 * 3_600_000;
+const KEY_LIFETIME_MS = 30 * 86_400_000;
+/** How long a process may believe that a key is still one. */
+const CACHE_MS = 60_000;
+
+export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: SecretBox }): SessionTokens {
+  const verifying = new Map<string, { publicKey: Awaited<ReturnType<typeof importJWK>>; readAtMs: number }>();
+
+  async function signingKey(now: Date): Promise<SigningKeyRow> {
+    const active = await activeSigningKey(sql);
+    const isOld = active !== null && now.getTime() - active.createdAt.getTime() > KEY_LIFETIME_MS;
+    if (active === null || isOld) await rotate(now);
+    else return active;
+    // Another process may have been first.
+    return (await activeSigningKey(sql))!;
+  }
+
+  async function rotate(now: Date): Promise<string> {
+    const id = randomUUID();
+    const { privateKey, publicKey } = await generateKeyPair(ALGORITHM, { crv: 'Ed25519', extractable: true });
+    const privateKeyEncrypted = secrets.seal(JSON.stringify(await exportJWK(privateKey)), signingKeyContext(id));
+    const newKey = { id, privateKeyEncrypted, publicKey: { ...(await exportJWK(publicKey)) }, now };
+    return await inTransaction(sql, async (tx) => {
+      const active = await activeSigningKey(tx);
+      if (active !== null) await retireSigningKey(tx, { id: active.id, now });
+      const added = await addSigningKey(tx, newKey);
+      return added ? id : (await activeSigningKey(tx))!.id;
+    });
+  }
+
+  async function publicKeyOf(id: unknown, now: Date) {
+    if (typeof id !== 'string' || !/^[\w-]{1,64}$/.test(id)) throw unauthorized();
+    const cached = verifying.get(id);
+    if (cached !== undefined && Math.abs(now.getTime() - cached.readAtMs) < CACHE_MS) return cached.publicKey;
+    const row = await verifyingKey(sql, { id, retiredAfter: new Date(now.getTime() - TOKEN_LIFETIME_MS) });
+    if (row === null) {
+      verifying.delete(id);
+      throw unauthorized();
+    }
+    const publicKey = await importJWK(row.publicKey, ALGORITHM);
+    verifying.set(id, { publicKey, readAtMs: now.getTime() });
+    return publicKey;
+  }
+
+  return {
+    async mint(tx, { userId, now }) {
+      const key = await signingKey(now);
+      const privateKey = await importJWK(
+        JSON.parse(secrets.open(key.privateKeyEncrypted, signingKeyContext(key.id))),
+        ALGORITHM,
+      );
+      const session = await openSession(tx, { userId, expiresAt: lastWholeSecond(now, TOKEN_LIFETIME_MS), now });
+      const token = await new SignJWT({ user_id: userId })
+        .setProtectedHeader({ alg: ALGORITHM, kid: key.id, typ: 'JWT' })
+        .setIssuer(ISSUER)
+        .setAudience(AUDIENCE)
+        .setSubject(String(userId))
+        .setIssuedAt(now)
+        .setExpirationTime(session.expiresAt)
+        .setJti(session.id)
+        .sign(privateKey);
+      return { token, sessionId: session.id, expiresAt: session.expiresAt };
+    },
+
+    async verify(token, now) {
+      try {
+        const { payload } = await jwtVerify(token, ({ kid }) => publicKeyOf(kid, now), {
+          algorithms: [ALGORITHM],
+          issuer: ISSUER,
+          audience: AUDIENCE,
+          typ: 'JWT',
+          currentDate: now,
+          requiredClaims: ['sub', 'user_id', 'iat', 'exp', 'jti'],
+        });
+        const { user_id: userId, sub, jti, exp } = payload;
+        if (!Number.isSafeInteger(userId) || sub !== String(userId)) throw unauthorized();
+        return { userId: userId as number, sessionId: jti!, expiresAt: new Date(exp! * 1000) };
+      } catch (error) {
+        // Whatever else went wrong, such as the database, says nothing about the token.
+        if (error instanceof errors.JOSEError) throw unauthorized(error);
+        throw error;
+      }
+    },
+
+    rotate,
+  };
+}
+
+function unauthorized(cause?: unknown): TandemError {
+  return new TandemError('UNAUTHORIZED', 'The token is not valid or has expired. Log in again.', { cause });
+}
+
+/** Tokens count in seconds. */
+function lastWholeSecond(now: Date, afterMs: number): Date {
+  return new Date(Math.floor((now.getTime() + afterMs) / 1000) * 1000);
+}
