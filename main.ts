@@ -15,6 +15,7 @@ import { inspectTransitions } from './actors/inspection.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
+import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLogger, type Logger } from './logging.ts';
@@ -152,6 +153,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const http = createHttpServer({
       sql,
       dialer,
+      webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,
       urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),

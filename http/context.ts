@@ -3,6 +3,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dialer } from '../actors/dialer.ts';
+import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
 import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
@@ -17,6 +18,7 @@ export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, F
 export interface HttpContext {
   sql: Sql;
   dialer: Dialer;
+  webhooks: WebhookDesk;
   objects: ObjectStore;
   /** Seals trunk passwords. */
   secrets: SecretBox;
@@ -39,7 +41,7 @@ export interface HttpContext {
 }
 
 export interface HttpServerOptions
-  extends Pick<HttpContext, 'sql' | 'dialer' | 'objects' | 'secrets' | 'urlSigningSecret' | 'logger'> {
+  extends Pick<HttpContext, 'sql' | 'dialer' | 'webhooks' | 'objects' | 'secrets' | 'urlSigningSecret' | 'logger'> {
   publicUrl?: string | null;
   /** Default: the system's clock. */
   now?: () => Date;

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { CallEventSchema, CallSchema, callbackSchema } from './schemas/call.ts';
 import { ErrorSchema } from './schemas/envelope.ts';
+import { WebhookMessageSchema } from './schemas/webhook.ts';
 
 /** Schemas that many operations refer to stand in the document once. */
 export function shareSchemas(app: FastifyInstance): void {
@@ -33,6 +34,28 @@ const CALL_ENDED = {
   responses: { '2XX': { description: 'Received.' } },
 };
 
+const WEBHOOK_EVENT = {
+  operationId: 'webhookEvent',
+  tags: ['webhooks'],
+  summary: 'Sent to the webhooks that are subscribed to the event',
+  description: [
+    'Signed as Standard Webhooks say; their libraries verify it. Anything but a 2XX within 15 s, a redirect included, is',
+    'tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later when Retry-After asks for that.',
+    '410 disables the webhook, as do five days without a success.',
+  ].join(' '),
+  security: [],
+  parameters: [
+    signatureHeader('webhook-id', 'The same in every attempt and replay, and for every webhook that gets the event.'),
+    signatureHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
+    signatureHeader(
+      'webhook-signature',
+      'v1,<base64 HMAC-SHA256(key, id + "." + timestamp + "." + raw body)>; one per secret, parted by spaces.',
+    ),
+  ],
+  requestBody: { required: true, content: { 'application/json': { schema: WebhookMessageSchema } } },
+  responses: { '2XX': { description: 'Received.' } },
+};
+
 function signatureHeader(name: string, description: string) {
   return { name, in: 'header' as const, required: true, description, schema: Type.String() };
 }
@@ -57,13 +80,14 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
+      { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },
       { name: 'platform', description: 'Health and this document.' },
     ],
     components: {
       securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `sk_...`.' } },
     },
     security: [{ apiKey: [] }],
-    webhooks: { callEnded: { post: CALL_ENDED } },
+    webhooks: { callEnded: { post: CALL_ENDED }, webhookEvent: { post: WEBHOOK_EVENT } },
   },
   hideUntagged: true,
   refResolver: { buildLocalReference: (json) => String(json.$id) },

@@ -25,6 +25,7 @@ import { openapiRoutes } from './routes/openapi.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
 import { createRunningRequests } from './running-requests.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
@@ -118,6 +119,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     callerIdRoutes(routes, context);
     numberRoutes(routes, context);
     trunkRoutes(routes, context);
+    webhookRoutes(routes, context);
     openapiRoutes(routes);
   });
   return app as unknown as FastifyInstance;

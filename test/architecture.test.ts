@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
     /^machines\/(events|errors)\.ts$/,
-    /^actors\/(dialer|call-view)\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk)\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|limits\/limits)\.ts$/,
   ],
   actors: [/^(machines|media|sip|storage)\//],

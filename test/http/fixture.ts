@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
 import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
 import { createLogger } from '../../logging.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -28,6 +29,8 @@ export interface HttpFixture extends AsyncDisposable {
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
+  /** Deliveries that were to be attempted at once. */
+  enqueued: string[];
   /** Lines of the log, as written. */
   logLines: string[];
   now: { current: Date };
@@ -61,9 +64,19 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const secrets = createSecretBox(Buffer.alloc(32, 9));
   const logLines: string[] = [];
   const now = { current: new Date('2026-01-02T03:04:05.678Z') };
+  const enqueued: string[] = [];
+  const webhooks = createWebhookDesk({
+    sql,
+    secrets,
+    deliverer: { enqueue: async (deliveryId) => void enqueued.push(deliveryId) },
+    allowCidrs: [],
+    resolve: async () => ['93.184.215.14'],
+    now: () => now.current,
+  });
   const app = createHttpServer({
     sql,
     dialer,
+    webhooks,
     objects,
     secrets,
     urlSigningSecret: Buffer.alloc(32, 5),
@@ -103,6 +116,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     objects,
     secrets,
     owner,
+    enqueued,
     logLines,
     now,
     addWorkspace,

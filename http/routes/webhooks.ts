@@ -1,0 +1,245 @@
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { Caller } from '../../actors/webhooks/webhook-desk.ts';
+import { listWebhookDeliveries } from '../../storage/queries/webhook-deliveries.ts';
+import { getWebhook, listWebhooks } from '../../storage/queries/webhooks.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import {
+  DeliveryStatusSchema,
+  LoggedDeliverySchema,
+  NewWebhookSchema,
+  presentLoggedDelivery,
+  presentWebhook,
+  presentWebhookDelivery,
+  RotatedWebhookSchema,
+  RotateSecretBody,
+  TestBody,
+  WebhookBody,
+  WebhookDeliverySchema,
+  WebhookEventSchema,
+  WebhookPatchBody,
+  WebhookSchema,
+} from '../schemas/webhook.ts';
+
+const TAGS = ['webhooks'];
+const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the webhook.' }) });
+const DEFAULT_OVERLAP_S = 86_400;
+
+export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): void {
+  app.get(
+    '/webhooks',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listWebhooks',
+        summary: 'Webhooks of the workspace',
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('webhooks', WebhookSchema), 'One page of webhooks.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { rows, total } = await listWebhooks(sql, { workspaceId }, request.query);
+      return success({ webhooks: rows.map(presentWebhook), pagination: paginationOf(request.query, total) });
+    },
+  );
+
+  app.post(
+    '/webhooks',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'createWebhook',
+        summary: 'Have events sent to a URL, signed as Standard Webhooks say',
+        body: WebhookBody,
+        response: { 201: successOf(NewWebhookSchema, 'Subscribed.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { url, events, secret = null } = request.body;
+      const { webhook, mintedSecret } = await webhooks.create({ url, events, secret, by: callerOf(request) });
+      return reply.code(201).send(success({ ...presentWebhook(webhook), ...once(mintedSecret) }));
+    },
+  );
+
+  app.get(
+    '/webhooks/:id',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'getWebhook',
+        summary: 'One webhook',
+        params: IdParams,
+        response: { 200: successOf(WebhookSchema, 'The webhook.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      return success(presentWebhook(await getWebhook(sql, { id: request.params.id, workspaceId })));
+    },
+  );
+
+  app.patch(
+    '/webhooks/:id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'updateWebhook',
+        summary: 'Change a webhook; only the fields sent change',
+        description:
+          'What is pending goes to the new URL. `status: active` takes a disabled webhook into service again.',
+        params: IdParams,
+        body: WebhookPatchBody,
+        response: { 200: successOf(WebhookSchema, 'Changed.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      return success(presentWebhook(await webhooks.update({ id, patch: request.body, by: callerOf(request) })));
+    },
+  );
+
+  app.delete(
+    '/webhooks/:id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'deleteWebhook',
+        summary: 'Remove a webhook, its secrets and its log; what is pending is not sent',
+        params: IdParams,
+        response: {
+          200: successOf(
+            Type.Object(
+              { id: Type.String(), deleted: Type.Literal(true) },
+              { examples: [{ id: '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11', deleted: true }] },
+            ),
+            'Removed.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      await webhooks.remove({ id, by: callerOf(request) });
+      return success({ id, deleted: true });
+    },
+  );
+
+  app.get(
+    '/webhooks/:id/deliveries',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listWebhookDeliveries',
+        summary: 'What was sent to a webhook and how each attempt went, the newest first',
+        params: IdParams,
+        querystring: Type.Object({
+          ...PAGE_QUERY,
+          status: Type.Optional(DeliveryStatusSchema),
+          event: Type.Optional(WebhookEventSchema),
+        }),
+        response: { 200: successOf(pageOf('deliveries', LoggedDeliverySchema), 'One page.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { id: webhookId } = await getWebhook(sql, { id: request.params.id, workspaceId });
+      const { status, event, ...page } = request.query;
+      const { rows, total } = await listWebhookDeliveries(sql, { webhookId, status, event }, page);
+      return success({ deliveries: rows.map(presentLoggedDelivery), pagination: paginationOf(page, total) });
+    },
+  );
+
+  app.post(
+    '/webhooks/:id/test',
+    {
+      config: { access: 'admin' },
+      preValidation: bodyMayBeLeftOut,
+      schema: {
+        tags: TAGS,
+        operationId: 'testWebhook',
+        summary: 'Send an example of an event, marked with data.test',
+        description:
+          'Of the event in the body, else of the first the webhook is subscribed to. Its log tells how it went.',
+        params: IdParams,
+        body: TestBody,
+        response: { 202: successOf(WebhookDeliverySchema, 'On its way.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const delivery = await webhooks.test({ id, event: request.body.event ?? null, by: callerOf(request) });
+      return reply.code(202).send(success(presentWebhookDelivery(delivery)));
+    },
+  );
+
+  app.post(
+    '/webhooks/:id/rotate-secret',
+    {
+      config: { access: 'admin' },
+      preValidation: bodyMayBeLeftOut,
+      schema: {
+        tags: TAGS,
+        operationId: 'rotateWebhookSecret',
+        summary: 'Sign with a new secret, and for a while with those before it too',
+        description: 'During the overlap `webhook-signature` has one signature per secret, parted by spaces.',
+        params: IdParams,
+        body: RotateSecretBody,
+        response: { 200: successOf(RotatedWebhookSchema, 'Rotated.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { secret = null, overlap_seconds: overlapS = DEFAULT_OVERLAP_S } = request.body;
+      const { id } = request.params;
+      const rotated = await webhooks.rotateSecret({ id, secret, overlapMs: overlapS * 1000, by: callerOf(request) });
+      return success({
+        ...presentWebhook(rotated.webhook),
+        ...once(rotated.mintedSecret),
+        previous_secret_expires_at: rotated.previousSecretExpiresAt.toISOString(),
+      });
+    },
+  );
+
+  app.post(
+    '/webhooks/deliveries/:id/replay',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'replayWebhookDelivery',
+        summary: 'Send a delivery once more, with the same webhook-id and body',
+        description:
+          'A delivery of its own with `replay_of`, to where the webhook points now. One that is still pending is attempted now instead.',
+        params: Type.Object({ id: Type.String({ description: 'UUID of the delivery.' }) }),
+        response: { 202: successOf(WebhookDeliverySchema, 'On its way.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const delivery = await webhooks.replay({ deliveryId: request.params.id, by: callerOf(request) });
+      return reply.code(202).send(success(presentWebhookDelivery(delivery)));
+    },
+  );
+}
+
+function callerOf(request: FastifyRequest): Caller {
+  const { workspaceId, userId, apiKeyId } = principalOf(request);
+  return { workspaceId, userId, apiKeyId, requestId: request.id };
+}
+
+/** A minted secret is shown once; one that was given is never shown. */
+function once(mintedSecret: string | null): { secret?: string } {
+  return mintedSecret === null ? {} : { secret: mintedSecret };
+}
+
+async function bodyMayBeLeftOut(request: FastifyRequest): Promise<void> {
+  request.body ??= {};
+}
