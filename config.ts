@@ -104,6 +104,15 @@ const VARIABLES = {
     secret: true,
     parse: parseKey,
   }),
+  previousSecretKeys: {
+    name: 'TANDEM_SECRET_KEY_PREVIOUS',
+    about: 'Earlier values of TANDEM_SECRET_KEY: what they sealed is opened, and sealed again at the start.',
+    expects: 'a comma-separated list of 32 bytes in base64',
+    shownDefault: 'none',
+    secret: true,
+    fallback: [],
+    parse: (text) => parseList(text, parseKey),
+  } as Variable<readonly Buffer[]>,
   databaseUrl: urlVariable('DATABASE_URL', ['postgres:', 'postgresql:'], 'Postgres 15 or newer; embedded when unset.'),
   redisUrl: urlVariable('REDIS_URL', ['redis:', 'rediss:'], 'Redis for jobs, limits and several nodes.'),
   drachtioHost: optional('DRACHTIO_HOST', {
@@ -172,6 +181,31 @@ const VARIABLES = {
     fallback: [],
     parse: (text) => parseList(text, (item) => (ipaddr.isValidCIDR(item) ? item : undefined)),
   } as Variable<readonly string[]>,
+  corsOrigins: {
+    name: 'CORS_ORIGINS',
+    about: 'Web sites whose pages may use the API in a browser.',
+    expects: 'a comma-separated list of origins such as https://console.example.com, or *',
+    shownDefault: 'none',
+    secret: false,
+    fallback: [],
+    parse: (text) => parseList(text, (item) => (item === '*' || isOrigin(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
+  enterprisePerMinute: integerVariable(
+    'LIMITS_ENTERPRISE_PER_MINUTE',
+    { fallback: 6_000, min: 1, max: 999_999_999 },
+    'Requests a workspace on the enterprise plan may make in a minute.',
+  ),
+  enterprisePerDay: integerVariable(
+    'LIMITS_ENTERPRISE_PER_DAY',
+    { fallback: 1_000_000, min: 1, max: 999_999_999 },
+    'Requests it may make in a day.',
+  ),
+  stripeWebhookSecret: optional('STRIPE_WEBHOOK_SECRET', {
+    about: "Signing secret of Stripe's endpoint for POST /billing/stripe/webhook; without it nobody pays by Stripe.",
+    expects: 'whsec_ followed by letters and digits',
+    secret: true,
+    parse: (text) => (/^whsec_[A-Za-z0-9+/=_-]{8,256}$/.test(text) ? text : undefined),
+  }),
   logLevel: choiceVariable(
     'LOG_LEVEL',
     ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
@@ -184,7 +218,7 @@ const HELP_ARGUMENTS = new Set(['--help', '-h']);
 /** Names in the environment that can only be meant for us. */
 const OWN_PREFIX = /^TANDEM_/;
 /** Names in `.env`, a file written for us, that can only be meant for us. */
-const DOT_ENV_PREFIX = /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|S3|CALLBACK|LOG)_/;
+const DOT_ENV_PREFIX = /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|S3|CALLBACK|CORS|LIMITS|STRIPE|LOG)_/;
 
 function requireKnownArguments(argv: readonly string[]): void {
   const unknown = argv.find((argument) => !HELP_ARGUMENTS.has(argument));
@@ -327,6 +361,12 @@ function parseHost(text: string): string | undefined {
 function parseText(text: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   return text.length <= 1024 && !/[\u0000-\u001f]/.test(text) ? text : undefined;
+}
+
+/** Exactly as a browser sends it: no path, no slash at the end, in lower case. */
+function isOrigin(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') && url.origin === text;
 }
 
 function parseKey(text: string): Buffer | undefined {

@@ -14,6 +14,7 @@ import { systemClock } from './actors/clock.ts';
 import { inspectTransitions } from './actors/inspection.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
+import { collectNumberRent } from './actors/number-rent.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
@@ -28,7 +29,9 @@ import { type DataFolder, openDataFolder } from './storage/data-folder.ts';
 import { openDatabase } from './storage/database.ts';
 import { startEmbeddedPostgres } from './storage/embedded/postgres.ts';
 import { openJobs } from './storage/jobs.ts';
+import { openLimits } from './storage/limits/open-limits.ts';
 import { openObjectStore } from './storage/objects.ts';
+import { resealSecrets } from './storage/reseal-secrets.ts';
 import { createSecretBox } from './storage/secrets.ts';
 
 /** A running Tandem. */
@@ -105,9 +108,13 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => database.close());
     const { sql } = database;
     const objects = await openObjectStore({ folder: folder.objectsDir });
-    const secrets = createSecretBox(folder.masterKey);
+    const secrets = createSecretBox(folder.masterKey, config.previousSecretKeys);
+    if (config.previousSecretKeys.length > 0) await resealSecrets(sql, secrets, { logger });
     const jobs = await openJobs({ databaseUrl, logger, ...(config.redisUrl && { redisUrl: config.redisUrl }) });
     opened.push(() => jobs.close());
+    const enterprise = { perMinute: config.enterprisePerMinute, perDay: config.enterprisePerDay };
+    const limits = await openLimits({ redisUrl: config.redisUrl, plans: { enterprise }, logger });
+    opened.push(() => limits.close());
     const owner = await bootstrap(sql, config);
     step('storage');
 
@@ -147,6 +154,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     await deliverer.start();
     const trunkWatch = watchTrunks(parts);
     opened.push(() => trunkWatch.close());
+    const numberRent = collectNumberRent({ sql, clock, logger });
+    opened.push(() => numberRent.close());
     const dialer = createClickToCall({ ...parts, actors, trunkWatch, allowCidrs, ...lookUp });
     step('actors');
 
@@ -156,8 +165,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,
+      limits,
       urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),
       publicUrl: config.publicUrl?.replace(/\/$/, '') ?? null,
+      stripeWebhookSecret: config.stripeWebhookSecret,
       logger,
     });
     opened.push(() => http.close());

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
 /**
  * Seals small secrets (callback secrets, trunk passwords) with AES-256-GCM. `context` says what the secret is for and
@@ -8,6 +8,8 @@ export interface SecretBox {
   seal(text: string, context: string): Buffer;
   /** @throws SecretBoxError when it was sealed under another key or context, or changed. */
   open(sealed: Uint8Array, context: string): string;
+  /** What everything that is sealed now starts with: other starts are of earlier keys. */
+  readonly currentPrefix: Buffer;
 }
 
 export type SecretBoxErrorCode = 'UNKNOWN_KEY' | 'NOT_AUTHENTIC' | 'MALFORMED';
@@ -31,18 +33,23 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 
-/** @param masterKey 32 bytes; the encryption key is derived from it (HKDF, RFC 5869). */
-export function createSecretBox(masterKey: Buffer): SecretBox {
-  if (masterKey.length !== 32) throw new RangeError('the master key has 32 bytes');
-  const key = derive(masterKey, 'tandem secret box key', 32);
-  const keyId = derive(masterKey, 'tandem secret box key id', KEY_ID_BYTES);
+/**
+ * @param masterKey 32 bytes; the encryption key is derived from it (HKDF, RFC 5869).
+ * @param previousKeys Master keys of the past: they open what they sealed, and seal nothing any more.
+ */
+export function createSecretBox(masterKey: Buffer, previousKeys: readonly Buffer[] = []): SecretBox {
+  const current = keyOf(masterKey);
+  const keys = [current, ...previousKeys.map(keyOf)];
+  const currentPrefix = Buffer.concat([Buffer.of(VERSION), current.id]);
 
   return {
+    currentPrefix,
+
     seal(text, context) {
       const nonce = randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(Buffer.from(context));
+      const cipher = createCipheriv('aes-256-gcm', current.secret, nonce).setAAD(Buffer.from(context));
       const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
-      return Buffer.concat([Buffer.of(VERSION), keyId, nonce, cipher.getAuthTag(), ciphertext]);
+      return Buffer.concat([currentPrefix, nonce, cipher.getAuthTag(), ciphertext]);
     },
 
     open(sealed, context) {
@@ -50,12 +57,14 @@ export function createSecretBox(masterKey: Buffer): SecretBox {
       if (bytes.length < HEADER_BYTES || bytes[0] !== VERSION) {
         throw new SecretBoxError('MALFORMED', 'This is not a sealed secret.');
       }
-      if (!timingSafeEqual(bytes.subarray(1, 1 + KEY_ID_BYTES), keyId)) {
+      const keyId = bytes.subarray(1, 1 + KEY_ID_BYTES);
+      const key = keys.find(({ id }) => id.equals(keyId));
+      if (key === undefined) {
         throw new SecretBoxError('UNKNOWN_KEY', 'The secret was sealed under another TANDEM_SECRET_KEY.');
       }
       const nonce = bytes.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + NONCE_BYTES);
       const tag = bytes.subarray(HEADER_BYTES - TAG_BYTES, HEADER_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+      const decipher = createDecipheriv('aes-256-gcm', key.secret, nonce, { authTagLength: TAG_BYTES });
       decipher.setAAD(Buffer.from(context)).setAuthTag(tag);
       try {
         return Buffer.concat([decipher.update(bytes.subarray(HEADER_BYTES)), decipher.final()]).toString('utf8');
@@ -63,6 +72,14 @@ export function createSecretBox(masterKey: Buffer): SecretBox {
         throw new SecretBoxError('NOT_AUTHENTIC', 'The sealed secret was changed or belongs elsewhere.', error);
       }
     },
+  };
+}
+
+function keyOf(masterKey: Buffer): { id: Buffer; secret: Buffer } {
+  if (masterKey.length !== 32) throw new RangeError('the master key has 32 bytes');
+  return {
+    id: derive(masterKey, 'tandem secret box key id', KEY_ID_BYTES),
+    secret: derive(masterKey, 'tandem secret box key', 32),
   };
 }
 

@@ -61,6 +61,19 @@ describe('loadConfig', () => {
     expect(config.secretKey?.equals(key)).toBe(true);
   });
 
+  it('parses previous keys, origins and the limits of the enterprise plan', () => {
+    const keys = [Buffer.alloc(32, 7), Buffer.alloc(32, 8)];
+    const config = load({
+      TANDEM_SECRET_KEY_PREVIOUS: keys.map((key) => key.toString('base64')).join(', '),
+      CORS_ORIGINS: 'https://console.example,http://localhost:5173',
+      LIMITS_ENTERPRISE_PER_MINUTE: '7',
+    });
+    expect(config.previousSecretKeys).toEqual(keys);
+    expect(config.corsOrigins).toEqual(['https://console.example', 'http://localhost:5173']);
+    expect(config).toMatchObject({ enterprisePerMinute: 7, enterprisePerDay: 1_000_000 });
+    expect(load({ CORS_ORIGINS: '*' }).corsOrigins).toEqual(['*']);
+  });
+
   it('takes an empty value as unset', () => {
     expect(load({ PORT: '', TANDEM_API_KEY: '' })).toMatchObject({ port: 8080, apiKey: null });
   });
@@ -92,6 +105,12 @@ describe('loadConfig', () => {
     ['STT_ENGINE', 'ears'],
     ['CALLBACK_ALLOW_CIDRS', '10.0.0.0'],
     ['CALLBACK_ALLOW_CIDRS', '10.0.0.0/33'],
+    ['TANDEM_SECRET_KEY_PREVIOUS', `${Buffer.alloc(32).toString('base64')},c2hvcnQ=`],
+    ['CORS_ORIGINS', 'console.example'],
+    ['CORS_ORIGINS', 'https://console.example/'],
+    ['CORS_ORIGINS', 'https://console.example,null'],
+    ['LIMITS_ENTERPRISE_PER_MINUTE', '0'],
+    ['LIMITS_ENTERPRISE_PER_DAY', 'many'],
     ['LOG_LEVEL', 'loud'],
   ])('refuses %s=%s with one line that names it', (name, value) => {
     const message = refusal({ [name]: value });

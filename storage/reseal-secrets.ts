@@ -1,0 +1,125 @@
+import { inTransaction, type Sql, type StorageLogger } from './database.ts';
+import {
+  callbackSecretContext,
+  signingKeyContext,
+  trunkPasswordContext,
+  webhookSecretContext,
+} from './secret-contexts.ts';
+import { type SecretBox, SecretBoxError } from './secrets.ts';
+
+export interface ResealOptions {
+  /** Rows in one transaction. Default 500. */
+  batchSize?: number;
+  logger: StorageLogger;
+}
+
+export interface Resealed {
+  /** Sealed under the current key now. */
+  resealed: number;
+  /** Left as they are: neither the current key nor a previous one opens them. */
+  unopened: number;
+}
+
+/**
+ * Seals everything under the current key that was sealed under an earlier one, so that the earlier one can be
+ * forgotten. May be repeated, may be killed half way, and runs beside nodes that work: what they change meanwhile wins.
+ */
+export async function resealSecrets(sql: Sql, secrets: SecretBox, options: ResealOptions): Promise<Resealed> {
+  const total: Resealed = { resealed: 0, unopened: 0 };
+  for (const column of SEALED_COLUMNS) {
+    const { resealed, unopened } = await resealColumn(sql, secrets, { ...options, ...column });
+    total.resealed += resealed;
+    total.unopened += unopened;
+  }
+  options.logger.info(total, 'secrets are sealed under the current key');
+  return total;
+}
+
+interface SealedColumn {
+  table: string;
+  /** The primary key. */
+  id: string;
+  column: string;
+  /** What it is sealed for: the context, and the column that tells whose it is. */
+  owner: string;
+  context: (owner: string) => string;
+}
+
+/** Every column of the schema that the secret box sealed. A test looks for those that are missing. */
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { table: 'trunks', id: 'id', column: 'password_encrypted', owner: 'id', context: trunkPasswordContext },
+  {
+    table: 'calls',
+    id: 'call_id',
+    column: 'callback_secret_encrypted',
+    owner: 'workspace_id',
+    context: callbackSecretContext,
+  },
+  {
+    table: 'deliveries',
+    id: 'id',
+    column: 'secret_encrypted',
+    owner: 'workspace_id',
+    context: callbackSecretContext,
+  },
+  { table: 'signing_keys', id: 'id', column: 'private_key_encrypted', owner: 'id', context: signingKeyContext },
+  {
+    table: 'webhook_secrets',
+    id: 'id',
+    column: 'secret_encrypted',
+    owner: 'subscription_id',
+    context: webhookSecretContext,
+  },
+];
+
+interface SealedRow {
+  id: string | bigint;
+  owner: string;
+  sealed: Buffer;
+}
+
+async function resealColumn(
+  sql: Sql,
+  secrets: SecretBox,
+  { table, id, column, owner, context, batchSize = 500, logger }: SealedColumn & ResealOptions,
+): Promise<Resealed> {
+  const done: Resealed = { resealed: 0, unopened: 0 };
+  let after: SealedRow['id'] | null = null;
+  for (;;) {
+    const rows: SealedRow[] = await sql<SealedRow[]>`
+      select ${sql(id)} as id, ${sql(owner)} as owner, ${sql(column)} as sealed from ${sql(table)}
+      where ${sql(column)} is not null
+        and substring(${sql(column)} from 1 for ${secrets.currentPrefix.length}) <> ${secrets.currentPrefix}
+        ${after === null ? sql`` : sql`and ${sql(id)} > ${after}`}
+      order by ${sql(id)} limit ${batchSize}`;
+    const last = rows.at(-1);
+    if (last === undefined) return done;
+    after = last.id;
+    const changes = rows.flatMap((row) => {
+      const text = opened(secrets, row.sealed, context(row.owner));
+      return text === null ? [] : [{ ...row, resealed: secrets.seal(text, context(row.owner)) }];
+    });
+    await inTransaction(sql, async (tx) => {
+      for (const change of changes) {
+        await tx`
+          update ${tx(table)} set ${tx(column)} = ${change.resealed}
+          where ${tx(id)} = ${change.id} and ${tx(column)} = ${change.sealed}`;
+      }
+    });
+    done.resealed += changes.length;
+    done.unopened += rows.length - changes.length;
+    if (rows.length > changes.length) {
+      logger.warn({ table, column, count: rows.length - changes.length }, 'secrets that no key opens are left alone');
+    }
+    logger.info({ table, column, ...done }, 'sealing secrets under the current key');
+  }
+}
+
+function opened(secrets: SecretBox, sealed: Buffer, context: string): string | null {
+  try {
+    return secrets.open(sealed, context);
+  } catch (error) {
+    if (error instanceof SecretBoxError) return null;
+    throw error;
+  }
+}

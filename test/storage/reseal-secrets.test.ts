@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
+import { admitCall } from '../../storage/queries/calls.ts';
+import { resealSecrets, SEALED_COLUMNS } from '../../storage/reseal-secrets.ts';
+import {
+  callbackSecretContext,
+  signingKeyContext,
+  trunkPasswordContext,
+  webhookSecretContext,
+} from '../../storage/secret-contexts.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+import { eventually } from '../process/server-process.ts';
+import { onEveryServer } from './every-server.ts';
+import { admission, NOW, seedTrunk, seedWorkspace, USD } from './seed.ts';
+
+const [OLDEST_KEY, OLD_KEY, NEW_KEY, LOST_KEY] = [1, 2, 3, 4].map((fill) => Buffer.alloc(32, fill)) as [
+  Buffer,
+  Buffer,
+  Buffer,
+  Buffer,
+];
+const oldest = createSecretBox(OLDEST_KEY);
+const old = createSecretBox(OLD_KEY);
+const current = createSecretBox(NEW_KEY, [OLD_KEY, OLDEST_KEY]);
+const afterwards = createSecretBox(NEW_KEY);
+
+it('a box opens what earlier keys sealed, and seals under the current one alone', () => {
+  expect(current.open(oldest.seal('a', 'c'), 'c')).toBe('a');
+  expect(current.open(old.seal('b', 'c'), 'c')).toBe('b');
+  expect(afterwards.open(current.seal('d', 'c'), 'c')).toBe('d');
+  expect(() => afterwards.open(old.seal('b', 'c'), 'c')).toThrow(expect.objectContaining({ code: 'UNKNOWN_KEY' }));
+  expect(() => current.open(old.seal('b', 'c'), 'e')).toThrow(expect.objectContaining({ code: 'NOT_AUTHENTIC' }));
+  expect(() => createSecretBox(NEW_KEY, [Buffer.alloc(31)])).toThrow(RangeError);
+});
+
+onEveryServer('a change of the master key', (database) => {
+  const logged: { message: string; fields: object }[] = [];
+  const log = (fields: object, message: string) => void logged.push({ message, fields });
+  const options = { logger: { info: log, warn: log, error: log } };
+
+  async function seedSecrets() {
+    const { sql } = database();
+    const { workspace } = await seedWorkspace(sql, { balanceNano: 1_000n * USD });
+    const trunk = await seedTrunk(sql, { workspaceId: workspace.id, channels: 100 });
+    await sql`update trunks set password_encrypted = ${oldest.seal('trunk password', trunkPasswordContext(trunk.id))}`;
+    for (let index = 0; index < 7; index += 1) {
+      const callbackSecretEncrypted = old.seal(`secret ${index}`, callbackSecretContext(workspace.id));
+      const { call } = await admitCall(
+        sql,
+        admission({
+          workspaceId: workspace.id,
+          referenceId: `call-${index}`,
+          callbackUrl: 'https://crm.example/hook',
+          callbackSecretEncrypted,
+          callbackSecretLast4: 'last',
+        }),
+      );
+      await sql`
+        insert into deliveries (id, workspace_id, call_id, event, event_id, url, body, secret_encrypted, next_attempt_at, created_at)
+        values (${randomUUID()}, ${workspace.id}, ${call.callId}, 'call.completed', ${randomUUID()}, 'https://a.example', '{}',
+          ${callbackSecretEncrypted}, ${NOW}, ${NOW})`;
+    }
+    await sql`
+      insert into signing_keys ${sql({
+        id: 'kid-1',
+        algorithm: 'EdDSA',
+        privateKeyEncrypted: old.seal('private half', signingKeyContext('kid-1')),
+        publicKey: sql.json({}),
+        createdAt: NOW,
+      } as never)}`;
+    const webhookId = randomUUID();
+    await sql`
+      insert into webhook_subscriptions ${sql({
+        id: webhookId,
+        workspaceId: workspace.id,
+        url: 'https://crm.example/hook',
+        events: ['stt.completed'],
+        createdAt: NOW,
+        updatedAt: NOW,
+      } as never)}`;
+    await sql`
+      insert into webhook_secrets (subscription_id, secret_encrypted, created_at)
+      values (${webhookId}, ${old.seal('webhook secret', webhookSecretContext(webhookId))}, ${NOW})`;
+    return { sql, workspaceId: workspace.id, trunkId: trunk.id, webhookId };
+  }
+
+  it('leaves every secret readable under the new key alone, in batches, and is told how it goes', async () => {
+    const { sql, workspaceId, trunkId, webhookId } = await seedSecrets();
+    logged.length = 0;
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 17, unopened: 0 });
+    const [trunk] = await sql`select password_encrypted from trunks`;
+    expect(afterwards.open(trunk?.passwordEncrypted, trunkPasswordContext(trunkId))).toBe('trunk password');
+    const context = callbackSecretContext(workspaceId);
+    const calls = await sql`select callback_secret_encrypted as sealed from calls order by reference_id`;
+    expect(calls.map(({ sealed }) => afterwards.open(sealed, context))).toEqual(
+      Array.from({ length: 7 }, (_, index) => `secret ${index}`),
+    );
+    const deliveries = await sql`select secret_encrypted as sealed from deliveries`;
+    expect(new Set(deliveries.map(({ sealed }) => afterwards.open(sealed, context))).size).toBe(7);
+    const [key] = await sql`select private_key_encrypted as sealed from signing_keys`;
+    expect(afterwards.open(key?.sealed, signingKeyContext('kid-1'))).toBe('private half');
+    const [webhook] = await sql`select secret_encrypted as sealed from webhook_secrets`;
+    expect(afterwards.open(webhook?.sealed, webhookSecretContext(webhookId))).toBe('webhook secret');
+    expect(logged.filter(({ fields }) => 'table' in fields && fields.table === 'calls')).toMatchObject([
+      { fields: { resealed: 3 } },
+      { fields: { resealed: 6 } },
+      { fields: { resealed: 7 } },
+    ]);
+    expect(JSON.stringify(logged)).not.toMatch(/secret \d|trunk password/);
+  });
+
+  it('changes nothing when it is repeated, nor when there is nothing to do', async () => {
+    const { sql } = await seedSecrets();
+    await resealSecrets(sql, current, options);
+    const before = await sql`select password_encrypted from trunks`;
+    expect(await resealSecrets(sql, current, options)).toEqual({ resealed: 0, unopened: 0 });
+    expect(await sql`select password_encrypted from trunks`).toEqual(before);
+  });
+
+  it('leaves alone what no key opens, says so, and goes on with the rest', async () => {
+    const { sql, trunkId } = await seedSecrets();
+    const lost = createSecretBox(LOST_KEY).seal('gone', trunkPasswordContext(trunkId));
+    await sql`update trunks set password_encrypted = ${lost}`;
+    logged.length = 0;
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 16, unopened: 1 });
+    const [trunk] = await sql`select password_encrypted as sealed from trunks`;
+    expect(lost.equals(trunk?.sealed)).toBe(true);
+    expect(logged.map(({ message }) => message)).toContain('secrets that no key opens are left alone');
+  });
+
+  it('does not undo what a running node stores at the same time', async () => {
+    const { sql, trunkId } = await seedSecrets();
+    const replaced = current.seal('replaced meanwhile', trunkPasswordContext(trunkId));
+    let resealing: Promise<unknown> = Promise.resolve();
+    await inTransaction(sql, async (tx) => {
+      await tx`update trunks set password_encrypted = ${replaced}`;
+      resealing = resealSecrets(sql, current, options);
+      await eventually(async () => {
+        const [row] = await sql`
+          select count(*)::int as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query ~ 'update "?trunks'`;
+        return row?.waiting === 1;
+      }, 'the new seal waits for the row');
+    });
+    await resealing;
+    const [trunk] = await sql`select password_encrypted as sealed from trunks`;
+    expect(afterwards.open(trunk?.sealed, trunkPasswordContext(trunkId))).toBe('replaced meanwhile');
+  });
+
+  it('knows every column that is sealed', async () => {
+    const { sql } = database();
+    const columns = await sql<{ name: string }[]>`
+      select table_name || '.' || column_name as name from information_schema.columns
+      where table_schema = 'public' and data_type = 'bytea' and column_name ~ '(encrypted|sealed)$'`;
+    expect(columns.map(({ name }) => name).sort()).toEqual(
+      SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`).sort(),
+    );
+  });
+});
