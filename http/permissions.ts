@@ -89,6 +89,16 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/trunks/:id': allow('admin', 'trunks:read'),
   'PATCH /dialer/trunks/:id': allow('admin', 'trunks:write'),
   'DELETE /dialer/trunks/:id': allow('admin', 'trunks:write'),
+
+  'GET /webhooks': allow('member', 'webhooks:read'),
+  'POST /webhooks': allow('admin', 'webhooks:write'),
+  'GET /webhooks/:id': allow('member', 'webhooks:read'),
+  'PATCH /webhooks/:id': allow('admin', 'webhooks:write'),
+  'DELETE /webhooks/:id': allow('admin', 'webhooks:write'),
+  'GET /webhooks/:id/deliveries': allow('member', 'webhooks:read'),
+  'POST /webhooks/:id/test': allow('admin', 'webhooks:write'),
+  'POST /webhooks/:id/rotate-secret': allow('admin', 'webhooks:write'),
+  'POST /webhooks/deliveries/:id/replay': allow('admin', 'webhooks:write'),
 };
 
 /** Puts the row of the table onto the route. @throws Error on a route without a rule, or with two that differ. */
