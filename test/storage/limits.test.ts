@@ -1,0 +1,278 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { LimitStore } from '../../storage/limits/limit-store.ts';
+import { createLimits, type LimitSettings, type Slot } from '../../storage/limits/limits.ts';
+import { createMemoryLimitStore } from '../../storage/limits/memory-limit-store.ts';
+import { openRedisLimitStore } from '../../storage/limits/redis-limit-store.ts';
+import { openTestNamespace, REDIS_URL, redisIsReachable } from './test-redis.ts';
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const LEASE_MS = 30_000;
+
+interface OpenStore {
+  store: LimitStore;
+  /** The same counts and leases as another process sees them. */
+  another: LimitStore;
+  /** For the store, and for the timers of this process. */
+  passTime(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+describe('limits in this process', () => {
+  limitSuite(async () => {
+    vi.useFakeTimers();
+    const store = createMemoryLimitStore();
+    const passTime = async (ms: number) => void (await vi.advanceTimersByTimeAsync(ms));
+    return { store, another: store, passTime, close: () => store.close() };
+  });
+});
+
+describe.skipIf(!(await redisIsReachable()))('limits on Redis at TANDEM_TEST_REDIS_URL', () => {
+  limitSuite(async () => {
+    // The client's own timers go on; those that renew leases are turned by hand.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const namespace = openTestNamespace();
+    const onError = (error: Error) => expect.fail(error.message);
+    const open = () => openRedisLimitStore({ url: REDIS_URL, namespace: namespace.name, onError });
+    const [store, another] = [open(), open()];
+    await Promise.all([store.settled, another.settled]);
+    return {
+      store,
+      another,
+      async passTime(ms) {
+        await namespace.passTime(ms);
+        vi.advanceTimersByTime(ms);
+        // What the timers sent was answered once this is: one connection, in order.
+        await store.read('nothing', 1);
+      },
+      async close() {
+        await Promise.all([store.close(), another.close()]);
+        await namespace[Symbol.asyncDispose]();
+      },
+    };
+  });
+});
+
+/** One suite for every driver. `open` gives a store that nobody else uses. */
+function limitSuite(open: () => Promise<OpenStore>): void {
+  let opened: OpenStore;
+  beforeEach(async () => {
+    opened = await open();
+  });
+  afterEach(async () => {
+    await opened.close();
+    vi.useRealTimers();
+  });
+  const limitsWith = (settings: LimitSettings = {}, store = opened.store) =>
+    createLimits(store, { leaseMs: LEASE_MS, ...settings });
+
+  describe('a window', () => {
+    it('counts from its first request on and starts over when it is over', async () => {
+      const { store, another, passTime } = opened;
+      expect(await store.read('k', 60)).toBeNull();
+      expect(await store.count('k', 60)).toEqual({ used: 1, msLeft: expect.closeTo(MINUTE_MS, -3) });
+      await passTime(40_000);
+      expect(await another.count('k', 60)).toEqual({ used: 2, msLeft: expect.closeTo(20_000, -3) });
+      expect(await store.read('k', 60)).toEqual({ used: 2, msLeft: expect.closeTo(20_000, -3) });
+      await passTime(20_001);
+      expect(await store.read('k', 60)).toBeNull();
+      expect(await store.count('k', 60)).toMatchObject({ used: 1 });
+    });
+
+    it('is apart from those of other keys and lengths', async () => {
+      const { store } = opened;
+      await store.count('k', 60);
+      expect(await store.count('k', 86_400)).toMatchObject({ used: 1 });
+      expect(await store.count('other', 60)).toMatchObject({ used: 1 });
+    });
+
+    it('misses none of many requests at the same time', async () => {
+      const { store, another } = opened;
+      const counts = await Promise.all(
+        Array.from({ length: 200 }, (_, index) => (index % 2 ? store : another).count('k', 60)),
+      );
+      expect(new Set(counts.map(({ used }) => used)).size).toBe(200);
+    });
+  });
+
+  describe('a lease', () => {
+    const lease = (leaseId: string = randomUUID()) => ({ key: 'k', leaseId });
+    const options = { limit: 3, leaseMs: LEASE_MS };
+
+    it('is one of as many as there may be, however many ask at the same time', async () => {
+      const { store, another } = opened;
+      const taken = await Promise.all(
+        Array.from({ length: 50 }, (_, index) => (index % 2 ? store : another).takeLease(lease(), options)),
+      );
+      expect(taken.filter(Boolean)).toHaveLength(3);
+      expect(await store.takeLease({ key: 'other', leaseId: 'a' }, options)).toBe(true);
+    });
+
+    it('that is given back is free at once, and only once', async () => {
+      const { store, another } = opened;
+      for (const id of ['a', 'b', 'c']) await store.takeLease(lease(id), options);
+      await another.releaseLease(lease('a'));
+      await store.releaseLease(lease('a'));
+      await store.releaseLease(lease('never taken'));
+      expect(await store.takeLease(lease(), options)).toBe(true);
+      expect(await store.takeLease(lease(), options)).toBe(false);
+    });
+
+    it('runs out unless it is renewed', async () => {
+      const { store, another, passTime } = opened;
+      for (const id of ['kept', 'a', 'b']) await store.takeLease(lease(id), options);
+      await passTime(LEASE_MS - 1_000);
+      await store.renewLeases([lease('kept')], LEASE_MS);
+      expect(await another.takeLease(lease(), options)).toBe(false);
+      await passTime(1_001);
+      const taken = await Promise.all([1, 2, 3].map(() => another.takeLease(lease(), options)));
+      expect(taken).toEqual([true, true, false]);
+    });
+
+    it('that was forgotten is known again with its next renewal', async () => {
+      const { store, another } = opened;
+      await store.renewLeases([lease('a'), lease('b')], LEASE_MS);
+      expect(await another.takeLease(lease(), options)).toBe(true);
+      expect(await another.takeLease(lease(), options)).toBe(false);
+    });
+  });
+
+  describe('requests of a workspace', () => {
+    const plans = { free: { perMinute: 3, perDay: 4 }, pro: { perMinute: 5, perDay: 100 } };
+
+    it('are refused beyond those of the minute, which the day does not count, and of the day', async () => {
+      const limits = limitsWith({ plans });
+      const ask = () => limits.consumeWorkspace('w', 'free');
+      expect(await ask()).toMatchObject({ limit: 3, remaining: 2, exceeded: false });
+      await ask();
+      expect(await ask()).toMatchObject({ limit: 3, remaining: 0, exceeded: false });
+      const refused = await ask();
+      expect(refused).toMatchObject({ limit: 3, remaining: 0, exceeded: true });
+      expect(refused.retryAfterS).toBeGreaterThan(50);
+      expect(refused.retryAfterS).toBeLessThanOrEqual(60);
+      expect(refused.resetAtS).toBeGreaterThanOrEqual(Math.floor(Date.now() / 1000) + refused.retryAfterS - 1);
+      await opened.passTime(MINUTE_MS);
+      expect(await ask()).toMatchObject({ limit: 4, remaining: 0, exceeded: false });
+      const overTheDay = await ask();
+      expect(overTheDay).toMatchObject({ limit: 4, remaining: 0, exceeded: true });
+      expect(overTheDay.retryAfterS).toBeGreaterThan(86_000);
+      await opened.passTime(DAY_MS);
+      expect(await ask()).toMatchObject({ limit: 3, remaining: 2, exceeded: false });
+    });
+
+    it('are shared by processes and apart from those of other workspaces', async () => {
+      const here = limitsWith({ plans });
+      const there = limitsWith({ plans }, opened.another);
+      for (const limits of [here, there, here]) await limits.consumeWorkspace('w', 'free');
+      expect(await there.consumeWorkspace('w', 'free')).toMatchObject({ exceeded: true });
+      expect(await there.consumeWorkspace('v', 'free')).toMatchObject({ exceeded: false, remaining: 2 });
+    });
+
+    it('count on when the plan changes', async () => {
+      const limits = limitsWith({ plans });
+      for (let used = 0; used < 3; used += 1) await limits.consumeWorkspace('w', 'free');
+      expect(await limits.consumeWorkspace('w', 'pro')).toMatchObject({ limit: 5, remaining: 1 });
+    });
+
+    it.each([
+      ['free', 10],
+      ['starter', 60],
+      ['pro', 300],
+    ] as const)('on the plan %s may be %i in a minute', async (plan, perMinute) => {
+      expect(await limitsWith().consumeWorkspace('w', plan)).toMatchObject({ limit: perMinute });
+    });
+  });
+
+  describe('requests of an address', () => {
+    it('are counted by IPv4 address and by IPv6 /64, and looking does not count', async () => {
+      const limits = limitsWith({ anonymousPerMinute: 2 });
+      expect(await limits.peekAddress('2001:db8::1')).toMatchObject({ limit: 2, remaining: 2, exceeded: false });
+      await limits.consumeAddress('2001:db8::1');
+      await limits.consumeAddress('2001:db8:0:0:ffff::2%eth0');
+      expect(await limits.consumeAddress('2001:db8::3')).toMatchObject({ exceeded: true });
+      expect(await limits.peekAddress('2001:db8::4')).toMatchObject({ remaining: 0, exceeded: false });
+      expect(await limits.consumeAddress('2001:db8:0:1::1')).toMatchObject({ exceeded: false });
+      for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.1']) await limits.consumeAddress(address);
+      expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ exceeded: true });
+      expect(await limits.consumeAddress('192.0.2.2')).toMatchObject({ exceeded: false });
+    });
+  });
+
+  describe('slots of a user', () => {
+    it.each([
+      ['stt', 8, 'STT_CONCURRENCY_LIMIT'],
+      ['tts', 5, 'TTS_CONCURRENCY_LIMIT'],
+    ] as const)(
+      'of kind %s are %i over all processes, and one is free as soon as it is released',
+      async (kind, limit, code) => {
+        const [here, there] = [limitsWith(), limitsWith({}, opened.another)];
+        const slots: Slot[] = [];
+        for (let index = 0; index < limit; index += 1) {
+          slots.push(await (index % 2 ? here : there).acquireSlot({ userId: 1, kind }));
+        }
+        for (const limits of [here, there]) {
+          await expect(limits.acquireSlot({ userId: 1, kind })).rejects.toMatchObject({
+            code,
+            status: 429,
+            details: { limit },
+          });
+        }
+        await here.acquireSlot({ userId: 2, kind });
+        await here.acquireSlot({ userId: 1, kind: kind === 'stt' ? 'tts' : 'stt' });
+        await slots[0]?.release();
+        await slots[0]?.release();
+        await here.acquireSlot({ userId: 1, kind });
+        await expect(there.acquireSlot({ userId: 1, kind })).rejects.toMatchObject({ code });
+        await Promise.all([here.close(), there.close()]);
+      },
+    );
+
+    it('are held for as long as their process lives, and given back when it ends in order', async () => {
+      const here = limitsWith({ concurrency: { stt: 1 } });
+      const there = limitsWith({ concurrency: { stt: 1 } }, opened.another);
+      await here.acquireSlot({ userId: 1, kind: 'stt' });
+      for (let elapsedMs = 0; elapsedMs < 3 * LEASE_MS; elapsedMs += LEASE_MS / 3) {
+        await opened.passTime(LEASE_MS / 3);
+        await expect(there.acquireSlot({ userId: 1, kind: 'stt' })).rejects.toThrow('under way');
+      }
+      await here.close();
+      await there.acquireSlot({ userId: 1, kind: 'stt' });
+    });
+
+    it('come back by themselves after a process that ended without giving them back', async () => {
+      const there = limitsWith({ concurrency: { tts: 1 } }, opened.another);
+      // As a process that is killed leaves it: taken, and never renewed.
+      await opened.store.takeLease({ key: 'tts:1', leaseId: 'of the dead' }, { limit: 1, leaseMs: LEASE_MS });
+      await opened.passTime(LEASE_MS - 1_000);
+      await expect(there.acquireSlot({ userId: 1, kind: 'tts' })).rejects.toThrow('under way');
+      await opened.passTime(1_001);
+      await there.acquireSlot({ userId: 1, kind: 'tts' });
+    });
+
+    it('are never more than there may be while many come and go', async () => {
+      const all = [limitsWith({ concurrency: { stt: 3 } }), limitsWith({ concurrency: { stt: 3 } }, opened.another)];
+      let working = 0;
+      let most = 0;
+      let refused = 0;
+      async function client(index: number): Promise<void> {
+        for (let turn = 0; turn < 20; turn += 1) {
+          const slot = await all[(index + turn) % 2]?.acquireSlot({ userId: 1, kind: 'stt' }).catch(() => null);
+          if (!slot) {
+            refused += 1;
+            continue;
+          }
+          working += 1;
+          most = Math.max(most, working);
+          await opened.store.read('nothing', 1);
+          working -= 1;
+          await slot.release();
+        }
+      }
+      await Promise.all(Array.from({ length: 12 }, (_, index) => client(index)));
+      expect(most).toBe(3);
+      expect(refused).toBeGreaterThan(0);
+      for (let index = 0; index < 3; index += 1) await all[0]?.acquireSlot({ userId: 1, kind: 'stt' });
+    });
+  });
+}
