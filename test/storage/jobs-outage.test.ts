@@ -1,7 +1,7 @@
-import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, inTransaction } from '../../storage/database.ts';
 import { openJobs } from '../../storage/jobs.ts';
+import { openGate } from './gate.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.ts';
 
 let database: TestDatabase;
@@ -63,40 +63,3 @@ it('goes on after the database server was away altogether, and says so while it 
 
 /** Refused, or found out to be gone only now. */
 const AWAY = expect.stringMatching(/^ECONNREFUSED|^CONNECTION_CLOSED|^ECONNRESET/);
-
-/** Stands before a server and can go away, port and all. */
-async function openGate(databaseUrl: string) {
-  const target = new URL(databaseUrl);
-  const sockets = new Set<Socket>();
-  let port = 0;
-  let server: Server;
-
-  async function open(): Promise<void> {
-    server = createServer((client) => {
-      const upstream = tcpConnect(Number(target.port), target.hostname);
-      for (const socket of [client, upstream]) {
-        sockets.add(socket);
-        socket.on('error', () => {});
-        socket.on('close', () => {
-          sockets.delete(socket);
-          client.destroy();
-          upstream.destroy();
-        });
-      }
-      client.pipe(upstream).pipe(client);
-    });
-    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
-    port = (server.address() as { port: number }).port;
-  }
-
-  async function shut(): Promise<void> {
-    const closed = new Promise((resolve) => server.close(resolve));
-    for (const socket of sockets) socket.destroy();
-    await closed;
-  }
-
-  await open();
-  const url = new URL(databaseUrl);
-  url.host = `127.0.0.1:${port}`;
-  return { url: url.href, open, shut };
-}

@@ -1,0 +1,51 @@
+import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
+
+/** A server that can be away: clients that know `url` find it gone while the gate is shut. */
+export interface Gate {
+  url: string;
+  open(): Promise<void>;
+  /** Cuts every connection. */
+  shut(): Promise<void>;
+  /** Keeps connections and takes new ones, but lets nothing through, until `shut`. */
+  freeze(): void;
+}
+
+/** Stands before a server and can go away, port and all. */
+export async function openGate(serverUrl: string): Promise<Gate> {
+  const target = new URL(serverUrl);
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  let port = 0;
+  let server: Server;
+
+  async function open(): Promise<void> {
+    frozen = false;
+    server = createServer((client) => {
+      const upstream = tcpConnect(Number(target.port), target.hostname);
+      for (const socket of [client, upstream]) {
+        sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          sockets.delete(socket);
+          client.destroy();
+          upstream.destroy();
+        });
+      }
+      client.on('data', (bytes) => frozen || upstream.write(bytes));
+      upstream.on('data', (bytes) => frozen || client.write(bytes));
+    });
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    port = (server.address() as { port: number }).port;
+  }
+
+  async function shut(): Promise<void> {
+    const closed = new Promise((resolve) => server.close(resolve));
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  }
+
+  await open();
+  const url = new URL(serverUrl);
+  url.host = `127.0.0.1:${port}`;
+  return { url: url.href, open, shut, freeze: () => void (frozen = true) };
+}
