@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PublicCall } from '../../actors/call-view.ts';
-import { apiClient, type CallEvent } from '../../bin/demo/api.ts';
+import { apiClient, type CallEvent } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { loadConfig } from '../../config.ts';
 import { createLogger } from '../../logging.ts';

@@ -1,0 +1,121 @@
+import { CommandError } from './command.ts';
+
+/** The command line's view of the API: nothing but HTTP, as any integrator would. */
+export interface Api {
+  readonly url: string;
+  get<T>(path: string): Promise<T>;
+  post<T>(path: string, body?: unknown): Promise<T>;
+  patch<T>(path: string, body: unknown): Promise<T>;
+  delete<T>(path: string): Promise<T>;
+  /** The call's events after that sequence as they happen, until the terminal one or until the server ends the stream. */
+  events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
+}
+
+export interface CallEvent {
+  sequence: number;
+  event: string;
+  state: string;
+  leg: string | null;
+  sip_status: number | null;
+  hangup_cause: string | null;
+  at: string;
+  detail: string | null;
+}
+
+/** Codes beyond those of the API: `UNREACHABLE` without a server, `UNEXPECTED_ANSWER` when it is none of ours. */
+export class ApiError extends CommandError {
+  override readonly name = 'ApiError';
+  /** Of the response; null without one. */
+  readonly status: number | null;
+
+  constructor(
+    code: string,
+    message: string,
+    { status = null, cause }: { status?: number | null; cause?: unknown } = {},
+  ) {
+    super(code, message, { cause });
+    this.status = status;
+  }
+}
+
+export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api {
+  const authorization = `Bearer ${apiKey}`;
+
+  async function send(path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
+    try {
+      return await fetch(url + path, { ...init, headers: { authorization, ...init.headers } });
+    } catch (error) {
+      throw unreachable(url, error);
+    }
+  }
+
+  async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await send(path, {
+      method,
+      ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    });
+    const answer = await readAnswer<T>(response);
+    if (response.ok && answer?.data !== undefined) return answer.data;
+    throw refusal(response, { answer, request: `${method} ${path}` });
+  }
+
+  return {
+    url,
+    get: (path) => ask('GET', path),
+    post: (path, body) => ask('POST', path, body),
+    patch: (path, body) => ask('PATCH', path, body),
+    delete: (path) => ask('DELETE', path),
+    async *events(callId, { afterSequence = 0 } = {}) {
+      const path = `/dialer/click2call/${encodeURIComponent(callId)}/stream`;
+      const response = await send(path, { headers: { 'last-event-id': String(afterSequence) } });
+      // There is nothing after the terminal event.
+      if (response.status === 204) return;
+      if (!response.ok || !response.body) {
+        throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
+      }
+      let text = '';
+      for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
+        text += chunk;
+        const blocks = text.split('\n\n');
+        text = blocks.pop() ?? '';
+        for (const block of blocks) {
+          const data = block.split('\n').find((line) => line.startsWith('data:'));
+          if (data) yield JSON.parse(data.slice(5)) as CallEvent;
+        }
+      }
+    },
+  };
+}
+
+interface Answer<T> {
+  data?: T;
+  code?: string;
+  message?: string;
+}
+
+/** Null for what is not JSON. */
+async function readAnswer<T>(response: Response): Promise<Answer<T> | null> {
+  try {
+    return (await response.json()) as Answer<T>;
+  } catch {
+    return null;
+  }
+}
+
+function refusal(
+  { status, url }: Response,
+  { answer, request }: { answer: Answer<unknown> | null; request: string },
+): ApiError {
+  if (answer?.message === undefined) {
+    const message = `${new URL(url).origin} answered ${status} to ${request}, not as a Tandem would: check TANDEM_URL.`;
+    return new ApiError('UNEXPECTED_ANSWER', message, { status });
+  }
+  const { message, code = 'UNEXPECTED_ANSWER' } = answer;
+  return new ApiError(code, `${message} (${code}, ${status} to ${request})`, { status });
+}
+
+function unreachable(url: string, cause: unknown): ApiError {
+  const reason = (cause as { cause?: { code?: string } }).cause?.code ?? (cause as Error).message;
+  const message = `no server answers at ${url} (${reason}): start it with tandem serve, or set TANDEM_URL.`;
+  return new ApiError('UNREACHABLE', message, { cause });
+}

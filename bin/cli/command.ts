@@ -1,0 +1,94 @@
+import type { Terminal } from './terminal.ts';
+
+/**
+ * One thing the command line does. A command has an action of its own (`tandem call AGENT CUSTOMER`), named ones
+ * (`tandem call list`), or both.
+ */
+export interface Command {
+  action?: Action;
+  actions?: Readonly<Record<string, Action>>;
+  /** For `--help`, below the options. */
+  notes?: string;
+}
+
+export interface Action {
+  summary: string;
+  parameters: readonly Parameter[];
+  options: Options;
+  run: (invocation: Invocation<Options>) => Promise<Outcome>;
+}
+
+/** A positional argument. Optional ones come last. */
+export interface Parameter {
+  /** In capitals, e.g. `AGENT`. */
+  name: string;
+  about: string;
+  optional?: true;
+}
+
+export type Options = Readonly<Record<string, Option>>;
+
+export interface Option {
+  about: string;
+  /** What stands for the value in the help, in capitals. Without one the option is a switch. */
+  value?: string;
+  /** May be given more than once. */
+  multiple?: true;
+}
+
+export interface Invocation<O extends Options> {
+  values: ValuesOf<O>;
+  /** Those of the parameters, in order; undefined for an optional one that was left out. */
+  arguments: readonly (string | undefined)[];
+  terminal: Terminal;
+}
+
+export type ValuesOf<O extends Options> = { readonly [Name in keyof O]?: ValueOf<O[Name]> };
+type ValueOf<O extends Option> = O extends { value: string }
+  ? O extends { multiple: true }
+    ? string[]
+    : string
+  : true;
+
+/** What came of an action: `data` for `--json`, `text` for a person. Whatever streams its text leaves it out. */
+export interface Outcome {
+  data: unknown;
+  text?: string;
+  /** Not an error of the command line itself, but the answer is no: exit code 1. */
+  failure?: { code: string; message: string };
+  /** Default: 0, or 1 with a failure. */
+  exitCode?: number;
+}
+
+/** Gives `run` the types of the options. */
+export function defineAction<const O extends Options>(action: {
+  summary: string;
+  parameters?: readonly Parameter[];
+  options?: O;
+  run: (invocation: Invocation<O>) => Promise<Outcome>;
+}): Action {
+  const { parameters = [], options = {}, run } = action;
+  return { summary: action.summary, parameters, options, run: run as Action['run'] };
+}
+
+/** A failure with one line for a person that says what to do. */
+export class CommandError extends Error {
+  override readonly name: string = 'CommandError';
+  readonly code: string;
+  readonly exitCode: number = 1;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** What was typed makes no sense: exit code 2. */
+export class UsageError extends CommandError {
+  override readonly name = 'UsageError';
+  override readonly exitCode = 2;
+
+  constructor(message: string) {
+    super('USAGE', message);
+  }
+}

@@ -1,0 +1,182 @@
+import type { PublicCall } from '../../../actors/call-view.ts';
+import { API_OPTIONS, openApi } from '../api-access.ts';
+import type { CallEvent } from '../api-client.ts';
+import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
+import { followCall } from '../follow-call.ts';
+import { didYouMean } from '../suggestion.ts';
+import { fields, table } from '../terminal.ts';
+
+const PATH = '/dialer/click2call';
+
+const place = defineAction({
+  summary: 'Rings the agent, then the customer, and joins them.',
+  parameters: [
+    { name: 'AGENT', about: 'who is rung first: an Indian mobile number' },
+    { name: 'CUSTOMER', about: 'who is rung once the agent has answered' },
+  ],
+  options: {
+    did: { value: 'NUMBER', about: 'shown to both (default: the saved caller ID of the trunk)' },
+    trunk: { value: 'ID', about: 'the trunk to call over (default: the active one)' },
+    record: { about: 'record both sides' },
+    reference: { value: 'TEXT', about: 'dialed once, however often it is sent (default: a new one)' },
+    'agent-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 30)' },
+    'customer-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 45)' },
+    'max-duration': { value: 'SECONDS', about: 'of talk, 30 to 7200 (default 3600)' },
+    'callback-url': { value: 'URL', about: 'told when the call is over; needs a secret' },
+    'callback-secret': { value: 'TEXT', about: 'that callbacks are signed with, 16 to 256 characters' },
+    metadata: { value: 'JSON', about: 'an object that comes back with the call and in callbacks' },
+    follow: { about: 'print events until the call is over; Ctrl-C hangs up, twice leaves' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [agent = '', customer = ''], terminal }) {
+    if (!/\d/.test(agent)) {
+      const actions = Object.keys(callCommand.actions ?? {});
+      throw new UsageError(
+        `${JSON.stringify(agent)} is no number${didYouMean(agent, actions)} (tandem call --help explains)`,
+      );
+    }
+    const body = {
+      agent_number: agent,
+      customer_number: customer,
+      did: values.did,
+      outbound_trunk_id: values.trunk,
+      reference_id: values.reference,
+      agent_ring_timeout: secondsOf('--agent-ring-timeout', values['agent-ring-timeout']),
+      customer_ring_timeout: secondsOf('--customer-ring-timeout', values['customer-ring-timeout']),
+      max_duration: secondsOf('--max-duration', values['max-duration']),
+      callback_url: values['callback-url'],
+      callback_secret: values['callback-secret'],
+      record: values.record,
+      metadata: metadataOf(values.metadata),
+    };
+    const api = openApi(values);
+    const placed = await api.post<{ placed: boolean; replayed: boolean; call: PublicCall }>(PATH, body);
+    const { call, replayed } = placed;
+    if (!values.follow) {
+      const intro = replayed ? 'This reference is bound to a live call; nothing was dialed.\n' : '';
+      return { data: placed, text: `${intro}${describe(call)}` };
+    }
+    terminal.line(
+      `Call ${call.call_id}, reference ${call.reference_id}${replayed ? ' (live already; not dialed again)' : ''}`,
+    );
+    const { final, events, left } = await followCall(api, { callId: call.call_id, terminal });
+    const outcome = outcomeOfFollowing(final, { events, left });
+    return { ...outcome, data: { ...placed, call: final, events } };
+  },
+});
+
+const status = defineAction({
+  summary: 'One call as it is now.',
+  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
+  options: { follow: { about: 'print its events until it is over; Ctrl-C leaves' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = ''], terminal }) {
+    const api = openApi(values);
+    const { call } = await api.get<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}?refresh=1`);
+    if (!values.follow) return { data: { call }, text: describe(call) };
+    const { final, events, left } = await followCall(api, { callId: call.call_id, terminal, hangUpOnInterrupt: false });
+    return outcomeOfFollowing(final, { events, left });
+  },
+});
+
+const hangup = defineAction({
+  summary: 'Ends a live call; a finished one stays as it is.',
+  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = ''] }) {
+    const { call } = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hangup`);
+    return { data: { call }, text: describe(call) };
+  },
+});
+
+const list = defineAction({
+  summary: 'Calls of the workspace, newest first.',
+  options: {
+    state: { value: 'STATE', about: 'pending, initiated, bridged, completed, failed, rejected or unknown' },
+    agent: { value: 'NUMBER', about: 'only calls of this agent' },
+    customer: { value: 'NUMBER', about: 'only calls to this customer' },
+    from: { value: 'TIME', about: 'placed at or after, ISO 8601' },
+    to: { value: 'TIME', about: 'placed before, ISO 8601' },
+    limit: { value: 'N', about: 'how many, 1 to 100 (default 20)' },
+    page: { value: 'N', about: 'which page of them (default 1)' },
+    ...API_OPTIONS,
+  },
+  async run({ values }) {
+    const query = new URLSearchParams();
+    const wanted = {
+      state: values.state,
+      agent_number: values.agent,
+      customer_number: values.customer,
+      from: values.from,
+      to: values.to,
+      limit: values.limit,
+      page: values.page,
+    };
+    for (const [name, value] of Object.entries(wanted)) if (value !== undefined) query.set(name, value);
+    const data = await openApi(values).get<{ calls: PublicCall[]; pagination: { page: number; pages: number } }>(
+      `${PATH}?${query}`,
+    );
+    const rows = data.calls.map((call) => [
+      call.created_at,
+      call.call_id,
+      call.agent_number,
+      call.customer_number,
+      call.state,
+      call.hangup_cause,
+      call.talk_seconds,
+    ]);
+    const headings = ['PLACED', 'CALL', 'AGENT', 'CUSTOMER', 'STATE', 'CAUSE', 'TALK S'];
+    const { page, pages } = data.pagination;
+    const more = page < pages ? `\nPage ${page} of ${pages}: --page ${page + 1} shows the next.` : '';
+    return { data, text: table(headings, rows, 'There is no such call.') + more };
+  },
+});
+
+export const callCommand: Command = {
+  action: place,
+  actions: { status, hangup, list },
+  notes: 'With --follow the exit code tells how the call ended: 0 when both talked, 1 otherwise.',
+};
+
+/** The caller's own failure is none of the command line, so it is told as the answer "no". */
+function outcomeOfFollowing(call: PublicCall, { events, left }: { events: CallEvent[]; left: boolean }): Outcome {
+  const data = { call, events };
+  if (left) {
+    const message = `You left; the call is ${call.state}. tandem call status ${call.call_id} shows what becomes of it.`;
+    return { data, failure: { code: 'LEFT', message } };
+  }
+  if (call.state === 'completed') return { data, text: describe(call) };
+  const message = `The call ended as ${call.state}: ${call.hangup_cause ?? call.error ?? 'no cause is known'}.`;
+  return { data, text: describe(call), failure: { code: call.error ?? call.hangup_cause ?? 'CALL_FAILED', message } };
+}
+
+function describe(call: PublicCall): string {
+  const failure = [call.leg, call.error, call.error_detail].filter((part) => part !== null).join(', ');
+  return fields([
+    ['call', call.call_id],
+    ['reference', call.reference_id],
+    ['agent', call.agent_number],
+    ['customer', call.customer_number],
+    ['did', call.did],
+    ['state', call.state],
+    ...(call.hangup_cause === null ? [] : [['cause', call.hangup_cause] as const]),
+    ...(failure === '' ? [] : [['failed', failure] as const]),
+    ...(call.talk_seconds === null ? [] : [['talk', `${call.talk_seconds} s`] as const]),
+    ...(call.cost_usd === null ? [] : [['cost', `${call.cost_usd} USD`] as const]),
+    ...(call.record_requested ? [['recording', call.recording_status] as const] : []),
+  ]);
+}
+
+function secondsOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,6}$/.test(text)) throw new UsageError(`${option} takes seconds, not ${JSON.stringify(text)}`);
+  return Number(text);
+}
+
+function metadataOf(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new UsageError(`--metadata takes a JSON object such as '{"order":1042}'`);
+  }
+}

@@ -1,0 +1,88 @@
+import { type Config, ConfigError } from '../../../config.ts';
+import { type Command, defineAction } from '../command.ts';
+import { checkAddresses } from '../doctor/addresses.ts';
+import { checkClock } from '../doctor/clock.ts';
+import { checkDataFolder } from '../doctor/data-folder.ts';
+import { checkDatabase, checkRedis } from '../doctor/database.ts';
+import { checkDrachtio } from '../doctor/drachtio.ts';
+import { type Finding, fail, ok } from '../doctor/finding.ts';
+import { checkPorts } from '../doctor/ports.ts';
+import { checkRuntime, checkSpeech, checkTools } from '../doctor/runtime.ts';
+import { checkServer, findRunningServer } from '../doctor/server.ts';
+import { readSettings } from '../settings.ts';
+import type { Terminal } from '../terminal.ts';
+
+export const doctorCommand: Command = {
+  action: defineAction({
+    summary: 'Looks at everything the server needs, changes nothing, and says what to do about what it finds.',
+    async run({ terminal }) {
+      const findings: Finding[] = [];
+      for await (const finding of examine(terminal)) {
+        findings.push(finding);
+        terminal.line(describe(finding, terminal));
+      }
+      const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
+      const data = { ok: count('ok'), warn: count('warn'), fail: count('fail'), findings };
+      if (data.fail > 0) {
+        const message = `${data.fail} of ${findings.length} checks failed: each says what to do.`;
+        return { data, failure: { code: 'UNHEALTHY', message } };
+      }
+      return { data, text: data.warn > 0 ? `\nIt works; ${data.warn} to look at.` : '\nAll is well.' };
+    },
+  }),
+  notes: 'Exit code 1 when a check failed. Run it as the user that runs the server, with the same settings.',
+};
+
+/** In the order in which one thing needs the other. */
+async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
+  yield checkRuntime();
+  const config = settingsOrFinding();
+  if ('check' in config) {
+    yield config;
+    return;
+  }
+  yield ok('configuration', 'every setting is understood');
+  yield* await checkDataFolder(config);
+  terminal.progress('database ...');
+  const { findings, sql } = await checkDatabase(config);
+  try {
+    yield* findings;
+    yield* present(await checkRedis(config));
+    yield await checkClock(sql);
+    terminal.progress('network ...');
+    const server = await findRunningServer(config);
+    yield checkServer(server);
+    yield* await checkPorts(config, server);
+    yield* await checkAddresses(config, sql);
+    yield* present(await checkDrachtio(config));
+  } finally {
+    await sql?.end({ timeout: 1 });
+  }
+  yield await checkTools();
+  yield checkSpeech();
+}
+
+function settingsOrFinding(): Config | Finding {
+  try {
+    return readSettings();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return fail(
+      'configuration',
+      error.message,
+      'Correct it; the rest is looked at then. tandem serve --help lists all.',
+    );
+  }
+}
+
+function present(finding: Finding | null): Finding[] {
+  return finding === null ? [] : [finding];
+}
+
+const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'] } as const;
+
+function describe({ check, status, message, advice }: Finding, { paint }: Terminal): string {
+  const [colour, mark] = MARKS[status];
+  const line = `${paint(colour, mark)} ${status.padEnd(5)}${check.padEnd(19)}${message}`;
+  return advice === null ? line : `${line}\n  ${' '.repeat(24)}-> ${advice}`;
+}

@@ -1,0 +1,25 @@
+import { describeConfig } from '../../../config.ts';
+import { createLogger } from '../../../logging.ts';
+import { serve } from '../../../main.ts';
+import { type Command, defineAction } from '../command.ts';
+import { enterServerFolder } from '../settings.ts';
+
+export const serveCommand: Command = {
+  action: defineAction({
+    summary: 'Runs the server until SIGTERM or Ctrl-C; live calls may finish, a second signal ends them.',
+    async run({ terminal }) {
+      enterServerFolder();
+      await serve({
+        argv: [],
+        ...(terminal.json && {
+          // Standard output is for the one document: where the server is, once it is ready.
+          createLogger: ({ level }) => createLogger({ level, destination: process.stderr }),
+          onReady: ({ url, sip, workspaceId, mintedApiKey }) =>
+            terminal.publish({ url, sip, workspace_id: workspaceId, api_key: mintedApiKey }),
+        }),
+      });
+      return { data: null };
+    },
+  }),
+  notes: describeConfig().split('\n').slice(4).join('\n'),
+};

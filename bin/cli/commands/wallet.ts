@@ -1,0 +1,145 @@
+import { randomUUID } from 'node:crypto';
+import { inTransaction, type SqlOrTx } from '../../../storage/database.ts';
+import { type PaymentType, topUp, type Wallet, walletOf } from '../../../storage/ledger.ts';
+import type { WorkspaceRow } from '../../../storage/queries/workspaces.ts';
+import { type Command, defineAction, UsageError } from '../command.ts';
+import { formatUsd, parseUsd, usdNumber } from '../money.ts';
+import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../operator-database.ts';
+import { fields, table } from '../terminal.ts';
+
+const show = defineAction({
+  summary: 'What is in a wallet, and how much of it is set aside for calls that run.',
+  options: WORKSPACE_OPTION,
+  run: async ({ values }) =>
+    await withDatabase(async (sql) => {
+      const workspace = await workspaceOf(sql, values.workspace);
+      const wallet = await walletOf(sql, workspace.id);
+      const text = fields([
+        ['workspace', `${workspace.name} (${workspace.id})`],
+        ['balance', formatUsd(wallet.balanceNano)],
+        ['held', formatUsd(wallet.heldNano)],
+        ['available', formatUsd(wallet.availableNano)],
+      ]);
+      return { data: presentWallet(workspace, wallet), text };
+    }),
+});
+
+const topUpAction = defineAction({
+  summary: 'Puts money into a wallet.',
+  parameters: [{ name: 'USD', about: 'a decimal such as 10 or 2.50' }],
+  options: {
+    ...WORKSPACE_OPTION,
+    key: { value: 'OPERATION', about: 'the same key tops up once, however often it is run (default: a new one)' },
+    type: { value: 'TYPE', about: 'one_time (default), subscription or admin_bonus' },
+    description: { value: 'TEXT', about: 'for the list of transactions' },
+  },
+  async run({ values, arguments: [usd = ''] }) {
+    const amountNano = parseUsd(usd);
+    if (amountNano === null) throw new UsageError('USD takes a decimal above zero such as 10 or 2.50');
+    const paymentType = PAYMENT_TYPES.find((type) => type === (values.type ?? 'one_time'));
+    if (paymentType === undefined) throw new UsageError(`--type takes one of ${PAYMENT_TYPES.join(', ')}`);
+    const operationKey = `cli:${values.key ?? randomUUID()}`;
+    return await withDatabase(async (sql) => {
+      const workspace = await workspaceOf(sql, values.workspace);
+      const now = new Date();
+      const { wallet, isNew } = await inTransaction(sql, async (tx) => {
+        const isRepeated = await wasDone(tx, operationKey);
+        const { entryId, wallet: after } = await topUp(tx, {
+          workspaceId: workspace.id,
+          amountNano,
+          paymentType,
+          operationKey,
+          description: values.description ?? 'Topped up by the operator',
+          at: now,
+        });
+        if (!isRepeated) {
+          const target = { type: 'transaction', id: entryId };
+          const details = { amount_usd: usdNumber(amountNano) };
+          await auditOperator(tx, { workspaceId: workspace.id, action: 'wallet.topped_up', target, details, now });
+        }
+        return { wallet: after, isNew: !isRepeated };
+      });
+      const what = isNew ? `${formatUsd(amountNano)} added` : 'This was done before, and nothing is added';
+      const text = `${what}: the wallet of ${workspace.name} has ${formatUsd(wallet.balanceNano)}.`;
+      return { data: { ...presentWallet(workspace, wallet), added: isNew }, text };
+    });
+  },
+});
+
+const transactions = defineAction({
+  summary: 'What changed the balance of a wallet, newest first: top-ups, charges, refunds.',
+  options: { ...WORKSPACE_OPTION, limit: { value: 'N', about: 'how many, 1 to 1000 (default 20)' } },
+  async run({ values }) {
+    const limit = Number(values.limit ?? 20);
+    if (!(Number.isInteger(limit) && limit >= 1 && limit <= 1000)) throw new UsageError('--limit takes 1 to 1000');
+    return await withDatabase(async (sql) => {
+      const { id: workspaceId, name } = await workspaceOf(sql, values.workspace);
+      const entries = await balanceChanges(sql, { workspaceId, limit });
+      const text = table(
+        ['TIME', 'KIND', 'AMOUNT', 'BALANCE', 'FOR'],
+        entries.map((entry) => [
+          entry.createdAt.toISOString(),
+          entry.kind,
+          formatUsd(entry.balanceAfterNano - entry.balanceBeforeNano),
+          formatUsd(entry.balanceAfterNano),
+          entry.callId ?? entry.description,
+        ]),
+        `Nothing has changed the wallet of ${name} yet: tandem wallet top-up does.`,
+      );
+      return { data: { workspace_id: workspaceId, transactions: entries.map(presentEntry) }, text };
+    });
+  },
+});
+
+export const walletCommand: Command = { actions: { show, 'top-up': topUpAction, transactions } };
+
+const PAYMENT_TYPES: readonly PaymentType[] = ['one_time', 'subscription', 'admin_bonus'];
+
+interface BalanceChange {
+  id: string;
+  kind: string;
+  callId: string | null;
+  balanceBeforeNano: bigint;
+  balanceAfterNano: bigint;
+  description: string;
+  createdAt: Date;
+}
+
+/** Setting money aside for a call changes what is available, not the balance, so holds are not among them. */
+async function balanceChanges(
+  sql: SqlOrTx,
+  { workspaceId, limit }: { workspaceId: string; limit: number },
+): Promise<BalanceChange[]> {
+  return await sql<BalanceChange[]>`
+    select id, kind, call_id, balance_before_nano, balance_after_nano, description, created_at from entries
+    where workspace_id = ${workspaceId} and balance_before_nano <> balance_after_nano
+    order by position desc limit ${limit}`;
+}
+
+async function wasDone(sql: SqlOrTx, operationKey: string): Promise<boolean> {
+  const [entry] = await sql`select 1 from entries where operation_key = ${operationKey}`;
+  return entry !== undefined;
+}
+
+function presentWallet({ id, name }: WorkspaceRow, wallet: Wallet) {
+  return {
+    workspace_id: id,
+    workspace_name: name,
+    balance_usd: usdNumber(wallet.balanceNano),
+    held_usd: usdNumber(wallet.heldNano),
+    available_usd: usdNumber(wallet.availableNano),
+  };
+}
+
+function presentEntry(entry: BalanceChange) {
+  return {
+    id: entry.id,
+    kind: entry.kind,
+    amount_usd: usdNumber(entry.balanceAfterNano - entry.balanceBeforeNano),
+    balance_before_usd: usdNumber(entry.balanceBeforeNano),
+    balance_after_usd: usdNumber(entry.balanceAfterNano),
+    call_id: entry.callId,
+    description: entry.description,
+    created_at: entry.createdAt.toISOString(),
+  };
+}

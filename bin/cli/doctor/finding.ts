@@ -1,0 +1,29 @@
+/** What one check found. */
+export interface Finding {
+  /** What was looked at, e.g. `SIP port`. */
+  check: string;
+  status: 'ok' | 'warn' | 'fail';
+  message: string;
+  /** What to do about it; null when it is well. */
+  advice: string | null;
+}
+
+export function ok(check: string, message: string): Finding {
+  return { check, status: 'ok', message, advice: null };
+}
+
+/** It works, but not as one would want it to, or not for long. */
+export function warn(check: string, message: string, advice: string): Finding {
+  return { check, status: 'warn', message, advice };
+}
+
+/** The server does not start, or cannot do its work. */
+export function fail(check: string, message: string, advice: string): Finding {
+  return { check, status: 'fail', message, advice };
+}
+
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as NodeJS.ErrnoException;
+  return (error.message || code || error.name).split('\n')[0]!;
+}

@@ -1,0 +1,116 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import type { Config } from '../../../config.ts';
+import { isOwnAddress } from './addresses.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+import type { RunningServer } from './server.ts';
+
+/** Each is free, or held by the Tandem that runs. Ports of a drachtio server are its own business. */
+export async function checkPorts(config: Config, server: RunningServer): Promise<Finding[]> {
+  const findings = [await checkHttpPort(config, server)];
+  if (config.drachtioHost === null) findings.push(await checkSipPorts(config, server));
+  findings.push(await checkRtpPorts(config, server));
+  return findings;
+}
+
+async function checkHttpPort({ host, port }: Config, server: RunningServer): Promise<Finding> {
+  const check = 'HTTP port';
+  if (port === 0) return ok(check, 'any that is free');
+  if (server.kind === 'tandem') return ok(check, `${port} is held by the running server`);
+  const advice = 'Set PORT to a free one, and HOST to an address of this machine.';
+  if (server.kind === 'stranger') return fail(check, `Another program answers on ${port}.`, advice);
+  const trouble = await tryTcp(host, port);
+  return trouble === null ? ok(check, `${port} is free`) : fail(check, `${port} cannot be opened: ${trouble}`, advice);
+}
+
+async function checkSipPorts(config: Config, server: RunningServer): Promise<Finding> {
+  const { sipPort, sipHost, sipTransports } = config;
+  const check = 'SIP port';
+  if (sipPort === 0) return ok(check, `any that is free, ${sipTransports.join(' and ')}`);
+  if (server.kind === 'tandem') return ok(check, `${sipPort} is the running server's`);
+  if (sipTransports.includes('udp') && sipPort >= config.rtpPortMin && sipPort <= config.rtpPortMax) {
+    return fail(check, `${sipPort} lies between RTP_PORT_MIN and RTP_PORT_MAX.`, 'Set SIP_PORT to one outside.');
+  }
+  const host = isOwnAddress(sipHost) ? sipHost : '0.0.0.0';
+  for (const transport of sipTransports) {
+    const trouble = await (transport === 'udp' ? tryUdp(host, sipPort) : tryTcp(host, sipPort));
+    if (trouble !== null) {
+      return fail(check, `${sipPort}/${transport} cannot be opened: ${trouble}`, 'Set SIP_PORT to a free one.');
+    }
+  }
+  return ok(check, `${sipPort} is free, ${sipTransports.join(' and ')}`);
+}
+
+const RTP_SAMPLES = 16;
+
+/** Some of the range; all of it would take as many sockets. */
+async function checkRtpPorts(config: Config, server: RunningServer): Promise<Finding> {
+  const { rtpPortMin: min, rtpPortMax: max, rtpHost } = config;
+  const check = 'RTP ports';
+  const any = rtpHost.includes(':') ? '::' : '0.0.0.0';
+  const host = isOwnAddress(rtpHost) ? rtpHost : any;
+  const ports = sample(min, max);
+  const troubles = await Promise.all(ports.map((port) => tryUdp(host, port)));
+  const taken = ports.filter((_, index) => troubles[index] !== null);
+  const calls = Math.floor((max - min + 1) / 4);
+  const range = `${min} to ${max}, for ${calls} calls`;
+  const advice = 'Set RTP_PORT_MIN and RTP_PORT_MAX to a range that nothing else uses.';
+  if (taken.length === ports.length && server.kind !== 'tandem') {
+    return fail(
+      check,
+      `None of ${ports.length} ports tried from ${min} to ${max} can be opened: ${troubles[0]}`,
+      advice,
+    );
+  }
+  if (taken.length > 0 && server.kind !== 'tandem') {
+    return warn(check, `Of ${range}, ${taken.join(', ')} cannot be opened; such calls fail.`, advice);
+  }
+  const [firstEphemeral, lastEphemeral] = await ephemeralPorts();
+  if (min <= lastEphemeral && max >= firstEphemeral) {
+    const message = `${range}, overlaps the ports ${firstEphemeral} to ${lastEphemeral} that the system gives to any program.`;
+    return warn(check, message, advice);
+  }
+  return ok(check, `${range}; ${ports.length} tried`);
+}
+
+function sample(min: number, max: number): number[] {
+  const count = Math.min(RTP_SAMPLES, max - min + 1);
+  return Array.from({ length: count }, (_, index) => min + Math.floor((index * (max - min)) / Math.max(1, count - 1)));
+}
+
+/** Linux gives these to sockets that ask for any port. */
+async function ephemeralPorts(): Promise<[number, number]> {
+  const text = await readFile('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').catch(() => '');
+  const [first, last] = text.trim().split(/\s+/).map(Number);
+  return first && last ? [first, last] : [65_536, 65_536];
+}
+
+/** Null when it can be had. */
+async function tryTcp(host: string, port: number): Promise<string | null> {
+  const server = createServer();
+  try {
+    server.listen({ host, port, exclusive: true });
+    await once(server, 'listening');
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  } finally {
+    server.close();
+  }
+}
+
+/** Null when it can be had. */
+async function tryUdp(host: string, port: number): Promise<string | null> {
+  const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' });
+  try {
+    socket.bind({ address: host, port, exclusive: true });
+    await once(socket, 'listening');
+    return null;
+  } catch (error) {
+    return reasonOf(error);
+  } finally {
+    socket.close();
+  }
+}

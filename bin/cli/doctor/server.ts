@@ -1,0 +1,40 @@
+import type { Config } from '../../../config.ts';
+import { localUrl } from '../api-access.ts';
+import { type Finding, fail, ok } from './finding.ts';
+
+/** What answers on the HTTP port: a Tandem, ready or not, somebody else, or nobody. */
+export type RunningServer =
+  | { kind: 'none' }
+  | { kind: 'stranger' }
+  | { kind: 'tandem'; url: string; liveCalls: number; notReady: string | null };
+
+export async function findRunningServer(config: Config): Promise<RunningServer> {
+  if (config.port === 0) return { kind: 'none' };
+  const url = localUrl(config);
+  try {
+    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) });
+    const answer = (await response.json()) as {
+      data?: { ready?: boolean; live_calls?: number };
+      code?: string;
+      message?: string;
+    };
+    if (answer.data?.ready === true)
+      return { kind: 'tandem', url, liveCalls: answer.data.live_calls ?? 0, notReady: null };
+    if (answer.code === undefined) return { kind: 'stranger' };
+    return { kind: 'tandem', url, liveCalls: 0, notReady: answer.message ?? answer.code };
+  } catch (error) {
+    // A refused connection is nobody; anything that was taken and not answered as we would is somebody else.
+    const { code } = ((error as Error).cause ?? {}) as { code?: string };
+    return code === 'ECONNREFUSED' || code === 'EADDRNOTAVAIL' ? { kind: 'none' } : { kind: 'stranger' };
+  }
+}
+
+export function checkServer(server: RunningServer): Finding {
+  if (server.kind !== 'tandem') return ok('server', 'does not run here');
+  if (server.notReady === null) return ok('server', `runs at ${server.url}, ${server.liveCalls} live calls`);
+  return fail(
+    'server',
+    `It runs at ${server.url}, but: ${server.notReady}`,
+    'Look at its log; a restart settles what it lost.',
+  );
+}

@@ -1,0 +1,20 @@
+import type { CallEvent } from './api-client.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Writes the events of one call as lines: seconds since its first, state, event, and what is known beyond. */
+export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
+  let firstAt: number | null = null;
+  return (event) => {
+    const at = Date.parse(event.at);
+    firstAt ??= at;
+    const elapsed = `${((at - firstAt) / 1000).toFixed(2)} s`.padStart(8);
+    const particulars = [
+      event.leg,
+      event.sip_status === null ? null : `SIP ${event.sip_status}`,
+      event.hangup_cause,
+      event.detail,
+    ].filter((part) => part !== null);
+    const name = paint('cyan', event.event.padEnd(20));
+    return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${particulars.join(', ')}`.trimEnd();
+  };
+}

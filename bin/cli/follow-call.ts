@@ -1,0 +1,92 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { type Api, ApiError, type CallEvent } from './api-client.ts';
+import { eventLines } from './event-lines.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface FollowOptions {
+  callId: string;
+  terminal: Terminal;
+  /** The first Ctrl-C hangs up and goes on to the end, the second leaves. Default true; otherwise the first leaves. */
+  hangUpOnInterrupt?: boolean;
+}
+
+export interface Followed {
+  /** The call as it was when following ended. */
+  final: PublicCall;
+  events: CallEvent[];
+  /** Whoever followed did not wait for the end. */
+  left: boolean;
+}
+
+/** How often, and how many times in a row, a server that went away is asked again. */
+const RETRY_MS = 500;
+const MAX_RETRIES = 20;
+
+/** Prints the events of a call as they happen, until the terminal one, over restarts of the server too. */
+export async function followCall(
+  api: Api,
+  { callId, terminal, hangUpOnInterrupt = true }: FollowOptions,
+): Promise<Followed> {
+  const lineOf = eventLines(terminal);
+  const events: CallEvent[] = [];
+  using interruptions = countInterruptions((count) => {
+    if (count > 1 || !hangUpOnInterrupt) return 'leave';
+    terminal.line('Hanging up; Ctrl-C again leaves.');
+    api.post(`/dialer/click2call/${callId}/hangup`).catch((error: Error) => terminal.line(error.message));
+    return 'stay';
+  });
+
+  async function read(): Promise<PublicCall> {
+    for (let retries = 0; ; retries += 1) {
+      try {
+        for await (const event of api.events(callId, { afterSequence: events.at(-1)?.sequence ?? 0 })) {
+          retries = 0;
+          events.push(event);
+          terminal.line(lineOf(event));
+          if (!TERMINAL.test(event.event)) terminal.progress(`${event.state} ...`);
+        }
+        const call = await current();
+        if (call.call_done) return call;
+        if (retries >= MAX_RETRIES)
+          throw new ApiError('UNREACHABLE', `the server keeps ending the stream of ${callId}.`);
+      } catch (error) {
+        if (!isPassing(error) || retries >= MAX_RETRIES) throw error;
+      }
+      await pause(RETRY_MS);
+    }
+  }
+
+  async function current(): Promise<PublicCall> {
+    return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
+  }
+
+  const final = await Promise.race([read(), interruptions.left.then(() => null)]);
+  return { final: final ?? (await current()), events, left: final === null };
+}
+
+const TERMINAL = /^call\.(completed|not_answered|failed|temporaryfailed)$/;
+
+/** No server, a cut stream (which fetch reports as a TypeError), or one that says that it is not ready. */
+function isPassing(error: unknown): boolean {
+  if (error instanceof ApiError) return error.status === null || error.status >= 500;
+  return error instanceof TypeError;
+}
+
+function countInterruptions(onInterrupt: (count: number) => 'stay' | 'leave') {
+  const left = Promise.withResolvers<void>();
+  let count = 0;
+  const listener = () => {
+    count += 1;
+    if (onInterrupt(count) === 'leave') left.resolve();
+  };
+  process.on('SIGINT', listener);
+  process.on('SIGTERM', listener);
+  return {
+    left: left.promise,
+    [Symbol.dispose]() {
+      process.off('SIGINT', listener);
+      process.off('SIGTERM', listener);
+    },
+  };
+}

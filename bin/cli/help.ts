@@ -1,0 +1,72 @@
+import { COMMON_OPTIONS } from './arguments.ts';
+import type { Action, Command, Option, Options } from './command.ts';
+import { COMMANDS, type Registered } from './registry.ts';
+
+/** `tandem --help` */
+export function overallHelp(): string {
+  return [
+    'Usage: tandem COMMAND [ARGUMENTS] [--json] [--help]',
+    '',
+    ...columns(COMMANDS.map(({ name, summary }) => [name, summary])),
+    '',
+    'tandem help COMMAND   explains a command and its options',
+    'tandem --version      prints the version',
+    '',
+    'call and trunks ask the server at TANDEM_URL (default: PORT of this machine) with the key TANDEM_API_KEY. keys,',
+    'wallet, workspaces and doctor work on the database and the data folder themselves. Settings are environment',
+    'variables and .env, as for the server: tandem serve --help lists them.',
+    '',
+    'Exit codes: 0 done, 1 failed, 2 not understood.',
+    '',
+  ].join('\n');
+}
+
+/** `tandem help COMMAND`: everything the command does. */
+export function commandHelp({ name, summary }: Registered, command: Command): string {
+  const actions = Object.entries(command.actions ?? {}).map(([key, action]) => ({ path: `${name} ${key}`, action }));
+  if (command.action !== undefined) actions.unshift({ path: name, action: command.action });
+  return [
+    `tandem ${name}: ${summary}`,
+    '',
+    ...actions.flatMap(({ path, action }) => [...describe(path, action), '']),
+    ...describeOptions(COMMON_OPTIONS),
+    ...(command.notes === undefined ? [] : ['', command.notes.trimEnd()]),
+    '',
+  ].join('\n');
+}
+
+/** `tandem help COMMAND ACTION` */
+export function actionHelp(path: string, action: Action, notes?: string): string {
+  return [
+    ...describe(path, action),
+    ...describeOptions(COMMON_OPTIONS),
+    ...(notes === undefined ? [] : ['', notes.trimEnd()]),
+    '',
+  ].join('\n');
+}
+
+function describe(path: string, { summary, parameters, options }: Action): string[] {
+  const typed = parameters.map(({ name, optional }) => (optional ? ` [${name}]` : ` ${name}`)).join('');
+  const hasOptions = Object.keys(options).length > 0;
+  return [
+    `Usage: tandem ${path}${typed}${hasOptions ? ' [OPTIONS]' : ''}`,
+    `  ${summary}`,
+    ...columns(parameters.map(({ name, about }) => [name, about])),
+    ...describeOptions(options),
+  ];
+}
+
+function describeOptions(options: Options): string[] {
+  return columns(Object.entries(options).map(([name, option]) => [typedAs(name, option), option.about]));
+}
+
+function typedAs(name: string, { value, multiple }: Option): string {
+  return `--${name}${value === undefined ? '' : ` ${value}`}${multiple ? ' ...' : ''}`;
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(COLUMN_WIDTH, ...rows.map(([left]) => left.length + 2));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}${right}`);
+}
+
+const COLUMN_WIDTH = 26;

@@ -1,0 +1,76 @@
+import { resolve } from 'node:path';
+import type { Config } from '../../config.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { openDatabase, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
+import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
+import { type AuditInput, recordAudit } from '../../storage/queries/audit.ts';
+import { getWorkspace, type WorkspaceRow } from '../../storage/queries/workspaces.ts';
+import { CommandError, type Options } from './command.ts';
+import { readSettings } from './settings.ts';
+
+/**
+ * Works on the database of the server as its operator, beside it: the one at DATABASE_URL, or the embedded one of a
+ * server that runs.
+ * @throws CommandError NO_SERVER, TandemError STORAGE_UNAVAILABLE
+ */
+export async function withDatabase<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
+  const settings = readSettings();
+  const { sql, close } = await open(settings);
+  try {
+    return await work(sql);
+  } finally {
+    await close();
+  }
+}
+
+/** Of every action that concerns one workspace. */
+export const WORKSPACE_OPTION = {
+  workspace: { value: 'ID|NAME', about: 'the workspace (default: the first one)' },
+} as const satisfies Options;
+
+/** @throws CommandError WORKSPACE_NOT_FOUND, AMBIGUOUS_WORKSPACE */
+export async function workspaceOf(sql: SqlOrTx, idOrName: string | undefined): Promise<WorkspaceRow> {
+  if (idOrName === undefined) {
+    const [first] = await sql<WorkspaceRow[]>`select * from workspaces order by created_at, id limit 1`;
+    return first ?? notFound('there is no workspace yet: start the server once, or run tandem workspaces create.');
+  }
+  const byId = await getWorkspace(sql, idOrName);
+  if (byId !== null) return byId;
+  const named = await sql<
+    WorkspaceRow[]
+  >`select * from workspaces where name = ${idOrName} order by created_at limit 2`;
+  if (named.length > 1) {
+    const message = `several workspaces are called ${JSON.stringify(idOrName)}: name one by its id (tandem workspaces list).`;
+    throw new CommandError('AMBIGUOUS_WORKSPACE', message);
+  }
+  return named[0] ?? notFound(`there is no workspace ${JSON.stringify(idOrName)}: tandem workspaces list shows all.`);
+}
+
+/** Notes what the operator did in the audit log, without an actor: nobody of the workspace did it. */
+export async function auditOperator(tx: Tx, entry: Omit<AuditInput, 'actor'>): Promise<void> {
+  await recordAudit(tx, { ...entry, details: { ...entry.details, by: 'operator' }, actor: null });
+}
+
+async function open(settings: Config): ReturnType<typeof openDatabase> {
+  if (settings.databaseUrl !== null) return await openDatabase({ url: settings.databaseUrl, max: 2 });
+  const url = await runningDatabaseUrl(settings.dataDir);
+  if (url === null) throw noServer(settings.dataDir);
+  try {
+    return await openDatabase({ url, max: 2 });
+  } catch (error) {
+    // What a killed server left behind names a port where nobody listens any more.
+    if (error instanceof TandemError && (error.cause as { code?: string } | undefined)?.code === 'ECONNREFUSED') {
+      throw noServer(settings.dataDir);
+    }
+    throw error;
+  }
+}
+
+function noServer(dataDir: string): CommandError {
+  const message = `no server runs on ${resolve(dataDir)}: start it with tandem serve, or set TANDEM_DATA_DIR or DATABASE_URL.`;
+  return new CommandError('NO_SERVER', message);
+}
+
+function notFound(message: string): never {
+  throw new CommandError('WORKSPACE_NOT_FOUND', message);
+}

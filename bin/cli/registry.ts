@@ -1,0 +1,53 @@
+import type { Command } from './command.ts';
+
+export interface Registered {
+  name: string;
+  /** One line of `tandem --help`. */
+  summary: string;
+  /** Only the command that is run is loaded: most need a small part of the program. */
+  load: () => Promise<Command>;
+}
+
+/** Every command, in the order of `tandem --help`. A new one is a file in `commands/` and an entry here. */
+export const COMMANDS: readonly Registered[] = [
+  {
+    name: 'serve',
+    summary: 'run the server, as npm start does',
+    load: async () => (await import('./commands/serve.ts')).serveCommand,
+  },
+  {
+    name: 'demo',
+    summary: 'boot everything and let two telephones talk',
+    load: async () => (await import('./commands/demo.ts')).demoCommand,
+  },
+  {
+    name: 'call',
+    summary: 'place, follow, hang up and list calls',
+    load: async () => (await import('./commands/call.ts')).callCommand,
+  },
+  {
+    name: 'trunks',
+    summary: 'list, add and change SIP trunks',
+    load: async () => (await import('./commands/trunks.ts')).trunksCommand,
+  },
+  {
+    name: 'keys',
+    summary: 'list, create and revoke API keys',
+    load: async () => (await import('./commands/keys.ts')).keysCommand,
+  },
+  {
+    name: 'wallet',
+    summary: 'show and top up a wallet',
+    load: async () => (await import('./commands/wallet.ts')).walletCommand,
+  },
+  {
+    name: 'workspaces',
+    summary: 'list and create workspaces, list their members',
+    load: async () => (await import('./commands/workspaces.ts')).workspacesCommand,
+  },
+  {
+    name: 'doctor',
+    summary: 'look for what would keep the server from working',
+    load: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  },
+];

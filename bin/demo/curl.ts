@@ -1,0 +1,18 @@
+/** A POST for a shell, to be repeated by hand. */
+export function curlOf({
+  url,
+  apiKey,
+  path,
+  body,
+}: {
+  url: string;
+  apiKey: string;
+  path: string;
+  body: unknown;
+}): string {
+  return [
+    `curl -X POST ${url}${path} \\`,
+    `  -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' \\`,
+    `  -d '${JSON.stringify(body)}'`,
+  ].join('\n');
+}
