@@ -32,6 +32,8 @@ export interface HttpContext {
   urlSigningSecret: Buffer;
   /** Where clients reach this server, without a slash at the end; the request's own host when null. */
   publicUrl: string | null;
+  /** Of Stripe's endpoint for this server; null: no payments by Stripe. */
+  stripeWebhookSecret: string | null;
   logger: Logger;
   now: () => Date;
   /** How often an idle event stream says that it is alive. */
@@ -43,6 +45,8 @@ export interface HttpContext {
 export interface HttpServerOptions
   extends Pick<HttpContext, 'sql' | 'dialer' | 'webhooks' | 'objects' | 'secrets' | 'urlSigningSecret' | 'logger'> {
   publicUrl?: string | null;
+  /** Default: null. */
+  stripeWebhookSecret?: string | null;
   /** Default: the system's clock. */
   now?: () => Date;
   /** Default 15 000. */

@@ -26,6 +26,14 @@ export function acceptJsonBodies(app: FastifyInstance): void {
   });
 }
 
+/** For signed bodies: the bytes as they came, whatever they are said to be. */
+export function acceptRawBodies(
+  app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,
+): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+}
+
 function requireNoEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^\s*(identity)?\s*$/i.test(encoding)) return;
   throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as it is, without Content-Encoding.');

@@ -81,6 +81,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },
+      { name: 'billing', description: 'The wallet, what came into it and what was taken for what; for owners.' },
       { name: 'platform', description: 'Health and this document.' },
     ],
     components: {

@@ -99,6 +99,12 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /webhooks/:id/test': allow('admin', 'webhooks:write'),
   'POST /webhooks/:id/rotate-secret': allow('admin', 'webhooks:write'),
   'POST /webhooks/deliveries/:id/replay': allow('admin', 'webhooks:write'),
+
+  'GET /billing/wallet': allow('owner', 'billing:manage'),
+  'GET /billing/transactions': allow('owner', 'billing:manage'),
+  'GET /billing/usage-logs': allow('owner', 'billing:manage'),
+  'GET /billing/export.csv': allow('owner', 'billing:manage'),
+  'POST /billing/stripe/webhook': open(),
 };
 
 /** Puts the row of the table onto the route. @throws Error on a route without a rule, or with two that differ. */

@@ -16,12 +16,14 @@ import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
 import { createRevocations } from './revocations.ts';
+import { billingRoutes } from './routes/billing.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
 import { healthRoutes } from './routes/health.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { numberRoutes } from './routes/numbers.ts';
 import { openapiRoutes } from './routes/openapi.ts';
+import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
@@ -43,6 +45,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const closing = new AbortController();
   const context: HttpContext = {
     publicUrl: null,
+    stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
     limits: createLimitsInProcess(options.rateLimits),
@@ -120,6 +123,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     numberRoutes(routes, context);
     trunkRoutes(routes, context);
     webhookRoutes(routes, context);
+    billingRoutes(routes, context);
+    paymentRoutes(routes, context);
     openapiRoutes(routes);
   });
   return app as unknown as FastifyInstance;

@@ -43,7 +43,7 @@ export const ERROR_CATALOGUE = {
 
   // Wallet and payments.
   INSUFFICIENT_CREDITS: { status: 402, retryable: false },
-  PAYMENTS_NOT_CONFIGURED: { status: 503, retryable: true },
+  PAYMENTS_NOT_CONFIGURED: { status: 404, retryable: false },
   WEBHOOK_SIGNATURE_INVALID: { status: 400, retryable: false },
 
   // Recognition and synthesis.

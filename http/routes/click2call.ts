@@ -10,7 +10,7 @@ import { CallStateSchema, RecordingSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { normaliseIndianMobile } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
-import { parseTime } from '../schemas/time.ts';
+import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { streamRoute } from './call-stream.ts';
 import { storedEvents } from './stored-events.ts';
@@ -214,14 +214,6 @@ async function findCall(
 /** Call ids, references and recording ids all keep to the characters of a reference; the rest cannot be in the database. */
 function couldBeId(id: string): boolean {
   return REFERENCE.test(id);
-}
-
-function readTime(path: string, text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined;
-  const time = parseTime(text);
-  if (time === null)
-    throw validationFailed([{ path, message: 'must be an ISO 8601 date, or date and time with zone' }]);
-  return time;
 }
 
 function readMobile(path: string, text: string | undefined): string | undefined {

@@ -8,6 +8,7 @@ import {
   rentNumber,
 } from '../../storage/queries/numbers.ts';
 import { principalOf } from '../auth.ts';
+import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { requireTrunk } from '../playback.ts';
 import {
@@ -16,6 +17,7 @@ import {
   pageOf,
   paginationOf,
   REFUSALS,
+  responseOf,
   success,
   successOf,
   TimeSchema,
@@ -87,15 +89,18 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         tags: TAGS,
         operationId: 'rentNumber',
         summary: 'Rent a number',
+        description: 'The first month is charged at once, the next ones when they begin, until the number is released.',
         body: Type.Object({ e164: E164Schema }, { additionalProperties: false }),
-        response: { 201: successOf(NumberSchema, 'Rented.'), ...REFUSALS },
+        response: { 201: responseOf({ ...successOf(NumberSchema, 'Rented.'), headers: BILLING_HEADERS }), ...REFUSALS },
       },
     },
     async (request, reply) => {
       const principal = principalOf(request);
       const e164 = requireE164('e164', request.body.e164);
       await requireTrunk(context, principal);
-      const rented = await rentNumber(sql, { workspaceId: principal.workspaceId, e164, now: now() });
+      const { workspaceId, apiKeyId, userId } = principal;
+      const rented = await rentNumber(sql, { workspaceId, e164, apiKeyId, userId, now: now() });
+      if (rented.charge !== null) reply.headers(billingHeaders(rented.charge));
       return reply.code(201).send(success(presentNumber(rented)));
     },
   );

@@ -19,3 +19,10 @@ export function usdToNano(usd: number): bigint | null {
 export function nanoToUsd(nano: bigint): number {
   return Number(nano) / 1e9;
 }
+
+/** Exact, without an exponent: 0.0000001. For headers and spreadsheets. */
+export function nanoToDecimal(nano: bigint): string {
+  const digits = (nano < 0n ? -nano : nano).toString().padStart(10, '0');
+  const fraction = digits.slice(-9).replace(/0+$/, '');
+  return `${nano < 0n ? '-' : ''}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
+}

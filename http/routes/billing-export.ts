@@ -1,0 +1,147 @@
+import { Readable } from 'node:stream';
+import { Type } from 'typebox';
+import { paymentsAfter } from '../../storage/queries/payments.ts';
+import { usageAfter } from '../../storage/queries/usage.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { type CsvCell, csvRecord } from '../csv.ts';
+import { PaymentSchema, paymentCells, UsageSchema, usageCells } from '../schemas/billing.ts';
+import { PAYMENT_FILTERS, paymentFilters, USAGE_FILTERS, usageFilters } from '../schemas/billing-filters.ts';
+import { REFUSALS, responseOf } from '../schemas/envelope.ts';
+import { validationFailed } from '../validation.ts';
+
+const BATCH = 500;
+
+/** Everything the lists have, oldest first, as one table that is read a batch at a time. */
+export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpContext): void {
+  app.get(
+    '/billing/export.csv',
+    {
+      config: { access: 'owner' },
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['billing'],
+        operationId: 'exportBilling',
+        summary: 'The usage log or the transactions as CSV, oldest first',
+        description:
+          'RFC 4180 with a header line, amounts as exact decimals. Text that a spreadsheet would run as a formula begins with an apostrophe.',
+        querystring: ExportQuery,
+        response: {
+          200: responseOf({
+            description: 'The table.',
+            content: { 'text/csv': { schema: Type.String({ examples: ['id,service,operation\r\n'] }) } },
+          }),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { workspaceId } = principalOf(request);
+      const { type, status, payment_type, service, api_key_id, ...period } = request.query;
+      const table = type === 'usage' ? usageTable() : paymentTable();
+      const fileName = `${type}-${now().toISOString().slice(0, 10)}.csv`;
+      return reply
+        .headers({
+          'content-type': 'text/csv; charset=utf-8; header=present',
+          'content-disposition': `attachment; filename="${fileName}"`,
+        })
+        .send(Readable.from(csvOf(table, closing)));
+
+      function usageTable(): Table {
+        refuseFilters({ payment_type }, 'transactions');
+        const filters = usageFilters(workspaceId, {
+          ...period,
+          service,
+          api_key_id,
+          status: knownStatus('usage', status),
+        });
+        return tableOf(Object.keys(UsageSchema.properties), usageCells, (position) =>
+          usageAfter(sql, filters, { position, limit: BATCH }),
+        );
+      }
+
+      function paymentTable(): Table {
+        refuseFilters({ service, api_key_id }, 'usage');
+        const filters = paymentFilters(workspaceId, {
+          ...period,
+          payment_type,
+          status: knownStatus('transactions', status),
+        });
+        return tableOf(Object.keys(PaymentSchema.properties), paymentCells, (position) =>
+          paymentsAfter(sql, filters, { position, limit: BATCH }),
+        );
+      }
+    },
+  );
+}
+
+const STATUSES = {
+  usage: ['succeeded', 'partial', 'failed', 'refunded'],
+  transactions: ['succeeded', 'pending', 'failed'],
+} as const;
+
+const ExportQuery = Type.Object({
+  type: Type.Enum(['usage', 'transactions'], { default: 'usage', description: 'Which of the two lists.' }),
+  ...PAYMENT_FILTERS,
+  ...USAGE_FILTERS,
+  status: Type.Optional(
+    Type.Enum([...new Set([...STATUSES.usage, ...STATUSES.transactions])], {
+      description: 'Of the list that is asked for.',
+    }),
+  ),
+});
+
+function knownStatus<Type extends keyof typeof STATUSES>(
+  type: Type,
+  status: string | undefined,
+): (typeof STATUSES)[Type][number] | undefined {
+  if (status === undefined) return undefined;
+  const known = STATUSES[type].find((one) => one === status);
+  if (known === undefined) {
+    throw validationFailed([{ path: 'status', message: `must be one of ${STATUSES[type].join(', ')}` }]);
+  }
+  return known;
+}
+
+/** A filter that would be passed over makes an export look complete that is not what was meant. */
+function refuseFilters(filters: Record<string, unknown>, type: keyof typeof STATUSES): void {
+  const path = Object.keys(filters).find((name) => filters[name] !== undefined);
+  if (path !== undefined) throw validationFailed([{ path, message: `is a filter of type=${type} only` }]);
+}
+
+interface Table {
+  columns: string[];
+  /** Records after a position, and the position to go on from; null at the end. */
+  read: (position: bigint) => Promise<{ records: string[]; next: bigint | null }>;
+}
+
+function tableOf<Row extends { position: bigint }>(
+  columns: string[],
+  cellsOf: (row: Row) => Record<string, CsvCell>,
+  rowsAfter: (position: bigint) => Promise<Row[]>,
+): Table {
+  return {
+    columns,
+    async read(position) {
+      const rows = await rowsAfter(position);
+      const records = rows.map((row) => {
+        const cells = cellsOf(row);
+        return csvRecord(columns.map((column) => cells[column] ?? null));
+      });
+      return { records, next: rows.length < BATCH ? null : rows.at(-1)!.position };
+    },
+  };
+}
+
+/** Asks for the next batch when the client has taken the last: neither memory nor a connection is held meanwhile. */
+async function* csvOf({ columns, read }: Table, closing: AbortSignal): AsyncGenerator<string> {
+  yield csvRecord(columns);
+  let position: bigint | null = 0n;
+  while (position !== null) {
+    // Cut off rather than ended: half a table must not pass for the whole.
+    closing.throwIfAborted();
+    const batch: { records: string[]; next: bigint | null } = await read(position);
+    if (batch.records.length > 0) yield batch.records.join('');
+    position = batch.next;
+  }
+}
