@@ -12,9 +12,9 @@ import { parseCidrs } from './actors/callbacks/public-address.ts';
 import { createClickToCall } from './actors/click-to-call.ts';
 import { systemClock } from './actors/clock.ts';
 import { inspectTransitions } from './actors/inspection.ts';
+import { collectNumberRent } from './actors/number-rent.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
-import { collectNumberRent } from './actors/number-rent.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
@@ -166,6 +166,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       objects,
       secrets,
       limits,
+      corsOrigins: config.corsOrigins,
       urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),
       publicUrl: config.publicUrl?.replace(/\/$/, '') ?? null,
       stripeWebhookSecret: config.stripeWebhookSecret,

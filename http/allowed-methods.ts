@@ -4,6 +4,8 @@ import type { FastifyInstance } from 'fastify';
 export function trackAllowedMethods(app: FastifyInstance): (url: string) => string[] {
   const routes: { pattern: RegExp; methods: readonly string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
+    // That of CORS, which answers at every address whether or not there is anything.
+    if (method === 'OPTIONS') return;
     routes.push({ pattern: patternOf(url), methods: [method].flat() });
   });
   return (url) => {

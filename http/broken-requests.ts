@@ -3,12 +3,14 @@ import type { Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
 import type { Limits } from '../storage/limits/limits.ts';
-import { FIXED_HEADERS } from './fixed-headers.ts';
 import { rateLimitHeaders } from './rate-limits.ts';
 import { errorBody } from './refusals.ts';
+import { securityHeaders } from './security-headers.ts';
 
 export interface BrokenRequestOptions {
   limits: Limits;
+  /** Whether clients come by way of https. */
+  isHttps: boolean;
   /** Whether part of a response has gone out on the connection, so that nothing else may. */
   isAnswering: (socket: Duplex) => boolean;
 }
@@ -18,7 +20,7 @@ export interface BrokenRequestOptions {
  * bytes that are not HTTP, headers beyond the limit, requests that do not arrive in time, and CONNECT. There is only a
  * socket, which is closed afterwards.
  */
-export function refuseBrokenRequests({ limits, isAnswering }: BrokenRequestOptions) {
+export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenRequestOptions) {
   async function refuse(socket: Duplex, { statusLine, refusal, more = {} }: RawRefusal): Promise<void> {
     const { remoteAddress } = socket as { remoteAddress?: string };
     const state = await limits.consumeAddress(remoteAddress ?? 'unknown');
@@ -26,7 +28,7 @@ export function refuseBrokenRequests({ limits, isAnswering }: BrokenRequestOptio
     const body = JSON.stringify(errorBody(refusal, requestId));
     const headers = {
       'x-request-id': requestId,
-      ...FIXED_HEADERS,
+      ...securityHeaders({ isHttps, path: '' }),
       ...rateLimitHeaders(state),
       ...more,
       'content-type': 'application/json; charset=utf-8',

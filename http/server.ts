@@ -10,7 +10,7 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
-import { FIXED_HEADERS } from './fixed-headers.ts';
+import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
@@ -29,6 +29,7 @@ import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { createRunningRequests } from './running-requests.ts';
+import { securityHeaders } from './security-headers.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 
@@ -48,6 +49,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
+    corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
@@ -56,7 +58,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   };
   const { limits } = context;
   const running = createRunningRequests();
-  const brokenRequests = refuseBrokenRequests({ limits, isAnswering: running.isAnswering });
+  const isHttps = context.publicUrl?.startsWith('https:') ?? false;
+  const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -88,6 +91,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
   });
+  allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
   admitRequests(app as unknown as FastifyInstance, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
@@ -128,6 +132,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     openapiRoutes(routes);
   });
   return app as unknown as FastifyInstance;
+
+  function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
+    const path = request.url.split('?', 1)[0]!;
+    reply.header('x-request-id', request.id);
+    reply.headers(securityHeaders({ isHttps: isHttps || request.protocol === 'https', path }));
+  }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = toRefusal(error);
@@ -173,13 +183,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 /** A client's own id is kept when it can go into headers and logs as it is; a key pasted there cannot. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
-  const sane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !given.includes('sk_');
-  return sane ? given : randomUUID();
+  const isSane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !CREDENTIAL.test(given);
+  return isSane ? given : randomUUID();
 }
 
-function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id).headers(FIXED_HEADERS);
-}
+/** An API key or a secret of ours (also one of Stripe's), or a JSON Web Token. */
+const CREDENTIAL = /sk_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));

@@ -37,7 +37,11 @@ export interface HttpFixture extends AsyncDisposable {
   addWorkspace(options?: { plan?: Plan }): Promise<Member>;
   addMemberWith(role: Role, workspaceId?: string): Promise<Member>;
   putObject(key: string, bytes: Buffer): Promise<void>;
-  call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD', url: string, more?: CallOptions): Promise<Answer>;
+  call(
+    method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS',
+    url: string,
+    more?: CallOptions,
+  ): Promise<Answer>;
 }
 
 export interface CallOptions {

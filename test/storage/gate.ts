@@ -44,8 +44,12 @@ export async function openGate(serverUrl: string): Promise<Gate> {
     await closed;
   }
 
+  function freeze(): void {
+    frozen = true;
+  }
+
   await open();
   const url = new URL(serverUrl);
   url.host = `127.0.0.1:${port}`;
-  return { url: url.href, open, shut, freeze: () => void (frozen = true) };
+  return { url: url.href, open, shut, freeze };
 }

@@ -32,7 +32,7 @@ export function openTestNamespace(): TestNamespace {
     async passTime(ms) {
       for (const key of await redis.keys(`${name}*`)) {
         if ((await redis.type(key)) === 'zset') {
-          for (const member of await redis.zrange(key, 0, -1)) await redis.zincrby(key, -ms, member);
+          for (const member of await redis.zrange(key, '0', '-1')) await redis.zincrby(key, -ms, member);
         }
         const leftMs = await redis.pttl(key);
         if (leftMs >= 0) await redis.pexpire(key, leftMs - ms);
