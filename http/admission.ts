@@ -40,8 +40,9 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
 
   app.addHook('preValidation', async (request, reply) => {
     const { access = 'public' } = request.routeOptions.config ?? {};
-    if (request.identity === null || access === 'user') return;
+    if (request.identity === null) return;
     const named = takeWorkspaceId(request.body);
+    if (access === 'user') return;
     if (request.principal !== null) {
       requireSameWorkspace(request.principal.workspaceId, named);
       return;

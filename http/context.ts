@@ -8,6 +8,7 @@ import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
+import type { LoginThrottle, ThrottleSettings } from './login-throttle.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
@@ -26,6 +27,7 @@ export interface HttpContext {
   limits: Limits;
   /** Of people who logged in. */
   sessionTokens: SessionTokens;
+  loginThrottle: LoginThrottle;
   /** Ends what stays open once its credentials are gone. */
   revocations: Revocations;
   /** Signs playback URLs. */
@@ -38,8 +40,6 @@ export interface HttpContext {
   now: () => Date;
   /** How often an idle event stream says that it is alive. */
   heartbeatMs: number;
-  /** Web sites whose pages may use the API; `*` for all. */
-  corsOrigins: readonly string[];
   /** Aborted when the server closes: streams end. */
   closing: AbortSignal;
 }
@@ -51,11 +51,11 @@ export interface HttpServerOptions
   stripeWebhookSecret?: string | null;
   /** Default: the system's clock. */
   now?: () => Date;
-  /** Default: none. */
-  corsOrigins?: readonly string[];
   /** Default 15 000. */
   heartbeatMs?: number;
   /** Default: limits of this process alone, which `rateLimits` changes. */
   limits?: Limits;
   rateLimits?: LimitSettings;
+  /** Of logins and new accounts. */
+  throttle?: ThrottleSettings;
 }

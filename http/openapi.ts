@@ -1,5 +1,5 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { CallEventSchema, CallSchema, callbackSchema } from './schemas/call.ts';
 import { ErrorSchema } from './schemas/envelope.ts';
@@ -82,18 +82,48 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },
       { name: 'billing', description: 'The wallet, what came into it and what was taken for what; for owners.' },
+      { name: 'accounts', description: 'Registering, logging in, and what a user chose.' },
+      { name: 'workspaces', description: 'Workspaces, their members, and the audit log.' },
+      { name: 'keys', description: 'API keys.' },
       { name: 'platform', description: 'Health and this document.' },
     ],
     components: {
-      securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key, `sk_...`.' } },
+      securitySchemes: {
+        apiKey: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'An API key, `sk_...`, which is tied to its workspace.',
+        },
+        session: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'The token of a login. Each request names its workspace_id, in the query or in the body.',
+        },
+      },
     },
-    security: [{ apiKey: [] }],
+    security: [{ apiKey: [] }, { session: [] }],
     webhooks: { callEnded: { post: CALL_ENDED }, webhookEvent: { post: WEBHOOK_EVENT } },
   },
   hideUntagged: true,
   refResolver: { buildLocalReference: (json) => String(json.$id) },
-  transform: ({ schema, url }) => withWildcard({ schema: withDefaults(schema), url }),
+  transform: ({ schema, url, route }) => {
+    return withWildcard({ schema: withCredentials(withDefaults(schema), { url, ...route.config }), url });
+  },
 };
+
+/** A session names its workspace with each request; where a key will not do, the document says so. */
+function withCredentials(
+  schema: FastifySchema,
+  { url, access = 'public', credentials }: FastifyContextConfig & { url: string },
+): FastifySchema {
+  const security = credentials === 'session' ? { security: [{ session: [] }] } : {};
+  if (access === 'public' || access === 'user' || url.startsWith('/workspaces/:id')) return { ...schema, ...security };
+  const query = schema?.querystring as ObjectSchema | undefined;
+  const workspaceId = Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' });
+  const querystring = { type: 'object', ...query, properties: { ...query?.properties, workspace_id: workspaceId } };
+  return { ...schema, ...security, querystring };
+}
 
 /** What the server fills in is not required of the client. */
 function withDefaults(schema: FastifySchema): FastifySchema {

@@ -48,9 +48,14 @@ export function mintPlaybackUrl(
   const expiresAt = new Date(now().getTime() + PLAYBACK_TTL_MS);
   const { expires, signature } = signObjectUrl({ key: objectKey, expiresAt, secret: urlSigningSecret });
   return {
-    playback_url: `${publicUrl ?? ownOrigin(request)}/media/${objectKey}?expires=${expires}&signature=${signature}`,
+    playback_url: `${baseUrlOf({ publicUrl }, request)}/media/${objectKey}?expires=${expires}&signature=${signature}`,
     expires_at: new Date(expires * 1000).toISOString(),
   };
+}
+
+/** Where clients reach this server, without a slash at the end. */
+export function baseUrlOf({ publicUrl }: Pick<HttpContext, 'publicUrl'>, request: FastifyRequest): string {
+  return publicUrl ?? ownOrigin(request);
 }
 
 /** The address this client reached us by; only that client is told. */

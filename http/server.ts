@@ -10,26 +10,33 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
-import { allowOrigins } from './cors.ts';
+import { FIXED_HEADERS } from './fixed-headers.ts';
 import { acceptJsonBodies } from './json-body.ts';
+import { createLoginThrottle } from './login-throttle.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
 import { createRevocations } from './revocations.ts';
+import { auditRoutes } from './routes/audit.ts';
+import { authRoutes } from './routes/auth.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
+import { developerKeyRoutes } from './routes/developer-keys.ts';
 import { healthRoutes } from './routes/health.ts';
 import { mediaRoutes } from './routes/media.ts';
+import { memberRoutes } from './routes/members.ts';
 import { numberRoutes } from './routes/numbers.ts';
 import { openapiRoutes } from './routes/openapi.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { trunkRoutes } from './routes/trunks.ts';
+import { unsubscribeRoutes } from './routes/unsubscribe.ts';
+import { userRoutes } from './routes/user.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
+import { workspaceRoutes } from './routes/workspaces.ts';
 import { createRunningRequests } from './running-requests.ts';
-import { securityHeaders } from './security-headers.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 
@@ -49,17 +56,16 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
-    corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
+    loginThrottle: createLoginThrottle(options.throttle),
     ...options,
     closing: closing.signal,
   };
   const { limits } = context;
   const running = createRunningRequests();
-  const isHttps = context.publicUrl?.startsWith('https:') ?? false;
-  const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
+  const brokenRequests = refuseBrokenRequests({ limits, isAnswering: running.isAnswering });
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -91,7 +97,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
   });
-  allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
   admitRequests(app as unknown as FastifyInstance, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
@@ -129,15 +134,16 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
     paymentRoutes(routes, context);
+    authRoutes(routes, context);
+    userRoutes(routes, context);
+    unsubscribeRoutes(routes, context);
+    workspaceRoutes(routes, context);
+    memberRoutes(routes, context);
+    developerKeyRoutes(routes, context);
+    auditRoutes(routes, context);
     openapiRoutes(routes);
   });
   return app as unknown as FastifyInstance;
-
-  function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
-    const path = request.url.split('?', 1)[0]!;
-    reply.header('x-request-id', request.id);
-    reply.headers(securityHeaders({ isHttps: isHttps || request.protocol === 'https', path }));
-  }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = toRefusal(error);
@@ -183,12 +189,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 /** A client's own id is kept when it can go into headers and logs as it is; a key pasted there cannot. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
-  const isSane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !CREDENTIAL.test(given);
-  return isSane ? given : randomUUID();
+  const sane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !given.includes('sk_');
+  return sane ? given : randomUUID();
 }
 
-/** An API key or a secret of ours (also one of Stripe's), or a JSON Web Token. */
-const CREDENTIAL = /sk_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
+function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
+  reply.header('x-request-id', request.id).headers(FIXED_HEADERS);
+}
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { errors, exportJWK, generateKeyPair, importJWK, jwtVerify, SignJWT } from 'jose';
 import { TandemError } from '../machines/errors.ts';
-import { inTransaction, type Sql, type SqlOrTx } from '../storage/database.ts';
+import { inTransaction, type Sql } from '../storage/database.ts';
 import { openSession } from '../storage/queries/sessions.ts';
 import {
   activeSigningKey,
@@ -15,8 +15,8 @@ import type { SecretBox } from '../storage/secrets.ts';
 
 /** The tokens (JWT, RFC 7519) of people who logged in. */
 export interface SessionTokens {
-  /** Opens a session and mints its token. Takes part in the transaction it is given. */
-  mint(sql: SqlOrTx, session: { userId: number; now: Date }): Promise<MintedToken>;
+  /** Opens a session and mints its token. Never within a transaction: it takes connections of its own. */
+  mint(session: { userId: number; now: Date }): Promise<MintedToken>;
   /** Reads signature and claims; whether the session still stands is the database's to say. @throws TandemError UNAUTHORIZED */
   verify(token: string, now: Date): Promise<VerifiedToken>;
   /** From now on another key signs; tokens of the old one are good until they expire. Returns the new key's id. */
@@ -84,13 +84,13 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
   }
 
   return {
-    async mint(tx, { userId, now }) {
+    async mint({ userId, now }) {
       const key = await signingKey(now);
       const privateKey = await importJWK(
         JSON.parse(secrets.open(key.privateKeyEncrypted, signingKeyContext(key.id))),
         ALGORITHM,
       );
-      const session = await openSession(tx, { userId, expiresAt: lastWholeSecond(now, TOKEN_LIFETIME_MS), now });
+      const session = await openSession(sql, { userId, expiresAt: lastWholeSecond(now, TOKEN_LIFETIME_MS), now });
       const token = await new SignJWT({ user_id: userId })
         .setProtectedHeader({ alg: ALGORITHM, kid: key.id, typ: 'JWT' })
         .setIssuer(ISSUER)

@@ -14,7 +14,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   http: [
     /^machines\/(events|errors)\.ts$/,
     /^actors\/(dialer|call-view|webhooks\/webhook-desk)\.ts$/,
-    /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|limits\/limits)\.ts$/,
+    /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
   ],
   actors: [/^(machines|media|sip|storage)\//],
 };

@@ -60,7 +60,7 @@ export interface Pagination {
   pages: number;
 }
 
-const PaginationSchema = Type.Object({
+export const PaginationSchema = Type.Object({
   page: Type.Integer(),
   limit: Type.Integer(),
   total: Type.Integer(),

@@ -1,0 +1,194 @@
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction } from '../../storage/database.ts';
+import { checkPassword, hashPassword } from '../../storage/passwords.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import { revokeSession } from '../../storage/queries/sessions.ts';
+import { registerUser, replacePasswordHash } from '../../storage/queries/users.ts';
+import { findUserByEmail, openWorkspace } from '../../storage/queries/workspaces.ts';
+import { callerOf } from '../auth.ts';
+import { addressOf } from '../client-address.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, requireStrongPassword } from '../schemas/password.ts';
+import { EmailSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
+import type { MintedToken } from '../session-tokens.ts';
+
+const TAGS = ['accounts'];
+
+export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, revocations, now }: HttpContext): void {
+  app.post(
+    '/auth/register',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags: TAGS,
+        operationId: 'register',
+        summary: 'Make an account with a workspace of its own, and log in',
+        description:
+          'The workspace is on the free plan with an empty wallet. An address may make only so many accounts.',
+        security: [],
+        body: RegisterBody,
+        response: { 201: successOf(RegisteredSchema, 'The account, its workspace and a token.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { email, password, name = '' } = request.body;
+      const { workspace_name: workspaceName = `${name || email.split('@')[0]}'s workspace` } = request.body;
+      requireStrongPassword(password, { email, name });
+      await loginThrottle.register(addressOf(request));
+      const passwordHash = await hashPassword(password);
+      const at = now();
+      const registered = await inTransaction(sql, async (tx) => {
+        const user = await registerUser(tx, { email, passwordHash, name, now: at });
+        const opened = { name: workspaceName.slice(0, 100), plan: 'free', ownerUserId: user.id, now: at } as const;
+        const workspace = await openWorkspace(tx, opened);
+        await recordAudit(tx, {
+          workspaceId: workspace.id,
+          actor: { userId: user.id, apiKeyId: null },
+          action: 'workspace.created',
+          target: { type: 'workspace', id: workspace.id },
+          details: { name: workspace.name },
+          requestId: request.id,
+          now: at,
+        });
+        return { user, workspace };
+      });
+      const minted = await sessionTokens.mint({ userId: registered.user.id, now: at });
+      const { id, name: workspaceTitle, plan } = registered.workspace;
+      return reply.code(201).send(
+        success({
+          ...presentToken(minted),
+          user: registered.user,
+          workspace: { id, name: workspaceTitle, plan, role: 'owner' },
+        }),
+      );
+    },
+  );
+
+  app.post(
+    '/auth/login',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags: TAGS,
+        operationId: 'login',
+        summary: 'Mint a token for somebody who has a password',
+        description: [
+          'Send the token as `Authorization: Bearer <token>`, and name the workspace as `workspace_id` in the query or',
+          'in the body. After 10 wrong passwords for an e-mail address, or 50 from an address, within 15 minutes: 429.',
+        ].join(' '),
+        security: [],
+        body: LoginBody,
+        response: { 200: successOf(LoggedInSchema, 'The token and whose it is.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { email, password } = request.body;
+      const attempt = { email, address: addressOf(request) };
+      await loginThrottle.attempt(attempt);
+      const user = await findUserByEmail(sql, email);
+      const { matches, isOutdated } = await checkPassword(password, user?.passwordHash ?? null);
+      if (user === null || !matches) {
+        throw new TandemError('UNAUTHORIZED', 'The e-mail address or the password is wrong.');
+      }
+      await loginThrottle.forgive(attempt);
+      if (isOutdated) {
+        await replacePasswordHash(sql, { userId: user.id, from: user.passwordHash!, to: await hashPassword(password) });
+      }
+      const minted = await sessionTokens.mint({ userId: user.id, now: now() });
+      return success({ ...presentToken(minted), user: { id: user.id, email: user.email, name: user.name } });
+    },
+  );
+
+  app.post(
+    '/auth/logout',
+    {
+      config: { access: 'user', credentials: 'session' },
+      schema: {
+        tags: TAGS,
+        operationId: 'logout',
+        summary: 'End the session: its token is good no longer, and what it holds open is closed',
+        response: {
+          200: successOf(
+            Type.Object({ logged_out: Type.Literal(true) }, { examples: [{ logged_out: true }] }),
+            'Ended.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const id = callerOf(request).sessionId!;
+      await revokeSession(sql, { id, now: now() });
+      revocations.publish({ kind: 'session', id });
+      return success({ logged_out: true });
+    },
+  );
+}
+
+const TOKEN_EXAMPLE = {
+  token: 'eyJhbGciOiJFZERTQSJ9.eyJ1c2VyX2lkIjoxN30.c2lnbmF0dXJl',
+  token_type: 'Bearer',
+  expires_at: '2026-01-31T21:30:00.000Z',
+  user: { id: 17, email: 'ada@example.com', name: 'Ada' },
+};
+
+const RegisterBody = Type.Object(
+  {
+    email: EmailSchema,
+    password: Type.String({
+      maxLength: MAX_PASSWORD_LENGTH,
+      description: `At least ${MIN_PASSWORD_LENGTH} characters, and none of those that are guessed first.`,
+    }),
+    name: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$', description: 'Of the person.' })),
+    workspace_name: Type.Optional(WorkspaceNameSchema),
+  },
+  {
+    additionalProperties: false,
+    examples: [
+      { email: 'ada@example.com', password: 'four words nobody guesses', name: 'Ada', workspace_name: 'Acme' },
+    ],
+  },
+);
+
+const LoginBody = Type.Object(
+  { email: EmailSchema, password: Type.String({ maxLength: MAX_PASSWORD_LENGTH }) },
+  {
+    additionalProperties: false,
+    examples: [{ email: 'ada@example.com', password: 'four words nobody guesses' }],
+  },
+);
+
+const TOKEN_FIELDS = {
+  token: Type.String({ description: 'JWT with the claims iss, aud, sub, user_id, iat, exp and jti.' }),
+  token_type: Type.Literal('Bearer'),
+  expires_at: TimeSchema,
+  user: Type.Object({ id: Type.Integer(), email: Type.String(), name: Type.String() }),
+};
+
+const LoggedInSchema = Type.Object(TOKEN_FIELDS, { examples: [TOKEN_EXAMPLE] });
+
+const RegisteredSchema = Type.Object(
+  {
+    ...TOKEN_FIELDS,
+    workspace: Type.Object({
+      id: Type.String({ format: 'uuid' }),
+      name: Type.String(),
+      plan: Type.String(),
+      role: Type.Literal('owner'),
+    }),
+  },
+  {
+    examples: [
+      {
+        ...TOKEN_EXAMPLE,
+        workspace: { id: '0b5c1c1e-6d1f-4f0e-9a53-0f6a2f6a7a11', name: 'Acme', plan: 'free', role: 'owner' },
+      },
+    ],
+  },
+);
+
+function presentToken({ token, expiresAt }: MintedToken) {
+  return { token, token_type: 'Bearer', expires_at: expiresAt.toISOString() };
+}

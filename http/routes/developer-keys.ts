@@ -1,0 +1,223 @@
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction } from '../../storage/database.ts';
+import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
+import { type ApiKeyRow, createApiKey, listApiKeys, revokeApiKey } from '../../storage/queries/api-keys.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import { type Principal, principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { roleAllows, SCOPES } from '../permissions.ts';
+import {
+  nullable,
+  PAGE_QUERY,
+  pageOf,
+  paginationOf,
+  REFUSALS,
+  success,
+  successOf,
+  TimeSchema,
+} from '../schemas/envelope.ts';
+import { parseTime } from '../schemas/time.ts';
+import { validationFailed } from '../validation.ts';
+
+const TAGS = ['keys'];
+
+export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: HttpContext): void {
+  app.get(
+    '/developer/api',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listApiKeys',
+        summary: 'API keys, newest first',
+        description: 'Owners and admins see all keys of the workspace, others their own.',
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('keys', ApiKeySchema), 'One page of keys.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { rows, total } = await listApiKeys(sql, visibleTo(principalOf(request)), request.query);
+      return success({ keys: rows.map(presentKey), pagination: paginationOf(request.query, total) });
+    },
+  );
+
+  app.post(
+    '/developer/api',
+    {
+      config: { access: 'writer', credentials: 'session' },
+      schema: {
+        tags: TAGS,
+        operationId: 'createApiKey',
+        summary: 'Make an API key, which is shown this once',
+        description: [
+          'Takes the token of a login, not another key. The key acts as the user who made it, with the role they have',
+          'at the time, limited to its scopes; without scopes it may do whatever the role allows.',
+        ].join(' '),
+        body: NewKeyBody,
+        response: { 201: successOf(NewKeySchema, 'Made. Only its hash is kept.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const actor = principalOf(request);
+      const { workspaceId, userId } = actor;
+      const at = now();
+      const expiresAt = readExpiry(request.body.expires_at, at);
+      const key = mintApiKey();
+      const row = await inTransaction(sql, async (tx) => {
+        const made = await createApiKey(tx, {
+          workspaceId,
+          createdByUserId: userId,
+          name: request.body.name,
+          ...fingerprintOf(key),
+          scopes: [...new Set(request.body.scopes ?? [])],
+          expiresAt,
+          now: at,
+        });
+        await recordAudit(tx, {
+          workspaceId,
+          actor,
+          action: 'api_key.created',
+          target: { type: 'api_key', id: made.id },
+          details: {
+            name: made.name,
+            last4: made.last4,
+            scopes: made.scopes,
+            expires_at: expiresAt?.toISOString() ?? null,
+          },
+          requestId: request.id,
+          now: at,
+        });
+        return made;
+      });
+      return reply.code(201).send(success({ ...presentKey(row), key }));
+    },
+  );
+
+  app.delete(
+    '/developer/api/:id',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'deleteApiKey',
+        summary: 'Delete an API key, effective at once',
+        description: 'What the key holds open is closed. Owners and admins may delete any key, others their own.',
+        params: Type.Object({ id: Type.String({ description: 'The id of the key.' }) }),
+        response: {
+          200: successOf(
+            Type.Object({ id: Type.Integer(), deleted: Type.Literal(true) }, { examples: [{ id: 7, deleted: true }] }),
+            'Deleted.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const actor = principalOf(request);
+      const id = readKeyId(request.params.id);
+      const at = now();
+      await inTransaction(sql, async (tx) => {
+        if (!(await revokeApiKey(tx, { ...visibleTo(actor), id, now: at }))) throw keyNotFound();
+        await recordAudit(tx, {
+          workspaceId: actor.workspaceId,
+          actor,
+          action: 'api_key.revoked',
+          target: { type: 'api_key', id },
+          requestId: request.id,
+          now: at,
+        });
+      });
+      revocations.publish({ kind: 'api_key', id });
+      return success({ id, deleted: true });
+    },
+  );
+}
+
+const ApiKeyFields = {
+  id: Type.Integer(),
+  name: Type.String(),
+  prefix: Type.String({ description: 'The first characters.' }),
+  last4: Type.String({ description: 'The last four characters.' }),
+  scopes: Type.Array(Type.Enum([...SCOPES]), { description: 'Empty: whatever the role allows.' }),
+  created_at: TimeSchema,
+  last_used_at: nullable(TimeSchema),
+  expires_at: nullable(TimeSchema),
+  created_by_user_id: Type.Integer(),
+};
+
+const KEY_EXAMPLE = {
+  id: 7,
+  name: 'CRM',
+  prefix: 'sk_Zk3v',
+  last4: '9fQa',
+  scopes: ['calls:read', 'calls:write'],
+  created_at: '2026-01-31T09:30:00.000Z',
+  last_used_at: null,
+  expires_at: '2027-01-31T00:00:00.000Z',
+  created_by_user_id: 17,
+};
+
+const ApiKeySchema = Type.Object(ApiKeyFields, { examples: [KEY_EXAMPLE] });
+
+const NewKeySchema = Type.Object(
+  { ...ApiKeyFields, key: Type.String({ description: 'The whole key. It cannot be read again.' }) },
+  { examples: [{ ...KEY_EXAMPLE, key: 'sk_Zk3v...9fQa' }] },
+);
+
+const NewKeyBody = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 100,
+      pattern: '^[^\\u0000]*\\S[^\\u0000]*$',
+      description: 'What the key is for, in up to 100 characters.',
+    }),
+    scopes: Type.Optional(
+      Type.Array(Type.Enum([...SCOPES]), { maxItems: 50, description: 'Default: whatever the role allows.' }),
+    ),
+    expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601, in the future. Default: never.' }))),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ name: 'CRM', scopes: ['calls:read', 'calls:write'], expires_at: '2027-01-31T00:00:00.000Z' }],
+  },
+);
+
+/** Which keys somebody may see and delete. */
+function visibleTo({ workspaceId, role, userId }: Principal): { workspaceId: string; createdByUserId?: number } {
+  return roleAllows(role, 'admin') ? { workspaceId } : { workspaceId, createdByUserId: userId };
+}
+
+function presentKey(row: ApiKeyRow) {
+  return {
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    last4: row.last4,
+    scopes: row.scopes,
+    created_at: row.createdAt.toISOString(),
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
+    expires_at: row.expiresAt?.toISOString() ?? null,
+    created_by_user_id: row.createdByUserId,
+  };
+}
+
+function readExpiry(text: unknown, now: Date): Date | null {
+  if (typeof text !== 'string') return null;
+  const expiresAt = parseTime(text);
+  if (expiresAt === null || expiresAt <= now) {
+    throw validationFailed([{ path: 'expires_at', message: 'must be an ISO 8601 time in the future' }]);
+  }
+  return expiresAt;
+}
+
+/** The column is a 32-bit integer. */
+function readKeyId(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw keyNotFound();
+  return Number(text);
+}
+
+function keyNotFound(): TandemError {
+  return new TandemError('KEY_NOT_FOUND', 'There is no such API key, or it was deleted before.');
+}

@@ -1,0 +1,195 @@
+import { Type } from 'typebox';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction } from '../../storage/database.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import {
+  changeMemberRole,
+  inviteMember,
+  listMembers,
+  type MemberRow,
+  removeMember,
+} from '../../storage/queries/memberships.ts';
+import { principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { EmailSchema, RoleSchema } from '../schemas/workspace.ts';
+
+const TAGS = ['workspaces'];
+const WorkspaceParams = Type.Object({ id: Type.String({ description: 'UUID of the workspace.' }) });
+const MemberParams = Type.Object({
+  id: Type.String({ description: 'UUID of the workspace.' }),
+  user_id: Type.String({ description: 'The user_id of the member.' }),
+});
+
+/** Owners and admins only; admins neither make owners nor touch them; a workspace keeps an owner. */
+export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContext): void {
+  app.get(
+    '/workspaces/:id/members',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listMembers',
+        summary: 'Members of a workspace',
+        params: WorkspaceParams,
+        querystring: Type.Object(PAGE_QUERY),
+        response: { 200: successOf(pageOf('members', MemberSchema), 'One page of members.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId } = principalOf(request);
+      const { rows, total } = await listMembers(sql, { workspaceId }, request.query);
+      return success({ members: rows.map(presentMember), pagination: paginationOf(request.query, total) });
+    },
+  );
+
+  app.post(
+    '/workspaces/:id/members',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'addMember',
+        summary: 'Add somebody who has an account',
+        params: WorkspaceParams,
+        body: Type.Object(
+          { email: EmailSchema, role: RoleSchema },
+          { additionalProperties: false, examples: [{ email: 'grace@example.com', role: 'developer' }] },
+        ),
+        response: { 201: successOf(MemberSchema, 'Added.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const actor = principalOf(request);
+      const { workspaceId, role: actorRole } = actor;
+      const at = now();
+      const member = await inTransaction(sql, async (tx) => {
+        const added = await inviteMember(tx, { ...request.body, workspaceId, actorRole, now: at });
+        await recordAudit(tx, {
+          workspaceId,
+          actor,
+          action: 'member.added',
+          target: { type: 'user', id: added.userId },
+          details: { role: added.role },
+          requestId: request.id,
+          now: at,
+        });
+        return added;
+      });
+      return reply.code(201).send(success(presentMember(member)));
+    },
+  );
+
+  app.patch(
+    '/workspaces/:id/members/:user_id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'changeMemberRole',
+        summary: 'Give a member another role',
+        description: 'The last owner stays one (409 LAST_OWNER). Their keys may do what the new role allows, at once.',
+        params: MemberParams,
+        body: Type.Object({ role: RoleSchema }, { additionalProperties: false, examples: [{ role: 'admin' }] }),
+        response: { 200: successOf(MemberSchema, 'Changed.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const actor = principalOf(request);
+      const { workspaceId, role: actorRole } = actor;
+      const userId = readUserId(request.params.user_id);
+      const { role } = request.body;
+      const at = now();
+      const changed = await inTransaction(sql, async (tx) => {
+        const { member, previousRole } = await changeMemberRole(tx, { workspaceId, userId, role, actorRole, now: at });
+        await recordAudit(tx, {
+          workspaceId,
+          actor,
+          action: 'member.role_changed',
+          target: { type: 'user', id: userId },
+          details: { from: previousRole, to: role },
+          requestId: request.id,
+          now: at,
+        });
+        return member;
+      });
+      return success(presentMember(changed));
+    },
+  );
+
+  app.delete(
+    '/workspaces/:id/members/:user_id',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags: TAGS,
+        operationId: 'removeMember',
+        summary: 'Remove a member, and with them their keys of this workspace',
+        description: 'Effective at once: what they hold open is closed. The last owner stays (409 LAST_OWNER).',
+        params: MemberParams,
+        response: {
+          200: successOf(
+            Type.Object(
+              { user_id: Type.Integer(), removed: Type.Literal(true) },
+              { examples: [{ user_id: 18, removed: true }] },
+            ),
+            'Removed.',
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const actor = principalOf(request);
+      const { workspaceId, role: actorRole } = actor;
+      const userId = readUserId(request.params.user_id);
+      const at = now();
+      await inTransaction(sql, async (tx) => {
+        const { member, revokedKeyIds } = await removeMember(tx, { workspaceId, userId, actorRole, now: at });
+        await recordAudit(tx, {
+          workspaceId,
+          actor,
+          action: 'member.removed',
+          target: { type: 'user', id: userId },
+          details: { role: member.role, revoked_api_keys: revokedKeyIds },
+          requestId: request.id,
+          now: at,
+        });
+      });
+      // Once it is committed; their keys hold what they hold as this member.
+      revocations.publish({ kind: 'member', workspaceId, userId });
+      return success({ user_id: userId, removed: true });
+    },
+  );
+}
+
+const MemberSchema = Type.Object(
+  {
+    user_id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: RoleSchema,
+    created_at: TimeSchema,
+  },
+  {
+    examples: [
+      {
+        user_id: 18,
+        email: 'grace@example.com',
+        name: 'Grace',
+        role: 'developer',
+        created_at: '2026-01-31T09:30:00.000Z',
+      },
+    ],
+  },
+);
+
+function presentMember({ userId, email, name, role, createdAt }: MemberRow) {
+  return { user_id: userId, email, name, role, created_at: createdAt.toISOString() };
+}
+
+/** The column is a 32-bit integer. */
+function readUserId(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new TandemError('MEMBER_NOT_FOUND', 'The workspace has no such member.');
+  return Number(text);
+}

@@ -1,0 +1,122 @@
+import { Type } from 'typebox';
+import { inTransaction } from '../../storage/database.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import { listMemberships, type MembershipOfUser } from '../../storage/queries/memberships.ts';
+import { openWorkspace } from '../../storage/queries/workspaces.ts';
+import { callerOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import {
+  PAGE_QUERY,
+  PaginationSchema,
+  paginationOf,
+  REFUSALS,
+  responseOf,
+  success,
+  successOf,
+  TimeSchema,
+} from '../schemas/envelope.ts';
+import { nanoToUsd } from '../schemas/money.ts';
+import { RoleSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
+
+const TAGS = ['workspaces'];
+
+export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
+  app.get(
+    '/workspaces',
+    {
+      config: { access: 'user' },
+      schema: {
+        tags: TAGS,
+        operationId: 'listWorkspaces',
+        summary: 'Workspaces of the caller, oldest first',
+        description: 'An API key sees the one it is tied to.',
+        querystring: Type.Object(PAGE_QUERY),
+        response: {
+          200: responseOf(
+            Type.Object(
+              { success: Type.Literal(true), data: Type.Array(WorkspaceSchema), pagination: PaginationSchema },
+              { description: 'One row a workspace.' },
+            ),
+          ),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request) => {
+      const { userId } = callerOf(request);
+      const workspaceId = request.identity?.key?.workspaceId;
+      const { rows, total } = await listMemberships(sql, { userId, workspaceId }, request.query);
+      return { ...success(rows.map(presentWorkspace)), pagination: paginationOf(request.query, total) };
+    },
+  );
+
+  app.post(
+    '/workspaces',
+    {
+      config: { access: 'user', credentials: 'session' },
+      schema: {
+        tags: TAGS,
+        operationId: 'createWorkspace',
+        summary: 'Another workspace, on the free plan and with an empty wallet',
+        body: Type.Object({ name: WorkspaceNameSchema }, { additionalProperties: false, examples: [{ name: 'Acme' }] }),
+        response: { 201: successOf(WorkspaceSchema, 'Made; the caller owns it.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const { userId, apiKeyId } = callerOf(request);
+      const at = now();
+      const workspace = await inTransaction(sql, async (tx) => {
+        const opened = await openWorkspace(tx, { name: request.body.name, plan: 'free', ownerUserId: userId, now: at });
+        await recordAudit(tx, {
+          workspaceId: opened.id,
+          actor: { userId, apiKeyId },
+          action: 'workspace.created',
+          target: { type: 'workspace', id: opened.id },
+          details: { name: opened.name },
+          requestId: request.id,
+          now: at,
+        });
+        return opened;
+      });
+      return reply.code(201).send(success(presentWorkspace({ ...workspace, role: 'owner', balanceNano: 0n })));
+    },
+  );
+}
+
+const WorkspaceSchema = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    name: Type.String(),
+    role: RoleSchema,
+    plan: Type.Enum(['free', 'starter', 'pro', 'enterprise']),
+    is_owner: Type.Boolean(),
+    balance: Type.Optional(Type.Number({ description: 'USD that can be spent. Owners see it.' })),
+    created_at: TimeSchema,
+  },
+  {
+    examples: [
+      {
+        id: '0b5c1c1e-6d1f-4f0e-9a53-0f6a2f6a7a11',
+        name: 'Acme',
+        role: 'owner',
+        plan: 'pro',
+        is_owner: true,
+        balance: 12.5,
+        created_at: '2026-01-31T09:30:00.000Z',
+      },
+    ],
+  },
+);
+
+function presentWorkspace({ id, name, role, plan, balanceNano, createdAt }: MembershipOfUser) {
+  const isOwner = role === 'owner';
+  return {
+    id,
+    name,
+    role,
+    plan,
+    is_owner: isOwner,
+    ...(isOwner ? { balance: nanoToUsd(balanceNano) } : {}),
+    created_at: createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,19 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/** What the link in a mail carries: whose it is, and proof that we made it. It never expires: neither do old mails. */
+export function unsubscribeToken(userId: number, secret: Buffer): string {
+  return `${userId}.${signatureOf(userId, secret).toString('base64url')}`;
+}
+
+/** The user, or null when we did not make the token. */
+export function readUnsubscribeToken(token: string, secret: Buffer): number | null {
+  const [, id, signature] = /^(\d{1,9})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
+  if (id === undefined || signature === undefined) return null;
+  const given = Buffer.from(signature, 'base64url');
+  const expected = signatureOf(Number(id), secret);
+  return given.length === expected.length && timingSafeEqual(given, expected) ? Number(id) : null;
+}
+
+function signatureOf(userId: number, secret: Buffer): Buffer {
+  return createHmac('sha256', secret).update(`tandem-unsubscribe\n${userId}`).digest();
+}

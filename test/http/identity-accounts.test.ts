@@ -1,0 +1,294 @@
+import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSessionTokens } from '../../http/session-tokens.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture({
+    rateLimits: { anonymousPerMinute: 100_000 },
+    throttle: { accountsPerAddress: 500 },
+  });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+const post = (url: string, body: unknown) => fixture.call('POST', url, { as: null, body });
+
+describe('registering', () => {
+  it('makes an account with a workspace on the free plan and an empty wallet, and logs in', async () => {
+    const body = { email: 'Ada@Example.com', password: PASSWORD, name: 'Ada', workspace_name: 'Engines' };
+    const { status, body: answer } = await post('/auth/register', body);
+    expect(status).toBe(201);
+    expect(answer.data).toMatchObject({
+      token_type: 'Bearer',
+      user: { email: 'ada@example.com', name: 'Ada' },
+      workspace: { name: 'Engines', plan: 'free', role: 'owner' },
+    });
+    const list = await callWith(fixture, answer.data.token, ['GET', '/workspaces']);
+    expect(list.body.data).toEqual([
+      {
+        id: answer.data.workspace.id,
+        name: 'Engines',
+        role: 'owner',
+        plan: 'free',
+        is_owner: true,
+        balance: 0,
+        created_at: fixture.now.current.toISOString(),
+      },
+    ]);
+    expect(list.body.pagination).toEqual({ page: 1, limit: 20, total: 1, pages: 1 });
+  });
+
+  it('refuses an e-mail address that is taken, in any case, and makes nothing', async () => {
+    const { email } = await register(fixture);
+    const before = await fixture.sql`select count(*)::int as n from workspaces`;
+    const answer = await post('/auth/register', { email: email.toUpperCase(), password: PASSWORD });
+    expect([answer.status, answer.body.code]).toEqual([409, 'EMAIL_TAKEN']);
+    expect(await fixture.sql`select count(*)::int as n from workspaces`).toEqual(before);
+  });
+
+  it.each([
+    ['short', 'at least 10'],
+    ['aaaaaaaaaaaaaa', 'repeats'],
+    ['1234567890', 'run'],
+    ['qwertyuiop', 'run'],
+    ['Password-2026', 'first that are tried'],
+    ['grace.hopper99', 'name or e-mail'],
+  ])('refuses the password %s and says what to do', async (password, hint) => {
+    const answer = await post('/auth/register', { email: 'grace.hopper@example.com', password });
+    expect([answer.status, answer.body.code]).toEqual([400, 'WEAK_PASSWORD']);
+    expect(answer.body.message).toContain(hint);
+  });
+
+  it.each(['nobody', 'a@', '@b.example', 'a b@c.example', 'a@b.example\n', `${'x'.repeat(65)}@b.example`])(
+    'refuses the e-mail address %j',
+    async (email) => {
+      const answer = await post('/auth/register', { email, password: PASSWORD });
+      expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    },
+  );
+
+  it('of one address at the same time makes one account', async () => {
+    const body = { email: 'twice@example.com', password: PASSWORD };
+    const answers = await Promise.all(Array.from({ length: 12 }, () => post('/auth/register', body)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array.from({ length: 11 }, () => 409)]);
+  });
+});
+
+describe('logging in', () => {
+  it('mints a token with the claims of the contract, under the one algorithm', async () => {
+    const { email, userId } = await register(fixture);
+    const { status, body } = await post('/auth/login', { email: email.toUpperCase(), password: PASSWORD });
+    expect(status).toBe(200);
+    expect(decodeProtectedHeader(body.data.token)).toMatchObject({ alg: 'EdDSA', kid: expect.any(String) });
+    const claims = decodeJwt(body.data.token);
+    expect(Object.keys(claims).sort()).toEqual(['aud', 'exp', 'iat', 'iss', 'jti', 'sub', 'user_id']);
+    expect(claims).toMatchObject({ sub: String(userId), user_id: userId });
+    expect(body.data.expires_at).toBe(new Date(claims.exp! * 1000).toISOString());
+  });
+
+  it('answers a wrong password and an unknown address alike', async () => {
+    const { email } = await register(fixture);
+    const wrong = await post('/auth/login', { email, password: 'not the password' });
+    const unknown = await post('/auth/login', { email: 'nobody@example.com', password: PASSWORD });
+    for (const { status, body } of [wrong, unknown]) {
+      expect([status, body.code, body.error]).toEqual([401, 'UNAUTHORIZED', 'Unauthorized']);
+    }
+    expect(wrong.body.message).toBe(unknown.body.message);
+  });
+
+  it('hashes the password anew when the parameters are of an earlier time', async () => {
+    const { email, userId } = await register(fixture);
+    // "green staple under the ladder" with 8 MiB and one pass.
+    const { argon2Sync } = await import('node:crypto');
+    const nonce = Buffer.alloc(16, 3);
+    const parameters = { message: PASSWORD, nonce, parallelism: 1, tagLength: 32, memory: 8192, passes: 1 };
+    const tag = argon2Sync('argon2id', parameters).toString('base64').replace(/=+$/, '');
+    const old = `$argon2id$v=19$m=8192,t=1,p=1$${nonce.toString('base64').replace(/=+$/, '')}$${tag}`;
+    await fixture.sql`update users set password_hash = ${old} where id = ${userId}`;
+    expect((await post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
+    const [row] = await fixture.sql<{ passwordHash: string }[]>`select password_hash from users where id = ${userId}`;
+    expect(row?.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+    expect((await post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
+  });
+
+  it('is throttled by e-mail address, also for who then knows the password, and nobody else', async () => {
+    await using strict = await createHttpFixture({ throttle: { failuresPerEmail: 3 } });
+    const { email } = await register(strict);
+    const other = await register(strict);
+    const login = (body: unknown) => strict.call('POST', '/auth/login', { as: null, body });
+    const guesses = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => login({ email, password: `guess number ${i}` })),
+    );
+    expect(guesses.map(({ status }) => status).sort()).toEqual([401, 401, 401, 429, 429, 429, 429, 429]);
+    const locked = await login({ email: email.toUpperCase(), password: PASSWORD });
+    expect([locked.status, locked.body.code]).toEqual([429, 'LOGIN_THROTTLED']);
+    expect(Number(locked.headers['retry-after'])).toBe(locked.body.retry_after);
+    expect((await login({ email: other.email, password: PASSWORD })).status).toBe(200);
+  });
+
+  it('is throttled by address, whichever e-mail addresses are tried', async () => {
+    await using strict = await createHttpFixture({ throttle: { failuresPerAddress: 3 } });
+    const statuses = [];
+    for (let i = 0; i < 5; i++) {
+      const body = { email: `nobody${i}@example.com`, password: PASSWORD };
+      statuses.push((await strict.call('POST', '/auth/login', { as: null, body })).status);
+    }
+    expect(statuses).toEqual([401, 401, 401, 429, 429]);
+  });
+
+  it('forgives failures once the password was right', async () => {
+    await using strict = await createHttpFixture({ throttle: { failuresPerEmail: 3 } });
+    const { email } = await register(strict);
+    const login = (password: string) => strict.call('POST', '/auth/login', { as: null, body: { email, password } });
+    for (let round = 0; round < 3; round++) {
+      expect((await login('wrong at first')).status).toBe(401);
+      expect((await login('and once more')).status).toBe(401);
+      expect((await login(PASSWORD)).status).toBe(200);
+    }
+  });
+});
+
+describe('a token', () => {
+  it('places calls by session, for the workspace named in the query or the body', async () => {
+    const token = await sessionOf(fixture, fixture.owner);
+    const { workspaceId, userId } = fixture.owner;
+    const placement = { agent_number: '9876543210', customer_number: '9876501234' };
+    await callWith(fixture, token, ['POST', '/dialer/click2call', { ...placement, workspace_id: workspaceId }]);
+    await callWith(fixture, token, ['POST', `/dialer/click2call?workspace_id=${workspaceId}`, placement]);
+    expect(fixture.dialer.placed.slice(-2)).toMatchObject([
+      { workspaceId, placedVia: 'session', apiKeyId: null, apiKeyName: null, userId },
+      { workspaceId, placedVia: 'session', apiKeyId: null, apiKeyName: null, userId },
+    ]);
+  });
+
+  it("without a workspace, with a stranger's or with nonsense finds none", async () => {
+    const { token } = await register(fixture);
+    const stranger = await fixture.addWorkspace();
+    for (const query of ['', '?workspace_id=', `?workspace_id=${stranger.workspaceId}`, '?workspace_id=x%27--']) {
+      const answer = await callWith(fixture, token, ['GET', `/dialer/pool${query}`]);
+      expect([answer.status, answer.body.code]).toEqual([404, 'WORKSPACE_NOT_FOUND']);
+    }
+  });
+
+  it('and a key that name two workspaces are refused', async () => {
+    const stranger = await fixture.addWorkspace();
+    const url = `/dialer/pool?workspace_id=${stranger.workspaceId}`;
+    expect((await fixture.call('GET', url)).body.code).toBe('WORKSPACE_NOT_FOUND');
+    const own = `/dialer/pool?workspace_id=${fixture.owner.workspaceId.toUpperCase()}`;
+    expect((await fixture.call('GET', own)).status).toBe(200);
+    const token = await sessionOf(fixture, fixture.owner);
+    const body = { caller_id: '+911140000001', workspace_id: stranger.workspaceId };
+    const inQuery = `/dialer/caller-id?workspace_id=${fixture.owner.workspaceId}`;
+    expect((await callWith(fixture, token, ['PUT', inQuery, body])).body.code).toBe('WORKSPACE_NOT_FOUND');
+  });
+
+  it('counts against the limit of the workspace it names, in the query or the body', async () => {
+    const { token, workspaceId } = await register(fixture);
+    const inQuery = await callWith(fixture, token, ['GET', `/developer/api?workspace_id=${workspaceId}`]);
+    expect(inQuery.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '9' });
+    const named = { name: 'k', workspace_id: workspaceId };
+    const inBody = await callWith(fixture, token, ['POST', '/developer/api', named]);
+    expect(inBody.headers).toMatchObject({ 'x-ratelimit-limit': '10', 'x-ratelimit-remaining': '8' });
+  });
+
+  it('is good no longer once it has expired', async () => {
+    const { token, workspaceId } = await register(fixture);
+    const before = fixture.now.current;
+    const look = () => callWith(fixture, token, ['GET', `/dialer/pool?workspace_id=${workspaceId}`]);
+    fixture.now.current = new Date(decodeJwt(token).exp! * 1000 - 1);
+    expect((await look()).status).toBe(200);
+    fixture.now.current = new Date(decodeJwt(token).exp! * 1000);
+    expect((await look()).status).toBe(401);
+    fixture.now.current = before;
+  });
+
+  it('is good no longer once its user has logged out', async () => {
+    const { token, email } = await register(fixture);
+    const other = (await post('/auth/login', { email, password: PASSWORD })).body.data.token;
+    expect((await callWith(fixture, token, ['POST', '/auth/logout'])).body.data).toEqual({ logged_out: true });
+    expect((await callWith(fixture, token, ['GET', '/workspaces'])).status).toBe(401);
+    expect((await callWith(fixture, other, ['GET', '/workspaces'])).status).toBe(200);
+  });
+
+  it('that somebody else signed, or nobody, or that was changed, is refused', async () => {
+    const { token, userId } = await register(fixture);
+    const [header, payload, signature] = token.split('.') as [string, string, string];
+    const { kid } = decodeProtectedHeader(token);
+    const claims = decodeJwt(token);
+    const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const forger = await generateKeyPair('EdDSA', { crv: 'Ed25519', extractable: true });
+    const signed = (head: object, key: Parameters<SignJWT['sign']>[0]) =>
+      new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', typ: 'JWT', ...head } as never).sign(key);
+    const [row] = await fixture.sql<{ publicKey: { x: string } }[]>`select public_key from signing_keys`;
+    const forged = [
+      `${encode({ alg: 'none', typ: 'JWT', kid })}.${payload}.`,
+      `${header}.${encode({ ...claims, user_id: userId + 1, sub: String(userId + 1) })}.${signature}`,
+      `${header}.${payload}.${signature.slice(0, -4)}AAAA`,
+      await signed({ kid }, forger.privateKey),
+      await signed({ kid: 'unknown' }, forger.privateKey),
+      await signed({ kid: "' or 1=1 --\0" }, forger.privateKey),
+      await signed({ jwk: await exportJWK(forger.publicKey) }, forger.privateKey),
+      // The public key as the secret of another algorithm.
+      await signed({ kid, alg: 'HS256' }, Buffer.from(row!.publicKey.x, 'base64url')),
+      'a.b.c',
+      '..',
+    ];
+    for (const wrong of forged) expect((await callWith(fixture, wrong, ['GET', '/workspaces'])).status).toBe(401);
+  });
+
+  it('of a retired key is good until it expires, and new ones are signed by the next key', async () => {
+    const { token, email } = await register(fixture);
+    const { sql, secrets } = fixture;
+    const kid = await createSessionTokens({ sql, secrets }).rotate(fixture.now.current);
+    expect((await callWith(fixture, token, ['GET', '/workspaces'])).status).toBe(200);
+    const next = (await post('/auth/login', { email, password: PASSWORD })).body.data.token;
+    expect(decodeProtectedHeader(next).kid).toBe(kid);
+    expect(decodeProtectedHeader(token).kid).not.toBe(kid);
+    expect((await callWith(fixture, next, ['GET', '/workspaces'])).status).toBe(200);
+  });
+
+  it('is signed by a key of its own month, whichever process is asked first', async () => {
+    const { email } = await register(fixture);
+    const before = fixture.now.current;
+    fixture.now.current = new Date(before.getTime() + 31 * 86_400_000);
+    const logins = await Promise.all(
+      Array.from({ length: 4 }, () => post('/auth/login', { email, password: PASSWORD })),
+    );
+    fixture.now.current = before;
+    for (const { status } of logins) expect(status).toBe(200);
+    const active = await fixture.sql`select 1 from signing_keys where retired_at is null`;
+    expect(active).toHaveLength(1);
+  });
+});
+
+describe('the private half of a signing key', () => {
+  it('is stored sealed', async () => {
+    await register(fixture);
+    const rows = await fixture.sql<{ text: string; publicKey: object }[]>`
+      select encode(private_key_encrypted, 'escape') as text, public_key from signing_keys`;
+    for (const { text, publicKey } of rows) {
+      expect(text).not.toContain('Ed25519');
+      expect(Object.keys(publicKey)).not.toContain('d');
+    }
+  });
+});
+
+it('no password, token or e-mail address is ever logged', async () => {
+  await using quiet = await createHttpFixture();
+  const { token, email } = await register(quiet);
+  await quiet.call('POST', '/auth/login', { as: null, body: { email, password: PASSWORD } });
+  await quiet.call('POST', '/auth/login', { as: null, body: { email, password: 'a wrong password' } });
+  await quiet.call('POST', '/auth/register', { as: null, body: { email, password: PASSWORD } });
+  await callWith(quiet, `${token}x`, ['GET', '/workspaces']);
+  const key = await callWith(quiet, token, ['POST', '/developer/api', { name: 'k', workspace_id: '' }]);
+  expect(key.status).toBe(404);
+  await quiet.sql.end({ timeout: 0 });
+  await callWith(quiet, token, ['GET', '/workspaces']);
+  const log = quiet.logLines.join('');
+  expect(log).toContain('request answered');
+  for (const hidden of [PASSWORD, 'a wrong password', email, token, ...token.split('.').slice(1)]) {
+    expect(log).not.toContain(hidden);
+  }
+});
