@@ -19,10 +19,11 @@ const FIELDS = {
     description: 'A disabled webhook gets nothing, and what was pending for it has failed.',
   }),
   secret: Type.String({
-    // Lengths and base64 are checked by whoever signs with it.
-    pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
+    minLength: 16,
+    maxLength: 256,
+    pattern: '^[ -~]*$',
     description:
-      '16 to 256 characters: `whsec_` and at least 16 bytes in base64, or any text without control characters, whose UTF-8 bytes are the key. Minted when left out.',
+      'Printable ASCII: `whsec_` and at least 16 bytes in base64, or any text, whose bytes are the key. Minted when left out.',
     writeOnly: true,
   }),
 };
