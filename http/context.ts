@@ -40,6 +40,8 @@ export interface HttpContext {
   now: () => Date;
   /** How often an idle event stream says that it is alive. */
   heartbeatMs: number;
+  /** Web sites whose pages may use the API; `*` for all. */
+  corsOrigins: readonly string[];
   /** Aborted when the server closes: streams end. */
   closing: AbortSignal;
 }
@@ -51,6 +53,8 @@ export interface HttpServerOptions
   stripeWebhookSecret?: string | null;
   /** Default: the system's clock. */
   now?: () => Date;
+  /** Default: none. */
+  corsOrigins?: readonly string[];
   /** Default 15 000. */
   heartbeatMs?: number;
   /** Default: limits of this process alone, which `rateLimits` changes. */

@@ -10,7 +10,7 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
-import { FIXED_HEADERS } from './fixed-headers.ts';
+import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { createLoginThrottle } from './login-throttle.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
@@ -37,6 +37,7 @@ import { userRoutes } from './routes/user.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 import { createRunningRequests } from './running-requests.ts';
+import { securityHeaders } from './security-headers.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 
@@ -56,6 +57,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
+    corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
@@ -65,7 +67,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   };
   const { limits } = context;
   const running = createRunningRequests();
-  const brokenRequests = refuseBrokenRequests({ limits, isAnswering: running.isAnswering });
+  const isHttps = context.publicUrl?.startsWith('https:') ?? false;
+  const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -97,6 +100,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
   });
+  allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
   admitRequests(app as unknown as FastifyInstance, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
@@ -145,6 +149,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   return app as unknown as FastifyInstance;
 
+  function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
+    const path = request.url.split('?', 1)[0]!;
+    reply.header('x-request-id', request.id);
+    reply.headers(securityHeaders({ isHttps: isHttps || request.protocol === 'https', path }));
+  }
+
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const refusal = toRefusal(error);
     if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
@@ -189,13 +199,12 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 /** A client's own id is kept when it can go into headers and logs as it is; a key pasted there cannot. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
-  const sane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !given.includes('sk_');
-  return sane ? given : randomUUID();
+  const isSane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !CREDENTIAL.test(given);
+  return isSane ? given : randomUUID();
 }
 
-function setFixedHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id).headers(FIXED_HEADERS);
-}
+/** An API key or a secret of ours (also one of Stripe's), or a JSON Web Token. */
+const CREDENTIAL = /sk_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));
