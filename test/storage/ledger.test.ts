@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
-import { growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
 import { onEveryServer } from './every-server.ts';
 import { seedWorkspace } from './seed.ts';
+import { requireSoundBooks } from './sound-books.ts';
 
 onEveryServer('the ledger', (database) => {
   async function funded(balanceNano = 1_000n) {
@@ -90,6 +92,46 @@ onEveryServer('the ledger', (database) => {
     });
   });
 
+  it('charges the whole amount or nothing, and says what is missing', async () => {
+    const { sql, workspaceId } = await funded(1_000_000_000n);
+    const wanted = chargeOf(workspaceId, { amountNano: 400_000_000n, operationKey: 'c' });
+    const first = await charge(sql, wanted);
+    expect(first).toEqual({
+      entryId: expect.any(String),
+      chargedNano: 400_000_000n,
+      balanceBeforeNano: 1_000_000_000n,
+      balanceAfterNano: 600_000_000n,
+    });
+    await hold(sql, { workspaceId, amountNano: 100_000_000n, minimumNano: 0n, operationKey: 'h' });
+    expect(await charge(sql, wanted)).toEqual(first);
+    await expect(charge(sql, { ...wanted, amountNano: 1n })).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(charge(sql, { ...wanted, amountNano: 500_000_001n, operationKey: 'd' })).rejects.toMatchObject({
+      code: 'INSUFFICIENT_CREDITS',
+      status: 402,
+      details: { required: 0.500000001, available: 0.5, shortfall: 0.000000001 },
+    });
+    await charge(sql, { ...wanted, amountNano: 500_000_000n, operationKey: 'd' });
+    await charge(sql, { ...wanted, amountNano: 0n, operationKey: 'e' });
+    expect((await walletOf(sql, workspaceId)).availableNano).toBe(0n);
+    await expect(charge(sql, { ...wanted, amountNano: -1n, operationKey: 'f' })).rejects.toThrow(RangeError);
+    await requireSoundBooks(sql, workspaceId);
+  });
+
+  it('refunds a charge, whole or in part, and lists the refund beside it', async () => {
+    const { sql, workspaceId } = await funded();
+    await charge(sql, chargeOf(workspaceId, { amountNano: 300n, operationKey: 'c' }));
+    const back = { workspaceId, reversesOperationKey: 'c' };
+    await expect(refund(sql, { ...back, amountNano: 301n, operationKey: 'r' })).rejects.toThrow(RangeError);
+    expect(await refund(sql, { ...back, amountNano: 100n, operationKey: 'r' })).toEqual({ refundedNano: 100n });
+    expect(await refund(sql, { ...back, operationKey: 'again' })).toEqual({ refundedNano: 100n });
+    expect((await walletOf(sql, workspaceId)).balanceNano).toBe(800n);
+    const { rows } = await listUsage(sql, { workspaceId }, { page: 1, limit: 10 });
+    expect(rows).toMatchObject([
+      { direction: 'refund', amountNano: 100n, reversesId: rows[1]!.id, operation: 'chat', status: 'succeeded' },
+      { direction: 'debit', amountNano: 300n, reversesId: null, operation: 'chat', status: 'refunded' },
+    ]);
+  });
+
   it('lets nobody change or remove what was booked, nor book what does not balance', async () => {
     const { sql, workspaceId } = await funded();
     await expect(sql`update entries set requested_nano = 0`).rejects.toThrow('entries is append-only');
@@ -122,6 +164,11 @@ onEveryServer('the ledger', (database) => {
   });
 });
 
+function chargeOf(workspaceId: string, { amountNano, operationKey }: { amountNano: bigint; operationKey: string }) {
+  const usage = { service: 'llm', operation: 'chat', resourceId: null, quantity: 3, unit: 'token' } as const;
+  return { ...usage, workspaceId, amountNano, operationKey, unitPriceNano: 100n, apiKeyId: null, userId: null };
+}
+
 /** Few keys and holds, so that operations meet, repeat and contradict one another. */
 const operation = fc.record({
   kind: fc.constantFrom('topUp', 'hold', 'growHold', 'settle', 'void', 'refund'),
@@ -151,33 +198,4 @@ async function attempt(sql: Sql, workspaceId: string, { kind, slot, key, amountN
   } catch (error) {
     if (!EXPECTED_REFUSALS.has((error as { code: string }).code)) throw error;
   }
-}
-
-async function requireSoundBooks(sql: Sql, workspaceId: string): Promise<void> {
-  const [books] = await sql<
-    { unbalanced: number; drifted: number; orphans: number; overRefunded: number; wrongChain: number }[]
-  >`
-    select
-      (select count(*)::int from (
-        select entry_id from postings p join entries e on e.id = p.entry_id where e.workspace_id = ${workspaceId}
-        group by entry_id having sum(p.amount_nano) <> 0) t) as unbalanced,
-      (select count(*)::int from accounts a where a.workspace_id = ${workspaceId} and a.balance_nano <>
-        (select coalesce(sum(amount_nano), 0) from postings where account_id = a.id)) as drifted,
-      (select count(*)::int from holds h where h.workspace_id = ${workspaceId} and
-        (select count(*) from entries e where e.hold_id = h.id and e.kind in ('settle', 'void'))
-          <> case h.status when 'open' then 0 else 1 end) as orphans,
-      (select count(*)::int from (
-        select reverses_id from entries where workspace_id = ${workspaceId} and reverses_id is not null
-        group by reverses_id having count(*) > 1) t) as over_refunded,
-      (select count(*)::int from (
-        select balance_before_nano, lag(balance_after_nano) over (order by position) as previous
-        from entries where workspace_id = ${workspaceId}) t
-        where previous is not null and previous <> balance_before_nano) as wrong_chain`;
-  expect(books).toEqual({ unbalanced: 0, drifted: 0, orphans: 0, overRefunded: 0, wrongChain: 0 });
-  const [held] = await sql<{ openNano: bigint }[]>`
-    select coalesce(sum(amount_nano), 0)::bigint as open_nano from holds
-    where workspace_id = ${workspaceId} and status = 'open'`;
-  const wallet = await walletOf(sql, workspaceId);
-  expect(wallet.heldNano).toBe(held?.openNano);
-  expect(wallet.availableNano).toBeGreaterThanOrEqual(0n);
 }

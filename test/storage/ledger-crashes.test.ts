@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connect, inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
+import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import { seedWorkspace } from './seed.ts';
+import { requireSoundBooks } from './sound-books.ts';
+import { createTestDatabase, type TestDatabase } from './test-database.ts';
+
+let database: TestDatabase;
+let executioner: Sql;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  executioner = connect({ url: database.url, max: 1 });
+});
+afterAll(async () => {
+  await executioner.end({ timeout: 1 });
+  await database.drop();
+});
+
+/** Few keys and holds, so that operations meet, repeat and contradict one another. */
+const operation = fc.record({
+  kind: fc.constantFrom('topUp', 'hold', 'growHold', 'settle', 'void', 'charge', 'refund'),
+  slot: fc.integer({ min: 0, max: 3 }),
+  key: fc.integer({ min: 0, max: 2 }),
+  amountNano: fc.bigInt({ min: 1n, max: 900n }),
+  /** The statement before which the connection is cut; the last ones stand for the commit. */
+  cutBefore: fc.option(fc.integer({ min: 1, max: 12 }), { freq: 2 }),
+  /** Asked for again although it was done: the answer was lost. */
+  repeated: fc.boolean(),
+});
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+let cuts = 0;
+
+it('keeps its books whatever happens at once and whichever connections are cut between two statements', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 30 }), async (operations) => {
+      const { sql } = database;
+      const { workspace } = await seedWorkspace(sql, { balanceNano: 2_000n });
+      const answers = await Promise.all(operations.map((step) => perform(workspace.id, step)));
+      await requireSoundBooks(sql, workspace.id);
+
+      // What was answered is in the book, once, and nothing else is.
+      const rows = await sql<{ operationKey: string }[]>`
+        select operation_key from entries where workspace_id = ${workspace.id}`;
+      const booked = new Set(rows.map((row) => row.operationKey));
+      expect(booked.size).toBe(rows.length);
+      const done = answers.flat();
+      expect(done.filter((key) => !booked.has(key))).toEqual([]);
+
+      const open = await sql<{ id: string }[]>`
+        select id from holds where workspace_id = ${workspace.id} and status = 'open'`;
+      for (const { id } of open) await voidHold(sql, { holdId: id, operationKey: `${id}:void` });
+      expect(await walletOf(sql, workspace.id)).toMatchObject({ heldNano: 0n });
+      await requireSoundBooks(sql, workspace.id);
+    }),
+    { numRuns: 15 },
+  );
+  expect(cuts).toBeGreaterThan(20);
+});
+
+const EXPECTED_REFUSALS = ['RECHARGE_REQUIRED', 'INSUFFICIENT_CREDITS', 'INTERNAL'];
+
+/** Tries until there is an answer, as a client does. Returns the keys of what has to be in the book now. */
+async function perform(workspaceId: string, step: Operation): Promise<string[]> {
+  let cutBefore = step.cutBefore;
+  for (;;) {
+    try {
+      const keys = await inTransaction(database.sql, async (tx) => {
+        if (cutBefore === null) return await run(tx, workspaceId, step);
+        const blade = await bladeFor(tx, cutBefore);
+        const result = await run(blade.tx, workspaceId, step);
+        await blade.fall();
+        return result;
+      });
+      if (step.repeated) expect(await run(database.sql, workspaceId, step)).toEqual(keys);
+      return keys;
+    } catch (error) {
+      const { code } = error as { code: string };
+      if (EXPECTED_REFUSALS.includes(code)) return [];
+      if (!/^CONNECTION_|^57P01$|^E[A-Z]+$/.test(code)) throw error;
+      cutBefore = null;
+    }
+  }
+}
+
+/** The transaction, whose connection the server ends before the given statement, or before its commit. */
+async function bladeFor(tx: Tx, cutBefore: number): Promise<{ tx: Tx; fall: () => Promise<void> }> {
+  const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  let statements = 0;
+  let fallen = false;
+  async function fall(): Promise<void> {
+    if (fallen) return;
+    fallen = true;
+    cuts += 1;
+    await executioner`select pg_terminate_backend(${row!.pid})`;
+  }
+  const cut = new Proxy(tx, {
+    apply(target, self, args) {
+      // `tx(row)` only helps to write a statement.
+      const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
+      if (isStatement) statements += 1;
+      if (!isStatement || statements !== cutBefore) return Reflect.apply(target as never, self, args);
+      return fall().then(() => Reflect.apply(target as never, self, args));
+    },
+  });
+  return { tx: cut, fall };
+}
+
+async function run(sql: SqlOrTx, workspaceId: string, { kind, slot, key, amountNano }: Operation): Promise<string[]> {
+  const operationKey = `${workspaceId}:${kind}:${slot}:${key}`;
+  switch (kind) {
+    case 'topUp':
+      await topUp(sql, { workspaceId, amountNano, paymentType: 'one_time', operationKey });
+      return [operationKey];
+    case 'charge': {
+      const usage = { service: 'tts', operation: 'synthesise', quantity: 1, unit: 'character' } as const;
+      const who = { resourceId: null, unitPriceNano: amountNano, apiKeyId: null, userId: null };
+      await charge(sql, { ...usage, ...who, workspaceId, amountNano, operationKey });
+      return [operationKey];
+    }
+    case 'refund': {
+      const reversed = slot % 2 === 0 ? 'charge' : 'settle';
+      const reversesOperationKey = `${workspaceId}:${reversed}:${slot}:${key}`;
+      // Another refund may have been first, and then this one books nothing.
+      await refund(sql, { workspaceId, reversesOperationKey, operationKey });
+      return [];
+    }
+    default:
+      return await runOnHold(sql, { workspaceId, kind, slot, amountNano, operationKey });
+  }
+}
+
+interface HoldOperation extends Pick<Operation, 'slot' | 'amountNano'> {
+  workspaceId: string;
+  kind: 'hold' | 'growHold' | 'settle' | 'void';
+  operationKey: string;
+}
+
+async function runOnHold(
+  sql: SqlOrTx,
+  { workspaceId, kind, slot, amountNano, operationKey }: HoldOperation,
+): Promise<string[]> {
+  const holdKey = `${workspaceId}:hold:${slot}`;
+  const { holdId } = await hold(sql, { workspaceId, amountNano: 500n, minimumNano: 1n, operationKey: holdKey });
+  if (kind === 'hold') return [holdKey];
+  // A hold that is over does not grow.
+  if (kind === 'growHold') await growHold(sql, { holdId, wantedTotalNano: amountNano, operationKey });
+  if (kind === 'growHold') return [holdKey];
+  if (kind === 'settle') await settleHold(sql, { holdId, amountNano, operationKey });
+  else await voidHold(sql, { holdId, operationKey });
+  return [holdKey, operationKey];
+}
