@@ -1,0 +1,93 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { collectNumberRent, type NumberRent } from '../../actors/number-rent.ts';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { setPrice } from '../../storage/price-book.ts';
+import { releaseNumber } from '../../storage/queries/numbers.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { NOW, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestClock, createTestLogger, eventually } from './fakes.ts';
+import { type Caller, seedCaller } from './seeds.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+let database: TestDatabase;
+let caller: Caller;
+const open: NumberRent[] = [];
+beforeEach(async () => {
+  database = await createTestDatabase();
+  // Rented when numbers were free.
+  caller = await seedCaller(database.sql, { balanceNano: 5n * USD });
+  const price = { scope: { workspaceId: caller.workspaceId }, item: 'number', value: 2n * USD } as const;
+  await setPrice(database.sql, { ...price, now: NOW });
+});
+afterEach(async () => {
+  for (const rent of open.splice(0)) rent.close();
+  await database.drop();
+});
+
+function start() {
+  const clock = createTestClock();
+  const logger = createTestLogger();
+  const rent = collectNumberRent({ sql: database.sql, clock, logger });
+  open.push(rent);
+  return { clock, logger, rent };
+}
+
+const balance = async () => (await walletOf(database.sql, caller.workspaceId)).balanceNano;
+
+it('collects the rent of a month in the hour in which it begins', async () => {
+  const { clock } = start();
+  await eventually(() => expect(clock.waiting()).toEqual([HOUR_MS]));
+  expect(await balance()).toBe(5n * USD);
+  clock.jumpTo(new Date('2026-02-02T03:30:00Z'));
+  clock.advance(0);
+  await eventually(async () => expect(await balance()).toBe(3n * USD));
+  const { rows } = await listUsage(database.sql, { workspaceId: caller.workspaceId }, { page: 1, limit: 9 });
+  expect(rows).toMatchObject([
+    {
+      service: 'number',
+      operation: 'rent',
+      resourceId: caller.did,
+      quantity: 1,
+      createdAt: new Date('2026-02-02T03:30:00Z'),
+    },
+  ]);
+});
+
+it('makes up for the months that passed while no node ran', async () => {
+  const { clock, rent } = start();
+  clock.jumpTo(new Date('2026-03-15T00:00:00Z'));
+  await rent.collectAll();
+  await rent.collectAll();
+  expect(await balance()).toBe(1n * USD);
+});
+
+it('keeps a number whose wallet is empty, and collects once it has money again', async () => {
+  const { clock, logger, rent } = start();
+  clock.jumpTo(new Date('2026-04-15T00:00:00Z'));
+  await rent.collectAll();
+  expect(await balance()).toBe(1n * USD);
+  expect(logger.messages('warn')).toEqual(['the rent of a number is overdue: its wallet does not cover it']);
+  expect(JSON.stringify(logger.lines.map(({ fields: { pii, ...fields } }) => fields))).not.toContain(caller.did);
+  const { workspaceId } = caller;
+  await topUp(database.sql, { workspaceId, amountNano: 10n * USD, paymentType: 'one_time', operationKey: 'more' });
+  await rent.collectAll();
+  expect(await balance()).toBe(9n * USD);
+});
+
+it('collects nothing for a number that was released', async () => {
+  const { clock, rent } = start();
+  await releaseNumber(database.sql, { workspaceId: caller.workspaceId, e164: caller.did, now: NOW });
+  clock.jumpTo(new Date(NOW.getTime() + 90 * DAY_MS));
+  await rent.collectAll();
+  expect(await balance()).toBe(5n * USD);
+});
+
+it('charges a month once when several nodes collect at the same moment', async () => {
+  const nodes = [start(), start(), start()];
+  for (const { clock } of nodes) clock.jumpTo(new Date('2026-02-20T00:00:00Z'));
+  await Promise.all(nodes.map(({ rent }) => rent.collectAll()));
+  expect(await balance()).toBe(3n * USD);
+});
