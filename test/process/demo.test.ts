@@ -20,7 +20,7 @@ async function startDemo(argv: string[]) {
   const cwd = join(folder, 'here');
   clean.push(() => rm(folder, { recursive: true, force: true }));
   await mkdir(cwd);
-  const child = spawn(process.execPath, [join(ROOT, 'bin/demo.ts'), ...argv], {
+  const child = spawn(process.execPath, [join(ROOT, 'bin/cli/tandem.ts'), 'demo', ...argv], {
     cwd,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -64,6 +64,14 @@ describe('npm run demo', () => {
     const demo = await startDemo(['--help']);
     expect(await demo.exited).toBe(0);
     expect(demo.output()).toContain('--keep');
+  });
+
+  it('is one JSON document with --json', async () => {
+    const demo = await startDemo(['--talk', '2', '--json']);
+    expect(await demo.exited, demo.output()).toBe(0);
+    const { success, data } = JSON.parse(demo.output());
+    expect({ success, state: data.call.state }).toEqual({ success: true, state: 'completed' });
+    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(6).fill(true));
   });
 
   it('cleans up when it is interrupted in the middle of the call', async () => {

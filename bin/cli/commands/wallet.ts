@@ -43,6 +43,8 @@ const topUpAction = defineAction({
       const workspace = await workspaceOf(sql, values.workspace);
       const now = new Date();
       const { wallet, isNew } = await inTransaction(sql, async (tx) => {
+        // Those who come at the same time with the same key take turns, so that one of them says that it added money.
+        await tx`select pg_advisory_xact_lock(hashtextextended(${operationKey}, 0))`;
         const isRepeated = await wasDone(tx, operationKey);
         const { entryId, wallet: after } = await topUp(tx, {
           workspaceId: workspace.id,

@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import type { CallEvent } from '../../bin/cli/api-client.ts';
+import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from '../calls/platform.ts';
+import { type CommandLineOptions, serverFolder, startTandemCommand, tandem } from './command-line.ts';
+
+let platform: Platform;
+let options: CommandLineOptions;
+let folder: Awaited<ReturnType<typeof serverFolder>>;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  folder = await serverFolder();
+  const env = { TANDEM_URL: platform.tandem.url, TANDEM_API_KEY: platform.tandem.mintedApiKey ?? '' };
+  options = { cwd: folder.path, env };
+});
+
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+
+const run = (...argv: string[]) => tandem(argv, options);
+
+describe('tandem call', () => {
+  it('--follow prints each event as it happens until both have talked, and ends with 0', async () => {
+    const { customer } = await platform.parties();
+    const command = startTandemCommand(
+      ['call', AGENT, CUSTOMER, '--did', DID, '--record', '--reference', 'cli-follow', '--max-duration', '600'].concat(
+        ['--metadata', '{"ticket":4711}', '--callback-url', platform.receiver.url, '--callback-secret', SECRET],
+        ['--follow'],
+      ),
+      options,
+    );
+    await command.untilPrinted('call.bridged');
+    await customer.untilHeard(({ packets }) => packets > 60);
+    const { calls } = await listed('--state', 'bridged');
+    expect(calls).toHaveLength(1);
+    expect((await run('call', 'hangup', 'cli-follow')).exitCode).toBe(0);
+    const { exitCode, stdout, stderr } = await command.ended;
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const events = stdout.split('\n').flatMap((line) => /^ +\d+\.\d\d s +\w+ +(\S+)/.exec(line)?.[1] ?? []);
+    expect(events).toEqual(
+      expect.arrayContaining(['call.initiated', 'agent.ringing', 'agent.answered', 'call.bridged', 'call.completed']),
+    );
+    expect(events.at(-1)).toBe('call.completed');
+    expect(stdout).toMatch(/^cause +NORMAL_CLEARING$/m);
+    const call = await platform.call('cli-follow');
+    expect(call).toMatchObject({ did: DID, metadata: { ticket: 4711 }, record_requested: true, state: 'completed' });
+    expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
+  });
+
+  it('--follow --json is one document with the call and its events', async () => {
+    const { customer } = await platform.parties({ customer: { answer: 'manual' } });
+    const command = startTandemCommand(
+      ['call', AGENT, CUSTOMER, '--reference', 'cli-json', '--follow', '--json'],
+      options,
+    );
+    await customer.until('ringing');
+    await run('call', 'hangup', 'cli-json');
+    const { exitCode, document, stderr } = await command.ended;
+    const { call, events } = document.data as { call: PublicCall; events: CallEvent[] };
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tandem: .*\n$/);
+    expect(document).toMatchObject({ success: false, code: expect.any(String), message: expect.any(String) });
+    expect(call).toMatchObject({ reference_id: 'cli-json', call_done: true });
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
+    expect(events.at(-1)?.event).toBe(call.terminal_event);
+  });
+
+  it('hangs up on the first Ctrl-C while it follows, and goes on to the end', async () => {
+    await platform.parties();
+    const command = startTandemCommand(['call', AGENT, CUSTOMER, '--reference', 'cli-ctrl-c', '--follow'], options);
+    await command.untilPrinted('call.bridged');
+    command.child.kill('SIGINT');
+    const { exitCode, stdout } = await command.ended;
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('Hanging up; Ctrl-C again leaves.');
+    expect(stdout).toContain('call.completed');
+    expect(await platform.call('cli-ctrl-c')).toMatchObject({ state: 'completed' });
+  });
+
+  it('status --follow leaves on Ctrl-C and lets the call go on', async () => {
+    await platform.parties();
+    expect((await run('call', AGENT, CUSTOMER, '--reference', 'cli-leave')).stdout).toMatch(/^state +initiated$/m);
+    const command = startTandemCommand(['call', 'status', 'cli-leave', '--follow'], options);
+    await command.untilPrinted('call.bridged');
+    command.child.kill('SIGINT');
+    const { exitCode, stderr } = await command.ended;
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tandem: You left; the call is bridged\..*\n$/);
+    expect(await platform.call('cli-leave')).toMatchObject({ state: 'bridged' });
+    const again = await run('call', AGENT, CUSTOMER, '--reference', 'cli-leave');
+    expect(again.stdout).toContain('nothing was dialed');
+    await run('call', 'hangup', 'cli-leave');
+    await platform.ended((await platform.call('cli-leave')).call_id);
+  });
+
+  it('shows one call, and lists them newest first, page by page', async () => {
+    const status = await run('call', 'status', 'cli-follow', '--json');
+    expect(status).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(status.document).toMatchObject({ success: true, data: { call: { reference_id: 'cli-follow' } } });
+    const first = await listed('--limit', '1');
+    expect(first.calls.map(({ reference_id }) => reference_id)).toEqual(['cli-leave']);
+    const text = (await run('call', 'list', '--limit', '1')).stdout;
+    expect(text).toMatch(/^PLACED +CALL +AGENT/);
+    expect(text).toContain('--page 2 shows the next');
+    expect((await run('call', 'list', '--state', 'unknown')).stdout).toBe('There is no such call.\n');
+  });
+
+  it('tells a refusal of the API in one line, with its code', async () => {
+    const { exitCode, stderr, document } = await run('call', '12', CUSTOMER, '--json');
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tandem: .*INVALID_NUMBER.*\n$/);
+    expect(document).toEqual({
+      success: false,
+      code: 'INVALID_NUMBER',
+      message: expect.stringContaining('agent_number'),
+    });
+    expect((await run('call', 'status', 'nothing')).stderr).toContain('CALL_NOT_FOUND');
+  });
+
+  it('takes the server and the key from options before those of the environment', async () => {
+    const { tandem: server } = platform;
+    const argv = ['call', 'list', '--json', '--url', `${server.url}/`, '--key', server.mintedApiKey ?? ''];
+    const elsewhere = {
+      ...options,
+      env: { TANDEM_URL: 'http://127.0.0.1:9', TANDEM_API_KEY: 'sk_of_somebody_else_0123' },
+    };
+    expect((await tandem(argv, elsewhere)).exitCode).toBe(0);
+    expect((await tandem(argv.slice(0, 5), elsewhere)).document).toMatchObject({ code: 'UNAUTHORIZED' });
+  });
+});
+
+describe('tandem trunks', () => {
+  it('adds, rents, shows, changes and removes a trunk', async () => {
+    const added = await tandem(
+      [
+        'trunks',
+        'add',
+        'Second',
+        'sip:carrier.example:5060',
+        '--transport',
+        'tcp',
+        '--username',
+        'me',
+        '--rent',
+      ].concat(
+        ['--password-stdin', '--codecs', 'PCMA', '--channels', '3', '--prefixes', '+91,+4930', '--price', '0.0125'],
+        ['--numbers', '+911140000101,+911140000102', '--caller-id', '+911140000102', '--json'],
+      ),
+      { ...options, stdin: 'the password\n' },
+    );
+    expect(added, added.stderr).toMatchObject({ exitCode: 0, stderr: '' });
+    const fields = {
+      name: 'Second',
+      transport: 'tcp',
+      username: 'me',
+      codecs: ['PCMA'],
+      channels: 3,
+      allowed_prefixes: ['+91', '+4930'],
+      numbers: ['+911140000101', '+911140000102'],
+      default_caller_id: '+911140000102',
+      price_per_minute_usd: 0.0125,
+    };
+    expect(added.document).toMatchObject({ success: true, data: fields });
+    expect(added.stdout).not.toContain('the password');
+    const rented = await platform.sql`select 1 from numbers where e164 like '+9111400001%' and status = 'assigned'`;
+    expect(rented).toHaveLength(2);
+
+    const { id } = added.document.data as { id: string };
+    expect((await run('trunks', 'show', id)).stdout).toMatch(/^price +0\.0125 USD a minute$/m);
+    const changed = await run(
+      'trunks',
+      'set',
+      'Second',
+      '--status',
+      'disabled',
+      '--channels',
+      '5',
+      '--prefixes',
+      '',
+      '--json',
+    );
+    expect(changed.document.data).toMatchObject({ ...fields, status: 'disabled', channels: 5, allowed_prefixes: [] });
+    expect((await run('trunks', 'list')).stdout).toMatch(/Second +sip:carrier\.example:5060 +disabled +5 +2 +0\.0125/);
+
+    expect(await run('trunks', 'remove', 'Second')).toMatchObject({
+      exitCode: 0,
+      stdout: 'Trunk Second is removed.\n',
+    });
+    expect(await run('trunks', 'show', 'Second', '--json')).toMatchObject({ exitCode: 1 });
+    expect((await run('trunks', 'show', 'Second')).stderr).toContain('tandem trunks list shows all');
+  });
+
+  it('asks for an id when two trunks have the name', async () => {
+    for (const host of ['one', 'two']) await run('trunks', 'add', 'Twin', `sip:${host}.example`);
+    const { exitCode, document } = await run('trunks', 'remove', 'Twin', '--json');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ code: 'AMBIGUOUS_TRUNK' });
+  });
+});
+
+async function listed(...argv: string[]): Promise<{ calls: PublicCall[] }> {
+  return (await run('call', 'list', '--json', ...argv)).document.data;
+}

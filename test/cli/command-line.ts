@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { eventually } from '../process/server-process.ts';
+
+export const EXECUTABLE = resolve(import.meta.dirname, '../../bin/tandem');
+
+export interface Run {
+  exitCode: number | null;
+  stdout: string;
+  stderr: string;
+  /** The one document on standard output; throws unless that is all there is. */
+  document: { success: boolean; code?: string; message?: string; data: never };
+}
+
+export interface RunningCommand {
+  child: ChildProcess;
+  /** Resolves once standard output has that text. */
+  untilPrinted(text: string): Promise<void>;
+  ended: Promise<Run>;
+}
+
+export interface CommandLineOptions {
+  env?: Record<string, string>;
+  cwd?: string;
+  stdin?: string;
+  executable?: string;
+}
+
+/** Runs `bin/tandem` as a person would: a process of its own, which inherits none of our settings. */
+export function startTandemCommand(
+  argv: readonly string[],
+  { env = {}, cwd = tmpdir(), stdin, executable = EXECUTABLE }: CommandLineOptions = {},
+): RunningCommand {
+  const child = spawn(executable, argv, {
+    cwd,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir(), ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  // It need not read it to the end.
+  child.stdin.on('error', () => {}).end(stdin ?? '');
+  const ended = once(child, 'close').then(([exitCode]) => ({
+    exitCode: exitCode as number | null,
+    stdout,
+    stderr,
+    get document() {
+      return JSON.parse(stdout) as Run['document'];
+    },
+  }));
+  return {
+    child,
+    ended,
+    untilPrinted: async (text) => await eventually(() => stdout.includes(text), `${argv.join(' ')} prints ${text}`),
+  };
+}
+
+export async function tandem(argv: readonly string[], options?: CommandLineOptions): Promise<Run> {
+  return await startTandemCommand(argv, options).ended;
+}
+
+/** A folder with an empty `.env`, so that no settings of a developer's checkout are read. */
+export async function serverFolder(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'tandem-cli-'));
+  await writeFile(join(path, '.env'), '');
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}

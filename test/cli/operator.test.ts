@@ -1,0 +1,164 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiClient } from '../../bin/cli/api-client.ts';
+import { connect } from '../../storage/database.ts';
+import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
+import { type ServerProcess, startServerProcess } from '../process/server-process.ts';
+import { tandem } from './command-line.ts';
+
+/** A real server on its embedded database, and the command line beside it, which is told of the data folder alone. */
+let dataDir: string;
+let server: ServerProcess;
+let url: string;
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'tandem-operator-'));
+  server = startServerProcess({ TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' });
+  ({ url } = (await server.logged('Tandem is ready')) as { url: string });
+});
+
+afterAll(async () => {
+  server.child.kill('SIGTERM');
+  await server.exited;
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+const run = (...argv: string[]) => tandem(argv, { cwd: dataDir, env: { TANDEM_DATA_DIR: dataDir } });
+
+async function dataOf<T>(...argv: string[]): Promise<T> {
+  const { exitCode, stderr, document } = await run(...argv, '--json');
+  expect({ exitCode, stderr, success: document.success }).toEqual({ exitCode: 0, stderr: '', success: true });
+  return document.data;
+}
+
+interface Key {
+  id: number;
+  name: string;
+  key: string;
+  expires_at: string | null;
+}
+
+describe('tandem keys', () => {
+  it('makes a key that works at once, is printed once, and works no more after it is revoked', async () => {
+    const { stdout } = await run('keys', 'create', 'Billing robot');
+    const apiKey = /^key +(sk_\S+)$/m.exec(stdout)?.[1] ?? '';
+    const id = /^id +(\d+)$/m.exec(stdout)?.[1] ?? '';
+    const api = apiClient({ url, apiKey });
+    expect(await api.get('/dialer/pool')).toMatchObject({ provisioned: false });
+
+    const { keys } = await dataOf<{ keys: Key[] }>('keys', 'list');
+    expect(keys.map(({ name }) => name)).toEqual(['Billing robot', 'Owner']);
+    expect(keys[0]?.key).toBe(`${apiKey.slice(0, 7)}...${apiKey.slice(-4)}`);
+    expect((await run('keys', 'list')).stdout).not.toContain(apiKey);
+
+    expect(await dataOf('keys', 'revoke', id)).toEqual({ id: Number(id), revoked: true });
+    await expect(api.get('/dialer/pool')).rejects.toMatchObject({ code: 'UNAUTHORIZED', status: 401 });
+    const again = await run('keys', 'revoke', id, '--json');
+    expect(again.exitCode).toBe(1);
+    expect(again.document).toMatchObject({ code: 'KEY_NOT_FOUND', message: expect.stringContaining('keys list') });
+    expect((await dataOf<{ keys: Key[] }>('keys', 'list')).keys.map(({ name }) => name)).toEqual(['Owner']);
+  });
+
+  it('makes a key that expires', async () => {
+    const before = Date.now();
+    const key = await dataOf<Key>('keys', 'create', 'For a week', '--expires-in-days', '7');
+    expect(Date.parse(key.expires_at ?? '') - before).toBeGreaterThanOrEqual(7 * 86_400_000);
+  });
+
+  it('makes keys for members only', async () => {
+    const { exitCode, document } = await run('keys', 'create', 'x', '--user', 'nobody@example.com', '--json');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ code: 'NOT_A_MEMBER' });
+    expect((await run('keys', 'create', 'x', '--user', 'owner@localhost')).exitCode).toBe(0);
+  });
+});
+
+describe('tandem wallet', () => {
+  it('tops up exactly, once for each key, and lists what changed the balance', async () => {
+    expect(await dataOf('wallet', 'show')).toMatchObject({ balance_usd: 0, held_usd: 0, available_usd: 0 });
+    const topUp = ['wallet', 'top-up', '2.500000001', '--key', 'invoice-1'];
+    expect(await dataOf(...topUp)).toMatchObject({ added: true, balance_usd: 2.500000001 });
+    expect(await dataOf(...topUp)).toMatchObject({ added: false, balance_usd: 2.500000001 });
+    const other = await run('wallet', 'top-up', '3', '--key', 'invoice-1');
+    expect(other).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(other.stderr).toMatch(/^tandem: .*invoice-1.*\n$/);
+    const text = (await run('wallet', 'top-up', '10', '--description', 'Cheque 17', '--type', 'admin_bonus')).stdout;
+    expect(text).toBe('10.00 USD added: the wallet of Default has 12.500000001 USD.\n');
+
+    const { transactions } = await dataOf<{ transactions: object[] }>('wallet', 'transactions');
+    expect(transactions).toMatchObject([
+      { kind: 'top_up', amount_usd: 10, balance_after_usd: 12.500000001, description: 'Cheque 17' },
+      { kind: 'top_up', amount_usd: 2.500000001, balance_before_usd: 0 },
+    ]);
+    expect(
+      (await dataOf<{ transactions: object[] }>('wallet', 'transactions', '--limit', '1')).transactions,
+    ).toHaveLength(1);
+  });
+
+  it('counts repetitions at the same time once', async () => {
+    const before = await dataOf<{ balance_usd: number }>('wallet', 'show');
+    const runs = await Promise.all(
+      [1, 2, 3].map(() => dataOf<{ added: boolean }>('wallet', 'top-up', '1', '--key', 'at-once')),
+    );
+    expect(runs.map(({ added }) => added).sort()).toEqual([false, false, true]);
+    const after = await dataOf<{ balance_usd: number }>('wallet', 'show');
+    expect(after.balance_usd - before.balance_usd).toBeCloseTo(1, 9);
+  });
+});
+
+describe('tandem workspaces', () => {
+  it('makes a workspace with an owner, whose key and wallet are apart from the first one', async () => {
+    const made = await dataOf<{ id: string }>(
+      'workspaces',
+      'create',
+      'Sales',
+      '--owner',
+      'Ann@Example.com',
+      '--plan',
+      'pro',
+    );
+    const { workspaces } = await dataOf<{ workspaces: object[] }>('workspaces', 'list');
+    expect(workspaces).toMatchObject([
+      { name: 'Default', owner_email: 'owner@localhost', members: 1 },
+      { id: made.id, name: 'Sales', plan: 'pro', owner_email: 'ann@example.com', members: 1, balance_usd: 0 },
+    ]);
+    expect(await dataOf('workspaces', 'members', 'Sales')).toMatchObject({
+      workspace_id: made.id,
+      members: [{ email: 'ann@example.com', role: 'owner' }],
+    });
+    expect((await run('workspaces', 'members')).stdout).toContain('owner@localhost');
+
+    expect(await dataOf('wallet', 'top-up', '7', '--workspace', 'Sales')).toMatchObject({ balance_usd: 7 });
+    const { api_key: apiKey } = await dataOf<{ api_key: string }>('keys', 'create', 'Ann', '--workspace', made.id);
+    expect(await apiClient({ url, apiKey }).get('/dialer/pool')).toMatchObject({ provisioned: false });
+    expect((await dataOf<{ keys: Key[] }>('keys', 'list')).keys.map(({ name }) => name)).not.toContain('Ann');
+  });
+
+  it('tells one that does not exist, and asks for an id when two have the name', async () => {
+    const unknown = await run('wallet', 'show', '--workspace', 'Nowhere', '--json');
+    expect(unknown).toMatchObject({ exitCode: 1 });
+    expect(unknown.document).toMatchObject({ code: 'WORKSPACE_NOT_FOUND' });
+    for (const owner of ['a@example.com', 'b@example.com']) await run('workspaces', 'create', 'Twin', '--owner', owner);
+    expect((await run('wallet', 'show', '--workspace', 'Twin', '--json')).document).toMatchObject({
+      code: 'AMBIGUOUS_WORKSPACE',
+    });
+  });
+
+  it('leaves a trace of everything the operator did', async () => {
+    const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
+    try {
+      const rows = await sql<{ action: string }[]>`
+        select distinct action from audit_log where actor_user_id is null and details->>'by' = 'operator' order by 1`;
+      expect(rows.map(({ action }) => action)).toEqual([
+        'api_key.created',
+        'api_key.revoked',
+        'wallet.topped_up',
+        'workspace.created',
+      ]);
+    } finally {
+      await sql.end();
+    }
+  });
+});

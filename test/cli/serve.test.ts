@@ -1,0 +1,48 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, it } from 'vitest';
+import { apiClient } from '../../bin/cli/api-client.ts';
+import { postgresPid } from '../process/server-process.ts';
+import { startTandemCommand, tandem } from './command-line.ts';
+
+const clean: (() => Promise<unknown> | unknown)[] = [];
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+async function dataFolder(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-serve-'));
+  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+it('tandem serve runs the server until SIGTERM, and with --json says where it is in one document', async () => {
+  const dataDir = await dataFolder();
+  const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
+  const command = startTandemCommand(['serve', '--json'], { cwd: dataDir, env });
+  clean.push(() => command.child.kill('SIGKILL'));
+  await command.untilPrinted('}\n');
+  const started = startTandemCommand(['keys', 'list', '--json'], { cwd: dataDir, env });
+  expect((await started.ended).exitCode).toBe(0);
+  command.child.kill('SIGTERM');
+  const { exitCode, document, stderr } = await command.ended;
+  expect(exitCode).toBe(0);
+  const { url, api_key: apiKey } = document.data as { url: string; api_key: string };
+  expect(document).toMatchObject({
+    success: true,
+    data: { url: expect.stringMatching(/^http:/), sip: { port: expect.any(Number) } },
+  });
+  expect(stderr).toContain('Tandem is ready');
+  await expect(apiClient({ url, apiKey }).get('/dialer/pool')).rejects.toMatchObject({ code: 'UNREACHABLE' });
+  expect(await postgresPid(dataDir)).toBeNull();
+});
+
+it('tandem serve that cannot start is one JSON document too', async () => {
+  const dataDir = await dataFolder();
+  const env = { TANDEM_DATA_DIR: dataDir, DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' };
+  const { exitCode, document } = await tandem(['serve', '--json'], { cwd: dataDir, env });
+  expect(exitCode).toBe(1);
+  expect(document).toMatchObject({ success: false, code: 'STORAGE_UNAVAILABLE' });
+});
