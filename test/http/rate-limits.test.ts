@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import { createLimitsInProcess } from '../../storage/limits/limits.ts';
+import { createHttpFixture } from './fixture.ts';
+
+const PLACEMENT = { agent_number: '9876543210', customer_number: '9876501234' };
+
+describe('a workspace that asked too often', () => {
+  it('is told so with all headers, in the envelope, whatever it asks for, and nothing is done', async () => {
+    await using fixture = await createHttpFixture({ rateLimits: { plans: { free: { perMinute: 1, perDay: 9 } } } });
+    const as = await fixture.addWorkspace({ plan: 'free' });
+    let placed = 0;
+    fixture.dialer.onPlace = () => {
+      placed += 1;
+      return Promise.reject(new Error('not meant to be reached'));
+    };
+    await fixture.call('GET', '/dialer/pool', { as });
+    for (const [method, url, body] of [
+      ['POST', '/dialer/click2call', PLACEMENT],
+      ['GET', '/dialer/click2call?limit=0', undefined],
+      ['DELETE', '/dialer/numbers/x', undefined],
+    ] as const) {
+      const { status, headers, body: refusal } = await fixture.call(method, url, { as, body });
+      expect([status, refusal.code]).toEqual([429, 'RATE_LIMITED']);
+      expect(refusal).toMatchObject({ success: false, error: 'too_many_requests' });
+      expect(refusal.request_id).toBe(headers['x-request-id']);
+      expect(headers).toMatchObject({ 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0' });
+      const waitS = Number(headers['retry-after']);
+      expect(waitS).toBe(refusal.retry_after);
+      expect(waitS).toBeGreaterThanOrEqual(1);
+      expect(waitS).toBeLessThanOrEqual(60);
+      // The moment in the header is the one the wait leads to, give or take the second it is rounded by.
+      const inS = Number(headers['x-ratelimit-reset']) - Math.floor(Date.now() / 1000);
+      expect(Math.abs(inS - waitS)).toBeLessThanOrEqual(2);
+    }
+    expect(placed).toBe(0);
+  });
+});
+
+describe('limits that several servers share', () => {
+  it('hold over all of them, and over keys and addresses alike', async () => {
+    const limits = createLimitsInProcess({ plans: { free: { perMinute: 3, perDay: 9 } }, anonymousPerMinute: 2 });
+    await using first = await createHttpFixture({ limits });
+    await using second = await createHttpFixture({ limits });
+    const anonymous = { as: null };
+    expect((await first.call('GET', '/dialer/pool', anonymous)).status).toBe(401);
+    expect((await second.call('GET', '/nowhere', anonymous)).status).toBe(404);
+    expect((await first.call('GET', '/dialer/pool', anonymous)).status).toBe(429);
+    expect((await second.call('GET', '/dialer/pool', anonymous)).status).toBe(429);
+    expect((await second.call('GET', '/dialer/pool')).status).toBe(200);
+  });
+});
+
+describe('a user without a free slot', () => {
+  it.each([
+    ['stt', 'STT_CONCURRENCY_LIMIT', 8],
+    ['tts', 'TTS_CONCURRENCY_LIMIT', 5],
+  ] as const)('of kind %s gets 429 %s with error_code and details.limit', async (kind, code, limit) => {
+    const limits = createLimitsInProcess();
+    await using fixture = await createHttpFixture({ limits });
+    const { userId } = fixture.owner;
+    for (let slot = 0; slot < limit; slot += 1) await limits.acquireSlot({ userId, kind });
+    // Any route stands for those that will take slots.
+    fixture.dialer.onPlace = async () => {
+      await limits.acquireSlot({ userId, kind });
+      return expect.fail('there was a slot');
+    };
+    const { status, headers, body } = await fixture.call('POST', '/dialer/click2call', { body: PLACEMENT });
+    expect(status).toBe(429);
+    expect(body).toMatchObject({ success: false, code, error_code: code, details: { limit } });
+    expect(headers['retry-after']).toBe(String(body.retry_after));
+    expect(Number(headers['x-ratelimit-remaining'])).toBeGreaterThan(0);
+    await limits.close();
+  });
+});
