@@ -1,0 +1,267 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { checkClock } from '../../bin/cli/doctor/clock.ts';
+import type { Finding } from '../../bin/cli/doctor/finding.ts';
+import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
+import type { Sql } from '../../storage/database.ts';
+import { startServerProcess } from '../process/server-process.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
+import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
+import { type Run, tandem } from './command-line.ts';
+
+const clean: (() => Promise<unknown> | unknown)[] = [];
+let dataDir: string;
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'tandem-doctor-'));
+  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+});
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+/** On ports that are free whatever else runs here. */
+async function doctor(env: Record<string, string> = {}, ...argv: string[]): Promise<Run> {
+  const defaults = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0' };
+  return await tandem(['doctor', ...argv], { cwd: dataDir, env: { ...defaults, ...env } });
+}
+
+async function findings(env: Record<string, string> = {}): Promise<Record<string, Finding>> {
+  const { exitCode, document } = await doctor(env, '--json');
+  const { findings: found } = document.data as { findings: Finding[] };
+  const failed = found.some(({ status }) => status === 'fail');
+  expect({ exitCode, success: document.success }).toEqual({ exitCode: failed ? 1 : 0, success: !failed });
+  for (const { status, advice } of found) expect(advice === null).toBe(status === 'ok');
+  return Object.fromEntries(found.map((finding) => [finding.check, finding]));
+}
+
+describe('tandem doctor', () => {
+  it('finds a fresh machine well, says what the first start will do, and changes nothing', async () => {
+    const { exitCode, stdout, stderr } = await doctor();
+    expect({ exitCode, stderr }, stdout).toEqual({ exitCode: 0, stderr: '' });
+    for (const check of [
+      'runtime',
+      'data folder',
+      'disk',
+      'secret key',
+      'database',
+      'clock',
+      'RTP ports',
+      'SIP_HOST',
+    ]) {
+      expect(stdout).toMatch(new RegExp(`^[✓!] (ok|warn) +${check} `, 'm'));
+    }
+    expect(stdout).toContain('recogniser and synthesizer: not part of this version');
+    expect(stdout).toContain('the first start makes');
+    const again = await findings();
+    expect(again['secret key']?.message).toContain('the first start makes');
+  });
+
+  it('looks into a running server and its database, and knows its ports for its own', async () => {
+    const range = { RTP_PORT_MIN: '36000', RTP_PORT_MAX: '36999' };
+    const env = { TANDEM_DATA_DIR: dataDir, PORT: '0', SIP_PORT: '0', ...range };
+    const server = startServerProcess(env);
+    clean.push(async () => {
+      server.child.kill('SIGTERM');
+      await server.exited;
+    });
+    const { url, sip } = (await server.logged('Tandem is ready')) as { url: string; sip: { port: number } };
+    const found = await findings({ ...range, PORT: new URL(url).port, SIP_PORT: String(sip.port) });
+    expect(Object.values(found).filter(({ status }) => status === 'fail')).toEqual([]);
+    expect(found.server?.message).toBe(`runs at ${url}, 0 live calls`);
+    expect(found['HTTP port']?.message).toContain('held by the running server');
+    expect(found.database?.message).toMatch(/^PostgreSQL 18/);
+    expect(found.schema?.message).toMatch(/^all \d+ migrations are applied$/);
+    expect(found['secret key']).toMatchObject({ status: 'ok', message: expect.stringContaining('keep a copy') });
+    expect(found.clock).toMatchObject({ status: 'ok', message: expect.stringContaining("the database server's") });
+  });
+
+  it('names a malformed setting', async () => {
+    const { configuration } = await findings({ RTP_PORT_MIN: '3' });
+    expect(configuration).toMatchObject({ status: 'fail', message: expect.stringContaining('RTP_PORT_MIN') });
+  });
+
+  it('prints what to do below what failed, and ends with 1', async () => {
+    const { exitCode, stdout, stderr } = await doctor({ RTP_HOST: '0.0.0.0' });
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^✗ fail RTP_HOST .*\n +-> Set RTP_HOST to the address/m);
+    expect(stderr).toMatch(/^tandem: 1 of \d+ checks failed.*\n$/);
+  });
+});
+
+describe('the ports', () => {
+  it('are not free when another program has them', async () => {
+    const stranger = createServer((_, response) => void response.end('hello')).listen(0, '127.0.0.1');
+    const socket = createSocket('udp4').bind(0, '127.0.0.1');
+    clean.push(
+      () => stranger.close(),
+      () => socket.close(),
+    );
+    await Promise.all([once(stranger, 'listening'), once(socket, 'listening')]);
+    const found = await findings({
+      PORT: String((stranger.address() as AddressInfo).port),
+      SIP_PORT: String(socket.address().port),
+      // Ports that the system gives to sockets like the one above are no place for RTP.
+      RTP_PORT_MIN: '20000',
+      RTP_PORT_MAX: '20003',
+    });
+    expect(found['HTTP port']).toMatchObject({ status: 'fail', advice: expect.stringContaining('PORT') });
+    expect(found['SIP port']).toMatchObject({
+      status: 'fail',
+      message: expect.stringContaining('/udp cannot be opened'),
+    });
+  });
+
+  it('of RTP and SIP must not be the same', async () => {
+    const found = await findings({ SIP_PORT: '20002', RTP_PORT_MIN: '20000', RTP_PORT_MAX: '20003' });
+    expect(found['SIP port']).toMatchObject({
+      status: 'fail',
+      message: expect.stringContaining('between RTP_PORT_MIN'),
+    });
+  });
+});
+
+describe('the data folder', () => {
+  it('must be a folder', async () => {
+    const file = join(dataDir, 'file');
+    await writeFile(file, '');
+    const found = await findings({ TANDEM_DATA_DIR: file });
+    expect(found['data folder']).toMatchObject({ status: 'fail', message: expect.stringContaining('is no folder') });
+  });
+
+  it('may have little room left', async () => {
+    // A file system that has none.
+    expect((await findings({ TANDEM_DATA_DIR: '/proc/tandem' })).disk).toMatchObject({ status: 'warn' });
+  });
+
+  it.each([
+    { what: 'a damaged key', content: 'AAAA', mode: 0o600, status: 'fail', says: '32 bytes' },
+    {
+      what: 'a key that others can read',
+      content: Buffer.alloc(32).toString('base64'),
+      mode: 0o644,
+      status: 'warn',
+      says: 'others',
+    },
+  ])('may hold $what', async ({ content, mode, status, says }) => {
+    await writeFile(join(dataDir, 'secret-key'), content);
+    await chmod(join(dataDir, 'secret-key'), mode);
+    expect((await findings())['secret key']).toMatchObject({ status, message: expect.stringContaining(says) });
+  });
+
+  it('may have lost its key', async () => {
+    await writeFile(join(dataDir, 'node-id'), 'a node');
+    expect((await findings())['secret key']).toMatchObject({
+      status: 'fail',
+      message: expect.stringContaining('missing'),
+    });
+    const TANDEM_SECRET_KEY = Buffer.alloc(32, 1).toString('base64');
+    expect((await findings({ TANDEM_SECRET_KEY }))['secret key']).toMatchObject({ status: 'ok' });
+  });
+});
+
+describe('the database', () => {
+  it('may be out of reach, and is then named without its password', async () => {
+    const run = await doctor({ DATABASE_URL: 'postgres://me:geheim@127.0.0.1:9/x' });
+    expect(run.exitCode).toBe(1);
+    expect(run.stdout).toMatch(/^✗ fail database .*ECONNREFUSED/m);
+    expect(run.stdout + run.stderr).not.toContain('geheim');
+  });
+
+  it('may be that of a newer version, or changed', async () => {
+    await using database = await createTestDatabase();
+    expect((await findings({ DATABASE_URL: database.url })).schema).toMatchObject({ status: 'ok' });
+    await database.sql`insert into schema_migrations (name, checksum) values ('9999_future', 'x')`;
+    const newer = await findings({ DATABASE_URL: database.url });
+    expect(newer.schema).toMatchObject({ status: 'fail', message: expect.stringContaining('9999_future') });
+    await database.sql`delete from schema_migrations where name = '9999_future'`;
+    await database.sql`update schema_migrations set checksum = 'x' where name = '0001_foundation'`;
+    const changed = await findings({ DATABASE_URL: database.url });
+    expect(changed.schema).toMatchObject({ status: 'fail', message: expect.stringContaining('0001_foundation') });
+  });
+
+  it('is told apart from one that was not migrated to the end, which the next start does', async () => {
+    await using database = await createTestDatabase();
+    await database.sql`delete from schema_migrations where name > '0001_foundation'`;
+    const { schema } = await findings({ DATABASE_URL: database.url });
+    expect(schema).toMatchObject({
+      status: 'ok',
+      message: expect.stringMatching(/^1 of \d+ migrations are applied; the next start/),
+    });
+  });
+
+  it('with a carrier outside makes loopback addresses worth a warning', async () => {
+    await using database = await createTestDatabase();
+    const now = new Date();
+    const trunk = { id: '9f0c3a3e-6c1c-4d0e-9a55-0d5fb9f9f001', name: 'x', createdAt: now, updatedAt: now };
+    await database.sql`insert into trunks ${database.sql({ ...trunk, sipUri: 'sip:127.0.0.1:5070' })}`;
+    const inside = await findings({ DATABASE_URL: database.url });
+    expect([inside.SIP_HOST?.status, inside.RTP_HOST?.status]).toEqual(['ok', 'ok']);
+    await database.sql`update trunks set sip_uri = 'sip:carrier.example:5060'`;
+    const outside = await findings({ DATABASE_URL: database.url });
+    expect(outside.RTP_HOST).toMatchObject({ status: 'warn', message: expect.stringContaining('carrier.example') });
+    expect(outside.SIP_HOST).toMatchObject({ status: 'warn', advice: expect.stringContaining('SIP_HOST') });
+    const advertised = await findings({ DATABASE_URL: database.url, RTP_HOST: '203.0.113.7' });
+    expect(advertised.RTP_HOST).toMatchObject({ status: 'ok', message: expect.stringContaining('forward') });
+  });
+});
+
+describe('the clock', () => {
+  const serverAt = (aheadMs: number) => (async () => [{ now: new Date(Date.now() + aheadMs) }]) as unknown as Sql;
+
+  it.each([
+    { aheadMs: 0, status: 'ok' },
+    { aheadMs: -900, status: 'ok' },
+    { aheadMs: 5_000, status: 'warn' },
+    { aheadMs: -5_000, status: 'warn' },
+    { aheadMs: 3_600_000, status: 'fail' },
+    { aheadMs: -3_600_000, status: 'fail' },
+  ])('$aheadMs ms from that of the database server is $status', async ({ aheadMs, status }) => {
+    expect(await checkClock(serverAt(aheadMs))).toMatchObject({ status });
+  });
+});
+
+describe('drachtio', () => {
+  it('is greeted, and tells a wrong secret from a server that is not there', async () => {
+    const stopped = new AbortController();
+    const server = await startEmbeddedSipServer({
+      sipHost: '127.0.0.1',
+      sipPort: 0,
+      transports: ['udp'],
+      secret: 'right',
+      signal: stopped.signal,
+    });
+    clean.push(() => server.close());
+    const DRACHTIO_PORT = String(server.controlPort);
+    const at = { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT };
+    expect((await findings({ ...at, DRACHTIO_SECRET: 'right' })).drachtio).toMatchObject({ status: 'ok' });
+    const wrong = await findings({ ...at, DRACHTIO_SECRET: 'wrong' });
+    expect(wrong.drachtio).toMatchObject({ status: 'fail', advice: expect.stringContaining('DRACHTIO_SECRET') });
+    expect(wrong['SIP port']).toBeUndefined();
+    await server.close();
+    const gone = await findings({ ...at, DRACHTIO_SECRET: 'right' });
+    expect(gone.drachtio).toMatchObject({ status: 'fail', advice: expect.stringContaining('DRACHTIO_PORT') });
+  });
+});
+
+const isRedisReachable = await redisIsReachable();
+
+describe('Redis', () => {
+  it('that is not there fails with the reason, and without its password', async () => {
+    const { stdout } = await doctor({ REDIS_URL: 'redis://:geheim@127.0.0.1:9' });
+    expect(stdout).toMatch(/^✗ fail Redis .*ECONNREFUSED/m);
+    expect(stdout).not.toContain('geheim');
+  });
+
+  it.skipIf(!isRedisReachable)('that is there is told with its version (needs a Redis)', async () => {
+    const { Redis: finding } = await findings({ REDIS_URL });
+    expect(finding?.message).toMatch(/^Redis \d+\.\d+/);
+  });
+});
