@@ -1,8 +1,10 @@
 import { Type } from 'typebox';
+import { inTransaction } from '../../storage/database.ts';
 import { setDefaultCallerId } from '../../storage/queries/trunks.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { requireTrunk } from '../playback.ts';
+import { recordAction } from '../recorded-action.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { E164Schema, requireE164 } from '../schemas/phone-number.ts';
 
@@ -26,7 +28,17 @@ export function callerIdRoutes(app: HttpApp, context: HttpContext): void {
       const principal = principalOf(request);
       const e164 = requireE164('caller_id', request.body.caller_id);
       await requireTrunk(context, principal);
-      const saved = await setDefaultCallerId(context.sql, { workspaceId: principal.workspaceId, e164 });
+      const saved = await inTransaction(context.sql, async (tx) => {
+        const changed = await setDefaultCallerId(tx, { workspaceId: principal.workspaceId, e164 });
+        const target = { type: 'trunk', id: changed.trunkId };
+        await recordAction(tx, request, {
+          action: 'caller_id.changed',
+          target,
+          details: { caller_id: e164 },
+          now: context.now(),
+        });
+        return changed;
+      });
       return success({ default_caller_id: saved.defaultCallerId });
     },
   );

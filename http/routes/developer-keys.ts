@@ -3,10 +3,10 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { type ApiKeyRow, createApiKey, listApiKeys, revokeApiKey } from '../../storage/queries/api-keys.ts';
-import { recordAudit } from '../../storage/queries/audit.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { roleAllows, SCOPES } from '../permissions.ts';
+import { recordAction } from '../recorded-action.ts';
 import {
   nullable,
   PAGE_QUERY,
@@ -59,8 +59,7 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       },
     },
     async (request, reply) => {
-      const actor = principalOf(request);
-      const { workspaceId, userId } = actor;
+      const { workspaceId, userId } = principalOf(request);
       const at = now();
       const expiresAt = readExpiry(request.body.expires_at, at);
       const key = mintApiKey();
@@ -74,9 +73,7 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
           expiresAt,
           now: at,
         });
-        await recordAudit(tx, {
-          workspaceId,
-          actor,
+        await recordAction(tx, request, {
           action: 'api_key.created',
           target: { type: 'api_key', id: made.id },
           details: {
@@ -85,7 +82,6 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
             scopes: made.scopes,
             expires_at: expiresAt?.toISOString() ?? null,
           },
-          requestId: request.id,
           now: at,
         });
         return made;
@@ -119,12 +115,9 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       const at = now();
       await inTransaction(sql, async (tx) => {
         if (!(await revokeApiKey(tx, { ...visibleTo(actor), id, now: at }))) throw keyNotFound();
-        await recordAudit(tx, {
-          workspaceId: actor.workspaceId,
-          actor,
+        await recordAction(tx, request, {
           action: 'api_key.revoked',
           target: { type: 'api_key', id },
-          requestId: request.id,
           now: at,
         });
       });

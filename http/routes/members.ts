@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
-import { recordAudit } from '../../storage/queries/audit.ts';
 import {
   changeMemberRole,
   inviteMember,
@@ -11,6 +10,7 @@ import {
 } from '../../storage/queries/memberships.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { recordAction } from '../recorded-action.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { EmailSchema, RoleSchema } from '../schemas/workspace.ts';
 
@@ -60,18 +60,14 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       },
     },
     async (request, reply) => {
-      const actor = principalOf(request);
-      const { workspaceId, role: actorRole } = actor;
+      const { workspaceId, role: actorRole } = principalOf(request);
       const at = now();
       const member = await inTransaction(sql, async (tx) => {
         const added = await inviteMember(tx, { ...request.body, workspaceId, actorRole, now: at });
-        await recordAudit(tx, {
-          workspaceId,
-          actor,
+        await recordAction(tx, request, {
           action: 'member.added',
           target: { type: 'user', id: added.userId },
           details: { role: added.role },
-          requestId: request.id,
           now: at,
         });
         return added;
@@ -95,20 +91,16 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       },
     },
     async (request) => {
-      const actor = principalOf(request);
-      const { workspaceId, role: actorRole } = actor;
+      const { workspaceId, role: actorRole } = principalOf(request);
       const userId = readUserId(request.params.user_id);
       const { role } = request.body;
       const at = now();
       const changed = await inTransaction(sql, async (tx) => {
         const { member, previousRole } = await changeMemberRole(tx, { workspaceId, userId, role, actorRole, now: at });
-        await recordAudit(tx, {
-          workspaceId,
-          actor,
+        await recordAction(tx, request, {
           action: 'member.role_changed',
           target: { type: 'user', id: userId },
           details: { from: previousRole, to: role },
-          requestId: request.id,
           now: at,
         });
         return member;
@@ -140,19 +132,15 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       },
     },
     async (request) => {
-      const actor = principalOf(request);
-      const { workspaceId, role: actorRole } = actor;
+      const { workspaceId, role: actorRole } = principalOf(request);
       const userId = readUserId(request.params.user_id);
       const at = now();
       await inTransaction(sql, async (tx) => {
         const { member, revokedKeyIds } = await removeMember(tx, { workspaceId, userId, actorRole, now: at });
-        await recordAudit(tx, {
-          workspaceId,
-          actor,
+        await recordAction(tx, request, {
           action: 'member.removed',
           target: { type: 'user', id: userId },
           details: { role: member.role, revoked_api_keys: revokedKeyIds },
-          requestId: request.id,
           now: at,
         });
       });

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
+import { inTransaction } from '../../storage/database.ts';
 import {
   availableNumbers,
   listNumbers,
@@ -11,6 +12,7 @@ import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { requireTrunk } from '../playback.ts';
+import { recordAction } from '../recorded-action.ts';
 import {
   nullable,
   PAGE_QUERY,
@@ -99,7 +101,12 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       const e164 = requireE164('e164', request.body.e164);
       await requireTrunk(context, principal);
       const { workspaceId, apiKeyId, userId } = principal;
-      const rented = await rentNumber(sql, { workspaceId, e164, apiKeyId, userId, now: now() });
+      const at = now();
+      const rented = await inTransaction(sql, async (tx) => {
+        const number = await rentNumber(tx, { workspaceId, e164, apiKeyId, userId, now: at });
+        await recordAction(tx, request, { action: 'number.rented', target: { type: 'number', id: e164 }, now: at });
+        return number;
+      });
       if (rented.charge !== null) reply.headers(billingHeaders(rented.charge));
       return reply.code(201).send(success(presentNumber(rented)));
     },
@@ -128,7 +135,12 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       await requireTrunk(context, principal);
       const e164 = normaliseE164(request.params.e164);
       if (e164 === null) throw new TandemError('NUMBER_NOT_FOUND', 'The path is not a number in +E.164.');
-      const released = await releaseNumber(sql, { workspaceId: principal.workspaceId, e164, now: now() });
+      const at = now();
+      const released = await inTransaction(sql, async (tx) => {
+        const number = await releaseNumber(tx, { workspaceId: principal.workspaceId, e164, now: at });
+        await recordAction(tx, request, { action: 'number.released', target: { type: 'number', id: e164 }, now: at });
+        return number;
+      });
       return success({ e164, status: 'released', released_at: released.releasedAt?.toISOString() });
     },
   );

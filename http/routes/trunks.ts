@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
+import { inTransaction } from '../../storage/database.ts';
 import { createTrunk, deleteTrunk, getTrunk, listTrunks, updateTrunk } from '../../storage/queries/trunks.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { recordAction } from '../recorded-action.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
   presentTrunk,
@@ -55,7 +57,13 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const { workspaceId } = principalOf(request);
       const fields = readNewTrunk(request.body, { trunkId: id, secrets });
       requireOwnCallerId(fields.defaultCallerId, fields.numbers);
-      const trunk = await createTrunk(sql, { id, workspaceId, now: now(), ...fields });
+      const at = now();
+      const trunk = await inTransaction(sql, async (tx) => {
+        const created = await createTrunk(tx, { id, workspaceId, now: at, ...fields });
+        const details = { name: created.name, sip_uri: created.sipUri };
+        await recordAction(tx, request, { action: 'trunk.created', target: { type: 'trunk', id }, details, now: at });
+        return created;
+      });
       return reply.code(201).send(success(presentTrunk(trunk)));
     },
   );
@@ -102,7 +110,15 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         if (numbers === undefined) throw trunkNotFound();
         requireOwnCallerId(patch.defaultCallerId, numbers);
       }
-      return success(presentTrunk(await updateTrunk(sql, { id, workspaceId, patch, now: now() })));
+      const at = now();
+      const trunk = await inTransaction(sql, async (tx) => {
+        const updated = await updateTrunk(tx, { id, workspaceId, patch, now: at });
+        // The names alone: a new password is nothing to keep here.
+        const details = { changed: Object.keys(request.body) };
+        await recordAction(tx, request, { action: 'trunk.updated', target: { type: 'trunk', id }, details, now: at });
+        return updated;
+      });
+      return success(presentTrunk(trunk));
     },
   );
 
@@ -123,7 +139,12 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
     },
     async (request) => {
       const { id } = request.params;
-      await deleteTrunk(sql, { id, workspaceId: principalOf(request).workspaceId, now: now() });
+      const { workspaceId } = principalOf(request);
+      const at = now();
+      await inTransaction(sql, async (tx) => {
+        await deleteTrunk(tx, { id, workspaceId, now: at });
+        await recordAction(tx, request, { action: 'trunk.deleted', target: { type: 'trunk', id }, now: at });
+      });
       return success({ id, deleted: true });
     },
   );

@@ -1,0 +1,437 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { callWith, type Person, register, sessionOf } from './identity-fixture.ts';
+import { seedCall } from './seed-calls.ts';
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture({
+    rateLimits: {
+      anonymousPerMinute: 100_000,
+      plans: { free: { perMinute: 100_000, perDay: 100_000 } },
+    },
+    throttle: { accountsPerAddress: 500 },
+  });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+describe('workspaces', () => {
+  it('are listed with the role in each, and the balance for owners alone', async () => {
+    const { workspace } = await seedWorkspace(fixture.sql, { balanceNano: 12_500_000_000n, name: 'Rich' });
+    const viewer = await fixture.addMemberWith('viewer', workspace.id);
+    const token = await sessionOf(fixture, viewer);
+    const before = fixture.now.current;
+    fixture.now.current = new Date(before.getTime() + 60_000);
+    await callWith(fixture, token, ['POST', '/workspaces', { name: 'Own' }]);
+    fixture.now.current = before;
+    const { body } = await callWith(fixture, token, ['GET', '/workspaces']);
+    const rows = body.data.map(({ created_at: _, id: __, ...row }: Record<string, unknown>) => row);
+    expect(rows).toEqual([
+      { name: 'Rich', role: 'viewer', plan: 'enterprise', is_owner: false },
+      { name: 'Own', role: 'owner', plan: 'free', is_owner: true, balance: 0 },
+    ]);
+    const second = await callWith(fixture, token, ['GET', '/workspaces?page=2&limit=1']);
+    expect(second.body).toMatchObject({
+      data: [{ name: 'Own' }],
+      pagination: { page: 2, limit: 1, total: 2, pages: 2 },
+    });
+  });
+
+  it('other than its own are not shown to a key', async () => {
+    const owner = await fixture.addWorkspace();
+    await callWith(fixture, await sessionOf(fixture, owner), ['POST', '/workspaces', { name: 'Second' }]);
+    const { body } = await fixture.call('GET', '/workspaces', { as: owner });
+    expect(body.data.map(({ id }: { id: string }) => id)).toEqual([owner.workspaceId]);
+    expect((await fixture.call('POST', '/workspaces', { as: owner, body: { name: 'Third' } })).status).toBe(403);
+  });
+});
+
+describe('members', () => {
+  let owner: Person;
+  let url: string;
+  beforeAll(async () => {
+    owner = await register(fixture);
+    url = `/workspaces/${owner.workspaceId}/members`;
+  });
+
+  const add = async (role: string, by = owner) => {
+    const person = await register(fixture);
+    const answer = await callWith(fixture, by.token, ['POST', url, { email: person.email.toUpperCase(), role }]);
+    return { ...person, answer };
+  };
+  const patch = (by: Person, userId: number | string, role: string) =>
+    callWith(fixture, by.token, ['PATCH', `${url}/${userId}`, { role }]);
+  const remove = (by: Person, userId: number | string) => callWith(fixture, by.token, ['DELETE', `${url}/${userId}`]);
+
+  it('are added by e-mail address, listed, changed and removed', async () => {
+    const grace = await add('viewer');
+    expect(grace.answer.status).toBe(201);
+    expect(grace.answer.body.data).toMatchObject({ user_id: grace.userId, email: grace.email, role: 'viewer' });
+    const pool = `/dialer/pool?workspace_id=${owner.workspaceId}`;
+    expect((await callWith(fixture, grace.token, ['GET', pool])).status).toBe(200);
+    expect((await patch(owner, grace.userId, 'admin')).body.data.role).toBe('admin');
+    const list = await callWith(fixture, grace.token, ['GET', url]);
+    expect(list.body.data.members).toMatchObject([
+      { user_id: owner.userId, role: 'owner' },
+      { user_id: grace.userId, role: 'admin' },
+    ]);
+    expect((await remove(owner, grace.userId)).body.data).toEqual({ user_id: grace.userId, removed: true });
+    expect((await callWith(fixture, grace.token, ['GET', pool])).body.code).toBe('WORKSPACE_NOT_FOUND');
+    expect((await remove(owner, grace.userId)).body.code).toBe('MEMBER_NOT_FOUND');
+  });
+
+  it('must have an account, and are added once', async () => {
+    const unknown = { email: 'stranger@example.com', role: 'viewer' };
+    const answer = await callWith(fixture, owner.token, ['POST', url, unknown]);
+    expect([answer.status, answer.body.code]).toEqual([404, 'USER_NOT_FOUND']);
+    const { email } = await add('viewer');
+    const again = await callWith(fixture, owner.token, ['POST', url, { email, role: 'admin' }]);
+    expect([again.status, again.body.code]).toEqual([409, 'ALREADY_MEMBER']);
+  });
+
+  it("of other workspaces are not reached through one's own", async () => {
+    const stranger = await register(fixture);
+    expect((await callWith(fixture, stranger.token, ['GET', url])).body.code).toBe('WORKSPACE_NOT_FOUND');
+    expect((await remove(owner, stranger.userId)).body.code).toBe('MEMBER_NOT_FOUND');
+    for (const id of ['x', '99999999999', '-1', "1'--"]) {
+      expect((await patch(owner, encodeURIComponent(id), 'viewer')).body.code).toBe('MEMBER_NOT_FOUND');
+    }
+  });
+
+  it('who are admins neither make owners nor touch them', async () => {
+    const admin = await add('admin');
+    const other = await add('viewer');
+    expect((await patch(admin, admin.userId, 'owner')).body.code).toBe('FORBIDDEN');
+    expect((await patch(admin, owner.userId, 'viewer')).body.code).toBe('FORBIDDEN');
+    expect((await remove(admin, owner.userId)).body.code).toBe('FORBIDDEN');
+    expect((await add('owner', { ...admin })).answer.body.code).toBe('FORBIDDEN');
+    expect((await patch(admin, other.userId, 'developer')).status).toBe(200);
+    expect((await remove(admin, other.userId)).status).toBe(200);
+  });
+
+  it('include an owner, whatever happens', async () => {
+    for (const answer of [await patch(owner, owner.userId, 'admin'), await remove(owner, owner.userId)]) {
+      expect([answer.status, answer.body.code]).toEqual([409, 'LAST_OWNER']);
+    }
+    expect((await patch(owner, owner.userId, 'owner')).status).toBe(200);
+  });
+
+  it('include an owner also when two owners remove each other at the same time', async () => {
+    const first = await register(fixture);
+    const second = await register(fixture);
+    const members = `/workspaces/${first.workspaceId}/members`;
+    await callWith(fixture, first.token, ['POST', members, { email: second.email, role: 'owner' }]);
+    const answers = await Promise.all([
+      callWith(fixture, first.token, ['DELETE', `${members}/${second.userId}`]),
+      callWith(fixture, second.token, ['DELETE', `${members}/${first.userId}`]),
+    ]);
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses[0]).toBe(200);
+    expect([404, 409]).toContain(statuses[1]);
+    const owners = await fixture.sql<{ userId: number }[]>`
+      select user_id from memberships where workspace_id = ${first.workspaceId} and role = 'owner'`;
+    expect(owners).toHaveLength(1);
+    const [workspace] = await fixture.sql`select owner_user_id from workspaces where id = ${first.workspaceId}`;
+    expect(workspace?.ownerUserId).toBe(owners[0]?.userId);
+  });
+
+  it('who are removed lose their keys, also should they come back', async () => {
+    const dev = await add('developer');
+    const made = await callWith(fixture, dev.token, [
+      'POST',
+      '/developer/api',
+      { name: 'mine', workspace_id: owner.workspaceId },
+    ]);
+    const as = { key: made.body.data.key } as Member;
+    expect((await fixture.call('GET', '/dialer/pool', { as })).status).toBe(200);
+    await remove(owner, dev.userId);
+    expect((await fixture.call('GET', '/dialer/pool', { as })).status).toBe(401);
+    await callWith(fixture, owner.token, ['POST', url, { email: dev.email, role: 'developer' }]);
+    expect((await fixture.call('GET', '/dialer/pool', { as })).status).toBe(401);
+  });
+});
+
+describe('API keys', () => {
+  const inWorkspace = ({ workspaceId }: Person | Member, path = '') =>
+    `/developer/api${path}?workspace_id=${workspaceId}`;
+
+  it('are shown once, and later by prefix and last four; only a hash is stored', async () => {
+    const owner = await register(fixture);
+    const fields = { name: 'CRM', scopes: ['calls:read', 'calls:read'], expires_at: '2027-01-01T00:00:00Z' };
+    const made = await callWith(fixture, owner.token, ['POST', inWorkspace(owner), fields]);
+    expect(made.status).toBe(201);
+    const { key, ...shown } = made.body.data;
+    expect(key).toMatch(/^sk_[\w-]{32}$/);
+    expect(shown).toEqual({
+      id: expect.any(Number),
+      name: 'CRM',
+      prefix: key.slice(0, 7),
+      last4: key.slice(-4),
+      scopes: ['calls:read'],
+      created_at: fixture.now.current.toISOString(),
+      last_used_at: null,
+      expires_at: '2027-01-01T00:00:00.000Z',
+      created_by_user_id: owner.userId,
+    });
+    const list = await callWith(fixture, owner.token, ['GET', inWorkspace(owner)]);
+    expect(list.body.data).toEqual({ keys: [shown], pagination: { page: 1, limit: 20, total: 1, pages: 1 } });
+    expect(list.raw.toString()).not.toContain(key);
+    const rows = await fixture.sql`select k::text as text from api_keys k where id = ${shown.id}`;
+    expect(rows[0]?.text).not.toContain(key.slice(7, -4));
+  });
+
+  it.each([
+    [{}, 'name'],
+    [{ name: ' ' }, 'name'],
+    [{ name: 'k', scopes: ['everything'] }, 'scopes'],
+    [{ name: 'k', expires_at: '2020-01-01' }, 'expires_at'],
+    [{ name: 'k', expires_at: 'tomorrow' }, 'expires_at'],
+  ])('are not made of %j', async (fields, path) => {
+    const token = await sessionOf(fixture, fixture.owner);
+    const answer = await callWith(fixture, token, ['POST', inWorkspace(fixture.owner), fields]);
+    expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(answer.body.message).toContain(path);
+  });
+
+  it('are deleted with effect at once, by their user or an admin, in their workspace', async () => {
+    const developer = await fixture.addMemberWith('developer');
+    const other = await fixture.addMemberWith('developer');
+    const admin = await fixture.addMemberWith('admin');
+    const stranger = await fixture.addWorkspace();
+    const list = async (as: Member) => (await fixture.call('GET', '/developer/api?limit=100', { as })).body.data.keys;
+    expect((await list(developer)).map(({ id }: { id: number }) => id)).toEqual([developer.keyId]);
+    expect((await list(admin)).map(({ id }: { id: number }) => id)).toContain(developer.keyId);
+    const remove = (as: Member, id: unknown = developer.keyId) =>
+      fixture.call('DELETE', `/developer/api/${id}`, { as });
+    for (const as of [other, stranger]) expect((await remove(as)).body.code).toBe('KEY_NOT_FOUND');
+    for (const id of ['x', '99999999999', '-1']) expect((await remove(admin, id)).body.code).toBe('KEY_NOT_FOUND');
+    expect((await remove(admin)).body.data).toEqual({ id: developer.keyId, deleted: true });
+    expect((await fixture.call('GET', '/dialer/pool', { as: developer })).status).toBe(401);
+    expect((await remove(admin)).body.code).toBe('KEY_NOT_FOUND');
+    expect((await remove(other, other.keyId)).status).toBe(200);
+  });
+
+  it('do what the role of their user allows at the time', async () => {
+    const person = await fixture.addMemberWith('admin');
+    expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(200);
+    const url = `/workspaces/${fixture.owner.workspaceId}/members/${person.userId}`;
+    expect((await fixture.call('PATCH', url, { body: { role: 'viewer' } })).status).toBe(200);
+    expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(403);
+  });
+});
+
+describe('an open stream', () => {
+  let streaming: HttpFixture;
+  let workspaceId: string;
+  let origin: string;
+  beforeAll(async () => {
+    // No heartbeat within the test: what ends a stream here is not the look that comes with it.
+    streaming = await createHttpFixture({ heartbeatMs: 600_000 });
+    workspaceId = (await seedWorkspace(streaming.sql)).workspace.id;
+    await seedTrunk(streaming.sql, { workspaceId });
+    origin = await streaming.app.listen({ host: '127.0.0.1', port: 0 });
+  });
+  afterAll(() => streaming[Symbol.asyncDispose]());
+
+  async function open(member: Member, credential: string) {
+    const { callId } = await seedCall(streaming, { by: member });
+    const url = `${origin}/dialer/click2call/${callId}/stream?workspace_id=${workspaceId}`;
+    const response = await fetch(url, { headers: { authorization: `Bearer ${credential}` } });
+    expect(response.status).toBe(200);
+    const ended = response.text();
+    await vi.waitUntil(() => streaming.dialer.watcherCount(callId) === 1, { timeout: 10_000, interval: 5 });
+    return { ended, watchers: () => streaming.dialer.watcherCount(callId) };
+  }
+
+  it('ends at once when its key is deleted, and no other does', async () => {
+    const admin = await streaming.addMemberWith('admin', workspaceId);
+    const member = await streaming.addMemberWith('member', workspaceId);
+    const kept = await open(admin, admin.key);
+    const stream = await open(member, member.key);
+    await streaming.call('DELETE', `/developer/api/${member.keyId}`, { as: admin });
+    expect(await stream.ended).toContain('retry: ');
+    expect([stream.watchers(), kept.watchers()]).toEqual([0, 1]);
+  });
+
+  it('ends at once when its user logs out', async () => {
+    const member = await streaming.addMemberWith('member', workspaceId);
+    const token = await sessionOf(streaming, member);
+    const stream = await open(member, token);
+    await callWith(streaming, token, ['POST', '/auth/logout']);
+    expect(await stream.ended).toContain('retry: ');
+  });
+
+  it('ends at once when its user is removed from the workspace', async () => {
+    const owner = await streaming.addMemberWith('owner', workspaceId);
+    const member = await streaming.addMemberWith('member', workspaceId);
+    const byKey = await open(member, member.key);
+    const bySession = await open(member, await sessionOf(streaming, member));
+    await streaming.call('DELETE', `/workspaces/${workspaceId}/members/${member.userId}`, { as: owner });
+    expect(await byKey.ended).toContain('retry: ');
+    expect(await bySession.ended).toContain('retry: ');
+  });
+
+  it('ends when its key expires', async () => {
+    const member = await streaming.addMemberWith('member', workspaceId);
+    await streaming.sql`
+      update api_keys set expires_at = ${new Date(streaming.now.current.getTime() + 300)} where id = ${member.keyId}`;
+    const stream = await open(member, member.key);
+    expect(await stream.ended).toContain('retry: ');
+  });
+});
+
+describe('the audit log', () => {
+  it('has who did what to what, newest first, for owners and admins', async () => {
+    const owner = await register(fixture);
+    const named = { workspace_id: owner.workspaceId };
+    const made = await callWith(fixture, owner.token, ['POST', '/developer/api', { name: 'CRM', ...named }]);
+    const { id: keyId, key, last4 } = made.body.data;
+    const as = { key } as Member;
+    const trunk = {
+      name: 'Carrier',
+      sip_uri: 'sip:carrier.example',
+      password: 'a-secret-password',
+      numbers: ['+911140000077'],
+    };
+    const { body } = await fixture.call('POST', '/dialer/trunks', { as, body: trunk });
+    const trunkId = body.data.id;
+    await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as, body: { password: 'another-password' } });
+    await fixture.call('POST', '/dialer/numbers', { as, body: { e164: '+911140000077' } });
+    await fixture.call('PUT', '/dialer/caller-id', { as, body: { caller_id: '+911140000077' } });
+    await fixture.call('DELETE', '/dialer/numbers/%2B911140000077', { as });
+    await fixture.call('DELETE', `/dialer/trunks/${trunkId}`, { as });
+    await fixture.call('DELETE', `/dialer/trunks/${trunkId}`, { as });
+    await callWith(fixture, owner.token, ['DELETE', `/developer/api/${keyId}?workspace_id=${owner.workspaceId}`]);
+
+    const list = await callWith(fixture, owner.token, ['GET', `/audit?workspace_id=${owner.workspaceId}`]);
+    const rows = list.body.data.entries.map((entry: { action: string; target: { id: string }; actor: object }) => [
+      entry.action,
+      entry.target.id,
+      (entry.actor as { api_key_id: number | null }).api_key_id,
+    ]);
+    expect(rows).toEqual([
+      ['api_key.revoked', String(keyId), null],
+      ['trunk.deleted', trunkId, keyId],
+      ['number.released', '+911140000077', keyId],
+      ['caller_id.changed', trunkId, keyId],
+      ['number.rented', '+911140000077', keyId],
+      ['trunk.updated', trunkId, keyId],
+      ['trunk.created', trunkId, keyId],
+      ['api_key.created', String(keyId), null],
+      ['workspace.created', owner.workspaceId, null],
+    ]);
+    const created = list.body.data.entries.at(-2);
+    expect(created).toMatchObject({
+      actor: { user_id: owner.userId },
+      details: { name: 'CRM', last4 },
+      request_id: made.headers['x-request-id'],
+    });
+    for (const hidden of [key, 'a-secret', 'another-password']) {
+      expect(JSON.stringify(list.body.data.entries.map(({ details }: { details: unknown }) => details))).not.toContain(
+        hidden,
+      );
+    }
+    const filtered = await callWith(fixture, owner.token, [
+      'GET',
+      `/audit?workspace_id=${owner.workspaceId}&action=trunk.created&from=2026-01-01&to=2026-02-01&limit=1`,
+    ]);
+    expect(filtered.body.data.pagination.total).toBe(1);
+  });
+
+  it('cannot be changed', async () => {
+    await register(fixture);
+    await expect(fixture.sql`update audit_log set action = 'x'`).rejects.toThrow('append-only');
+    await expect(fixture.sql`delete from audit_log`).rejects.toThrow('append-only');
+  });
+});
+
+describe('onboarding', () => {
+  it('saves what was chosen, with time and source of the consent set here', async () => {
+    const { token, userId } = await register(fixture);
+    const body = {
+      default_voice_id: 'voice-1',
+      marketing_consent: true,
+      consent_timestamp: '1999-01-01T00:00:00Z',
+      consent_source: 'forged',
+    };
+    const answer = await callWith(fixture, token, ['POST', '/user/onboarding', body]);
+    const now = fixture.now.current.toISOString();
+    expect(answer.body.data).toEqual({
+      user_id: userId,
+      onboarded_at: now,
+      default_voice_id: 'voice-1',
+      marketing_consent: true,
+      consent_timestamp: now,
+      consent_source: 'onboarding',
+      unsubscribe_url: expect.stringMatching(/^http:\/\/voice\.test\/unsubscribe\?token=/),
+    });
+    const again = await callWith(fixture, token, ['POST', '/user/onboarding', {}]);
+    expect(again.body.data).toEqual(answer.body.data);
+  });
+
+  it('is done even when the consent cannot be saved', async () => {
+    await using broken = await createHttpFixture();
+    const { token } = await register(broken);
+    await broken.sql.unsafe(`
+      create function refuse_consent() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$;
+      create trigger refuse_consent before update of marketing_consent on users
+        for each row execute function refuse_consent();`);
+    const body = { default_voice_id: 'v', marketing_consent: true };
+    const answer = await callWith(broken, token, ['POST', '/user/onboarding', body]);
+    expect(answer.status).toBe(200);
+    expect(answer.body.data).toMatchObject({
+      default_voice_id: 'v',
+      marketing_consent: false,
+      consent_timestamp: null,
+    });
+    expect(broken.logLines.join('')).toContain('consent was not saved');
+  });
+});
+
+describe('unsubscribing', () => {
+  const consentOf = async (userId: number) => {
+    const [row] = await fixture.sql`
+      select marketing_consent, consent_timestamp, consent_source from users where id = ${userId}`;
+    return row;
+  };
+
+  it('asks first, acts on POST alone, and as often as one likes', async () => {
+    const { token, userId } = await register(fixture);
+    const body = { marketing_consent: true };
+    const { unsubscribe_url: link } = (await callWith(fixture, token, ['POST', '/user/onboarding', body])).body.data;
+    const path = link.replace('http://voice.test', '');
+    const page = await fixture.call('GET', path, { as: null });
+    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(page.raw.toString()).toContain('<form method="post">');
+    expect(await consentOf(userId)).toMatchObject({ marketingConsent: true });
+
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    const oneClick = { as: null, body: 'List-Unsubscribe=One-Click', headers };
+    expect((await fixture.call('POST', path, oneClick)).body).toEqual({ success: true, data: { unsubscribed: true } });
+    const first = await consentOf(userId);
+    expect(first).toMatchObject({ marketingConsent: false, consentSource: 'unsubscribe' });
+    const before = fixture.now.current;
+    fixture.now.current = new Date(before.getTime() + 60_000);
+    const multipart = { 'content-type': 'multipart/form-data; boundary=x', accept: 'text/html' };
+    const again = await fixture.call('POST', path, { as: null, body: '--x--', headers: multipart });
+    fixture.now.current = before;
+    expect(again.raw.toString()).toContain('You are unsubscribed');
+    expect(await consentOf(userId)).toEqual(first);
+  });
+
+  it.each(['', 'x', '1.', `1.${'A'.repeat(43)}`, '%00'])('refuses the token %j', async (token) => {
+    for (const method of ['GET', 'POST'] as const) {
+      const answer = await fixture.call(method, `/unsubscribe?token=${token}`, { as: null });
+      expect(answer.status).toBe(400);
+    }
+  });
+
+  it('does not take the token of one user for another', async () => {
+    const { userId } = await register(fixture);
+    const token = unsubscribeToken(userId, Buffer.alloc(32, 5)).replace(`${userId}.`, `${userId + 1}.`);
+    const answer = await fixture.call('POST', `/unsubscribe?token=${token}`, { as: null });
+    expect(answer.body.code).toBe('INVALID_UNSUBSCRIBE_TOKEN');
+  });
+});
