@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
+import type { Sql } from '../../storage/database.ts';
 import { type DeliveryRow, getDelivery, recordAttempt } from '../../storage/queries/deliveries.ts';
 import {
   emitWebhookEvent,
@@ -18,6 +19,13 @@ import {
 } from '../../storage/queries/webhooks.ts';
 import { onEveryServer } from '../storage/every-server.ts';
 import { later, NOW, seedWorkspace } from '../storage/seed.ts';
+
+/** Whether a connection to this database waits for a lock that another one has. */
+async function somebodyWaits(sql: Sql): Promise<boolean> {
+  const rows = await sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return rows.length > 0;
+}
 
 onEveryServer('webhooks and their deliveries', (database) => {
   async function seed() {
@@ -89,7 +97,16 @@ onEveryServer('webhooks and their deliveries', (database) => {
       await mayCommit.promise;
     });
     await emitted.promise;
-    const disabling = updateWebhook(sql, { id: webhook.id, workspaceId, patch: { status: 'disabled' }, now: NOW });
+    let disabled = false;
+    const disabling = updateWebhook(sql, {
+      id: webhook.id,
+      workspaceId,
+      patch: { status: 'disabled' },
+      now: NOW,
+    }).finally(() => {
+      disabled = true;
+    });
+    while (!disabled && !(await somebodyWaits(sql)));
     mayCommit.resolve();
     await Promise.all([cause, disabling]);
     const { rows } = await listWebhookDeliveries(sql, { webhookId: webhook.id }, { page: 1, limit: 10 });
