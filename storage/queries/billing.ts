@@ -1,2 +1,2 @@
 /** The wallet as the API shows it; what moves money is in `ledger.ts`. */
-export { type Wallet, walletOf } from '../ledger.ts';
+export { walletOf } from '../ledger.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { connect, inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
+import { connect, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
 import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
 import { seedWorkspace } from './seed.ts';
 import { requireSoundBooks } from './sound-books.ts';
@@ -23,8 +23,8 @@ const operation = fc.record({
   slot: fc.integer({ min: 0, max: 3 }),
   key: fc.integer({ min: 0, max: 2 }),
   amountNano: fc.bigInt({ min: 1n, max: 900n }),
-  /** The statement before which the connection is cut; the last ones stand for the commit. */
-  cutBefore: fc.option(fc.integer({ min: 1, max: 12 }), { freq: 2 }),
+  /** The statement after which the connection is cut: before the next one, or before the commit. */
+  cutAfter: fc.constantFrom(null, 1, 2, 3, 4, 5, 6, 7, 8),
   /** Asked for again although it was done: the answer was lost. */
   repeated: fc.boolean(),
 });
@@ -63,48 +63,54 @@ const EXPECTED_REFUSALS = ['RECHARGE_REQUIRED', 'INSUFFICIENT_CREDITS', 'INTERNA
 
 /** Tries until there is an answer, as a client does. Returns the keys of what has to be in the book now. */
 async function perform(workspaceId: string, step: Operation): Promise<string[]> {
-  let cutBefore = step.cutBefore;
+  let { cutAfter } = step;
   for (;;) {
     try {
-      const keys = await inTransaction(database.sql, async (tx) => {
-        if (cutBefore === null) return await run(tx, workspaceId, step);
-        const blade = await bladeFor(tx, cutBefore);
-        const result = await run(blade.tx, workspaceId, step);
-        await blade.fall();
-        return result;
-      });
+      const sql = cutAfter === null ? database.sql : cutting(database.sql, cutAfter);
+      const keys = await run(sql, workspaceId, step);
       if (step.repeated) expect(await run(database.sql, workspaceId, step)).toEqual(keys);
       return keys;
     } catch (error) {
       const { code } = error as { code: string };
       if (EXPECTED_REFUSALS.includes(code)) return [];
       if (!/^CONNECTION_|^57P01$|^E[A-Z]+$/.test(code)) throw error;
-      cutBefore = null;
+      cutAfter = null;
     }
   }
 }
 
-/** The transaction, whose connection the server ends before the given statement, or before its commit. */
-async function bladeFor(tx: Tx, cutBefore: number): Promise<{ tx: Tx; fall: () => Promise<void> }> {
-  const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+/** The pool, except that the server ends the connection of a transaction after its n-th statement. */
+function cutting(sql: Sql, cutAfter: number): Sql {
+  return new Proxy(sql, {
+    get(target, key) {
+      if (key !== 'begin') return Reflect.get(target, key);
+      return (work: (tx: Tx) => unknown) =>
+        target.begin(async (tx) => await work(cuttingStatement(tx, { cutAfter, pid: await backendOf(tx) })));
+    },
+  });
+}
+
+function cuttingStatement(tx: Tx, { cutAfter, pid }: { cutAfter: number; pid: number }): Tx {
   let statements = 0;
-  let fallen = false;
-  async function fall(): Promise<void> {
-    if (fallen) return;
-    fallen = true;
-    cuts += 1;
-    await executioner`select pg_terminate_backend(${row!.pid})`;
-  }
-  const cut = new Proxy(tx, {
+  return new Proxy(tx, {
     apply(target, self, args) {
       // `tx(row)` only helps to write a statement.
       const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
       if (isStatement) statements += 1;
-      if (!isStatement || statements !== cutBefore) return Reflect.apply(target as never, self, args);
-      return fall().then(() => Reflect.apply(target as never, self, args));
+      const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
+      return isStatement && statements === cutAfter ? query.then((rows) => cut(pid).then(() => rows)) : query;
     },
   });
-  return { tx: cut, fall };
+}
+
+async function backendOf(tx: Tx): Promise<number> {
+  const [row] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  return row!.pid;
+}
+
+async function cut(pid: number): Promise<void> {
+  cuts += 1;
+  await executioner`select pg_terminate_backend(${pid})`;
 }
 
 async function run(sql: SqlOrTx, workspaceId: string, { kind, slot, key, amountNano }: Operation): Promise<string[]> {
