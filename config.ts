@@ -190,6 +190,15 @@ const VARIABLES = {
     fallback: [],
     parse: (text) => parseList(text, (item) => (item === '*' || isOrigin(item) ? item : undefined)),
   } as Variable<readonly string[]>,
+  trustedProxies: {
+    name: 'TRUSTED_PROXIES',
+    about: 'Reverse proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.',
+    expects: 'a comma-separated list of addresses, networks such as 10.0.0.0/8, loopback and uniquelocal',
+    shownDefault: 'loopback',
+    secret: false,
+    fallback: ['loopback'],
+    parse: (text) => parseList(text, (item) => (isProxy(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
   enterprisePerMinute: integerVariable(
     'LIMITS_ENTERPRISE_PER_MINUTE',
     { fallback: 6_000, min: 1, max: 999_999_999 },
@@ -218,7 +227,8 @@ const HELP_ARGUMENTS = new Set(['--help', '-h']);
 /** Names in the environment that can only be meant for us. */
 const OWN_PREFIX = /^TANDEM_/;
 /** Names in `.env`, a file written for us, that can only be meant for us. */
-const DOT_ENV_PREFIX = /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|S3|CALLBACK|CORS|LIMITS|STRIPE|LOG)_/;
+const DOT_ENV_PREFIX =
+  /^(TANDEM|DRACHTIO|SIP|RTP|MEDIA|STT|TTS|MODELS|LLM|EMBEDDINGS|S3|CALLBACK|CORS|TRUSTED|LIMITS|STRIPE|LOG)_/;
 
 function requireKnownArguments(argv: readonly string[]): void {
   const unknown = argv.find((argument) => !HELP_ARGUMENTS.has(argument));
@@ -361,6 +371,10 @@ function parseHost(text: string): string | undefined {
 function parseText(text: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
   return text.length <= 1024 && !/[\u0000-\u001f]/.test(text) ? text : undefined;
+}
+
+function isProxy(text: string): boolean {
+  return text === 'loopback' || text === 'uniquelocal' || isIP(text) !== 0 || ipaddr.isValidCIDR(text);
 }
 
 /** Exactly as a browser sends it: no path, no slash at the end, in lower case. */

@@ -167,6 +167,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       secrets,
       limits,
       corsOrigins: config.corsOrigins,
+      trustedProxies: config.trustedProxies,
       urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),
       publicUrl: config.publicUrl?.replace(/\/$/, '') ?? null,
       stripeWebhookSecret: config.stripeWebhookSecret,

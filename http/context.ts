@@ -55,6 +55,8 @@ export interface HttpServerOptions
   now?: () => Date;
   /** Default: none. */
   corsOrigins?: readonly string[];
+  /** Addresses, networks, `loopback` or `uniquelocal`. Default: loopback, where the usual reverse proxy stands. */
+  trustedProxies?: readonly string[];
   /** Default 15 000. */
   heartbeatMs?: number;
   /** Default: limits of this process alone, which `rateLimits` changes. */

@@ -75,8 +75,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     logger: false,
     genReqId,
     bodyLimit: BODY_LIMIT_BYTES,
-    // The usual reverse proxy stands on this host; nobody else's X-Forwarded-For is believed.
-    trustProxy: 'loopback',
+    // Nobody else's X-Forwarded-For is believed.
+    trustProxy: [...(options.trustedProxies ?? ['loopback'])],
     routerOptions: { maxParamLength: 1024 },
     requestTimeout: 60_000,
     // Without a Host header Node would answer by itself, with neither envelope nor headers.

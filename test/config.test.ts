@@ -72,6 +72,8 @@ describe('loadConfig', () => {
     expect(config.corsOrigins).toEqual(['https://console.example', 'http://localhost:5173']);
     expect(config).toMatchObject({ enterprisePerMinute: 7, enterprisePerDay: 1_000_000 });
     expect(load({ CORS_ORIGINS: '*' }).corsOrigins).toEqual(['*']);
+    expect(load({}).trustedProxies).toEqual(['loopback']);
+    expect(load({ TRUSTED_PROXIES: '10.0.0.7, fd00::/8' }).trustedProxies).toEqual(['10.0.0.7', 'fd00::/8']);
   });
 
   it('takes an empty value as unset', () => {
@@ -109,6 +111,8 @@ describe('loadConfig', () => {
     ['CORS_ORIGINS', 'console.example'],
     ['CORS_ORIGINS', 'https://console.example/'],
     ['CORS_ORIGINS', 'https://console.example,null'],
+    ['TRUSTED_PROXIES', 'loopback,everybody'],
+    ['TRUSTED_PROXIES', '10.0.0.0/33'],
     ['LIMITS_ENTERPRISE_PER_MINUTE', '0'],
     ['LIMITS_ENTERPRISE_PER_DAY', 'many'],
     ['LOG_LEVEL', 'loud'],

@@ -36,6 +36,27 @@ describe('a workspace that asked too often', () => {
   });
 });
 
+describe('behind a reverse proxy', () => {
+  it.each([
+    ['on this host', undefined, '127.0.0.1', true],
+    ['that is listed', ['172.16.0.0/12'], '172.18.0.1', true],
+    ['that is not listed', undefined, '172.18.0.1', false],
+  ] as const)('%s clients are told apart only by one that is believed', async (_name, proxies, proxy, isBelieved) => {
+    await using fixture = await createHttpFixture({
+      rateLimits: { anonymousPerMinute: 1 },
+      ...(proxies && { trustedProxies: proxies }),
+    });
+    const ask = async (client: string) => {
+      // The client may claim what it likes: the proxy adds what it saw at the end.
+      const headers = { 'x-forwarded-for': `198.51.100.99, ${client}` };
+      return (await fixture.app.inject({ url: '/nowhere', headers, remoteAddress: proxy })).statusCode;
+    };
+    expect(await ask('192.0.2.1')).toBe(404);
+    expect(await ask('192.0.2.1')).toBe(429);
+    expect(await ask('192.0.2.2')).toBe(isBelieved ? 404 : 429);
+  });
+});
+
 describe('limits that several servers share', () => {
   it('hold over all of them, and over keys and addresses alike', async () => {
     const limits = createLimitsInProcess({ plans: { free: { perMinute: 3, perDay: 9 } }, anonymousPerMinute: 2 });
