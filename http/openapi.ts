@@ -1,9 +1,10 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
-import { type TSchema, Type } from 'typebox';
-import { CallEventSchema, CallSchema, callbackSchema } from './schemas/call.ts';
+import { Type } from 'typebox';
+import { completeDocument } from './complete-document.ts';
+import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
+import { CallEventSchema, CallSchema } from './schemas/call.ts';
 import { ErrorSchema } from './schemas/envelope.ts';
-import { WebhookMessageSchema } from './schemas/webhook.ts';
 
 /** Schemas that many operations refer to stand in the document once. */
 export function shareSchemas(app: FastifyInstance): void {
@@ -12,60 +13,12 @@ export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
 }
 
-const CALL_ENDED = {
-  operationId: 'callEnded',
-  tags: ['click-to-call'],
-  summary: 'Sent to the callback_url of a call once it is over',
-  description: 'Signed with the callback_secret. Anything but a 2XX, a redirect included, is tried again; 410 ends it.',
-  security: [],
-  parameters: [
-    signatureHeader('x-qcall-signature', 't=<unix seconds>,v1=<hex HMAC-SHA256(callback_secret, t + "." + raw body)>'),
-    signatureHeader('webhook-id', 'The same in every attempt (Standard Webhooks).'),
-    signatureHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
-    signatureHeader(
-      'webhook-signature',
-      'v1,<base64 HMAC-SHA256(callback_secret, id + "." + timestamp + "." + raw body)>',
-    ),
-  ],
-  requestBody: {
-    required: true,
-    content: { 'application/json': { schema: callbackSchema({ $ref: '#/components/schemas/Call' } as TSchema) } },
-  },
-  responses: { '2XX': { description: 'Received.' } },
-};
-
-const WEBHOOK_EVENT = {
-  operationId: 'webhookEvent',
-  tags: ['webhooks'],
-  summary: 'Sent to the webhooks that are subscribed to the event',
-  description: [
-    'Signed as Standard Webhooks say; their libraries verify it. Anything but a 2XX within 15 s, a redirect included, is',
-    'tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later when Retry-After asks for that.',
-    '410 disables the webhook, as do five days without a success.',
-  ].join(' '),
-  security: [],
-  parameters: [
-    signatureHeader('webhook-id', 'The same in every attempt and replay, and for every webhook that gets the event.'),
-    signatureHeader('webhook-timestamp', 'Unix seconds of this attempt.'),
-    signatureHeader(
-      'webhook-signature',
-      'v1,<base64 HMAC-SHA256(key, id + "." + timestamp + "." + raw body)>; one per secret, parted by spaces.',
-    ),
-  ],
-  requestBody: { required: true, content: { 'application/json': { schema: WebhookMessageSchema } } },
-  responses: { '2XX': { description: 'Received.' } },
-};
-
-function signatureHeader(name: string, description: string) {
-  return { name, in: 'header' as const, required: true, description, schema: Type.String() };
-}
-
 /** The frame of the OpenAPI document; operations come from the routes' schemas. Committed as `openapi.json`. */
 export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
     info: {
-      title: 'Tandem',
+      title: 'Tandem API',
       version: '0.1.0',
       description: [
         'Self-hosted click-to-call over SIP, with recording and signed callbacks.',
@@ -76,6 +29,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       ].join('\n'),
       license: { name: 'MIT', identifier: 'MIT' },
     },
+    servers: [{ url: '/', description: 'The server this document came from.' }],
     tags: [
       { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
@@ -103,10 +57,11 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       },
     },
     security: [{ apiKey: [] }, { session: [] }],
-    webhooks: { callEnded: { post: CALL_ENDED }, webhookEvent: { post: WEBHOOK_EVENT } },
+    webhooks: OPENAPI_WEBHOOKS,
   },
   hideUntagged: true,
   refResolver: { buildLocalReference: (json) => String(json.$id) },
+  transformObject: (document) => completeDocument('openapiObject' in document ? document.openapiObject : {}),
   transform: ({ schema, url, route }) => {
     return withWildcard({ schema: withCredentials(withDefaults(schema), { url, ...route.config }), url });
   },

@@ -23,6 +23,7 @@ import { billingRoutes } from './routes/billing.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
 import { click2callRoutes } from './routes/click2call.ts';
 import { developerKeyRoutes } from './routes/developer-keys.ts';
+import { docsRoutes } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { memberRoutes } from './routes/members.ts';
@@ -146,6 +147,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     developerKeyRoutes(routes, context);
     auditRoutes(routes, context);
     openapiRoutes(routes);
+    docsRoutes(routes);
   });
   return app as unknown as FastifyInstance;
 

@@ -88,10 +88,13 @@ export function billingRoutes(app: HttpApp, context: HttpContext): void {
 
 const TransactionsSchema = Type.Object({
   transactions: Type.Array(PaymentSchema),
-  pagination: Type.Object({
-    current_page: Type.Integer(),
-    per_page: Type.Integer(),
-    total_records: Type.Integer(),
-    total_pages: Type.Integer(),
-  }),
+  pagination: Type.Object(
+    {
+      current_page: Type.Integer(),
+      per_page: Type.Integer(),
+      total_records: Type.Integer(),
+      total_pages: Type.Integer(),
+    },
+    { examples: [{ current_page: 1, per_page: 20, total_records: 1, total_pages: 1 }] },
+  ),
 });

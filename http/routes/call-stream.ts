@@ -6,6 +6,7 @@ import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithCredentials } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
+import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { storedEvents } from './stored-events.ts';
 
@@ -51,7 +52,10 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         params: Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) }),
         headers: Type.Object({ 'last-event-id': Type.Optional(Type.String({ description: 'A sequence.' })) }),
         response: {
-          200: responseOf({ description: 'Events.', content: { 'text/event-stream': { schema: Type.String() } } }),
+          200: responseOf({
+            description: 'Events.',
+            content: { 'text/event-stream': { schema: Type.String({ examples: [STREAM_EXAMPLE] }) } },
+          }),
           204: responseOf(Type.Null({ description: 'The client has seen the terminal event.' })),
           ...REFUSALS,
         },
@@ -89,6 +93,8 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     },
   );
 }
+
+const STREAM_EXAMPLE = `id: ${CALL_EVENT_EXAMPLE.sequence}\nevent: ${CALL_EVENT_EXAMPLE.event}\ndata: ${JSON.stringify(CALL_EVENT_EXAMPLE)}\n\n`;
 
 /** What is no sequence counts as none seen. The column is a 32-bit integer. */
 function readSequence(header: unknown): number {

@@ -36,8 +36,14 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
           'Fields are checked in the order listed; the first that is wrong is refused with its own code. A field that is not listed is refused last. A reference_id that was used before is never dialed again.',
         body: PlacementSchema,
         response: {
-          200: successOf(PlacedSchema, 'The reference is bound to a live call: that call; nothing was dialed.'),
-          201: successOf(PlacedSchema, 'The call was admitted and the agent is being dialed.'),
+          200: successOf(
+            placedSchema({ placed: false, replayed: true }),
+            'The reference is bound to a live call: that call; nothing was dialed.',
+          ),
+          201: successOf(
+            placedSchema({ placed: true, replayed: false }),
+            'The call was admitted and the agent is being dialed.',
+          ),
           ...REFUSALS,
         },
       },
@@ -189,7 +195,13 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
-const PlacedSchema = Type.Object({ placed: Type.Boolean(), replayed: Type.Boolean(), call: shared('Call') });
+function placedSchema(outcome: { placed: boolean; replayed: boolean }) {
+  return Type.Object({
+    placed: Type.Boolean({ examples: [outcome.placed] }),
+    replayed: Type.Boolean({ examples: [outcome.replayed] }),
+    call: shared('Call'),
+  });
+}
 
 const ListQuery = Type.Object({
   ...PAGE_QUERY,

@@ -16,7 +16,7 @@ export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
         security: [],
         response: {
           200: successOf(
-            Type.Object({ ready: Type.Literal(true), live_calls: Type.Integer() }),
+            Type.Object({ ready: Type.Literal(true), live_calls: Type.Integer({ examples: [3] }) }),
             'Calls can be placed.',
           ),
           ...REFUSALS,

@@ -150,7 +150,7 @@ const NumberSchema = Type.Object({
   e164: E164Schema,
   status: Type.Enum(['available', 'assigned', 'reserved']),
   outbound_trunk_id: Type.String({ format: 'uuid' }),
-  monthly_price_usd: Type.Number(),
+  monthly_price_usd: Type.Number({ examples: [2] }),
   rented_at: nullable(TimeSchema),
 });
 

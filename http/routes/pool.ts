@@ -40,8 +40,11 @@ export function poolRoutes(app: HttpApp, { sql }: HttpContext): void {
 }
 
 const PoolSchema = Type.Object({
-  provisioned: Type.Boolean({ description: 'Whether the workspace has an active trunk (Gate T).' }),
-  counts: Type.Object({ available: Type.Integer(), assigned: Type.Integer(), reserved: Type.Integer() }),
+  provisioned: Type.Boolean({ description: 'Whether the workspace has an active trunk (Gate T).', examples: [true] }),
+  counts: Type.Object(
+    { available: Type.Integer(), assigned: Type.Integer(), reserved: Type.Integer() },
+    { examples: [{ available: 1, assigned: 1, reserved: 0 }] },
+  ),
   available: Type.Array(E164Schema, { description: 'At most 1000.' }),
   allocated: Type.Array(E164Schema, { description: 'Rented by the workspace; at most 1000.' }),
 });

@@ -5,6 +5,7 @@ import { getRecording } from '../../storage/queries/recordings.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
+import { PlaybackUrlSchema } from '../schemas/call.ts';
 import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 
 export function recordingRoutes(app: HttpApp, context: HttpContext): void {
@@ -20,10 +21,7 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'A signed URL that plays the recording for five minutes',
         params: Type.Object({ id: Type.String({ description: 'The recording_id.' }) }),
         response: {
-          200: successOf(
-            Type.Object({ playback_url: Type.String({ format: 'uri' }), expires_at: TimeSchema }),
-            'The playback URL.',
-          ),
+          200: successOf(Type.Object({ playback_url: PlaybackUrlSchema, expires_at: TimeSchema }), 'The playback URL.'),
           ...REFUSALS,
         },
       },

@@ -132,7 +132,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         summary: 'Remove a trunk and its numbers; its calls stay readable',
         params: IdParams,
         response: {
-          200: successOf(Type.Object({ id: Type.String(), deleted: Type.Literal(true) }), 'Removed.'),
+          200: successOf(Type.Object({ id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) }), 'Removed.'),
           ...REFUSALS,
         },
       },

@@ -74,7 +74,10 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
   }
 }
 
-const PAGE = responseOf({ description: 'A page.', content: { 'text/html': { schema: Type.String() } } });
+const PAGE = responseOf({
+  description: 'A page.',
+  content: { 'text/html': { schema: Type.String({ examples: ['<!doctype html>...'] }) } },
+});
 
 /** Fixed text alone, so nothing needs escaping. */
 function sendPage(reply: FastifyReply, title: string, content: string): FastifyReply {

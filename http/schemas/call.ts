@@ -17,7 +17,65 @@ const LegQualitySchema = Type.Object({
   snr_db: nullable(Type.Number()),
 });
 
-export const CallSchema = Type.Object({
+const CALL_EXAMPLE = {
+  call_id: '2f1f8c1e-5a53-4b1e-8a2b-0c6a1b9a7d10',
+  reference_id: 'order-1042',
+  outbound_trunk_id: '7d9f3a52-1c7b-4e0e-9f58-2f0d3f6f1b21',
+  did: '+912240000001',
+  agent_number: '+919812345678',
+  customer_number: '+919876543210',
+  state: 'initiated',
+  call_done: false,
+  terminal_event: null,
+  hangup_cause: null,
+  leg: null,
+  error: null,
+  error_detail: null,
+  talk_seconds: null,
+  total_seconds: null,
+  start_time: '2026-01-31T09:30:00.120Z',
+  answer_time: null,
+  end_time: null,
+  metadata: { order: 1042 },
+  record_requested: true,
+  recording_id: null,
+  recording_status: null,
+  recording_available: false,
+  callback_url: 'https://hooks.example.com/calls',
+  callback_secret_last4: 'f3c1',
+  cost_usd: null,
+  billing_status: null,
+  placed_via: 'api_key',
+  api_key_id: 7,
+  api_key_name: 'CRM',
+  created_by_user_id: 17,
+  created_at: '2026-01-31T09:30:00.000Z',
+  quality: null,
+};
+
+/** The same call once it is over. */
+export const ENDED_CALL_EXAMPLE = {
+  ...CALL_EXAMPLE,
+  state: 'completed',
+  call_done: true,
+  terminal_event: 'call.completed',
+  hangup_cause: 'NORMAL_CLEARING',
+  talk_seconds: 94,
+  total_seconds: 112,
+  answer_time: '2026-01-31T09:30:18.400Z',
+  end_time: '2026-01-31T09:31:52.300Z',
+  recording_id: 'b3b2c7e0-4f7a-4b8f-9d61-5e0a9a1c2d33',
+  recording_status: 'uploaded',
+  recording_available: true,
+  cost_usd: 0.094,
+  billing_status: 'billed',
+  quality: {
+    agent: { codec: 'PCMU', packets_received: 5592, packets_lost: 3, jitter_ms: 2.1, mos: 4.3, snr_db: 31.5 },
+    customer: { codec: 'PCMA', packets_received: 4690, packets_lost: 0, jitter_ms: 1.4, mos: 4.4, snr_db: 27.2 },
+  },
+};
+
+const CALL_PROPERTIES = {
   call_id: Type.String(),
   reference_id: Type.String(),
   outbound_trunk_id: Type.String({ format: 'uuid' }),
@@ -51,7 +109,9 @@ export const CallSchema = Type.Object({
   created_by_user_id: nullable(Type.Integer()),
   created_at: TimeSchema,
   quality: nullable(Type.Object({ agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) })),
-});
+};
+
+export const CallSchema = Type.Object(CALL_PROPERTIES, { examples: [CALL_EXAMPLE, ENDED_CALL_EXAMPLE] });
 
 /** What a receiver of callbacks gets; `call` is the schema of the call, or a reference to it. */
 export function callbackSchema(call: TSchema) {
@@ -67,7 +127,7 @@ export function callbackSchema(call: TSchema) {
   });
 }
 
-export const CallEventSchema = Type.Object({
+const CALL_EVENT_PROPERTIES = {
   sequence: Type.Integer(),
   event: Type.String({ examples: ['call.initiated', 'call.completed'] }),
   state: CallStateSchema,
@@ -84,14 +144,46 @@ export const CallEventSchema = Type.Object({
       next_attempt_at: nullable(TimeSchema),
     }),
   ),
-});
+};
 
-export const RecordingSchema = Type.Object({
+export const CALL_EVENT_EXAMPLE = {
+  sequence: 4,
+  event: 'call.completed',
+  state: 'completed',
+  leg: 'customer',
+  sip_status: null,
+  hangup_cause: 'NORMAL_CLEARING',
+  at: '2026-01-31T09:31:52.300Z',
+  detail: null,
+  delivery: { status: 'pending', attempts: 1, last_http_status: 503, next_attempt_at: '2026-01-31T09:31:57.300Z' },
+};
+
+export const CallEventSchema = Type.Object(CALL_EVENT_PROPERTIES, { examples: [CALL_EVENT_EXAMPLE] });
+
+const PLAYBACK_URL_EXAMPLE =
+  'https://voice.example.com/media/recordings/0b5c1c1e/b3b2c7e0.wav?expires=1769852112&signature=c2lnbmF0dXJl';
+export const PlaybackUrlSchema = Type.String({ format: 'uri', examples: [PLAYBACK_URL_EXAMPLE] });
+
+const RECORDING_PROPERTIES = {
   call_id: Type.String(),
   recording_id: Type.String(),
   recording_status: Type.String(),
   recording_format: nullable(Type.String({ examples: ['wav'] })),
   recording_size: nullable(Type.Integer({ description: 'Bytes.' })),
-  playback_url: Type.String({ format: 'uri' }),
+  playback_url: PlaybackUrlSchema,
   expires_at: TimeSchema,
+};
+
+export const RecordingSchema = Type.Object(RECORDING_PROPERTIES, {
+  examples: [
+    {
+      call_id: ENDED_CALL_EXAMPLE.call_id,
+      recording_id: ENDED_CALL_EXAMPLE.recording_id,
+      recording_status: 'uploaded',
+      recording_format: 'wav',
+      recording_size: 3_008_044,
+      playback_url: PLAYBACK_URL_EXAMPLE,
+      expires_at: '2026-01-31T09:35:12.000Z',
+    },
+  ],
 });

@@ -60,12 +60,10 @@ export interface Pagination {
   pages: number;
 }
 
-export const PaginationSchema = Type.Object({
-  page: Type.Integer(),
-  limit: Type.Integer(),
-  total: Type.Integer(),
-  pages: Type.Integer(),
-});
+export const PaginationSchema = Type.Object(
+  { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer(), pages: Type.Integer() },
+  { examples: [{ page: 1, limit: 20, total: 1, pages: 1 }] },
+);
 
 export const PAGE_QUERY = {
   page: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1 }),

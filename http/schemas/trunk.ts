@@ -90,7 +90,7 @@ export const TrunkPatchBody = Type.Object(
   { additionalProperties: false, minProperties: 1, examples: [{ channels: 30 }] },
 );
 
-export const TrunkSchema = Type.Object({
+const TRUNK_PROPERTIES = {
   id: Type.String({ format: 'uuid' }),
   name: Type.String(),
   sip_uri: Type.String(),
@@ -105,6 +105,27 @@ export const TrunkSchema = Type.Object({
   default_caller_id: nullable(E164Schema),
   price_per_minute_usd: Type.Number(),
   created_at: TimeSchema,
+};
+
+export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
+  examples: [
+    {
+      id: '7d9f3a52-1c7b-4e0e-9f58-2f0d3f6f1b21',
+      name: EXAMPLE.name,
+      sip_uri: EXAMPLE.sip_uri,
+      transport: 'udp',
+      username: EXAMPLE.username,
+      register: false,
+      codecs: ['PCMU', 'PCMA'],
+      channels: 10,
+      allowed_prefixes: [],
+      numbers: EXAMPLE.numbers,
+      status: 'active',
+      default_caller_id: null,
+      price_per_minute_usd: EXAMPLE.price_per_minute_usd,
+      created_at: '2026-01-31T09:30:00.000Z',
+    },
+  ],
 });
 
 interface SealFor {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import type { DeliveryRow } from '../../storage/queries/deliveries.ts';
 import type { LoggedDelivery } from '../../storage/queries/webhook-deliveries.ts';
-import { WEBHOOK_EVENTS, WEBHOOK_EXAMPLES } from '../../storage/queries/webhook-events.ts';
+import { WEBHOOK_EVENTS } from '../../storage/queries/webhook-events.ts';
 import type { WebhookRow } from '../../storage/queries/webhooks.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 
@@ -204,27 +204,3 @@ export function presentLoggedDelivery(row: LoggedDelivery) {
     })),
   };
 }
-
-/** What a receiver of webhooks gets. */
-export const WebhookMessageSchema = Type.Object(
-  {
-    event: WebhookEventSchema,
-    timestamp: TimeSchema,
-    data: Type.Object(
-      {
-        test: Type.Optional(Type.Literal(true, { description: 'Sent by POST /webhooks/{id}/test.' })),
-        truncated: Type.Optional(
-          Type.Literal(true, { description: 'A text was cut to keep the body under 20 kB; `id` leads to the whole.' }),
-        ),
-      },
-      { additionalProperties: true, description: 'By event; the examples show each.' },
-    ),
-  },
-  {
-    examples: WEBHOOK_EVENTS.map((event) => ({
-      event,
-      timestamp: '2026-01-31T09:30:00.000Z',
-      data: WEBHOOK_EXAMPLES[event],
-    })),
-  },
-);

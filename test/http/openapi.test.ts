@@ -2,62 +2,152 @@ import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildCallDelivery } from '../../actors/callbacks/call-delivery.ts';
 import { CallSchema, callbackSchema } from '../../http/schemas/call.ts';
-import { callOf, PLACEMENT } from './fake-dialer.ts';
+import { createHttpServer } from '../../http/server.ts';
+import { createLogger } from '../../logging.ts';
+import { ERROR_CATALOGUE } from '../../machines/errors.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
+import { type ApiDocument, examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
 
 let fixture: HttpFixture;
+let document: ApiDocument;
+let operations: NamedOperation[];
 beforeAll(async () => {
   fixture = await createHttpFixture();
+  document = await readDocument(fixture);
+  operations = operationsOf(document);
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
 
-interface Operation {
-  operationId?: string;
-  summary?: string;
-  tags?: string[];
-  parameters?: { name: string; required?: boolean; schema: { default?: unknown } }[];
-  requestBody?: { content: Record<string, { schema: { properties: object } }> };
-  responses: Record<string, unknown>;
-}
-
-async function readDocument() {
-  const { status, body } = await fixture.call('GET', '/openapi.json', { as: null });
-  expect(status).toBe(200);
-  return body as {
-    openapi: string;
-    paths: Record<string, Record<string, Operation>>;
-    webhooks: Record<string, Record<string, Operation>>;
-  };
+/** A server that only knows its routes. */
+function bareServer() {
+  return createHttpServer({
+    sql: fixture.sql,
+    dialer: new FakeDialer(),
+    webhooks: {} as never,
+    objects: fixture.objects,
+    secrets: createSecretBox(Buffer.alloc(32, 1)),
+    urlSigningSecret: Buffer.alloc(32, 2),
+    logger: createLogger({ level: 'silent' }),
+  });
 }
 
 describe('the OpenAPI document', () => {
   it('is the one that is committed', async () => {
-    const text = `${JSON.stringify(await readDocument(), null, 2)}\n`;
-    await expect(text).toMatchFileSnapshot('../../openapi.json');
+    const { body } = await fixture.call('GET', '/openapi.json', { as: null });
+    await expect(`${JSON.stringify(body, null, 2)}\n`).toMatchFileSnapshot('../../openapi.json');
   });
 
-  it('describes every operation with a name, a summary and its refusals', async () => {
-    const { openapi, paths } = await readDocument();
-    expect(openapi).toBe('3.1.0');
-    const operations = Object.values(paths).flatMap((path) => Object.values(path));
-    expect(operations.length).toBeGreaterThanOrEqual(20);
-    for (const operation of operations) {
-      expect(operation.operationId).toBeTruthy();
-      expect(operation.summary).toBeTruthy();
-      expect(operation.tags).toHaveLength(1);
-      expect(Object.keys(operation.responses)).toContain('4XX');
+  it('is the same whichever server made it', async () => {
+    const other = bareServer();
+    await other.ready();
+    const served = await fixture.call('GET', '/openapi.json', { as: null });
+    expect((await other.inject('/openapi.json')).body).toBe(served.raw.toString());
+    await other.close();
+  });
+
+  it('has every route the router knows, but for itself and its pages', async () => {
+    const routes: string[] = [];
+    const server = bareServer();
+    server.addHook('onRoute', ({ method, url }) => {
+      routes.push(...[method].flat().map((one) => `${one} ${url}`));
+    });
+    await server.ready();
+    await server.close();
+    const shown = routes.filter((route) => !/^(HEAD|OPTIONS) |^GET \/(openapi\.json|docs)/.test(route));
+    const documented = operations.map(({ method, path }) => {
+      return `${method} ${path.replace('/media/{key}', '/media/*').replaceAll(/\{(\w+)\}/g, ':$1')}`;
+    });
+    expect(documented.toSorted()).toEqual(shown.toSorted());
+    expect(shown.length).toBeGreaterThanOrEqual(50);
+  });
+
+  it('says who it is about, how to be let in, and in which order to read it', () => {
+    expect(document.openapi).toBe('3.1.0');
+    expect(document.info.title).toBe('Tandem API');
+    expect(document.servers.map(({ url }) => url)).toEqual(['/']);
+    const schemes = Object.entries(document.components.securitySchemes);
+    expect(schemes.map(([name, { scheme }]) => [name, scheme])).toEqual([
+      ['apiKey', 'bearer'],
+      ['session', 'bearer'],
+    ]);
+    const tags = document.tags.map(({ name }) => name);
+    expect(tags[0]).toBe('click-to-call');
+    expect(new Set(operations.flatMap((operation) => operation.tags))).toEqual(new Set(tags));
+    const codes = document.components.schemas.Error?.properties?.code?.enum;
+    expect(codes).toEqual(Object.keys(ERROR_CATALOGUE));
+  });
+
+  it('gives every operation a name, a summary, a place, and says who may', () => {
+    for (const { operationId, summary, tags, security = document.security } of operations) {
+      expect(operationId).toMatch(/^[a-z][A-Za-z]+$/);
+      expect(summary, operationId).toBeTruthy();
+      expect(tags, operationId).toHaveLength(1);
+      const schemes = security.flatMap((one) => Object.keys(one));
+      expect(
+        schemes.every((scheme) => scheme in document.components.securitySchemes),
+        operationId,
+      ).toBe(true);
     }
-    // A generator of clients would ask its users for what the server fills in.
-    const parameters = operations.flatMap(({ parameters = [] }) => parameters);
-    expect(parameters.filter(({ schema }) => schema.default !== undefined).length).toBeGreaterThan(0);
-    expect(parameters.filter(({ required, schema }) => required && schema.default !== undefined)).toEqual([]);
     const names = operations.map(({ operationId }) => operationId);
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('describes the callback that a receiver gets', async () => {
-    const { webhooks } = await readDocument();
-    const { parameters = [], requestBody } = webhooks.callEnded!.post!;
+  it('asks no client for what the server fills in', () => {
+    // A generator of clients would ask its users for it.
+    const parameters = operations.flatMap(({ parameters = [] }) => parameters);
+    expect(parameters.filter(({ schema }) => schema.default !== undefined).length).toBeGreaterThan(0);
+    expect(parameters.filter(({ required, schema }) => required && schema.default !== undefined)).toEqual([]);
+  });
+
+  it('names every refusal of every operation by its status and codes', () => {
+    for (const { operationId, security, responses } of operations) {
+      const statuses = Object.keys(responses);
+      expect(statuses, operationId).toContain('429');
+      if (security?.length !== 0) expect(statuses, operationId).toContain('401');
+      expect(
+        statuses.filter((status) => !/^\d{3}$/.test(status)),
+        operationId,
+      ).toEqual([]);
+      for (const [status, response] of Object.entries(responses)) {
+        if (Number(status) < 400) continue;
+        for (const { value } of Object.values(response.content ?? {}).flatMap(examplesOf)) {
+          const { code, message } = value as { code: keyof typeof ERROR_CATALOGUE; message: string };
+          expect(ERROR_CATALOGUE[code].status).toBe(Number(status));
+          // Not the stand-in for a code nobody has written a message for.
+          expect(message, `an example of ${code} in http/operation-refusals.ts`).not.toContain(code);
+        }
+      }
+    }
+  });
+
+  it('shows every body, every success and every refusal by an example that its schema allows', () => {
+    const missing: string[] = [];
+    const wrong: unknown[] = [];
+    for (const { operationId, requestBody, responses } of allOperations()) {
+      const bodies = Object.entries(requestBody?.content ?? {}).map(
+        ([type, media]) => ['request', type, media] as const,
+      );
+      const answers = Object.entries(responses).flatMap(([status, { content = {} }]) =>
+        Object.entries(content).map(([type, media]) => [status, type, media] as const),
+      );
+      for (const [part, type, media] of [...bodies, ...answers]) {
+        const examples = examplesOf(media);
+        // Nobody reads audio.
+        if (examples.length === 0 && type !== 'audio/wav') missing.push(`${operationId} ${part} ${type}`);
+        for (const { schema, value } of examples) {
+          const errors = [...Compile(schema as never).Errors(value)];
+          if (errors.length > 0) wrong.push({ operationId, part, errors });
+        }
+      }
+    }
+    expect(missing).toEqual([]);
+    expect(wrong).toEqual([]);
+  });
+
+  it('describes the callback that a receiver gets', () => {
+    const { parameters = [], requestBody } = document.webhooks.callEnded!.post!;
     expect(parameters.map(({ name }) => name)).toEqual([
       'x-qcall-signature',
       'webhook-id',
@@ -72,4 +162,8 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(schema?.properties ?? {})).toEqual(Object.keys(body));
     expect([...Compile(callbackSchema(CallSchema)).Errors({ ...body, event: 'call.completed' })]).toEqual([]);
   });
+
+  function allOperations() {
+    return [...operations, ...Object.values(document.webhooks).flatMap((methods) => Object.values(methods))];
+  }
 });

@@ -1,0 +1,94 @@
+import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
+import { exampleOf, type JsonSchema } from './example-of.ts';
+import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
+import { errorBody } from './refusals.ts';
+
+interface Media {
+  schema?: JsonSchema;
+  example?: unknown;
+  examples?: unknown;
+}
+interface ApiResponse {
+  description?: string;
+  content?: Record<string, Media>;
+}
+interface Operation {
+  operationId?: string;
+  security?: unknown[];
+  parameters?: { in: string; name: string }[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, ApiResponse | { $ref: string }>;
+}
+interface ApiDocument {
+  paths?: Record<string, Record<string, Operation>>;
+  components?: { schemas?: Record<string, JsonSchema>; responses?: Record<string, ApiResponse> };
+}
+
+/**
+ * Fills in what can be told from the rest: an example wherever none is given, and, for the range of refusals the routes
+ * declare, each status with its codes and what it looks like. Refusals that are shared stand in `components` once.
+ */
+export function completeDocument<Document extends object>(document: Document): Document {
+  const { paths = {}, components = {} } = document as ApiDocument;
+  const sharedRefusals: Record<string, ApiResponse> = {};
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, operation] of Object.entries(methods)) {
+      delete operation.responses['4XX'];
+      delete operation.responses['5XX'];
+      const media = Object.values(operation.responses).flatMap((response) =>
+        'content' in response ? Object.values(response.content ?? {}) : [],
+      );
+      for (const one of [...media, ...Object.values(operation.requestBody?.content ?? {})]) {
+        addExample(one, components.schemas ?? {});
+      }
+      Object.assign(operation.responses, refusalResponses({ path, method, operation }, sharedRefusals));
+    }
+  }
+  const responses = Object.fromEntries(Object.entries(sharedRefusals).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return { ...document, components: { ...components, responses } };
+}
+
+function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
+  if (media.schema === undefined || media.example !== undefined || media.examples !== undefined) return;
+  const example = exampleOf(media.schema, schemas);
+  if (example !== undefined) media.example = example;
+}
+
+/** By status. What two or fewer codes can tell goes into `shared`. */
+function refusalResponses(
+  { path, method, operation }: { path: string; method: string; operation: Operation },
+  shared: Record<string, ApiResponse>,
+): Record<string, ApiResponse | { $ref: string }> {
+  const { operationId = '', parameters = [] } = operation;
+  const codes = refusalsOf({
+    operationId,
+    isPublic: operation.security?.length === 0,
+    isOfWorkspace: path.startsWith('/workspaces/{id}') || parameters.some(({ name }) => name === 'workspace_id'),
+    hasInput: parameters.length > 0,
+    mayHaveBody: method !== 'get',
+  });
+  const byStatus = Object.groupBy(codes, (code) => ERROR_CATALOGUE[code].status);
+  const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, those]) => {
+    const response = refusalResponse(those);
+    if (those.length > 2) return [status, response] as const;
+    const name = those.join('.');
+    shared[name] = response;
+    return [status, { $ref: `#/components/responses/${name}` }] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function refusalResponse(codes: readonly ErrorCode[]): ApiResponse {
+  const examples = codes.map((code) => {
+    const { message, details } = exampleRefusal(code);
+    return [code, { value: errorBody(new TandemError(code, message, { details }), REQUEST_ID) }];
+  });
+  return {
+    description: `Refused: ${codes.map((code) => `\`${code}\``).join(', ')}.`,
+    content: {
+      'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples: Object.fromEntries(examples) },
+    },
+  };
+}
+
+const REQUEST_ID = '5b0e1c5e-8a51-4cf5-9d0c-6d1f3f0e7a42';

@@ -1,0 +1,187 @@
+import { ERROR_CATALOGUE, type ErrorCode } from '../machines/errors.ts';
+
+/** What the document knows of an operation when it looks for its refusals. */
+export interface OperationTraits {
+  operationId: string;
+  isPublic: boolean;
+  /** Acts on one workspace, the one of the key or the one a session names. */
+  isOfWorkspace: boolean;
+  /** Takes parameters. */
+  hasInput: boolean;
+  /** May have a body, whether or not it looks at it. */
+  mayHaveBody: boolean;
+}
+
+/**
+ * Every code an operation can be refused with, the ones of all operations first. A test sends everything it can think
+ * of to every operation and fails on a code that is not here.
+ */
+export function refusalsOf(traits: OperationTraits): ErrorCode[] {
+  const { operationId, isPublic, isOfWorkspace, hasInput, mayHaveBody } = traits;
+  const codes: ErrorCode[] = [
+    ...(hasInput || mayHaveBody ? (['VALIDATION_FAILED'] as const) : []),
+    ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
+    ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN'] as const)),
+    ...(isOfWorkspace ? (['WORKSPACE_NOT_FOUND'] as const) : []),
+    'RATE_LIMITED',
+    'INTERNAL',
+    'STORAGE_UNAVAILABLE',
+    ...(OWN_REFUSALS[operationId] ?? []),
+  ];
+  return [...new Set(codes)];
+}
+
+const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
+const RECORDING: ErrorCode[] = [
+  'CALL_NOT_FOUND',
+  'RECORDING_NOT_OWNED',
+  'RECORDING_UNAVAILABLE',
+  'DIALER_NOT_PROVISIONED',
+];
+
+const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
+  getHealth: ['C2C_NOT_CONFIGURED'],
+
+  placeCall: [
+    'INVALID_NUMBER',
+    'SAME_NUMBER',
+    'INVALID_REFERENCE',
+    'INVALID_CALLBACK_URL',
+    'INVALID_CALLBACK_SECRET',
+    'INVALID_RING_TIMEOUT',
+    'INVALID_MAX_DURATION',
+    'INVALID_RECORD',
+    'INVALID_METADATA',
+    'RECHARGE_REQUIRED',
+    'CALLER_ID_NOT_OWNED',
+    'destination_not_allowed',
+    'REFERENCE_NOT_OWNED',
+    'TRUNK_NOT_FOUND',
+    'DIALER_NOT_PROVISIONED',
+    'REFERENCE_ALREADY_USED',
+    'C2C_RATE_LIMITED',
+    'no_free_channel',
+    'CARRIER_LINE_DOWN',
+    'C2C_NOT_CONFIGURED',
+    'C2C_CALLBACK_UNREACHABLE',
+    'SHUTTING_DOWN',
+    'C2C_OUTCOME_UNKNOWN',
+  ],
+  getCall: CALL,
+  listCallEvents: CALL,
+  streamCallEvents: CALL,
+  hangUpCall: CALL,
+  mintCallRecordingUrl: RECORDING,
+  mintPlaybackUrl: RECORDING,
+  getMedia: ['URL_EXPIRED', 'URL_SIGNATURE_INVALID', 'NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+
+  getPool: ['DIALER_NOT_PROVISIONED'],
+  setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],
+  rentNumber: ['INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_NOT_AVAILABLE', 'INSUFFICIENT_CREDITS'],
+  releaseNumber: ['INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
+
+  createTrunk: ['NUMBER_NOT_AVAILABLE', 'INVALID_NUMBER'],
+  getTrunk: ['TRUNK_NOT_FOUND'],
+  updateTrunk: ['TRUNK_NOT_FOUND', 'NUMBER_NOT_AVAILABLE', 'NUMBER_IN_USE', 'INVALID_NUMBER'],
+  deleteTrunk: ['TRUNK_NOT_FOUND', 'TRUNK_IN_USE'],
+
+  createWebhook: ['INVALID_WEBHOOK_URL', 'WEBHOOK_LIMIT_REACHED', 'WEBHOOK_URL_UNREACHABLE'],
+  getWebhook: ['WEBHOOK_NOT_FOUND'],
+  updateWebhook: ['WEBHOOK_NOT_FOUND', 'INVALID_WEBHOOK_URL', 'WEBHOOK_URL_UNREACHABLE'],
+  deleteWebhook: ['WEBHOOK_NOT_FOUND'],
+  listWebhookDeliveries: ['WEBHOOK_NOT_FOUND'],
+  testWebhook: ['WEBHOOK_NOT_FOUND', 'WEBHOOK_DISABLED'],
+  rotateWebhookSecret: ['WEBHOOK_NOT_FOUND'],
+  replayWebhookDelivery: ['DELIVERY_NOT_FOUND', 'WEBHOOK_DISABLED'],
+
+  receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID'],
+
+  register: ['EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
+  login: ['UNAUTHORIZED', 'LOGIN_THROTTLED'],
+  showUnsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
+  unsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
+
+  addMember: ['USER_NOT_FOUND', 'ALREADY_MEMBER'],
+  changeMemberRole: ['MEMBER_NOT_FOUND', 'LAST_OWNER'],
+  removeMember: ['MEMBER_NOT_FOUND', 'LAST_OWNER'],
+  deleteApiKey: ['KEY_NOT_FOUND'],
+};
+
+/** What a client might read; the fields that matter to it are in `details`. */
+export function exampleRefusal(code: ErrorCode): { message: string; details?: unknown } {
+  return EXAMPLES[code] ?? { message: `${code}, which is ${ERROR_CATALOGUE[code].status}.` };
+}
+
+const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }>> = {
+  INVALID_NUMBER: {
+    message: 'agent_number must be an Indian mobile number such as +919812345678.',
+    details: [{ path: 'agent_number', message: 'must be an Indian mobile number such as +919812345678' }],
+  },
+  SAME_NUMBER: { message: 'customer_number must differ from agent_number.' },
+  INVALID_RING_TIMEOUT: { message: 'agent_ring_timeout must be an integer from 5 to 60.' },
+  INVALID_MAX_DURATION: { message: 'max_duration must be an integer from 30 to 7200.' },
+  INVALID_RECORD: { message: 'record must be true or false.' },
+  INVALID_METADATA: { message: 'metadata must be an object of at most 2048 bytes.' },
+  INVALID_REFERENCE: { message: 'reference_id must be 1 to 128 characters of A-Z a-z 0-9 . _ : -.' },
+  INVALID_CALLBACK_URL: { message: 'callback_url must be an https URL of a public host.' },
+  INVALID_CALLBACK_SECRET: { message: 'callback_secret must be 16 to 256 characters.' },
+  RECHARGE_REQUIRED: { message: 'The wallet does not cover a call of this length. Recharge it.' },
+  CALLER_ID_NOT_OWNED: { message: 'The number is not rented by the workspace.' },
+  destination_not_allowed: { message: 'The trunk does not call numbers that begin like this one.' },
+  REFERENCE_NOT_OWNED: { message: 'The reference is bound to a call of another workspace.' },
+  DIALER_NOT_PROVISIONED: { message: 'The workspace has no trunk to call over. Add one with POST /dialer/trunks.' },
+  REFERENCE_ALREADY_USED: { message: 'The reference is bound to a call that is over. Use another reference_id.' },
+  C2C_RATE_LIMITED: { message: 'At most 20 calls per minute may be placed.' },
+  no_free_channel: { message: 'All channels of the trunk are in use.' },
+  CARRIER_LINE_DOWN: { message: 'The carrier does not answer.' },
+  C2C_NOT_CONFIGURED: { message: 'Calls cannot be placed: the media workers are starting.' },
+  C2C_CALLBACK_UNREACHABLE: { message: 'The host of callback_url cannot be looked up now.' },
+  C2C_OUTCOME_UNKNOWN: { message: 'Whether the call was placed is not known. Ask for it by its reference_id.' },
+  CALL_NOT_FOUND: { message: 'There is no such call in the workspace.' },
+  RECORDING_NOT_OWNED: { message: 'The recording is of a call that somebody else placed.' },
+  RECORDING_UNAVAILABLE: { message: 'No recording was asked for.' },
+  URL_EXPIRED: { message: 'The URL has expired. Mint another one.' },
+  URL_SIGNATURE_INVALID: { message: 'The URL was not signed by this server.' },
+  TRUNK_NOT_FOUND: { message: 'There is no such trunk.' },
+  TRUNK_IN_USE: { message: 'The trunk has live calls.' },
+  NUMBER_NOT_FOUND: { message: 'No trunk of the workspace has this number.' },
+  NUMBER_NOT_AVAILABLE: { message: 'The number is rented already.' },
+  NUMBER_IN_USE: { message: 'A live call uses the number.' },
+  INSUFFICIENT_CREDITS: {
+    message: 'The wallet has less than this costs.',
+    details: { required: 2, available: 0.5, shortfall: 1.5 },
+  },
+  PAYMENTS_NOT_CONFIGURED: { message: 'Payments by Stripe are off: set STRIPE_WEBHOOK_SECRET.' },
+  WEBHOOK_SIGNATURE_INVALID: { message: 'The signature is not one of this body.' },
+  EMAIL_TAKEN: { message: 'There is an account with this e-mail address. Log in.' },
+  WEAK_PASSWORD: { message: 'It is among the passwords that are guessed first: use four words.' },
+  LOGIN_THROTTLED: { message: 'Too many attempts. Try again later.' },
+  USER_NOT_FOUND: { message: 'Nobody has registered with this e-mail address.' },
+  MEMBER_NOT_FOUND: { message: 'The workspace has no such member.' },
+  ALREADY_MEMBER: { message: 'The user is a member already.' },
+  LAST_OWNER: { message: 'The workspace would be without an owner.' },
+  KEY_NOT_FOUND: { message: 'There is no such API key, or it was deleted before.' },
+  INVALID_UNSUBSCRIBE_TOKEN: { message: 'This link is not complete. Follow the one in the mail again.' },
+  INVALID_WEBHOOK_URL: { message: 'url must be an https URL of a public host.' },
+  WEBHOOK_NOT_FOUND: { message: 'There is no such webhook.' },
+  DELIVERY_NOT_FOUND: { message: 'There is no such delivery.' },
+  WEBHOOK_DISABLED: { message: 'The webhook is disabled. Take it into service again with status: active.' },
+  WEBHOOK_LIMIT_REACHED: { message: 'The workspace has as many webhooks as it may have.' },
+  WEBHOOK_URL_UNREACHABLE: { message: 'The host of url cannot be looked up now.' },
+  VALIDATION_FAILED: {
+    message: 'limit must be at most 100.',
+    details: [{ path: 'limit', message: 'must be at most 100' }],
+  },
+  MALFORMED_JSON: { message: 'The body is not valid JSON.' },
+  UNAUTHORIZED: { message: 'Send an API key: Authorization: Bearer sk_...' },
+  FORBIDDEN: { message: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.' },
+  WORKSPACE_NOT_FOUND: { message: 'You are not a member of a workspace with this id.' },
+  NOT_FOUND: { message: 'The recording is gone.' },
+  PAYLOAD_TOO_LARGE: { message: 'The body is larger than 64 KiB.' },
+  UNSUPPORTED_MEDIA_TYPE: { message: 'Send the body as application/json.' },
+  RANGE_NOT_SATISFIABLE: { message: 'The recording has 48044 bytes.' },
+  RATE_LIMITED: { message: 'At most 60 requests per minute are answered.' },
+  INTERNAL: { message: 'Something went wrong here. The request id helps to find it.' },
+  SHUTTING_DOWN: { message: 'The server is shutting down. Try again.' },
+  STORAGE_UNAVAILABLE: { message: 'The database cannot be reached. Try again shortly.' },
+};
