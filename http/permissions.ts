@@ -109,8 +109,10 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
 /** Puts the row of the table onto the route. @throws Error on a route without a rule, or with two that differ. */
 export function applyPermission(route: RouteOptions): void {
-  const methods = [route.method].flat().filter((method) => method !== 'HEAD' && method !== 'OPTIONS');
-  for (const method of methods) {
+  for (const asked of [route.method].flat()) {
+    if (asked === 'OPTIONS') continue;
+    // The framework adds a HEAD to each GET and hands it the route as it was written.
+    const method = asked === 'HEAD' ? 'GET' : asked;
     const name = `${method} ${route.url}`;
     const permission = PERMISSIONS[name];
     const config = route.config ?? {};

@@ -11,7 +11,7 @@ import {
   verifyingKey,
 } from '../storage/queries/signing-keys.ts';
 import { signingKeyContext } from '../storage/secret-contexts.ts';
-import type { SecretBox } from '../storage/secrets.ts';
+import { type SecretBox, SecretBoxError } from '../storage/secrets.ts';
 
 /** The tokens (JWT, RFC 7519) of people who logged in. */
 export interface SessionTokens {
@@ -47,13 +47,26 @@ const CACHE_MS = 60_000;
 export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: SecretBox }): SessionTokens {
   const verifying = new Map<string, { publicKey: Awaited<ReturnType<typeof importJWK>>; readAtMs: number }>();
 
-  async function signingKey(now: Date): Promise<SigningKeyRow> {
+  async function signingKey(now: Date) {
     const active = await activeSigningKey(sql);
-    const isOld = active !== null && now.getTime() - active.createdAt.getTime() > KEY_LIFETIME_MS;
-    if (active === null || isOld) await rotate(now);
-    else return active;
+    const isFresh = active !== null && now.getTime() - active.createdAt.getTime() <= KEY_LIFETIME_MS;
+    const text = isFresh ? unseal(active) : null;
+    if (isFresh && text !== null) return { id: active.id, privateKey: await importJWK(JSON.parse(text), ALGORITHM) };
+    await rotate(now);
     // Another process may have been first.
-    return (await activeSigningKey(sql))!;
+    const next = (await activeSigningKey(sql))!;
+    const privateKey = secrets.open(next.privateKeyEncrypted, signingKeyContext(next.id));
+    return { id: next.id, privateKey: await importJWK(JSON.parse(privateKey), ALGORITHM) };
+  }
+
+  /** Null when it was sealed under another TANDEM_SECRET_KEY: whoever changed that wants new keys, not an outage. */
+  function unseal({ id, privateKeyEncrypted }: SigningKeyRow): string | null {
+    try {
+      return secrets.open(privateKeyEncrypted, signingKeyContext(id));
+    } catch (error) {
+      if (error instanceof SecretBoxError) return null;
+      throw error;
+    }
   }
 
   async function rotate(now: Date): Promise<string> {
@@ -85,14 +98,10 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
 
   return {
     async mint({ userId, now }) {
-      const key = await signingKey(now);
-      const privateKey = await importJWK(
-        JSON.parse(secrets.open(key.privateKeyEncrypted, signingKeyContext(key.id))),
-        ALGORITHM,
-      );
+      const { id: kid, privateKey } = await signingKey(now);
       const session = await openSession(sql, { userId, expiresAt: lastWholeSecond(now, TOKEN_LIFETIME_MS), now });
       const token = await new SignJWT({ user_id: userId })
-        .setProtectedHeader({ alg: ALGORITHM, kid: key.id, typ: 'JWT' })
+        .setProtectedHeader({ alg: ALGORITHM, kid, typ: 'JWT' })
         .setIssuer(ISSUER)
         .setAudience(AUDIENCE)
         .setSubject(String(userId))

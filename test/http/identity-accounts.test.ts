@@ -1,6 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSessionTokens } from '../../http/session-tokens.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
 
@@ -264,6 +265,19 @@ describe('a token', () => {
 });
 
 describe('the private half of a signing key', () => {
+  it('that was sealed under another secret of the platform is replaced by a key of this one', async () => {
+    await using moved = await createHttpFixture();
+    const { token, email } = await register(moved);
+    const [{ id } = { id: '' }] = await moved.sql<{ id: string }[]>`select id from signing_keys`;
+    const elsewhere = createSecretBox(Buffer.alloc(32, 1)).seal('{}', `signing key ${id}`);
+    await moved.sql`update signing_keys set private_key_encrypted = ${elsewhere}`;
+    const login = await moved.call('POST', '/auth/login', { as: null, body: { email, password: PASSWORD } });
+    expect(login.status).toBe(200);
+    for (const good of [token, login.body.data.token]) {
+      expect((await callWith(moved, good, ['GET', '/workspaces'])).status).toBe(200);
+    }
+  });
+
   it('is stored sealed', async () => {
     await register(fixture);
     const rows = await fixture.sql<{ text: string; publicKey: object }[]>`

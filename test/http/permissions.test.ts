@@ -101,6 +101,17 @@ describe('the table of permissions', () => {
   });
 });
 
+it('HEAD asks what GET asks', async () => {
+  const limited = await addKey(members.get('owner')!, { scopes: ['calls:write'] });
+  const headers = { authorization: `Bearer ${limited}` };
+  for (const { method, pattern, permission } of ROWS) {
+    if (method !== 'GET' || permission.scope === null) continue;
+    const { status } = await fixture.call('HEAD', urlOf(pattern, { inQuery: false }), { as: null, headers });
+    // 405: the stream of a call has no HEAD.
+    expect([403, 405], pattern).toContain(status);
+  }
+});
+
 describe.each(ROWS)('$name', (row) => {
   const { access, credentials, scope }: Permission = row.permission;
 
