@@ -6,7 +6,7 @@ import { createCallFeed } from './actors/call-feed.ts';
 import { createCallRegistry } from './actors/call-registry.ts';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
-import { createCallbackDeliverer } from './actors/callbacks/deliverer.ts';
+import { createDeliverer } from './actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from './actors/callbacks/delivery-store.ts';
 import { parseCidrs } from './actors/callbacks/public-address.ts';
 import { createClickToCall } from './actors/click-to-call.ts';
@@ -134,7 +134,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const feed = createCallFeed({ logger });
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);
     const lookUp = resolve && { resolve };
-    const deliverer = createCallbackDeliverer({
+    const deliverer = createDeliverer({
       store: createDeliveryStore(sql),
       jobs,
       secrets,

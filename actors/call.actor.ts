@@ -14,7 +14,7 @@ import { mediaPort } from './call-media.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { settlementPort } from './call-settlement.ts';
 import { presentCallEvent } from './call-view.ts';
-import type { CallbackDeliverer } from './callbacks/deliverer.ts';
+import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
@@ -26,7 +26,7 @@ export interface CallActorsOptions {
   secrets: SecretBox;
   registry: CallRegistry;
   feed: CallFeed;
-  deliverer: CallbackDeliverer;
+  deliverer: Deliverer;
   recordings: RecordingDesk;
   recordingsDir: string;
   clock: Clock;

@@ -2,7 +2,7 @@ import { inTransaction, type Sql } from '../storage/database.ts';
 import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { talkSeconds, terminalDelivery } from './call-settlement.ts';
-import type { CallbackDeliverer } from './callbacks/deliverer.ts';
+import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 
@@ -13,7 +13,7 @@ export interface ReconcileOptions {
   /** The last moment the previous boot of this node is known to have lived; null when nothing tells. */
   lastAlive: Date | null;
   now: Date;
-  deliverer: CallbackDeliverer;
+  deliverer: Deliverer;
   recordings: RecordingDesk;
   logger: Logger;
 }

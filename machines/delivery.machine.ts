@@ -1,7 +1,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 
 /**
- * One callback on its way to its receiver.
+ * One callback or webhook on its way to its receiver.
  *
  * A delivery is born `pending` and becomes due at once, or, read back from its row, when that says. It is then
  * `attempting`: one POST. A 2xx makes it `delivered`. A 410 makes it `disabled`: the receiver wants no more. Anything
@@ -184,10 +184,13 @@ function afterAttempt(context: DeliveryContext, result: AttemptResult, nextMs: n
   };
 }
 
+/** The error of an attempt that failed on our side, before anything was sent. */
+export const NOT_ATTEMPTED = 'not_attempted';
+
 /** What a port that rejected amounts to. It could not tell the time, so the last one known has to do. */
 function notTried(context: DeliveryContext): AttemptResult {
   const atMs = Math.max(context.nowMs, context.nextAttemptAtMs ?? context.nowMs);
-  return { httpStatus: null, error: 'not_attempted', retryAfterMs: null, atMs, jitter: 0 };
+  return { httpStatus: null, error: NOT_ATTEMPTED, retryAfterMs: null, atMs, jitter: 0 };
 }
 
 function notProvided(port: string): () => never {

@@ -9,7 +9,7 @@ import { systemClock } from './ports.ts';
 import { postDelivery } from './post-delivery.ts';
 import type { Cidr } from './public-address.ts';
 
-export interface CallbackDelivererOptions {
+export interface DelivererOptions {
   store: DeliveryStore;
   jobs: DeliveryJobs;
   secrets: SecretOpener;
@@ -35,7 +35,7 @@ export interface CallbackDelivererOptions {
   inAll?: number;
 }
 
-export interface CallbackDeliverer {
+export interface Deliverer {
   /** Begins to take jobs and to sweep, at once for what an earlier process left. */
   start(): Promise<void>;
   /** Asks for an attempt now. Call it after the row has committed. Never rejects: a lost job is found by the sweeper. */
@@ -61,7 +61,7 @@ const SWEEP_BATCH = 500;
  * goes into the row, and only then is the next job asked for. Killed at any point, it leaves a row that is tried again:
  * at least once, never lost, the repeat recognisable by its `webhook-id`.
  */
-export function createCallbackDeliverer(options: CallbackDelivererOptions): CallbackDeliverer {
+export function createDeliverer(options: DelivererOptions): Deliverer {
   const { store, jobs, logger, clock = systemClock, random = Math.random, timeoutMs = 15_000 } = options;
   const { sweepIntervalMs = 5_000, perOrigin = 4, inAll = 256 } = options;
   const lanes = createOriginLanes({ perLane: perOrigin, inAll, maxWaitingPerLane: 1_000 });
@@ -71,7 +71,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
     timeoutMs,
     random,
     now: () => clock.now(),
-    userAgent: `Tandem-Callbacks/1 (node ${options.nodeVersion ?? process.versions.node})`,
+    userAgent: `Tandem-Webhooks/1 (node ${options.nodeVersion ?? process.versions.node})`,
   };
   const machine = deliveryMachine.provide({
     actors: {
@@ -81,7 +81,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
         try {
           return await postDelivery(entry.row, signal, post);
         } catch (error) {
-          logger.error({ deliveryId: input.deliveryId, err: error }, 'callback could not be attempted');
+          logger.error({ deliveryId: input.deliveryId, err: error }, 'delivery could not be attempted');
           throw error;
         }
       }),
@@ -128,7 +128,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
       }
     } catch (error) {
       // The lease runs out and the sweeper tries again; a receiver that has it already sees the same webhook-id.
-      logger.error({ deliveryId, err: error }, 'callback attempt could not be recorded');
+      logger.error({ deliveryId, err: error }, 'delivery attempt could not be recorded');
     }
   }
 
@@ -179,7 +179,7 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
     try {
       await jobs.addDelivery(deliveryId, Math.max(0, delayMs), attemptNumber);
     } catch (error) {
-      logger.warn({ deliveryId, err: error }, 'callback job could not be queued');
+      logger.warn({ deliveryId, err: error }, 'delivery job could not be queued');
     }
   }
 
@@ -197,16 +197,16 @@ export function createCallbackDeliverer(options: CallbackDelivererOptions): Call
       durationMs: outcome.durationMs,
       nextAttemptAt: outcome.outcome.kind === 'retry' ? outcome.outcome.nextAttemptAt : null,
     };
-    if (outcome.outcome.kind === 'delivered') logger.info(fields, 'callback delivered');
-    else if (outcome.outcome.kind === 'retry') logger.warn(fields, 'callback attempt failed');
-    else logger.error(fields, 'callback given up');
+    if (outcome.outcome.kind === 'delivered') logger.info(fields, 'delivered');
+    else if (outcome.outcome.kind === 'retry') logger.warn(fields, 'delivery attempt failed');
+    else logger.error(fields, 'delivery given up');
   }
 
   /** Starts what is due; the promises are those of the attempts. Two looks at once would see the same rows. */
   function look(): Promise<Promise<void>[]> {
     looking ??= findDue()
       .catch((error: unknown) => {
-        logger.error({ err: error }, 'callback sweep failed');
+        logger.error({ err: error }, 'delivery sweep failed');
         return [];
       })
       .finally(() => {

@@ -1,3 +1,4 @@
+import { NOT_ATTEMPTED } from '../../machines/delivery.machine.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import {
   claimDelivery,
@@ -28,7 +29,9 @@ async function record(sql: Sql, attempt: DeliveryAttempt): Promise<RecordedAttem
   return await inTransaction(sql, async (tx) => {
     const endpoint = await lockEndpointOf(tx, attempt.deliveryId);
     const delivery = await recordAttempt(tx, attempt);
-    if (delivery === null || endpoint === null) return delivery && { delivery, endpointDisabled: null };
+    if (delivery === null) return null;
+    // What we could not even try says nothing about the receiver.
+    if (endpoint === null || attempt.error === NOT_ATTEMPTED) return { delivery, endpointDisabled: null };
     const { kind } = attempt.outcome;
     const result = kind === 'delivered' ? 'success' : kind === 'gone' ? 'gone' : 'failure';
     const at = new Date(attempt.startedAt.getTime() + attempt.durationMs);

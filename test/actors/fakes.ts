@@ -3,7 +3,7 @@ import { vi } from 'vitest';
 import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
-import type { CallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
 import type { Clock } from '../../actors/clock.ts';
 import type { Logger } from '../../actors/logger.ts';
 import type { RecordingDesk } from '../../actors/recording.actor.ts';
@@ -245,7 +245,7 @@ export class FakeSip implements SipGateway {
 }
 
 /** Keeps what it was asked to deliver. */
-export function createFakeDeliverer(): CallbackDeliverer & { enqueued: string[] } {
+export function createFakeDeliverer(): Deliverer & { enqueued: string[] } {
   const enqueued: string[] = [];
   return {
     enqueued,

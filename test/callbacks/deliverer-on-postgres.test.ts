@@ -9,8 +9,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { CallbackDelivererOptions } from '../../actors/callbacks/deliverer.ts';
-import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import type { DelivererOptions } from '../../actors/callbacks/deliverer.ts';
+import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { systemClock } from '../../actors/callbacks/ports.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
@@ -84,7 +84,7 @@ async function openReceiver(respond: (request: Received, count: number) => void)
 }
 
 /** A deliverer whose log tells when an attempt has been recorded. */
-function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}) {
+function openDeliverer(changes: Partial<DelivererOptions> = {}) {
   const recorded = new Map<string, PromiseWithResolvers<void>>();
   const after = (id: string) => {
     const existing = recorded.get(id) ?? Promise.withResolvers<void>();
@@ -94,7 +94,7 @@ function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}) {
   const log = (fields: object) => {
     if ('attempt' in fields && 'deliveryId' in fields) after(String(fields.deliveryId)).resolve();
   };
-  const deliverer = createCallbackDeliverer({
+  const deliverer = createDeliverer({
     store: createDeliveryStore(database.sql),
     jobs,
     secrets,
@@ -123,7 +123,7 @@ async function insert(url: string): Promise<string> {
 
 test('a job wakes the deliverer, the callback verifies, and row and attempt log say so', async () => {
   const receiver = await openReceiver(({ response }) => response.end());
-  const { deliverer, recorded } = createDeliverer({ sweepIntervalMs: 3_600_000 });
+  const { deliverer, recorded } = openDeliverer({ sweepIntervalMs: 3_600_000 });
   await deliverer.start();
   const id = await insert(receiver.url);
   await deliverer.enqueue(id);
@@ -147,7 +147,7 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
   };
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };
-  const { deliverer } = createDeliverer({ jobs: forgetful, clock, random: () => 0 });
+  const { deliverer } = openDeliverer({ jobs: forgetful, clock, random: () => 0 });
   const id = await insert(receiver.url);
   await deliverer.sweep();
   const [attempt] = await listAttempts(database.sql, id);
@@ -166,7 +166,7 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
 test('many deliverers on one table send each delivery once', async () => {
   const receiver = await openReceiver(({ response }) => response.end());
   const ids = await Promise.all(Array.from({ length: 20 }, () => insert(receiver.url)));
-  const deliverers = [1, 2, 3].map(() => createDeliverer({ perOrigin: 50 }).deliverer);
+  const deliverers = [1, 2, 3].map(() => openDeliverer({ perOrigin: 50 }).deliverer);
   await Promise.all(deliverers.map((deliverer) => deliverer.sweep()));
   const seen = receiver.requests.map(({ body }) => JSON.parse(body).id).sort();
   expect(seen).toEqual([...ids].sort());
@@ -175,7 +175,7 @@ test('many deliverers on one table send each delivery once', async () => {
 test('an aborted attempt gives its lease back', async () => {
   const arrived = Promise.withResolvers<void>();
   const receiver = await openReceiver(() => arrived.resolve());
-  const { deliverer } = createDeliverer();
+  const { deliverer } = openDeliverer();
   const id = await insert(receiver.url);
   const swept = deliverer.sweep();
   await arrived.promise;
@@ -202,7 +202,7 @@ test('kill -9 in the middle of an attempt: the next process sends it again under
   expect(leasedUntil).toBeInstanceOf(Date);
 
   let nowMs = Number(leasedUntil) - 1;
-  const { deliverer } = createDeliverer({ clock: { ...systemClock, now: () => nowMs } });
+  const { deliverer } = openDeliverer({ clock: { ...systemClock, now: () => nowMs } });
   await deliverer.sweep();
   expect(receiver.requests).toHaveLength(1);
   nowMs += 1;

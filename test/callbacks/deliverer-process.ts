@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { openDatabase } from '../../storage/database.ts';
@@ -10,7 +10,7 @@ import { createSecretBox } from '../../storage/secrets.ts';
 const [databaseUrl = '', masterKey = ''] = process.argv.slice(2);
 const { sql } = await openDatabase({ url: databaseUrl });
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
-const deliverer = createCallbackDeliverer({
+const deliverer = createDeliverer({
   store: createDeliveryStore(sql),
   jobs: await openJobs({ databaseUrl }),
   secrets: createSecretBox(Buffer.from(masterKey, 'hex')),

@@ -3,8 +3,8 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { CallbackDeliverer, CallbackDelivererOptions } from '../../actors/callbacks/deliverer.ts';
-import { createCallbackDeliverer } from '../../actors/callbacks/deliverer.ts';
+import type { Deliverer, DelivererOptions } from '../../actors/callbacks/deliverer.ts';
+import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
 import type { ManualClock, MemoryJobs, MemoryStore } from './delivery-fakes.ts';
@@ -63,9 +63,9 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp();
 });
 
-function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}): CallbackDeliverer {
+function openDeliverer(changes: Partial<DelivererOptions> = {}): Deliverer {
   const log = (level: string) => (fields: object, message: string) => void logs.push({ level, fields, message });
-  const deliverer = createCallbackDeliverer({
+  const deliverer = createDeliverer({
     store,
     jobs,
     secrets: { open: () => SECRET },
@@ -90,7 +90,7 @@ const insert = (id: string, url: string, changes: Parameters<MemoryStore['insert
 
 test('a delivery that was enqueued arrives signed, and its row says so', async () => {
   const receiver = await openReceiver(({ response }) => response.writeHead(200).end('thanks'));
-  const deliverer = createDeliverer();
+  const deliverer = openDeliverer();
   await deliverer.start();
   const { body } = insert('d1', receiver.url);
   await deliverer.enqueue('d1');
@@ -108,7 +108,7 @@ test('a delivery that was enqueued arrives signed, and its row says so', async (
 
 test('a retry repeats body and id to the byte under a fresh timestamp, when the row says and not before', async () => {
   const receiver = await openReceiver(({ response }, count) => response.writeHead(count < 3 ? 500 : 200).end());
-  const deliverer = createDeliverer();
+  const deliverer = openDeliverer();
   await deliverer.start();
   insert('d1', receiver.url);
   const startedMs = clock.now();
@@ -150,7 +150,7 @@ describe('the answer decides', () => {
     ['404', 404, {}, { status: 'pending', lastError: 'status_not_2xx' }],
   ])('%s', async (_name, status, headers, expected) => {
     const receiver = await openReceiver(({ response }) => response.writeHead(status, headers).end());
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     insert('d1', receiver.url);
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ ...expected, attempts: 1, lastHttpStatus: status });
@@ -162,7 +162,7 @@ describe('the answer decides', () => {
     const asDate = await openReceiver(({ response }) =>
       response.writeHead(503, { 'retry-after': new Date(dateMs).toUTCString() }).end(),
     );
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     insert('d1', inSeconds.url);
     insert('d2', asDate.url);
     await deliverer.sweep();
@@ -172,7 +172,7 @@ describe('the answer decides', () => {
 
   test('the eighth failure is the last', async () => {
     const receiver = await openReceiver(({ response }) => response.writeHead(500).end());
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     insert('d1', receiver.url, { attempts: 7 });
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ status: 'failed', attempts: 8, nextAttemptAt: null });
@@ -181,7 +181,7 @@ describe('the answer decides', () => {
 
   test('a host that became private since placement is not called, and may be public again later', async () => {
     const receiver = await openReceiver();
-    const deliverer = createDeliverer({ allowCidrs: [], resolve: async () => ['127.0.0.1'] });
+    const deliverer = openDeliverer({ allowCidrs: [], resolve: async () => ['127.0.0.1'] });
     insert('d1', receiver.url.replace('http://127.0.0.1', 'https://hooks.example.com'));
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 1, lastError: 'url_refused' });
@@ -190,7 +190,7 @@ describe('the answer decides', () => {
 
   test('a receiver that hangs is a timeout', async () => {
     const receiver = await openReceiver();
-    const deliverer = createDeliverer({ timeoutMs: 50 });
+    const deliverer = openDeliverer({ timeoutMs: 50 });
     insert('d1', receiver.url);
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ status: 'pending', lastError: 'timeout', lastHttpStatus: null });
@@ -203,12 +203,12 @@ describe('the answer decides', () => {
         throw new Error('sealed under another key');
       },
     };
-    const deliverer = createDeliverer({ secrets });
+    const deliverer = openDeliverer({ secrets });
     insert('d1', receiver.url);
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 1, lastError: 'not_attempted' });
     expect(receiver.requests).toEqual([]);
-    expect(logs.map(({ message }) => message)).toContain('callback could not be attempted');
+    expect(logs.map(({ message }) => message)).toContain('delivery could not be attempted');
   });
 });
 
@@ -216,7 +216,7 @@ describe('what was forgotten', () => {
   test('a delivery whose job was lost is attempted by the next sweep', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     jobs.forgetful = true;
-    const deliverer = createDeliverer({ sweepIntervalMs: 1_000 });
+    const deliverer = openDeliverer({ sweepIntervalMs: 1_000 });
     await deliverer.start();
     clock.advance(0);
     await deliverer.sweep();
@@ -230,7 +230,7 @@ describe('what was forgotten', () => {
   test('a start picks up what an earlier process left due', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     insert('d1', receiver.url, { attempts: 2, nextAttemptAt: new Date(clock.now() - 86_400_000) });
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     await deliverer.start();
     clock.advance(0);
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 3 });
@@ -239,7 +239,7 @@ describe('what was forgotten', () => {
   test('what a killed process had in hand is tried again once its lease has run out, with the same id', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
     insert('d1', receiver.url, { leasedUntil: new Date(clock.now() + 30_000) });
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     await deliverer.sweep();
     expect(receiver.requests).toEqual([]);
     clock.advance(30_000);
@@ -255,7 +255,7 @@ describe('what was forgotten', () => {
       store.record = record;
       throw new Error('the database is gone');
     };
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     insert('d1', receiver.url);
     await deliverer.sweep();
     expect(store.rows.get('d1')).toMatchObject({ status: 'pending', attempts: 0 });
@@ -275,7 +275,7 @@ describe('what was forgotten', () => {
       throw new Error('the database is gone');
     };
     insert('d1', receiver.url);
-    const deliverer = createDeliverer({ sweepIntervalMs: 1_000 });
+    const deliverer = openDeliverer({ sweepIntervalMs: 1_000 });
     await deliverer.start();
     clock.advance(0);
     await failed.promise;
@@ -283,24 +283,24 @@ describe('what was forgotten', () => {
     await deliverer.sweep();
     clock.advance(1_000);
     expect(await store.until('d1', ({ status }) => status === 'delivered')).toMatchObject({ attempts: 1 });
-    expect(logs.map(({ message }) => message)).toContain('callback sweep failed');
+    expect(logs.map(({ message }) => message)).toContain('delivery sweep failed');
   });
 
   test('a queue that refuses jobs does not fail the caller', async () => {
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     jobs.addDelivery = async () => {
       throw new Error('the queue is gone');
     };
     await deliverer.enqueue('d1');
-    expect(logs.map(({ message }) => message)).toEqual(['callback job could not be queued']);
+    expect(logs.map(({ message }) => message)).toEqual(['delivery job could not be queued']);
   });
 });
 
 describe('concurrency', () => {
   test('two deliverers on one row, and a job beside a sweep, make one attempt', async () => {
     const receiver = await openReceiver();
-    const one = createDeliverer();
-    const two = createDeliverer();
+    const one = openDeliverer();
+    const two = openDeliverer();
     await one.start();
     insert('d1', receiver.url);
     await one.enqueue('d1');
@@ -317,7 +317,7 @@ describe('concurrency', () => {
   test('a receiver that is slow about many delays nobody else, and is called by so many at once and no more', async () => {
     const slow = await openReceiver();
     const quick = await openReceiver(({ response }) => response.end());
-    const deliverer = createDeliverer({ perOrigin: 2, inAll: 3 });
+    const deliverer = openDeliverer({ perOrigin: 2, inAll: 3 });
     await deliverer.start();
     const slowIds = ['s1', 's2', 's3', 's4', 's5'];
     for (const id of slowIds) insert(id, slow.url);
@@ -340,7 +340,7 @@ describe('concurrency', () => {
 describe('closing', () => {
   test('an attempt under way may end within the drain time', async () => {
     const receiver = await openReceiver();
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     insert('d1', receiver.url);
     const swept = deliverer.sweep();
     const request = await receiver.next();
@@ -352,7 +352,7 @@ describe('closing', () => {
 
   test('after it the attempt is aborted, and the row is free and due as if nobody had tried', async () => {
     const receiver = await openReceiver();
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     const before = insert('d1', receiver.url);
     const swept = deliverer.sweep();
     const request = await receiver.next();
@@ -362,7 +362,7 @@ describe('closing', () => {
     await Promise.all([closed, swept, hungUp]);
     expect(store.rows.get('d1')).toEqual(before);
 
-    const successor = createDeliverer();
+    const successor = openDeliverer();
     const again = successor.sweep();
     const repeated = await receiver.next();
     repeated.response.end();
@@ -374,7 +374,7 @@ describe('closing', () => {
 
   test('what was waiting for its receiver is left in its row', async () => {
     const receiver = await openReceiver();
-    const deliverer = createDeliverer({ perOrigin: 1 });
+    const deliverer = openDeliverer({ perOrigin: 1 });
     insert('d1', receiver.url);
     insert('d2', receiver.url);
     const swept = deliverer.sweep();
@@ -388,7 +388,7 @@ describe('closing', () => {
 
   test('it starts nothing more', async () => {
     const receiver = await openReceiver(({ response }) => response.end());
-    const deliverer = createDeliverer();
+    const deliverer = openDeliverer();
     await deliverer.start();
     await deliverer.close();
     insert('d1', receiver.url);
@@ -404,15 +404,15 @@ describe('closing', () => {
 test('logs name neither the query of the URL, nor the secret, nor the body', async () => {
   const good = await openReceiver(({ response }) => response.end());
   const bad = await openReceiver(({ response }) => response.writeHead(500).end('+919876543210'));
-  const deliverer = createDeliverer();
+  const deliverer = openDeliverer();
   insert('d1', good.url, { body: '{"customer_number":"+919876543210"}' });
   insert('d2', bad.url, { body: '{"customer_number":"+919876543210"}' });
   insert('d3', bad.url, { attempts: 7 });
   await deliverer.sweep();
   expect(logs.map(({ message }) => message).sort()).toEqual([
-    'callback attempt failed',
-    'callback delivered',
-    'callback given up',
+    'delivered',
+    'delivery attempt failed',
+    'delivery given up',
   ]);
   const text = JSON.stringify(logs);
   for (const sensitive of ['in-the-url', SECRET, '919876543210', 'sealed']) expect(text).not.toContain(sensitive);

@@ -237,6 +237,24 @@ describe('a webhook is disabled', () => {
     expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: new Date(clock.now()) });
   });
 
+  test('not by failures of our own: what could not be attempted says nothing about the receiver', async () => {
+    const { clock, openDeliverer, sql } = fixture;
+    const receiver = await fixture.openReceiver();
+    const { webhook } = await fixture.subscribe(receiver.url);
+    const [id = ''] = await fixture.emit();
+    const open = () => {
+      throw new Error('sealed under another key');
+    };
+    const deliverer = openDeliverer({ secrets: { open } });
+    for (let day = 0; day < 7; day += 1) {
+      await deliverer.sweep();
+      clock.advance(DAY_MS);
+    }
+    expect(await getDelivery(sql, id)).toMatchObject({ attempts: 7, lastError: 'not_attempted' });
+    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: null });
+    expect(receiver.requests).toEqual([]);
+  });
+
   test('by a person, while an attempt is under way: its late answer changes nothing', async () => {
     const { deliverer, desk, by, sql } = fixture;
     const receiver = await fixture.openReceiver(() => {});
@@ -321,7 +339,7 @@ describe('a receiver that is slow about everything', () => {
 });
 
 test('kill -9 in the middle of an attempt: the next process sends it again, with the same id and body', async () => {
-  const { sql, databaseUrl, masterKey, createDeliverer, clock } = fixture;
+  const { sql, databaseUrl, masterKey, openDeliverer, clock } = fixture;
   const receiver = await fixture.openReceiver(({ response }, count) => void (count > 1 && response.end()));
   const { secret } = await fixture.subscribe(receiver.url);
   const [id = ''] = await fixture.emit();
@@ -335,7 +353,7 @@ test('kill -9 in the middle of an attempt: the next process sends it again, with
   expect(abandoned).toMatchObject({ status: 'pending', attempts: 0, leasedUntil: expect.any(Date) });
 
   clock.advance(Number(abandoned?.leasedUntil) - clock.now());
-  await createDeliverer().sweep();
+  await openDeliverer().sweep();
   expect(await getDelivery(sql, id)).toMatchObject({ status: 'delivered', attempts: 1 });
   const [, second] = receiver.requests;
   expect([second?.headers['webhook-id'], second?.body]).toEqual([first.headers['webhook-id'], first.body]);

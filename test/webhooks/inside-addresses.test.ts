@@ -132,7 +132,7 @@ describe('when it is connected to', () => {
     await create(`https://hooks.example.com:${port}/`);
     const [id = ''] = await fixture.emit();
     answers = [address];
-    await fixture.createDeliverer({ allowCidrs: [] }).sweep();
+    await fixture.openDeliverer({ allowCidrs: [] }).sweep();
     expect(await getDelivery(fixture.sql, id)).toMatchObject({
       status: 'pending',
       attempts: 1,

@@ -4,11 +4,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
-import {
-  type CallbackDeliverer,
-  type CallbackDelivererOptions,
-  createCallbackDeliverer,
-} from '../../actors/callbacks/deliverer.ts';
+import { createDeliverer, type Deliverer, type DelivererOptions } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
@@ -43,11 +39,11 @@ export interface WebhookFixture extends AsyncDisposable {
   secrets: SecretBox;
   clock: ManualClock;
   jobs: MemoryJobs;
-  deliverer: CallbackDeliverer;
+  deliverer: Deliverer;
   desk: WebhookDesk;
   by: Caller;
   logs: { fields: Record<string, unknown>; message: string }[];
-  createDeliverer(changes?: Partial<CallbackDelivererOptions>): CallbackDeliverer;
+  openDeliverer(changes?: Partial<DelivererOptions>): Deliverer;
   openReceiver(respond?: (request: Received, count: number) => void): Promise<Receiver>;
   /** A webhook for `stt.failed` unless it says otherwise, with its secret. */
   subscribe(url: string, options?: { events?: WebhookEvent[]; secret?: string }): Promise<Subscribed>;
@@ -75,8 +71,8 @@ export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = 
   const allowCidrs = parseCidrs(['127.0.0.0/8']);
   const lookUp = resolve && { resolve };
 
-  function createDeliverer(changes: Partial<CallbackDelivererOptions> = {}): CallbackDeliverer {
-    const deliverer = createCallbackDeliverer({
+  function openDeliverer(changes: Partial<DelivererOptions> = {}): Deliverer {
+    const deliverer = createDeliverer({
       store: createDeliveryStore(sql),
       jobs,
       secrets,
@@ -91,7 +87,7 @@ export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = 
     return deliverer;
   }
 
-  const deliverer = createDeliverer();
+  const deliverer = openDeliverer();
   const now = () => new Date(clock.now());
   const desk = createWebhookDesk({ sql, secrets, deliverer, allowCidrs, now, ...lookUp });
 
@@ -106,7 +102,7 @@ export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = 
     desk,
     by,
     logs,
-    createDeliverer,
+    openDeliverer,
 
     async openReceiver(respond = ({ response }) => void response.end()) {
       const requests: Received[] = [];
