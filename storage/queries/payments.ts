@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { type PaymentType, topUp, walletOf } from '../ledger.ts';
+import { recordAudit } from './audit.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
@@ -120,6 +121,14 @@ async function credit(tx: Tx, payment: PaymentRow, news: PaymentNews): Promise<v
     description: news.description,
     paymentId: payment.id,
     at: news.receivedAt,
+  });
+  await recordAudit(tx, {
+    workspaceId: payment.workspaceId,
+    actor: null,
+    action: 'wallet.topped_up',
+    target: { type: 'transaction', id: payment.id },
+    details: { by: news.provider, amount_usd: Number(news.amountNano) / 1e9 },
+    now: news.receivedAt,
   });
   await tx`update payments set provider_time = ${news.eventTime} where id = ${payment.id}`;
 }

@@ -58,6 +58,8 @@ describe("Stripe's webhook", () => {
     const event = eventOf('payment_intent.succeeded', intentOf(owner.workspaceId, { amount_received: 2500 }));
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => outcomeOf(event)));
     expect(outcomes.sort()).toEqual(['credited', ...Array(7).fill('replayed')]);
+    const audited = await fixture.sql`select actor_user_id, details from audit_log where action = 'wallet.topped_up'`;
+    expect(audited).toMatchObject([{ actorUserId: null, details: { by: 'stripe' } }]);
     // Stripe tells the same payment under another event id, too.
     expect(await outcomeOf({ ...event, id: 'evt_other' })).toBe('ignored');
     expect(await balanceOf(owner)).toBe(25);
