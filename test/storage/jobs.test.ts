@@ -3,8 +3,8 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Jobs, openJobs } from '../../storage/jobs.ts';
 import { createTestDatabase, openEmbeddedServer, type TestServer } from './test-database.ts';
+import { REDIS_URL, redisIsReachable } from './test-redis.ts';
 
-const REDIS_URL = process.env.TANDEM_TEST_REDIS_URL ?? 'redis://127.0.0.1:6379';
 const redisUp = await redisIsReachable();
 
 /** One suite for every backend. `open` gives a queue that nobody else uses. */
@@ -133,16 +133,3 @@ describe('a job queue without a server', () => {
     });
   });
 });
-
-async function redisIsReachable(): Promise<boolean> {
-  const redis = new Redis(REDIS_URL, { lazyConnect: true, connectTimeout: 1_000, retryStrategy: () => null });
-  redis.on('error', () => undefined);
-  try {
-    await redis.connect();
-    return true;
-  } catch {
-    return false;
-  } finally {
-    redis.disconnect();
-  }
-}
