@@ -36,7 +36,7 @@ async function dispatch(typed: readonly string[], terminal: Terminal): Promise<O
   const [first, ...rest] = typed[0] === '--json' ? typed.slice(1) : typed;
   if (first === undefined || first === '--help' || first === '-h') return helpOutcome(overallHelp());
   if (first === '--version' || first === '-V') return await version();
-  if (first === 'help') return await help(rest.filter((word) => word !== '--json'));
+  if (first === 'help') return await help(rest.filter((word) => !word.startsWith('-')));
   const registered = find(first);
   const command = await registered.load();
   const { path, action, argv } = choose(registered, { command, argv: rest });

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { eventually } from '../process/server-process.ts';
 
 export const EXECUTABLE = resolve(import.meta.dirname, '../../bin/tandem');
 
@@ -41,8 +40,10 @@ export function startTandemCommand(
   });
   let stdout = '';
   let stderr = '';
+  const waiting = new Set<() => void>();
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
+    for (const look of waiting) look();
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
@@ -60,7 +61,18 @@ export function startTandemCommand(
   return {
     child,
     ended,
-    untilPrinted: async (text) => await eventually(() => stdout.includes(text), `${argv.join(' ')} prints ${text}`),
+    async untilPrinted(text) {
+      const printed = Promise.withResolvers<void>();
+      const look = () => {
+        if (stdout.includes(text)) printed.resolve();
+      };
+      waiting.add(look);
+      look();
+      void ended.then(({ exitCode }) =>
+        printed.reject(new Error(`it ended with ${exitCode} before it printed ${text}: ${stdout}${stderr}`)),
+      );
+      await printed.promise.finally(() => waiting.delete(look));
+    },
   };
 }
 

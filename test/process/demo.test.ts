@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readWav } from '../../media/wav.ts';
-import { eventually } from './server-process.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const clean: (() => Promise<unknown>)[] = [];
@@ -27,13 +26,21 @@ async function startDemo(argv: string[]) {
   });
   clean.push(async () => child.kill('SIGKILL'));
   let output = '';
+  const waiting = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => {
       output += text;
+      for (const look of waiting) look();
     });
   }
   const exited = once(child, 'exit').then(([code]) => code as number | null);
-  return { child, exited, output: () => output, folder, cwd };
+  const printed = async (text: string) => {
+    const seen = Promise.withResolvers<void>();
+    waiting.add(() => output.includes(text) && seen.resolve());
+    void exited.then((code) => seen.reject(new Error(`it ended with ${code} before it printed ${text}:\n${output}`)));
+    await seen.promise;
+  };
+  return { child, exited, output: () => output, printed, folder, cwd };
 }
 
 describe('npm run demo', () => {
@@ -76,7 +83,7 @@ describe('npm run demo', () => {
 
   it('cleans up when it is interrupted in the middle of the call', async () => {
     const demo = await startDemo(['--talk', '30']);
-    await eventually(() => demo.output().includes('call.bridged'), 'the call is bridged');
+    await demo.printed('call.bridged');
     demo.child.kill('SIGINT');
     expect(await demo.exited).toBe(130);
     expect(await readdir(demo.folder)).toEqual(['here']);
@@ -84,7 +91,7 @@ describe('npm run demo', () => {
 
   it('keeps the server up with --keep until it is told to stop', async () => {
     const demo = await startDemo(['--talk', '2', '--keep']);
-    await eventually(() => demo.output().includes('Ctrl-C ends.'), 'the demo says that it is still up');
+    await demo.printed('Ctrl-C ends.');
     const url = /^ {2}API +(\S+)$/m.exec(demo.output())?.[1] ?? '';
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
     demo.child.kill('SIGINT');

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts';
+import { followCall } from '../../bin/cli/follow-call.ts';
+import { openTerminal } from '../../bin/cli/terminal.ts';
+
+const terminal = openTerminal({ json: true });
+
+/** A server that plays one script for each stream that is opened. */
+function serverOf(streams: readonly (readonly (CallEvent | Error)[])[]) {
+  const asked: number[] = [];
+  let isDone = false;
+  const api = {
+    url: 'http://127.0.0.1',
+    get: async () => ({ call: { call_done: isDone } }),
+    async *events(_callId: string, { afterSequence = 0 } = {}) {
+      for (const step of streams[asked.push(afterSequence) - 1] ?? []) {
+        if (step instanceof Error) throw step;
+        isDone = step.state === 'completed';
+        yield step;
+      }
+    },
+  } as unknown as Api;
+  return { api, asked };
+}
+
+function event(sequence: number, name: string, state: string): CallEvent {
+  const at = '2026-11-21T10:00:00.000Z';
+  return { sequence, event: name, state, at, leg: null, sip_status: null, hangup_cause: null, detail: null };
+}
+
+const INITIATED = event(1, 'call.initiated', 'initiated');
+const BRIDGED = event(2, 'call.bridged', 'bridged');
+const COMPLETED = event(3, 'call.completed', 'completed');
+
+describe('following a call', () => {
+  it('goes on behind the last event after the stream was cut, the server was gone, and it closed the stream', async () => {
+    const { api, asked } = serverOf([
+      [INITIATED, new TypeError('terminated')],
+      [new ApiError('UNREACHABLE', 'no server')],
+      [BRIDGED],
+      [COMPLETED],
+    ]);
+    const { events, left } = await followCall(api, { callId: 'call_1', terminal });
+    expect(events).toEqual([INITIATED, BRIDGED, COMPLETED]);
+    expect(asked).toEqual([0, 1, 1, 2]);
+    expect(left).toBe(false);
+  });
+
+  it('ends with the refusal when the server does not know the call or the key', async () => {
+    const { api, asked } = serverOf([[new ApiError('UNAUTHORIZED', 'no such key', { status: 401 })]]);
+    await expect(followCall(api, { callId: 'call_1', terminal })).rejects.toMatchObject({ code: 'UNAUTHORIZED' });
+    expect(asked).toEqual([0]);
+  });
+
+  it('leaves no signal handlers behind', async () => {
+    const before = process.listenerCount('SIGINT');
+    await followCall(serverOf([[COMPLETED]]).api, { callId: 'call_1', terminal });
+    expect(process.listenerCount('SIGINT')).toBe(before);
+  });
+});
