@@ -174,7 +174,7 @@ const VARIABLES = {
   s3SecretAccessKey: { ...optionalText('S3_SECRET_ACCESS_KEY', 'Its secret access key.'), secret: true },
   callbackAllowCidrs: {
     name: 'CALLBACK_ALLOW_CIDRS',
-    about: 'Private networks that callback URLs may point to all the same, over plain http too.',
+    about: 'Private networks that callback and webhook URLs may point to all the same, over plain http too.',
     expects: 'a comma-separated list of networks such as 10.0.0.0/8',
     shownDefault: 'none',
     secret: false,
