@@ -58,7 +58,26 @@ function parseHash(hash: string): StoredHash | null {
 }
 
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
-  return Buffer.from(await promisify(argon2)('argon2id', { ...parameters, message: password.normalize('NFKC') }));
+  return await inTurn(async () =>
+    Buffer.from(await promisify(argon2)('argon2id', { ...parameters, message: password.normalize('NFKC') })),
+  );
+}
+
+/** Node has four threads for this, files and names: a crowd that logs in must not stop recordings from being written. */
+const MAX_AT_A_TIME = 2;
+let running = 0;
+const waiting: (() => void)[] = [];
+
+async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  if (running >= MAX_AT_A_TIME) await new Promise<void>((resolve) => waiting.push(resolve));
+  else running += 1;
+  try {
+    return await work();
+  } finally {
+    const next = waiting.shift();
+    if (next === undefined) running -= 1;
+    else next();
+  }
 }
 
 function unpadded(bytes: Buffer): string {

@@ -1,6 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSessionTokens } from '../../http/session-tokens.ts';
+import { bootstrap } from '../../storage/bootstrap.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
@@ -87,6 +88,14 @@ describe('logging in', () => {
     expect(Object.keys(claims).sort()).toEqual(['aud', 'exp', 'iat', 'iss', 'jti', 'sub', 'user_id']);
     expect(claims).toMatchObject({ sub: String(userId), user_id: userId });
     expect(body.data.expires_at).toBe(new Date(claims.exp! * 1000).toISOString());
+  });
+
+  it('lets the first owner in, whose password is a setting', async () => {
+    await using first = await createHttpFixture();
+    await bootstrap(first.sql, { ownerEmail: null, ownerPassword: PASSWORD, apiKey: null });
+    const [owner] = await first.sql<{ email: string }[]>`select email from users order by id limit 1`;
+    const body = { email: owner!.email, password: PASSWORD };
+    expect((await first.call('POST', '/auth/login', { as: null, body })).status).toBe(200);
   });
 
   it('answers a wrong password and an unknown address alike', async () => {
