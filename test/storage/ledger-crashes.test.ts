@@ -79,26 +79,23 @@ async function perform(workspaceId: string, step: Operation): Promise<string[]> 
   }
 }
 
-/** The pool, except that the server ends the connection of a transaction after its n-th statement. */
+/** The pool, except that the server ends the connection after the n-th statement of its transactions. */
 function cutting(sql: Sql, cutAfter: number): Sql {
+  let statements = 0;
+  const cuttingTx = (tx: Tx, pid: number) =>
+    new Proxy(tx, {
+      apply(target, self, args) {
+        // `tx(row)` only helps to write a statement.
+        const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
+        if (isStatement) statements += 1;
+        const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
+        return isStatement && statements === cutAfter ? query.then((rows) => cut(pid).then(() => rows)) : query;
+      },
+    });
   return new Proxy(sql, {
     get(target, key) {
       if (key !== 'begin') return Reflect.get(target, key);
-      return (work: (tx: Tx) => unknown) =>
-        target.begin(async (tx) => await work(cuttingStatement(tx, { cutAfter, pid: await backendOf(tx) })));
-    },
-  });
-}
-
-function cuttingStatement(tx: Tx, { cutAfter, pid }: { cutAfter: number; pid: number }): Tx {
-  let statements = 0;
-  return new Proxy(tx, {
-    apply(target, self, args) {
-      // `tx(row)` only helps to write a statement.
-      const isStatement = Array.isArray((args[0] as { raw?: unknown })?.raw);
-      if (isStatement) statements += 1;
-      const query = Reflect.apply(target as never, self, args) as Promise<unknown>;
-      return isStatement && statements === cutAfter ? query.then((rows) => cut(pid).then(() => rows)) : query;
+      return (work: (tx: Tx) => unknown) => target.begin(async (tx) => await work(cuttingTx(tx, await backendOf(tx))));
     },
   });
 }
