@@ -193,7 +193,8 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
       origin: originOf(row.url),
       attempt: recorded?.attempts ?? row.attempts + 1,
       httpStatus: outcome.httpStatus,
-      error: outcome.error,
+      // Under `error` the logger expects one with a stack.
+      failure: outcome.error,
       durationMs: outcome.durationMs,
       nextAttemptAt: outcome.outcome.kind === 'retry' ? outcome.outcome.nextAttemptAt : null,
     };

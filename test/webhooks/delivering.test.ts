@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
+import { createLogger } from '../../logging.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
 import { getWebhook } from '../../storage/queries/webhooks.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
@@ -358,6 +359,22 @@ test('kill -9 in the middle of an attempt: the next process sends it again, with
   const [, second] = receiver.requests;
   expect([second?.headers['webhook-id'], second?.body]).toEqual([first.headers['webhook-id'], first.body]);
   expect(verify(second!, secret)).toMatchObject({ event: 'stt.failed' });
+});
+
+test('the log of the process says why an attempt failed', async () => {
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  const deliverer = fixture.openDeliverer({ logger });
+  const receiver = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
+  const { webhook } = await fixture.subscribe(receiver.url);
+  await fixture.emit();
+  await deliverer.sweep();
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    msg: 'delivery attempt failed',
+    webhookId: webhook.id,
+    httpStatus: 500,
+    failure: 'status_not_2xx',
+  });
 });
 
 test('logs name neither the path of the URL, nor a secret, nor the data', async () => {
