@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { createLogger } from '../../logging.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
-import { getWebhook } from '../../storage/queries/webhooks.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { createWebhookFixture, verify, type WebhookFixture } from './webhook-fixture.ts';
 
@@ -20,8 +19,6 @@ beforeEach(async () => {
   fixture = await createWebhookFixture();
 });
 afterEach(() => fixture[Symbol.asyncDispose]());
-
-const webhookNow = (id: string) => getWebhook(fixture.sql, { id, workspaceId: fixture.by.workspaceId });
 
 test('an event arrives signed, and the stock library verifies it with the secret that was minted', async () => {
   const { clock, deliverer, sql } = fixture;
@@ -176,113 +173,6 @@ describe('a rotation of secrets', () => {
     await fixture.emit();
     await deliverer.sweep();
     expect(receiver.requests[0]?.headers['webhook-signature']?.split(' ')).toHaveLength(5);
-  });
-});
-
-describe('a webhook is disabled', () => {
-  test('by a 410, and what was pending for it has failed', async () => {
-    const { clock, deliverer, sql, logs } = fixture;
-    const receiver = await fixture.openReceiver(
-      ({ response }, count) => void response.writeHead(count === 1 ? 500 : 410).end(),
-    );
-    const { webhook } = await fixture.subscribe(receiver.url);
-    const [first = ''] = await fixture.emit();
-    await deliverer.sweep();
-    const [second = ''] = await fixture.emit();
-    await deliverer.sweep();
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'disabled', disabledReason: 'gone' });
-    expect(await getDelivery(sql, second)).toMatchObject({ status: 'failed', lastError: 'disabled_by_receiver' });
-    expect(await getDelivery(sql, first)).toMatchObject({ status: 'failed', lastError: 'endpoint_disabled' });
-    expect(logs).toContainEqual(
-      expect.objectContaining({ message: 'webhook disabled', fields: expect.objectContaining({ reason: 'gone' }) }),
-    );
-    expect(await fixture.emit()).toEqual([]);
-    clock.advance(DAY_MS);
-    await deliverer.sweep();
-    expect(receiver.requests).toHaveLength(2);
-  });
-
-  test('after five days of nothing but failures, counted from the first, and not a moment before', async () => {
-    const { clock, deliverer, sql } = fixture;
-    const receiver = await fixture.openReceiver(({ response }) => void response.writeHead(500).end());
-    const { webhook } = await fixture.subscribe(receiver.url);
-    await fixture.emit();
-    await deliverer.sweep();
-    const failingSince = (await webhookNow(webhook.id)).failingSince;
-    expect(failingSince?.getTime()).toBe(clock.now());
-
-    clock.advance(5 * DAY_MS - 1);
-    await deliverer.sweep();
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince });
-    clock.advance(1);
-    const [last = ''] = await fixture.emit();
-    await deliverer.sweep();
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'disabled', disabledReason: 'failing' });
-    expect(await getDelivery(sql, last)).toMatchObject({ status: 'failed', attempts: 1, nextAttemptAt: null });
-  });
-
-  test('not when there was one success on the way: that starts the count anew', async () => {
-    const { clock, deliverer } = fixture;
-    const receiver = await fixture.openReceiver(
-      ({ response }, count) => void response.writeHead(count === 2 ? 200 : 500).end(),
-    );
-    const { webhook } = await fixture.subscribe(receiver.url);
-    await fixture.emit();
-    await deliverer.sweep();
-    clock.advance(4 * DAY_MS);
-    await deliverer.sweep();
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: null });
-    clock.advance(4 * DAY_MS);
-    await fixture.emit();
-    await deliverer.sweep();
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: new Date(clock.now()) });
-  });
-
-  test('not by failures of our own: what could not be attempted says nothing about the receiver', async () => {
-    const { clock, openDeliverer, sql } = fixture;
-    const receiver = await fixture.openReceiver();
-    const { webhook } = await fixture.subscribe(receiver.url);
-    const [id = ''] = await fixture.emit();
-    const open = () => {
-      throw new Error('sealed under another key');
-    };
-    const deliverer = openDeliverer({ secrets: { open } });
-    for (let day = 0; day < 7; day += 1) {
-      await deliverer.sweep();
-      clock.advance(DAY_MS);
-    }
-    expect(await getDelivery(sql, id)).toMatchObject({ attempts: 7, lastError: 'not_attempted' });
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'active', failingSince: null });
-    expect(receiver.requests).toEqual([]);
-  });
-
-  test('by a person, while an attempt is under way: its late answer changes nothing', async () => {
-    const { deliverer, desk, by, sql } = fixture;
-    const receiver = await fixture.openReceiver(() => {});
-    const { webhook } = await fixture.subscribe(receiver.url);
-    const [id = ''] = await fixture.emit();
-    const swept = deliverer.sweep();
-    const request = await receiver.next();
-    await desk.update({ id: webhook.id, patch: { status: 'disabled' }, by });
-    request.response.end();
-    await swept;
-    expect(await getDelivery(sql, id)).toMatchObject({ status: 'failed', lastError: 'endpoint_disabled' });
-    expect(await webhookNow(webhook.id)).toMatchObject({ status: 'disabled', disabledReason: 'by_request' });
-  });
-
-  test('and taken into service again with a clean record', async () => {
-    const { deliverer, desk, by } = fixture;
-    const receiver = await fixture.openReceiver(
-      ({ response }, count) => void response.writeHead(count === 1 ? 410 : 200).end(),
-    );
-    const { webhook } = await fixture.subscribe(receiver.url);
-    await fixture.emit();
-    await deliverer.sweep();
-    const again = await desk.update({ id: webhook.id, patch: { status: 'active' }, by });
-    expect(again).toMatchObject({ status: 'active', disabledReason: null, failingSince: null });
-    await fixture.emit();
-    await deliverer.sweep();
-    expect(receiver.requests).toHaveLength(2);
   });
 });
 
