@@ -1,7 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts';
 import { followCall } from '../../bin/cli/follow-call.ts';
 import { openTerminal } from '../../bin/cli/terminal.ts';
+import { startTandemCommand } from './command-line.ts';
 
 const terminal = openTerminal({ json: true });
 
@@ -56,5 +60,34 @@ describe('following a call', () => {
     const before = process.listenerCount('SIGINT');
     await followCall(serverOf([[COMPLETED]]).api, { callId: 'call_1', terminal });
     expect(process.listenerCount('SIGINT')).toBe(before);
+  });
+});
+
+describe('tandem call --follow', () => {
+  it('asks to hang up on the first Ctrl-C, and leaves on the second when that brings no end', async () => {
+    const askedToHangUp = Promise.withResolvers<void>();
+    const call = { call_id: 'call_1', reference_id: 'r', agent_number: '+1', customer_number: '+2', state: 'bridged' };
+    // A server whose calls never end.
+    const server = createServer((request, response) => {
+      if (request.method === 'POST' && request.url === '/dialer/click2call/call_1/hangup') askedToHangUp.resolve();
+      if (!request.url?.endsWith('/stream')) return response.end(JSON.stringify({ success: true, data: { call } }));
+      return response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .write(`data: ${JSON.stringify(BRIDGED)}\n\n`);
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close().closeAllConnections());
+    await once(server, 'listening');
+    const env = {
+      TANDEM_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      TANDEM_API_KEY: 'sk_of_the_follow_test_0123',
+    };
+    const command = startTandemCommand(['call', '+1', '+2', '--follow'], { env });
+    await command.untilPrinted('call.bridged');
+    command.child.kill('SIGINT');
+    await Promise.all([command.untilPrinted('Ctrl-C again leaves'), askedToHangUp.promise]);
+    command.child.kill('SIGINT');
+    const { exitCode, stderr } = await command.ended;
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('tandem: You left; the call is bridged.');
   });
 });
