@@ -7,6 +7,7 @@ import type { HttpContext } from './context.ts';
 import { applyPermission, requireAccess, requireCredentials } from './permissions.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { toRefusal } from './refusals.ts';
+import { validationFailed } from './validation.ts';
 
 export interface AdmissionOptions {
   context: HttpContext;
@@ -107,5 +108,6 @@ function takeWorkspaceId(body: unknown): string | undefined {
   const fields = body as { workspace_id?: unknown };
   const named = fields.workspace_id;
   delete fields.workspace_id;
-  return String(named);
+  if (typeof named !== 'string') throw validationFailed([{ path: 'workspace_id', message: 'must be a string' }]);
+  return named;
 }

@@ -44,7 +44,7 @@ export interface Permission {
 
 /**
  * Who may do what: every route of the API, one row each. A route says its own `access` too, for whoever reads it; the
- * server does not start when the two differ, nor with a route that neither knows.
+ * server does not start when the two differ, nor with a route that has no row.
  */
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /healthz': open(),
@@ -118,7 +118,7 @@ export function applyPermission(route: RouteOptions): void {
     const config = route.config ?? {};
     if (permission === undefined) {
       // What the document does not show are the document itself and its pages.
-      if (config.access !== undefined || isHidden(route)) continue;
+      if (isHidden(route)) continue;
       throw new Error(`nobody says who may use ${name}: give it a row in http/permissions.ts`);
     }
     if (config.access !== undefined && config.access !== permission.access) {

@@ -182,6 +182,13 @@ describe('a token', () => {
     }
   });
 
+  it.each([[5], [null], [[]], [{ toString: 1 }]])('takes no %j for the id of a workspace', async (workspaceId) => {
+    const token = await sessionOf(fixture, fixture.owner);
+    const body = { name: 'k', workspace_id: workspaceId };
+    const answer = await callWith(fixture, token, ['POST', '/developer/api', body]);
+    expect([answer.status, answer.body.message]).toEqual([400, 'workspace_id must be a string.']);
+  });
+
   it('and a key that name two workspaces are refused', async () => {
     const stranger = await fixture.addWorkspace();
     const url = `/dialer/pool?workspace_id=${stranger.workspaceId}`;

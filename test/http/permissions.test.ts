@@ -93,6 +93,7 @@ describe('the table of permissions', () => {
   it('stops the start when a route has no row, or says something else', () => {
     const route = (url: string, config = {}) => ({ method: 'GET', url, config, handler: () => null }) as const;
     expect(() => applyPermission(route('/secrets'))).toThrow('GET /secrets');
+    expect(() => applyPermission(route('/secrets', { access: 'public' }))).toThrow('GET /secrets');
     expect(() => applyPermission(route('/audit', { access: 'public' }))).toThrow('is for public by itself');
     expect(() => applyPermission(route('/audit', { access: 'admin' }))).not.toThrow();
     const app = Fastify();
