@@ -31,7 +31,7 @@ interface ApiDocument {
 export function completeDocument<Document extends object>(document: Document): Document {
   const { paths = {}, components = {} } = document as ApiDocument;
   const sharedRefusals: Record<string, ApiResponse> = {};
-  for (const [path, methods] of Object.entries(paths)) {
+  for (const methods of Object.values(paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       delete operation.responses['4XX'];
       delete operation.responses['5XX'];
@@ -41,7 +41,7 @@ export function completeDocument<Document extends object>(document: Document): D
       for (const one of [...media, ...Object.values(operation.requestBody?.content ?? {})]) {
         addExample(one, components.schemas ?? {});
       }
-      Object.assign(operation.responses, refusalResponses({ path, method, operation }, sharedRefusals));
+      Object.assign(operation.responses, refusalResponses({ method, operation }, sharedRefusals));
     }
   }
   const responses = Object.fromEntries(Object.entries(sharedRefusals).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -56,14 +56,13 @@ function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
 
 /** By status. What two or fewer codes can tell goes into `shared`. */
 function refusalResponses(
-  { path, method, operation }: { path: string; method: string; operation: Operation },
+  { method, operation }: { method: string; operation: Operation },
   shared: Record<string, ApiResponse>,
 ): Record<string, ApiResponse | { $ref: string }> {
   const { operationId = '', parameters = [] } = operation;
   const codes = refusalsOf({
     operationId,
     isPublic: operation.security?.length === 0,
-    isOfWorkspace: path.startsWith('/workspaces/{id}') || parameters.some(({ name }) => name === 'workspace_id'),
     hasInput: parameters.length > 0,
     mayHaveBody: method !== 'get',
   });

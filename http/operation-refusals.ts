@@ -4,8 +4,6 @@ import { ERROR_CATALOGUE, type ErrorCode } from '../machines/errors.ts';
 export interface OperationTraits {
   operationId: string;
   isPublic: boolean;
-  /** Acts on one workspace, the one of the key or the one a session names. */
-  isOfWorkspace: boolean;
   /** Takes parameters. */
   hasInput: boolean;
   /** May have a body, whether or not it looks at it. */
@@ -13,20 +11,20 @@ export interface OperationTraits {
 }
 
 /**
- * Every code an operation can be refused with, the ones of all operations first. A test sends everything it can think
+ * Every code an operation can be refused with, its own first. A test sends everything it can think
  * of to every operation and fails on a code that is not here.
  */
 export function refusalsOf(traits: OperationTraits): ErrorCode[] {
-  const { operationId, isPublic, isOfWorkspace, hasInput, mayHaveBody } = traits;
+  const { operationId, isPublic, hasInput, mayHaveBody } = traits;
   const codes: ErrorCode[] = [
+    ...(OWN_REFUSALS[operationId] ?? []),
     ...(hasInput || mayHaveBody ? (['VALIDATION_FAILED'] as const) : []),
     ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
-    ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN'] as const)),
-    ...(isOfWorkspace ? (['WORKSPACE_NOT_FOUND'] as const) : []),
+    // Any request may name a workspace, and must not name another one than its key has.
+    ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN', 'WORKSPACE_NOT_FOUND'] as const)),
     'RATE_LIMITED',
     'INTERNAL',
     'STORAGE_UNAVAILABLE',
-    ...(OWN_REFUSALS[operationId] ?? []),
   ];
   return [...new Set(codes)];
 }
@@ -77,8 +75,14 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   getPool: ['DIALER_NOT_PROVISIONED'],
   setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],
-  rentNumber: ['INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_NOT_AVAILABLE', 'INSUFFICIENT_CREDITS'],
-  releaseNumber: ['INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
+  rentNumber: [
+    'DIALER_NOT_PROVISIONED',
+    'INVALID_NUMBER',
+    'NUMBER_NOT_FOUND',
+    'NUMBER_NOT_AVAILABLE',
+    'INSUFFICIENT_CREDITS',
+  ],
+  releaseNumber: ['DIALER_NOT_PROVISIONED', 'INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
 
   createTrunk: ['NUMBER_NOT_AVAILABLE', 'INVALID_NUMBER'],
   getTrunk: ['TRUNK_NOT_FOUND'],
@@ -94,7 +98,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   rotateWebhookSecret: ['WEBHOOK_NOT_FOUND'],
   replayWebhookDelivery: ['DELIVERY_NOT_FOUND', 'WEBHOOK_DISABLED'],
 
-  receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID'],
+  receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID', 'WORKSPACE_NOT_FOUND'],
 
   register: ['EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
   login: ['UNAUTHORIZED', 'LOGIN_THROTTLED'],

@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { Compile } from 'typebox/compile';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
+import { bodyFor, knownValues, nastyText, valueFor } from './fuzz-values.ts';
+import { sessionOf } from './identity-fixture.ts';
+import { examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
+import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
+
+/** Set FUZZ_SEED to the seed of a failure to see it again; FUZZ_RUNS to look longer. */
+const seed = Number(process.env.FUZZ_SEED ?? 20_260_131);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 100);
+/** Each takes a tenth of a second to hash a password. */
+const SLOW = ['register', 'login'];
+
+const UNLIMITED = { perMinute: 1e9, perDay: 1e9 };
+
+let fixture: HttpFixture;
+let credentials: string[];
+let workspaceId: string;
+/** Of things there are, so that requests get past "not found". */
+let realIds: string[];
+const operations: NamedOperation[] = [];
+const checks = new Map<object, ReturnType<typeof Compile>>();
+/** What each operation was answered. */
+const reached = new Map<string, Set<number>>();
+
+beforeAll(async () => {
+  fixture = await createHttpFixture({
+    rateLimits: { anonymousPerMinute: 1e9, plans: { enterprise: UNLIMITED } },
+    stripeWebhookSecret: 'whsec_of_stripe',
+  });
+  operations.push(...operationsOf(await readDocument(fixture)).toSorted((a, b) => lateness(a) - lateness(b)));
+
+  const { workspace } = await seedWorkspace(fixture.sql);
+  workspaceId = workspace.id;
+  const owner = await fixture.addMemberWith('owner', workspaceId);
+  // Whatever becomes of the first owner, there is one.
+  const spare = await fixture.addMemberWith('owner', workspaceId);
+  const viewer = await fixture.addMemberWith('viewer', workspaceId);
+  const elsewhere = await fixture.addWorkspace();
+  const sessions = [await sessionOf(fixture, owner), await sessionOf(fixture, spare)];
+  credentials = [owner.key, spare.key, ...sessions, viewer.key, elsewhere.key];
+
+  await seedTrunk(fixture.sql, { workspaceId, numbers: ['+912240000001', '+912240000002'] });
+  const trunk = await seedTrunk(fixture.sql, { workspaceId });
+  const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('RIFF') });
+  const other = await seedCall(fixture, { by: owner, referenceId: 'a:b' });
+  await finish(fixture, other.callId);
+  const body = { url: 'https://hooks.example.com/tandem', events: ['stt.completed'] };
+  const webhook = await fixture.call('POST', '/webhooks', { as: owner, body });
+  const delivery = await fixture.call('POST', `/webhooks/${webhook.body.data.id}/test`, { as: owner, body: {} });
+  realIds = [
+    call.callId,
+    'a:b',
+    recordingId,
+    trunk.id,
+    trunk.id,
+    ...trunk.numbers,
+    webhook.body.data.id,
+    delivery.body.data.id,
+    workspaceId,
+    String(viewer.userId),
+    String(viewer.keyId),
+  ];
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+/** What takes things away comes after what needs them. */
+function lateness({ method, operationId }: NamedOperation): number {
+  if (operationId === 'logout') return 2;
+  return method === 'DELETE' ? 1 : 0;
+}
+
+interface Sent {
+  path: Record<string, string>;
+  query: [name: string, value: string][];
+  headers: Record<string, string>;
+  body: { raw: string } | { json: unknown } | null;
+  authorization: string | null;
+}
+
+function requestFor({ method, parameters = [], requestBody }: NamedOperation): fc.Arbitrary<Sent> {
+  const named = (place: string) => parameters.filter((parameter) => parameter.in === place);
+  const id = fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...realIds, workspaceId) }, nastyText);
+  const path = fc.record(
+    Object.fromEntries(
+      named('path').map(({ name, schema }) => [
+        name,
+        fc.oneof({ weight: 3, arbitrary: id }, fc.constantFrom(...knownValues(schema), 'x').map(String)),
+      ]),
+    ),
+  );
+  const query = fc.array(
+    fc.oneof(
+      ...named('query').map(({ name, schema }) => fc.tuple(fc.constant(name), valueFor(schema).map(textOf))),
+      fc.tuple(fc.constantFrom('x', '__proto__', 'page[]', 'a.b'), nastyText),
+    ),
+    { maxLength: 3 },
+  );
+  const headers = fc.record(
+    Object.fromEntries(
+      [...named('header').map(({ name }) => name), 'range', 'accept', 'x-request-id'].map((name) => [
+        name,
+        fc.stringMatching(/^[ -~]{0,20}$/),
+      ]),
+    ),
+    { requiredKeys: [] },
+  );
+  const media = requestBody?.content['application/json'];
+  const example = media === undefined ? undefined : examplesOf(media)[0]?.value;
+  const body: fc.Arbitrary<Sent['body']> = fc.oneof(
+    {
+      weight: 12,
+      arbitrary:
+        media === undefined ? fc.constant(null) : bodyFor(media.schema ?? {}, example).map((json) => ({ json })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .constantFrom('{', '{"a":', '\0', '[1,]', '"\\ud800"', `"${'x'.repeat(70_000)}"`)
+        .map((raw) => ({ raw })),
+    },
+  );
+  return fc.record({
+    path: path as fc.Arbitrary<Record<string, string>>,
+    // A session names its workspace; so do keys, at times.
+    query: fc
+      .tuple(query, fc.boolean())
+      .map(([pairs, names]) => (names ? [...pairs, ['workspace_id', workspaceId]] : pairs) as [string, string][]),
+    headers: headers as fc.Arbitrary<Record<string, string>>,
+    body: method === 'GET' ? fc.constant(null) : body,
+    authorization: fc.oneof(
+      { weight: 8, arbitrary: fc.constantFrom(...credentials).map((credential) => `Bearer ${credential}`) },
+      { weight: 1, arbitrary: fc.constantFrom(null, 'Bearer', 'Bearer sk_', 'Basic eDp5', 'Bearer a.b.c') },
+      { weight: 1, arbitrary: fc.stringMatching(/^[ -~]{0,60}$/).map((text) => `Bearer ${text}`) },
+    ),
+  });
+}
+
+describe('whatever is sent, the answer is one the document has, with its headers, and never a failure of ours', () => {
+  // The operations are only known once the server runs: one test goes through them all.
+  it('to every operation', async () => {
+    expect(operations.length).toBeGreaterThanOrEqual(50);
+    const failures: string[] = [];
+    for (const operation of operations) {
+      const numRuns = SLOW.includes(operation.operationId) ? Math.ceil(RUNS / 4) : RUNS;
+      try {
+        await fc.assert(
+          fc.asyncProperty(requestFor(operation), async (sent) => {
+            const answer = await send(operation, sent);
+            reached.set(operation.operationId, (reached.get(operation.operationId) ?? new Set()).add(answer.status));
+            expectDocumented(operation, answer);
+          }),
+          { numRuns, seed, endOnFailure: true },
+        );
+      } catch (error) {
+        // With the seed and the request; the other operations are looked at all the same.
+        failures.push(`${operation.operationId}: ${(error as Error).message}\n${(error as Error).cause}`);
+      }
+    }
+    expect(failures).toEqual([]);
+    const succeeded = [...reached].filter(([, statuses]) => [...statuses].some((status) => status < 300));
+    // It gets behind the front door, too.
+    expect(succeeded.length).toBeGreaterThanOrEqual(operations.length * 0.6);
+  }, 120_000);
+});
+
+async function send({ method, path }: NamedOperation, { path: ids, query, headers, body, authorization }: Sent) {
+  const url = path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) => encodeLeniently(ids[name] ?? ''));
+  const text = query.map(([name, value]) => `${encodeLeniently(name)}=${encodeLeniently(value)}`).join('&');
+  const payload = body === null ? undefined : 'raw' in body ? body.raw : (JSON.stringify(body.json) ?? 'null');
+  return await fixture.call(method as 'GET', `${url}?${text}`, {
+    as: null,
+    headers: {
+      ...headers,
+      ...(authorization === null ? {} : { authorization }),
+      ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(payload === undefined ? {} : { body: payload }),
+  });
+}
+
+function expectDocumented({ operationId, responses }: NamedOperation, { status, headers, body }: Answer): void {
+  for (const header of ['x-request-id', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']) {
+    expect(headers[header], header).toBeTruthy();
+  }
+  // An id that is empty, or too long, leads elsewhere: that is not an answer of the operation.
+  if (body?.code === 'METHOD_NOT_ALLOWED' || isNowhere(body)) return;
+  const response = responses[String(status)];
+  expect(response, `${operationId} answered ${status} ${body?.code} ${body?.message}`).toBeDefined();
+  const media = response?.content?.['application/json'];
+  if (media?.schema !== undefined && body !== null) expect(errorsOf(media.schema, body), operationId).toEqual([]);
+  if (status < 400) return;
+  expect(body).toMatchObject({ success: false, request_id: headers['x-request-id'] });
+  expect(Object.keys(media?.examples ?? {}), `${operationId} answered ${body.message}`).toContain(body.code);
+  // 503 is for what is declared and not for a database that is there.
+  expect(['INTERNAL', 'STORAGE_UNAVAILABLE']).not.toContain(body.code);
+  // The schemas should have caught what the database refuses.
+  expect(body.message).not.toContain('cannot be stored');
+  expect(JSON.stringify(body)).not.toMatch(/node_modules|at .*\.ts:|select |postgres/i);
+}
+
+function isNowhere(body: { code?: string; message?: string } | null): boolean {
+  return body?.code === 'NOT_FOUND' && body.message?.startsWith('There is nothing at this address') === true;
+}
+
+function errorsOf(schema: object, value: unknown): unknown[] {
+  const check = checks.get(schema) ?? Compile(schema as never);
+  checks.set(schema, check);
+  return check.Check(value) ? [] : [...check.Errors(value)];
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+/** Percent-encodes what can be; half surrogate pairs cannot, and are sent as garbage. */
+function encodeLeniently(text: string): string {
+  return text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80';
+}
+
+it('metadata comes back from the database as it was sent, odd keys and lone surrogates included', async () => {
+  const owner = await fixture.addMemberWith('owner', workspaceId);
+  const odd = JSON.parse('{"b":1,"a":{"__proto__":{"x":1},"constructor":null},"lone":"\\ud800","n":[1.5,-0.1,1e21]}');
+  const trunk = await seedTrunk(fixture.sql, { workspaceId, numbers: ['+912240000009'] });
+  const call = await seedCall(fixture, { by: owner, trunkId: trunk.id, metadata: odd, referenceId: randomUUID() });
+  const { raw } = await fixture.call('GET', `/dialer/click2call/${call.callId}`, { as: owner });
+  expect(raw.toString()).toContain(`"metadata":${JSON.stringify(odd)}`);
+});
