@@ -29,8 +29,8 @@ export interface DelivererOptions {
   timeoutMs?: number;
   /** How often forgotten deliveries are looked for. Default 5 000. */
   sweepIntervalMs?: number;
-  /** Attempts at once to one origin. Default 4. */
-  perOrigin?: number;
+  /** Attempts at once to one webhook, or of callbacks to one origin. Default 4. */
+  perLane?: number;
   /** Attempts at once in all. Default 256. */
   inAll?: number;
 }
@@ -63,8 +63,8 @@ const SWEEP_BATCH = 500;
  */
 export function createDeliverer(options: DelivererOptions): Deliverer {
   const { store, jobs, logger, clock = systemClock, random = Math.random, timeoutMs = 15_000 } = options;
-  const { sweepIntervalMs = 5_000, perOrigin = 4, inAll = 256 } = options;
-  const lanes = createOriginLanes({ perLane: perOrigin, inAll, maxWaitingPerLane: 1_000 });
+  const { sweepIntervalMs = 5_000, perLane = 4, inAll = 256 } = options;
+  const lanes = createOriginLanes({ perLane, inAll, maxWaitingPerLane: 1_000 });
   const claimed = new Map<string, { row: DeliveryRow; abort: () => void }>();
   const post = {
     ...options,

@@ -166,7 +166,7 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
 test('many deliverers on one table send each delivery once', async () => {
   const receiver = await openReceiver(({ response }) => response.end());
   const ids = await Promise.all(Array.from({ length: 20 }, () => insert(receiver.url)));
-  const deliverers = [1, 2, 3].map(() => openDeliverer({ perOrigin: 50 }).deliverer);
+  const deliverers = [1, 2, 3].map(() => openDeliverer({ perLane: 50 }).deliverer);
   await Promise.all(deliverers.map((deliverer) => deliverer.sweep()));
   const seen = receiver.requests.map(({ body }) => JSON.parse(body).id).sort();
   expect(seen).toEqual([...ids].sort());

@@ -317,7 +317,7 @@ describe('concurrency', () => {
   test('a receiver that is slow about many delays nobody else, and is called by so many at once and no more', async () => {
     const slow = await openReceiver();
     const quick = await openReceiver(({ response }) => response.end());
-    const deliverer = openDeliverer({ perOrigin: 2, inAll: 3 });
+    const deliverer = openDeliverer({ perLane: 2, inAll: 3 });
     await deliverer.start();
     const slowIds = ['s1', 's2', 's3', 's4', 's5'];
     for (const id of slowIds) insert(id, slow.url);
@@ -374,7 +374,7 @@ describe('closing', () => {
 
   test('what was waiting for its receiver is left in its row', async () => {
     const receiver = await openReceiver();
-    const deliverer = openDeliverer({ perOrigin: 1 });
+    const deliverer = openDeliverer({ perLane: 1 });
     insert('d1', receiver.url);
     insert('d2', receiver.url);
     const swept = deliverer.sweep();
