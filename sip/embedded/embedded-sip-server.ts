@@ -1,7 +1,13 @@
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import type { SipTimers } from './sip-timers.ts';
 import type { TransportName } from './transport/remote.ts';
 import type { FromWorker, ToWorker, WorkerData } from './worker-protocol.ts';
+
+// A thread that loads .ts files runs Node's type stripper, which is WebAssembly. V8 (13.6, Node 24.21) now and then
+// crashes the process when a second thread of it compiles its import wrappers anew while another one ends
+// (Runtime_TierUpWasmToJSWrapper, then WasmEngine::FreeDeadCode on freed memory). Without a budget they never are.
+setFlagsFromString('--wasm-wrapper-tiering-budget=2147483647');
 
 export interface EmbeddedSipServerOptions {
   /** Address the SIP sockets are bound to. */
