@@ -1,0 +1,68 @@
+import { expect, it } from 'vitest';
+import { readMigrations } from '../../storage/migrate.ts';
+import { NOW } from './seed.ts';
+import { createTestDatabase } from './test-database.ts';
+
+it('tells in the usage log and among the payments of what was charged and paid in before there were any', async () => {
+  await using database = await createTestDatabase({ max: 1 });
+  const { sql } = database;
+  const texts = new Map((await readMigrations()).map(({ name, text }) => [name, text]));
+  await sql`create schema earlier`;
+  await sql`set search_path to earlier`;
+  await sql.unsafe(texts.get('0001_foundation')!);
+  await sql.unsafe(EARLIER_DATA);
+  await sql.unsafe(texts.get('0003_billing')!);
+
+  expect(
+    await sql`select service, operation, resource_id, quantity, unit, unit_price_nano, user_id from usage_logs`,
+  ).toEqual([
+    {
+      service: 'call',
+      operation: 'click2call',
+      resourceId: 'call-1',
+      quantity: '0.500000000',
+      unit: 'minute',
+      unitPriceNano: 60_000_000n,
+      userId: 1,
+    },
+  ]);
+  expect(
+    await sql`select payment_type, status, amount_nano, currency, balance_after_nano, created_at from payments`,
+  ).toEqual([
+    {
+      paymentType: 'one_time',
+      status: 'succeeded',
+      amountNano: 100n,
+      currency: 'USD',
+      balanceAfterNano: 100n,
+      createdAt: NOW,
+    },
+  ]);
+  // Nobody is charged for the months in which numbers were free.
+  const due = await sql`
+    select e164, rented_at + make_interval(months => rent_months) > now() as later,
+      rented_at + make_interval(months => rent_months - 1) <= now() as soon
+    from numbers where workspace_id is not null`;
+  expect(due).toEqual([{ e164: '+911140000001', later: true, soon: true }]);
+});
+
+const WORKSPACE = '00000000-0000-4000-8000-000000000001';
+const EARLIER_DATA = `
+  insert into users (email, created_at) values ('owner@example.com', now());
+  insert into workspaces (id, name, owner_user_id, created_at) values ('${WORKSPACE}', 'Acme', 1, now());
+  insert into trunks (id, name, sip_uri, created_at, updated_at) values ('${WORKSPACE}', 'Carrier', 'sip:a', now(), now());
+  insert into numbers (e164, trunk_id, workspace_id, status, created_at, rented_at) values
+    ('+911140000001', '${WORKSPACE}', '${WORKSPACE}', 'assigned', now(), now() - interval '400 days'),
+    ('+911140000002', '${WORKSPACE}', null, 'available', now(), null);
+  insert into calls (call_id, workspace_id, reference_id, trunk_id, did, agent_number, customer_number, state, seq,
+    talk_seconds, agent_ring_timeout_s, customer_ring_timeout_s, max_duration_s, price_per_minute_nano, placed_via,
+    created_by_user_id, owner_node, owner_boot, created_at)
+  values ('call-1', '${WORKSPACE}', 'r', '${WORKSPACE}', '+911140000001', '+919810000001', '+919810000002', 'completed',
+    4, 30, 30, 45, 3600, 60000000, 'api_key', 1, 'node', 'boot', now());
+  insert into entries (id, operation_key, kind, workspace_id, call_id, requested_nano, result_nano, balance_before_nano,
+    balance_after_nano, payment_type, created_at)
+  values
+    (gen_random_uuid(), 't', 'top_up', '${WORKSPACE}', null, 100, 100, 0, 100, 'one_time', '${NOW.toISOString()}'),
+    (gen_random_uuid(), 'h', 'hold', '${WORKSPACE}', 'call-1', 50, 50, 100, 100, null, now()),
+    (gen_random_uuid(), 's', 'settle', '${WORKSPACE}', 'call-1', 30, 30, 100, 70, null, now());
+`;
