@@ -1,0 +1,80 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signCallback } from '../../actors/callbacks/signature.ts';
+import { ERROR_CATALOGUE } from '../../machines/errors.ts';
+import { PLAN_LIMITS } from '../../storage/limits/limits.ts';
+
+const root = join(import.meta.dirname, '../..');
+let folder: string;
+let guide: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
+  guide = await readFile(join(root, 'docs/api.md'), 'utf8');
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const SECRET = 'at least 16 characters, ü';
+const BODY = '{"event":"call.completed","metadata":{"name":"नमस्ते"}}';
+
+function signed(timestampS = Math.floor(Date.now() / 1000)): string {
+  return signCallback({ secret: SECRET, webhookId: 'e', timestampS, rawBody: BODY })['x-qcall-signature']!;
+}
+
+function snippet(language: string): string {
+  const code = new RegExp(`\`\`\`${language}\n([^]*?)\`\`\``).exec(guide)?.[1];
+  expect(code, `the ${language} snippet`).toBeDefined();
+  return code!;
+}
+
+/** Body, signature and secret, and what a receiver should make of them. */
+function cases(): [body: string, signature: string, secret: string, isOurs: boolean][] {
+  return [
+    [BODY, signed(), SECRET, true],
+    [`${BODY} `, signed(), SECRET, false],
+    [BODY, signed(), 'another secret of 16', false],
+    [BODY, signed(1_700_000_000), SECRET, false],
+    [BODY, '', SECRET, false],
+    [BODY, 't=1,v1=00', SECRET, false],
+  ];
+}
+
+describe('the guide to the API', () => {
+  it('verifies callbacks in Node as they are signed here', async () => {
+    const file = join(folder, 'verify.mjs');
+    await writeFile(file, snippet('js'));
+    const { isOurs } = await import(pathToFileURL(file).href);
+    for (const [body, signature, secret, expected] of cases()) {
+      expect(isOurs(Buffer.from(body), signature, secret)).toBe(expected);
+    }
+  });
+
+  const hasPython = spawnSync('python3', ['--version']).status === 0;
+  it.runIf(hasPython)('verifies callbacks in Python, where there is one', async () => {
+    const file = join(folder, 'verify.py');
+    const rows = 'import json, sys\nfor b, s, k, _ in json.load(sys.stdin): print(is_ours(b.encode(), s, k))';
+    await writeFile(file, `${snippet('python')}\n${rows}\n`);
+    const input = JSON.stringify(cases());
+    const lines = execFileSync('python3', [file], { input, encoding: 'utf8' }).trim().split('\n');
+    expect(lines).toEqual(cases().map(([, , , expected]) => (expected ? 'True' : 'False')));
+  });
+
+  it('names operations, codes and limits that there are', async () => {
+    const document = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'));
+    const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
+    const named = [...guide.matchAll(/`(?:GET |POST )?(\/(?:dialer|auth|webhooks)[\w/-]*)`/g)].map(([, path]) => path!);
+    expect(named.length).toBeGreaterThanOrEqual(5);
+    expect(named.filter((path) => !paths.some((pattern) => pattern.test(path)))).toEqual([]);
+    const codes = [...guide.matchAll(/`([A-Z0-9]+_[A-Z0-9_]+)`/g)].map(([, code]) => code!);
+    expect(codes.filter((code) => !(code in ERROR_CATALOGUE))).toEqual([]);
+    for (const plan of ['free', 'starter', 'pro'] as const) {
+      const { perMinute, perDay } = PLAN_LIMITS[plan];
+      expect(guide.replaceAll(/ requests a minute| a day/g, '').replaceAll('\n', ' ')).toContain(
+        `${plan} ${perMinute} and ${perDay.toLocaleString('en')}`,
+      );
+    }
+  });
+});
