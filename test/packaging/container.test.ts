@@ -106,7 +106,7 @@ describe('the build context', () => {
       'node_modules/pg/x.js',
     ];
     expect(
-      [...unwanted, 'bin/demo.ts', 'test/config.test.ts', 'sip/README.md', 'tsconfig.json'].filter(isLetIn),
+      [...unwanted, 'bin/demo/demo.ts', 'test/config.test.ts', 'sip/README.md', 'tsconfig.json'].filter(isLetIn),
     ).toEqual([]);
   });
 
