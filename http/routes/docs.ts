@@ -45,6 +45,7 @@ const PAGE = `<!doctype html>
 body { margin: 0; background: #fafafa; }
 .swagger-ui .info { margin: 30px 0 10px; }
 .swagger-ui .scheme-container { margin: 0 0 10px; padding: 10px 0; box-shadow: none; background: none; }
+.swagger-ui .response-col_links { display: none; }
 </style>
 </head>
 <body>

@@ -1,0 +1,143 @@
+import { createHmac } from 'node:crypto';
+import { Compile } from 'typebox/compile';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
+import { createUser } from '../../storage/queries/workspaces.ts';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { type Answer, createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { sessionOf } from './identity-fixture.ts';
+import { examplesOf, type NamedOperation, operationsOf, readDocument, type Schema } from './openapi-document.ts';
+import { seedRecordedCall } from './seed-calls.ts';
+
+const STRIPE_SECRET = 'whsec_of_stripe';
+/** Whose wallet the payment of the example is for. */
+const EXAMPLE_WORKSPACE = '00000000-0000-4000-8000-000000000000';
+
+let fixture: HttpFixture;
+let owner: Member;
+let session: string;
+let operations: NamedOperation[];
+beforeAll(async () => {
+  fixture = await createHttpFixture({ stripeWebhookSecret: STRIPE_SECRET });
+  const { workspace } = await seedWorkspace(fixture.sql);
+  owner = await fixture.addMemberWith('owner', workspace.id);
+  session = await sessionOf(fixture, owner);
+  operations = operationsOf(await readDocument(fixture));
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+/** What an example cannot know: the ids of things there are. By operation, or by the first segments of the path. */
+interface Known {
+  path?: Record<string, string>;
+  query?: Record<string, string>;
+  body?: Record<string, unknown>;
+}
+
+async function seed(): Promise<Record<string, Known>> {
+  const { sql, now } = fixture;
+  const { workspaceId } = owner;
+  const trunk = await seedTrunk(sql, { workspaceId });
+  const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('RIFF') });
+  const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
+  const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
+  const media = new URL(minted.body.data.playback_url);
+  const hook = { url: 'https://hooks.example.com/tandem', events: ['stt.completed'] };
+  const webhook = (await fixture.call('POST', '/webhooks', { as: owner, body: hook })).body.data;
+  const delivery = (await fixture.call('POST', `/webhooks/${webhook.id}/test`, { as: owner, body: {} })).body.data;
+  const member = await fixture.addMemberWith('member', workspaceId);
+  const another = await fixture.addMemberWith('member', workspaceId);
+  const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
+  await createUser(sql, { email: 'grace@example.com', passwordHash: null, now: now.current });
+  return {
+    '/dialer/click2call': { path: { id: call.callId } },
+    '/dialer/recordings': { path: { id: recordingId } },
+    '/dialer/trunks': { path: { id: trunk.id } },
+    '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
+    '/webhooks': { path: { id: webhook.id } },
+    '/webhooks/deliveries': { path: { id: delivery.id } },
+    '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
+    '/developer/api': { path: { id: String(another.keyId) } },
+    '/unsubscribe': { query: { token } },
+    getMedia: {
+      path: { key: decodeURIComponent(media.pathname.replace('/media/', '')) },
+      query: Object.fromEntries(media.searchParams),
+    },
+    rentNumber: { body: { e164: trunk.numbers[2] } },
+    setCallerId: { body: { caller_id: trunk.numbers[0] } },
+    deleteTrunk: { path: { id: spareTrunk.id } },
+  };
+}
+
+it('the example of every operation is answered with a success as the document shows it', async () => {
+  const known = await seed();
+  const failures: unknown[] = [];
+  for (const operation of operations.toSorted((a, b) => lateness(a) - lateness(b))) {
+    const answer = await send(operation, knownFor(operation, known));
+    const { operationId, responses } = operation;
+    const schema = responses[String(answer.status)]?.content?.['application/json']?.schema;
+    if (answer.status >= 300) failures.push({ operationId, status: answer.status, body: answer.body });
+    else if (schema !== undefined) {
+      const errors = [...Compile(schema as never).Errors(answer.body)];
+      const extra = undocumented(schema, answer.body);
+      if (errors.length + extra.length > 0) failures.push({ operationId, errors, extra });
+    }
+  }
+  expect(failures).toEqual([]);
+});
+
+/** What takes things away comes after what needs them. */
+function lateness({ method, operationId }: NamedOperation): number {
+  if (operationId === 'logout') return 2;
+  return method === 'DELETE' ? 1 : 0;
+}
+
+function knownFor({ operationId, path }: NamedOperation, known: Record<string, Known>): Known {
+  const prefixes = Object.keys(known).filter((prefix) => path === prefix || path.startsWith(`${prefix}/`));
+  const nearest = prefixes.toSorted((a, b) => b.length - a.length)[0];
+  return { ...(nearest === undefined ? {} : known[nearest]), ...known[operationId] };
+}
+
+async function send(operation: NamedOperation, { path: ids = {}, query = {}, body: fields }: Known): Promise<Answer> {
+  const { method, path, parameters = [], requestBody, security, operationId } = operation;
+  const url = path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) =>
+    operationId === 'getMedia' ? ids[name]! : encodeURIComponent(ids[name] ?? ''),
+  );
+  const needsSession = security?.length === 1;
+  const parameterNames = parameters.map(({ name }) => name);
+  const search = new URLSearchParams({
+    ...query,
+    ...(needsSession && parameterNames.includes('workspace_id') ? { workspace_id: owner.workspaceId } : {}),
+  });
+  const media = requestBody?.content['application/json'];
+  const example = media === undefined ? undefined : examplesOf(media)[0]?.value;
+  const body =
+    example === undefined
+      ? undefined
+      : JSON.stringify({ ...(example as object), ...fields }).replace(EXAMPLE_WORKSPACE, owner.workspaceId);
+  return await fixture.call(method as 'GET', `${url}?${search}`, {
+    as: security?.length === 0 || needsSession ? null : owner,
+    headers: {
+      ...(needsSession ? { authorization: `Bearer ${session}` } : {}),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(operationId === 'receiveStripeEvent' ? { 'stripe-signature': stripeSignature(body!) } : {}),
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+}
+
+function stripeSignature(body: string): string {
+  const t = Math.floor(fixture.now.current.getTime() / 1000);
+  return `t=${t},v1=${createHmac('sha256', STRIPE_SECRET).update(`${t}.${body}`).digest('hex')}`;
+}
+
+/** Paths of fields that the schema does not have. */
+function undocumented(schema: Schema, value: unknown, at = ''): string[] {
+  if (Array.isArray(value)) return value.flatMap((item) => undocumented(schema.items ?? {}, item, `${at}[]`));
+  if (typeof value !== 'object' || value === null) return [];
+  const properties = schema.properties ?? schema.anyOf?.find((branch) => branch.properties)?.properties;
+  if (properties === undefined || Object.keys(properties).length === 0) return [];
+  return Object.entries(value).flatMap(([name, field]) => {
+    const property = properties[name];
+    return property === undefined ? [`${at}.${name}`] : undocumented(property, field, `${at}.${name}`);
+  });
+}
