@@ -85,7 +85,7 @@ function webhookOperation(event: WebhookEvent) {
   return {
     operationId: event.replace(/\.(\w)/, (_dot, letter: string) => letter.toUpperCase()),
     tags: ['webhooks'],
-    summary: `${summary}; sent to the webhooks that are subscribed to \`${event}\``,
+    summary: `${summary}: sent to the webhooks that are subscribed to it`,
     description: WEBHOOK_DESCRIPTION,
     security: [],
     parameters: [

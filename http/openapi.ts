@@ -63,7 +63,10 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   refResolver: { buildLocalReference: (json) => String(json.$id) },
   transformObject: (document) => completeDocument('openapiObject' in document ? document.openapiObject : {}),
   transform: ({ schema, url, route }) => {
-    return withWildcard({ schema: withCredentials(withDefaults(schema), { url, ...route.config }), url });
+    return withWildcard({
+      schema: withCredentials(withNeeds(withDefaults(schema), route.config), { url, ...route.config }),
+      url,
+    });
   },
 };
 
@@ -79,6 +82,22 @@ function withCredentials(
   const querystring = { type: 'object', ...query, properties: { ...query?.properties, workspace_id: workspaceId } };
   return { ...schema, ...security, querystring };
 }
+
+/** Who may, in words. */
+function withNeeds(schema: FastifySchema, { access, scope }: FastifyContextConfig = {}): FastifySchema {
+  const needs = [
+    ...(access === undefined || ROLES[access] === undefined ? [] : [`For ${ROLES[access]}.`]),
+    ...(scope ? [`A limited key needs \`${scope}\`.`] : []),
+  ];
+  if (needs.length === 0 || schema?.hide) return schema;
+  return { ...schema, description: [schema.description, needs.join(' ')].filter(Boolean).join('\n\n') };
+}
+
+const ROLES: Partial<Record<NonNullable<FastifyContextConfig['access']>, string>> = {
+  writer: 'all roles but viewers',
+  admin: 'admins and owners',
+  owner: 'owners',
+};
 
 /** What the server fills in is not required of the client. */
 function withDefaults(schema: FastifySchema): FastifySchema {
