@@ -12,7 +12,7 @@ import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 /** Set FUZZ_SEED to the seed of a failure to see it again; FUZZ_RUNS to look longer and see what was reached. */
 const seed = Number(process.env.FUZZ_SEED ?? 20_260_131);
-const RUNS = Number(process.env.FUZZ_RUNS ?? 200);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
 /** Each takes a tenth of a second to hash a password. */
 const SLOW = ['register', 'login'];
 
