@@ -137,10 +137,15 @@ export function requireCredentials(caller: Caller, { credentials = 'any', scope 
   if (credentials === 'session' && caller.placedVia !== 'session') {
     throw new TandemError('FORBIDDEN', 'An API key may not do this. Log in with POST /auth/login and use its token.');
   }
-  if (scope !== null && caller.scopes.length > 0 && !caller.scopes.includes(scope)) {
+  if (scope !== null && !scopesAllow(caller, scope)) {
     const message = `The API key is limited to ${caller.scopes.join(', ')}; this needs ${scope}.`;
     throw new TandemError('FORBIDDEN', message, { details: { required_scope: scope } });
   }
+}
+
+/** A session, and a key that is not limited, may do whatever the role allows. */
+export function scopesAllow({ scopes }: Caller, scope: Scope): boolean {
+  return scopes.length === 0 || scopes.includes(scope);
 }
 
 /** @throws TandemError FORBIDDEN when the route asks for another role. */

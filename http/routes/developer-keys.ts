@@ -3,9 +3,10 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { type ApiKeyRow, createApiKey, listApiKeys, revokeApiKey } from '../../storage/queries/api-keys.ts';
+import { holdMembership } from '../../storage/queries/memberships.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { roleAllows, SCOPES } from '../permissions.ts';
+import { requireAccess, roleAllows, SCOPES } from '../permissions.ts';
 import { recordAction } from '../recorded-action.ts';
 import {
   nullable,
@@ -59,11 +60,16 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       },
     },
     async (request, reply) => {
-      const { workspaceId, userId } = principalOf(request);
+      const principal = principalOf(request);
+      const { workspaceId, userId } = principal;
       const at = now();
       const expiresAt = readExpiry(request.body.expires_at, at);
       const key = mintApiKey();
       const row = await inTransaction(sql, async (tx) => {
+        // Whoever is removed at the same time must not leave a key behind that works again when they come back.
+        const role = await holdMembership(tx, principal);
+        if (role === null) throw new TandemError('WORKSPACE_NOT_FOUND', 'You are no longer a member of the workspace.');
+        requireAccess({ ...principal, role }, 'writer');
         const made = await createApiKey(tx, {
           workspaceId,
           createdByUserId: userId,

@@ -5,6 +5,7 @@ import { listMemberships, type MembershipOfUser } from '../../storage/queries/me
 import { openWorkspace } from '../../storage/queries/workspaces.ts';
 import { callerOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { scopesAllow } from '../permissions.ts';
 import {
   PAGE_QUERY,
   PaginationSchema,
@@ -43,10 +44,14 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
       },
     },
     async (request) => {
-      const { userId } = callerOf(request);
+      const caller = callerOf(request);
       const workspaceId = request.identity?.key?.workspaceId;
-      const { rows, total } = await listMemberships(sql, { userId, workspaceId }, request.query);
-      return { ...success(rows.map(presentWorkspace)), pagination: paginationOf(request.query, total) };
+      const { rows, total } = await listMemberships(sql, { userId: caller.userId, workspaceId }, request.query);
+      const seesMoney = scopesAllow(caller, 'billing:manage');
+      return {
+        ...success(rows.map((row) => presentWorkspace(row, { seesMoney }))),
+        pagination: paginationOf(request.query, total),
+      };
     },
   );
 
@@ -78,7 +83,9 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
         });
         return opened;
       });
-      return reply.code(201).send(success(presentWorkspace({ ...workspace, role: 'owner', balanceNano: 0n })));
+      return reply
+        .code(201)
+        .send(success(presentWorkspace({ ...workspace, role: 'owner', balanceNano: 0n }, { seesMoney: true })));
     },
   );
 }
@@ -90,7 +97,11 @@ const WorkspaceSchema = Type.Object(
     role: RoleSchema,
     plan: Type.Enum(['free', 'starter', 'pro', 'enterprise']),
     is_owner: Type.Boolean(),
-    balance: Type.Optional(Type.Number({ description: 'USD that can be spent. Owners see it.' })),
+    balance: Type.Optional(
+      Type.Number({
+        description: 'USD that can be spent. Owners see it; of their limited keys, those with billing:manage.',
+      }),
+    ),
     created_at: TimeSchema,
   },
   {
@@ -108,7 +119,10 @@ const WorkspaceSchema = Type.Object(
   },
 );
 
-function presentWorkspace({ id, name, role, plan, balanceNano, createdAt }: MembershipOfUser) {
+function presentWorkspace(
+  { id, name, role, plan, balanceNano, createdAt }: MembershipOfUser,
+  { seesMoney }: { seesMoney: boolean },
+) {
   const isOwner = role === 'owner';
   return {
     id,
@@ -116,7 +130,7 @@ function presentWorkspace({ id, name, role, plan, balanceNano, createdAt }: Memb
     role,
     plan,
     is_owner: isOwner,
-    ...(isOwner ? { balance: nanoToUsd(balanceNano) } : {}),
+    ...(isOwner && seesMoney ? { balance: nanoToUsd(balanceNano) } : {}),
     created_at: createdAt.toISOString(),
   };
 }

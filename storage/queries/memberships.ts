@@ -129,6 +129,16 @@ export async function removeMember(
   });
 }
 
+/** The role of a member, who stays one with this role until the transaction ends; null when they are none. */
+export async function holdMembership(
+  tx: Tx,
+  { workspaceId, userId }: { workspaceId: string; userId: number },
+): Promise<Role | null> {
+  const [row] = await tx<{ role: Role }[]>`
+    select role from memberships where workspace_id = ${workspaceId} and user_id = ${userId} for share`;
+  return row?.role ?? null;
+}
+
 /** Two owners who remove each other must not both succeed: changes of members take turns. */
 async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
   await tx`select id from workspaces where id = ${workspaceId} for no key update`;

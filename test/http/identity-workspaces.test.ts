@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
+import { removeMember } from '../../storage/queries/memberships.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, type Person, register, sessionOf } from './identity-fixture.ts';
@@ -45,6 +46,18 @@ describe('workspaces', () => {
     const { body } = await fixture.call('GET', '/workspaces', { as: owner });
     expect(body.data.map(({ id }: { id: string }) => id)).toEqual([owner.workspaceId]);
     expect((await fixture.call('POST', '/workspaces', { as: owner, body: { name: 'Third' } })).status).toBe(403);
+  });
+
+  it('show their balance to a limited key only where it may see money', async () => {
+    const { token, workspaceId } = await register(fixture);
+    const balanceSeenWith = async (scopes: string[]) => {
+      const fields = { name: 'limited', scopes, workspace_id: workspaceId };
+      const { body } = await callWith(fixture, token, ['POST', '/developer/api', fields]);
+      return (await callWith(fixture, body.data.key, ['GET', '/workspaces'])).body.data[0].balance;
+    };
+    expect(await balanceSeenWith(['calls:read'])).toBeUndefined();
+    expect(await balanceSeenWith(['calls:read', 'billing:manage'])).toBe(0);
+    expect(await balanceSeenWith([])).toBe(0);
   });
 });
 
@@ -195,6 +208,27 @@ describe('API keys', () => {
     expect(answer.body.message).toContain(path);
   });
 
+  it('are not made for somebody who was removed after the request was let in', async () => {
+    const developer = await fixture.addMemberWith('developer');
+    const token = await sessionOf(fixture, developer);
+    const { workspaceId, userId } = developer;
+    const removed = fixture.sql.begin(async (tx) => {
+      await removeMember(tx, { workspaceId, userId, actorRole: 'owner', now: fixture.now.current });
+      const made = callWith(fixture, token, ['POST', inWorkspace(developer), { name: 'late' }]);
+      let hasAnswer = false;
+      void made.finally(() => {
+        hasAnswer = true;
+      });
+      // The removal is committed once the request waits for it, or has slipped through.
+      await vi.waitUntil(async () => hasAnswer || (await somethingWaitsForALock()), { timeout: 10_000, interval: 5 });
+      return { made };
+    });
+    const answer = await (await removed).made;
+    expect([answer.status, answer.body.code]).toEqual([404, 'WORKSPACE_NOT_FOUND']);
+    const live = await fixture.sql`select 1 from api_keys where created_by_user_id = ${userId} and revoked_at is null`;
+    expect(live).toHaveLength(0);
+  });
+
   it('are deleted with effect at once, by their user or an admin, in their workspace', async () => {
     const developer = await fixture.addMemberWith('developer');
     const other = await fixture.addMemberWith('developer');
@@ -221,6 +255,12 @@ describe('API keys', () => {
     expect((await fixture.call('GET', '/dialer/trunks', { as: person })).status).toBe(403);
   });
 });
+
+async function somethingWaitsForALock(): Promise<boolean> {
+  const waiting = await fixture.sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return waiting.length > 0;
+}
 
 describe('an open stream', () => {
   let streaming: HttpFixture;
