@@ -2,10 +2,10 @@ import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
-import type { DelivererClock, DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
-import { systemClock } from './ports.ts';
+import type { DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
 import { postDelivery } from './post-delivery.ts';
 import type { Cidr } from './public-address.ts';
 
@@ -16,7 +16,7 @@ export interface DelivererOptions {
   /** From `parseCidrs`. */
   allowCidrs: readonly Cidr[];
   logger: DelivererLogger;
-  clock?: DelivererClock;
+  clock?: Clock;
   /** Default: DNS. */
   resolve?: Resolve;
   /** Named in the User-Agent. Default: the running one's. */

@@ -39,19 +39,6 @@ export interface SecretOpener {
   open(sealed: Uint8Array, context: string): string;
 }
 
-export interface DelivererClock {
-  /** Unix ms. */
-  now(): number;
-  setTimeout(run: () => void, delayMs: number): unknown;
-  clearTimeout(timer: unknown): void;
-}
-
-export const systemClock: DelivererClock = {
-  now: () => Date.now(),
-  setTimeout: (run, delayMs) => setTimeout(run, delayMs),
-  clearTimeout: (timer) => clearTimeout(timer as NodeJS.Timeout),
-};
-
 export interface DelivererLogger {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;

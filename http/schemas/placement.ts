@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
 import { E164Schema, IndianMobileSchema, normaliseE164, normaliseIndianMobile } from './phone-number.ts';
@@ -37,20 +38,7 @@ export function parsePlacement(body: unknown): Placement {
 }
 
 /** A placement with numbers in +E.164 and defaults filled in; what the client left open is null. */
-export interface Placement {
-  agentNumber: string;
-  customerNumber: string;
-  did: string | null;
-  trunkId: string | null;
-  referenceId: string | null;
-  callbackUrl: string | null;
-  callbackSecret: string | null;
-  agentRingTimeoutS: number;
-  customerRingTimeoutS: number;
-  maxDurationS: number;
-  record: boolean;
-  metadata: Record<string, unknown> | null;
-}
+export type Placement = Omit<PlaceCallRequest, 'workspaceId' | 'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId'>;
 
 const SECONDS = {
   agent_ring_timeout: { default: 30, minimum: 5, maximum: 60 },

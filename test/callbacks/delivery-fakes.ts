@@ -1,8 +1,9 @@
-import type { DelivererClock, DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.ts';
+import type { DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.ts';
+import type { Clock } from '../../actors/clock.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 
 /** Time that stands still until `advance`, which runs what becomes due on the way. */
-export interface ManualClock extends DelivererClock {
+export interface ManualClock extends Clock {
   advance(byMs: number): void;
 }
 
@@ -141,7 +142,7 @@ export interface MemoryJobs extends DeliveryJobs {
   settled(): Promise<void>;
 }
 
-export function createMemoryJobs(clock: DelivererClock): MemoryJobs {
+export function createMemoryJobs(clock: Clock): MemoryJobs {
   let handler: ((deliveryId: string) => Promise<void>) | null = null;
   const running = new Set<Promise<void>>();
   const jobs: MemoryJobs = {
