@@ -13,7 +13,6 @@ import {
   isFinalState,
 } from '../storage/queries/calls.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
-import { listTrunks } from '../storage/queries/trunks.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
@@ -81,7 +80,6 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
 
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
   async function admit(request: PlaceCallRequest, place: { callId: string; callbackUrl: string | null }) {
-    await requireLine(request, options);
     const admission = admitCall(sql, {
       ...request,
       ...place,
@@ -91,6 +89,7 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
       ownerNode: options.node,
       ownerBoot: options.boot,
       now: new Date(clock.now()),
+      isLineDown: options.trunkWatch.isDown,
     });
     const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     if (outcome === 'replayed') return { row, live: null };
@@ -186,17 +185,6 @@ async function dialed(call: LiveCall, { sql }: ClickToCallOptions): Promise<Plac
   const row = (await getCallById(sql, call.row.callId)) ?? call.row;
   if (row.state !== 'rejected') return { placed: true, replayed: false, call: presentCall(row) };
   throw refused('no_free_channel', 'No media port is free. Try again when a call has ended.');
-}
-
-/** The line of the trunk the call would take must be up, unless the reference only asks for a call that exists. */
-async function requireLine(request: PlaceCallRequest, { sql, trunkWatch }: ClickToCallOptions): Promise<void> {
-  const { workspaceId, trunkId, referenceId } = request;
-  const { rows } = await listTrunks(sql, { workspaceId }, { page: 1, limit: 100 });
-  const trunk = rows.find((row) => row.status === 'active' && (trunkId === null || row.id === trunkId));
-  if (!trunk || !trunkWatch.isDown(trunk.id)) return;
-  const bound = referenceId === null ? null : await getCall(sql, { workspaceId, idOrReference: referenceId });
-  if (bound && bound.trunkId === trunk.id && bound.state !== 'rejected') return;
-  throw refused('CARRIER_LINE_DOWN', 'The carrier does not answer. Nothing was placed; the reference is still free.');
 }
 
 /** What is stored as the callback's URL: checked, and normalised by the URL rules. */

@@ -13,6 +13,8 @@ const PLACEMENT_WINDOW_MS = 60_000;
 const CHANNEL_RETRY_AFTER_S = 5;
 /** Type `json`, which keeps the text; the library would choose `jsonb`, which does not. */
 const JSON_OID = 114;
+/** A guess: carriers are asked every half a minute. */
+const LINE_RETRY_AFTER_S = 10;
 /** Talk time that is held in advance, on top of the ringing. */
 const HELD_TALK_SECONDS = 60;
 
@@ -43,6 +45,8 @@ export interface AdmitCallInput {
   ownerNode: string;
   ownerBoot: string;
   now: Date;
+  /** Whether the carrier of a trunk is known not to answer. Default: none is. */
+  isLineDown?: (trunkId: string) => boolean;
 }
 
 export interface AdmitCallResult {
@@ -55,14 +59,15 @@ export interface AdmitCallResult {
  * Decides whether a call may be placed and, if so, stores it as `pending` with its first event and its hold: one
  * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
  * behind and does not consume the reference.
- * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`, `C2C_RATE_LIMITED`,
- * `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, `no_free_channel`, `RECHARGE_REQUIRED`.
+ * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`, `CARRIER_LINE_DOWN`,
+ * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, `no_free_channel`, `RECHARGE_REQUIRED`.
  */
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
   return await inTransaction(sql, async (tx) => {
     const trunk = await lockTrunk(tx, input);
     const replayed = await callUnderReference(tx, input, trunk);
     if (replayed) return { outcome: 'replayed', call: replayed };
+    requireLine(input, trunk);
     await requirePlacementRate(tx, input);
     const did = await callerId(tx, input, trunk);
     requireAllowedDestinations(input, trunk);
@@ -121,6 +126,16 @@ async function callUnderReference(
 }
 
 /** A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back. */
+/** A reference that is bound to a call has been answered before: that needs no line. */
+function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void {
+  if (!isLineDown?.(trunk.id)) return;
+  throw new TandemError(
+    'CARRIER_LINE_DOWN',
+    'The carrier does not answer. Nothing was placed; the reference is still free.',
+    { retryAfterS: LINE_RETRY_AFTER_S },
+  );
+}
+
 async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<void> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
