@@ -1,4 +1,5 @@
 import { assign, fromPromise, setup } from 'xstate';
+import { notProvided } from './not-provided.ts';
 
 /**
  * One callback or webhook on its way to its receiver.
@@ -191,10 +192,4 @@ export const NOT_ATTEMPTED = 'not_attempted';
 function notTried(context: DeliveryContext): AttemptResult {
   const atMs = Math.max(context.nowMs, context.nextAttemptAtMs ?? context.nowMs);
   return { httpStatus: null, error: NOT_ATTEMPTED, retryAfterMs: null, atMs, jitter: 0 };
-}
-
-function notProvided(port: string): () => never {
-  return () => {
-    throw new Error(`The port ${port} is not provided`);
-  };
 }
