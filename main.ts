@@ -210,13 +210,11 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
         return { control, address: null };
       }
       const secret = randomBytes(24).toString('base64url');
-      const stopped = new AbortController();
       const server = await startEmbeddedSipServer({
         ...sipAddress(config),
         sipPort: config.sipPort,
         transports: config.sipTransports,
         secret,
-        signal: stopped.signal,
         onFault: (error) => logger.error({ err: error }, 'the SIP server dropped a message it failed on'),
         onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
       }).catch(nameThePort('SIP_PORT', config.sipPort));

@@ -20,7 +20,7 @@ export interface EmbeddedSipServerOptions {
   /** What a drachtio client must present on the control port. Use a random one. */
   secret: string;
   /** Aborting is the same as `close()`. */
-  signal: AbortSignal;
+  signal?: AbortSignal;
   /** The server's thread has ended: null after `close()`, an error when it died. */
   onExit?: (error: Error | null) => void;
   /** One message made the server throw. It was dropped and the server runs on; worth a log entry and a bug report. */
@@ -48,7 +48,7 @@ export interface EmbeddedSipServer {
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
   const { signal, onExit, onFault, ...workerData } = options;
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: workerData satisfies WorkerData });
   const dumps = new Map<number, (state: unknown) => void>();
   let lastDumpId = 0;
@@ -63,7 +63,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
     });
     worker.on('exit', (code) => {
       hasExited = true;
-      signal.removeEventListener('abort', abort);
+      signal?.removeEventListener('abort', abort);
       for (const answer of dumps.values()) answer(null);
       if (!isClosing) failure ??= new Error(`The SIP server's thread ended with code ${code}`);
       resolve();
@@ -81,7 +81,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
     await exited;
   };
   const abort = (): void => void close();
-  signal.addEventListener('abort', abort);
+  signal?.addEventListener('abort', abort);
 
   const ready = await new Promise<Extract<FromWorker, { type: 'ready' }>>((resolve, reject) => {
     worker.on('message', (message: FromWorker) => {
@@ -95,7 +95,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
         dumps.delete(message.id);
       }
     });
-    void exited.then(() => reject(signal.aborted ? signal.reason : (failure ?? new Error('The SIP server closed'))));
+    void exited.then(() => reject(signal?.aborted ? signal.reason : (failure ?? new Error('The SIP server closed'))));
   });
   void exited.then(() => onExit?.(isClosing ? null : failure));
 

@@ -198,7 +198,6 @@ function startSipServer(secret: string) {
     sipPort: 0,
     transports: ['udp', 'tcp'],
     secret,
-    signal: new AbortController().signal,
   });
 }
 
