@@ -7,6 +7,7 @@ import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
+import { PLACEMENT } from '../http/fake-dialer.ts';
 import {
   createFakeDeliverer,
   createFakeDesk,
@@ -63,23 +64,9 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     deliverer,
     downTrunks,
     request: (overrides: Partial<PlaceCallRequest> = {}): PlaceCallRequest => ({
+      ...PLACEMENT,
       workspaceId: caller.workspaceId,
-      placedVia: 'api_key',
-      apiKeyId: null,
-      apiKeyName: null,
       userId: caller.userId,
-      agentNumber: '+919810000001',
-      customerNumber: '+919810000002',
-      did: null,
-      trunkId: null,
-      referenceId: null,
-      callbackUrl: null,
-      callbackSecret: null,
-      agentRingTimeoutS: 30,
-      customerRingTimeoutS: 45,
-      maxDurationS: 3600,
-      record: false,
-      metadata: null,
       ...overrides,
     }),
     rows: () => sql<CallRow[]>`select * from calls where workspace_id = ${caller.workspaceId} order by created_at`,

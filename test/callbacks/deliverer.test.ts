@@ -7,8 +7,9 @@ import type { Deliverer, DelivererOptions } from '../../actors/callbacks/deliver
 import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
-import type { ManualClock, MemoryJobs, MemoryStore } from './delivery-fakes.ts';
-import { createManualClock, createMemoryJobs, createMemoryStore } from './delivery-fakes.ts';
+import { createTestClock, type TestClock } from '../actors/fakes.ts';
+import type { MemoryJobs, MemoryStore } from './delivery-fakes.ts';
+import { createMemoryJobs, createMemoryStore } from './delivery-fakes.ts';
 
 const SECRET = 'a-secret-of-enough-characters';
 
@@ -48,13 +49,13 @@ async function openReceiver(respond?: (request: Received, count: number) => void
 }
 
 const cleanUps: (() => Promise<void>)[] = [];
-let clock: ManualClock;
+let clock: TestClock;
 let store: MemoryStore;
 let jobs: MemoryJobs;
 let logs: { level: string; fields: object; message: string }[];
 
 beforeEach(() => {
-  clock = createManualClock();
+  clock = createTestClock(new Date());
   store = createMemoryStore();
   jobs = createMemoryJobs(clock);
   logs = [];

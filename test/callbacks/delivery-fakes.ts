@@ -2,36 +2,6 @@ import type { DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.t
 import type { Clock } from '../../actors/clock.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 
-/** Time that stands still until `advance`, which runs what becomes due on the way. */
-export interface ManualClock extends Clock {
-  advance(byMs: number): void;
-}
-
-export function createManualClock(startMs = Date.now()): ManualClock {
-  let nowMs = startMs;
-  const timers = new Set<{ atMs: number; run: () => void }>();
-  return {
-    now: () => nowMs,
-    setTimeout(run, delayMs) {
-      const timer = { atMs: nowMs + delayMs, run };
-      timers.add(timer);
-      return timer;
-    },
-    clearTimeout: (timer) => void timers.delete(timer as { atMs: number; run: () => void }),
-    advance(byMs) {
-      const untilMs = nowMs + byMs;
-      for (;;) {
-        const [next] = [...timers].filter((it) => it.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
-        if (next === undefined) break;
-        timers.delete(next);
-        nowMs = Math.max(nowMs, next.atMs);
-        next.run();
-      }
-      nowMs = untilMs;
-    },
-  };
-}
-
 /** The rules of `storage/queries/deliveries.ts` over a Map. */
 export interface MemoryStore extends DeliveryStore {
   rows: Map<string, DeliveryRow>;

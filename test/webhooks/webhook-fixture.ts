@@ -14,7 +14,8 @@ import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { WebhookEvent } from '../../storage/queries/webhook-events.ts';
 import type { WebhookRow } from '../../storage/queries/webhooks.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
-import { createManualClock, createMemoryJobs, type ManualClock, type MemoryJobs } from '../callbacks/delivery-fakes.ts';
+import { createTestClock, type TestClock } from '../actors/fakes.ts';
+import { createMemoryJobs, type MemoryJobs } from '../callbacks/delivery-fakes.ts';
 import { seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 
@@ -37,7 +38,7 @@ export interface WebhookFixture extends AsyncDisposable {
   databaseUrl: string;
   masterKey: Buffer;
   secrets: SecretBox;
-  clock: ManualClock;
+  clock: TestClock;
   jobs: MemoryJobs;
   deliverer: Deliverer;
   desk: WebhookDesk;
@@ -63,7 +64,7 @@ export async function createWebhookFixture({ resolve }: { resolve?: Resolve } = 
   const by = { workspaceId: workspace.id, userId: user.id, apiKeyId: null, requestId: 'request-1' };
   const masterKey = randomBytes(32);
   const secrets = createSecretBox(masterKey);
-  const clock = createManualClock();
+  const clock = createTestClock(new Date());
   const jobs = createMemoryJobs(clock);
   const logs: WebhookFixture['logs'] = [];
   const cleanUps: (() => Promise<unknown> | unknown)[] = [];
