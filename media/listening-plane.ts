@@ -33,7 +33,10 @@ export interface ListenOptions extends ListeningSettings {
   sessionId: string;
   /** Where utterances are posted; handed over to the worker. */
   utterances: MessagePort;
-  /** Audio that another thread posts as `Uint8Array`s in the session's format, such as the tap of a call. */
+  /**
+   * Audio that another thread posts as `Uint8Array`s in the session's format, such as the tap of a call. Each is
+   * answered with `BytesTaken`. `finish` hears what was posted before it was called.
+   */
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;
   /** Aborting closes the session at once; nothing more is posted. */
