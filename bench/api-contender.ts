@@ -1,0 +1,91 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { createWebhookDesk } from '../actors/webhooks/webhook-administration.ts';
+import { createHttpServer } from '../http/server.ts';
+import { createLogger } from '../logging.ts';
+import { openObjectStore } from '../storage/objects.ts';
+import { createApiKey } from '../storage/queries/api-keys.ts';
+import { admitCall } from '../storage/queries/calls.ts';
+import { createSecretBox } from '../storage/secrets.ts';
+import { FakeDialer } from '../test/http/fake-dialer.ts';
+import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
+import { createTestDatabase } from '../test/storage/test-database.ts';
+
+/** One contender of `api.ts` in its own process, so that its CPU time is its own. */
+
+export type ApiContender = 'constant' | 'tandem';
+
+export type ApiContenderAnswer =
+  | { type: 'listening'; port: number; path: string; authorization: string }
+  /** Of the whole process since `start`. */
+  | { type: 'measured'; cpuMs: number };
+
+const contender = process.argv[2] as ApiContender;
+await using database = await createTestDatabase();
+const { app, path, authorization } = await openTandem();
+const server = contender === 'tandem' ? app : await openConstant();
+await server.listen({ host: '127.0.0.1', port: 0 });
+const { port } = server.server.address() as AddressInfo;
+const stopped = Promise.withResolvers<void>();
+let started = process.cpuUsage();
+process.on('message', (request: 'start' | 'stop') => {
+  if (request === 'start') {
+    started = process.cpuUsage();
+    return;
+  }
+  const used = process.cpuUsage(started);
+  tell({ type: 'measured', cpuMs: (used.user + used.system) / 1000 });
+  stopped.resolve();
+});
+tell({ type: 'listening', port, path, authorization });
+await stopped.promise;
+await server.close();
+if (server !== app) await app.close();
+process.disconnect();
+
+function tell(answer: ApiContenderAnswer): void {
+  process.send!(answer);
+}
+
+/** The API as it is served, with a call to ask for. No limit is reached, but every one is counted. */
+async function openTandem(): Promise<{ app: FastifyInstance; path: string; authorization: string }> {
+  const { sql } = database;
+  const { workspace, user } = await seedWorkspace(sql);
+  await seedTrunk(sql, { workspaceId: workspace.id });
+  const { call } = await admitCall(sql, admission({ workspaceId: workspace.id, createdByUserId: user.id }));
+  const key = `sk_${randomBytes(24).toString('base64url')}`;
+  await createApiKey(sql, {
+    workspaceId: workspace.id,
+    createdByUserId: user.id,
+    name: 'bench',
+    prefix: key.slice(0, 7),
+    last4: key.slice(-4),
+    keyHash: createHash('sha256').update(key).digest(),
+    now: new Date(),
+  });
+  const secrets = createSecretBox(Buffer.alloc(32, 1));
+  const logger = createLogger({ level: 'info', destination: { write: () => {} } });
+  const webhooks = createWebhookDesk({ sql, secrets, deliverer: { enqueue: async () => {} }, allowCidrs: [] });
+  const httpServer = createHttpServer({
+    sql,
+    dialer: new FakeDialer(),
+    webhooks,
+    objects: await openObjectStore({ folder: process.argv[3]! }),
+    secrets,
+    urlSigningSecret: Buffer.alloc(32, 2),
+    logger,
+    rateLimits: { plans: { enterprise: { perMinute: 100_000_000, perDay: 900_000_000 } } },
+  });
+  return { app: httpServer, path: `/dialer/click2call/${call.callId}`, authorization: `Bearer ${key}` };
+}
+
+/** The least: the same framework, the same bytes, no question asked. */
+async function openConstant(): Promise<FastifyInstance> {
+  const answer = await app.inject({ url: path, headers: { authorization } });
+  if (answer.statusCode !== 200) throw new Error(`the call answers ${answer.statusCode}: ${answer.body}`);
+  const body: unknown = answer.json();
+  const bare = Fastify();
+  bare.get('/dialer/click2call/:id', async () => body);
+  return bare;
+}
