@@ -140,7 +140,7 @@ async function authenticateKey(
   if (key === null) {
     throw new TandemError('UNAUTHORIZED', 'The API key is not valid, has expired or was deleted. Use another one.');
   }
-  touchApiKey(sql, { id: key.id, now }).catch(onTouchFailed);
+  touchApiKey(sql, { ...key, now }).catch(onTouchFailed);
   const caller: Caller = {
     userId: key.createdByUserId,
     placedVia: 'api_key',

@@ -90,8 +90,12 @@ function selectBearers(sql: SqlOrTx, now: Date) {
 }
 
 /** Notes the use, at most once a minute and key: a row version for every request would be waste. */
-export async function touchApiKey(sql: SqlOrTx, { id, now }: { id: number; now: Date }): Promise<void> {
+export async function touchApiKey(
+  sql: SqlOrTx,
+  { id, lastUsedAt, now }: Pick<ApiKeyRow, 'id' | 'lastUsedAt'> & { now: Date },
+): Promise<void> {
   const minuteAgo = new Date(now.getTime() - 60_000);
+  if (lastUsedAt !== null && lastUsedAt >= minuteAgo) return;
   await sql`
     update api_keys set last_used_at = ${now}
     where id = ${id} and (last_used_at is null or last_used_at < ${minuteAgo})`;

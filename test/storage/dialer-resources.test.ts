@@ -101,8 +101,8 @@ onEveryServer('workspaces and keys', (database) => {
       plan: 'enterprise',
       role: 'owner',
     });
-    await touchApiKey(sql, { id: key.id, now: later(10) });
-    await touchApiKey(sql, { id: key.id, now: later(20) });
+    await touchApiKey(sql, { ...key, now: later(10) });
+    await touchApiKey(sql, { ...key, now: later(20) });
     const { rows, total } = await listApiKeys(sql, { workspaceId: workspace.id }, FIRST_PAGE);
     expect({ total, used: rows[0]?.lastUsedAt }).toEqual({ total: 1, used: later(10) });
     expect(await findApiKey(sql, { keyHash, now: later(1_000) })).toBeNull();
