@@ -43,12 +43,22 @@ export const ERROR_CATALOGUE = {
 
   // Wallet and payments.
   INSUFFICIENT_CREDITS: { status: 402, retryable: false },
+  ZERO_BALANCE: { status: 402, retryable: false },
   PAYMENTS_NOT_CONFIGURED: { status: 404, retryable: false },
   WEBHOOK_SIGNATURE_INVALID: { status: 400, retryable: false },
 
   // Recognition and synthesis.
   STT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
   TTS_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+  STT_UPSTREAM_RATE_LIMIT: { status: 429, retryable: true },
+  STT_CLIENT_CANCELLED: { status: 499, retryable: false },
+  STT_UPSTREAM_UNAVAILABLE: { status: 503, retryable: true },
+  STT_TIMEOUT: { status: 504, retryable: false },
+  unsupported_language: { status: 400, retryable: false },
+  AUDIO_EMPTY: { status: 422, retryable: false },
+  AUDIO_NOT_READABLE: { status: 422, retryable: false },
+  AUDIO_STREAM_MISSING: { status: 422, retryable: false },
+  AUDIO_TOO_LONG: { status: 422, retryable: false },
 
   // Users, workspaces and keys.
   EMAIL_TAKEN: { status: 409, retryable: false },
