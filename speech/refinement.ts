@@ -1,0 +1,115 @@
+/**
+ * A language model goes over what was recognised, with what the client told about the talk. It may mend words, and
+ * nothing it does may lose the text: whatever goes wrong, the original stays.
+ */
+export type Refine = (request: RefineRequest) => Promise<string>;
+
+export interface RefineRequest {
+  text: string;
+  /** ISO 639-1. */
+  language: string;
+  context: RefinementContext;
+  /** Aborted when the answer would come too late. */
+  signal: AbortSignal;
+}
+
+/** What the client says the talk is about. */
+export interface RefinementContext {
+  general: readonly { key: string; value: string }[];
+  text: string | null;
+  /** Words that are likely to be said, as they are spelt. */
+  terms: readonly string[];
+}
+
+export interface Refinement {
+  /** Refined when `llmApplied`, else the original. */
+  text: string;
+  llmApplied: boolean;
+  /** Why it was not applied; null when it was. */
+  llmReason: UnappliedReason | null;
+  /** Null when no model was asked. */
+  llmLatencyMs: number | null;
+}
+
+export type UnappliedReason =
+  | 'llm_not_configured'
+  | 'llm_timeout'
+  | 'llm_unavailable'
+  | 'llm_empty'
+  | 'dropped_too_many_words';
+
+export interface RefineOptions {
+  /** Null: no model is configured. */
+  refine: Refine | null;
+  context: RefinementContext;
+  timeoutMs: number;
+  clock: RefinementClock;
+  signal: AbortSignal;
+}
+
+/** The part of a clock that is needed here. */
+interface RefinementClock {
+  now(): number;
+  setTimeout(callback: () => void, delayMs: number): unknown;
+  clearTimeout(handle: unknown): void;
+}
+
+/** Of the words of the original, so many must come back (platform specification, Transcription rule 3). */
+const LEAST_WORDS_KEPT = 0.4;
+
+/** Never rejects, and takes no longer than `timeoutMs` whatever the model does. */
+export async function refineTranscript(
+  { text, language }: { text: string; language: string },
+  { refine, context, timeoutMs, clock, signal }: RefineOptions,
+): Promise<Refinement> {
+  if (refine === null) return { text, llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
+  const startedMs = clock.now();
+  const late = Promise.withResolvers<'late'>();
+  const ended = new AbortController();
+  const timer = clock.setTimeout(() => late.resolve('late'), timeoutMs);
+  try {
+    const asked = refine({ text, language, context, signal: AbortSignal.any([signal, ended.signal]) });
+    const answer = await Promise.race([asked.then((refined) => ({ refined })), late.promise]);
+    return unlessWorse(text, answer === 'late' ? null : answer.refined, clock.now() - startedMs);
+  } catch {
+    return { text, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: clock.now() - startedMs };
+  } finally {
+    clock.clearTimeout(timer);
+    ended.abort();
+  }
+}
+
+function unlessWorse(original: string, answer: string | null, llmLatencyMs: number): Refinement {
+  const refined = answer?.trim() ?? '';
+  const keep = (llmReason: UnappliedReason) => ({ text: original, llmApplied: false, llmReason, llmLatencyMs });
+  if (answer === null) return keep('llm_timeout');
+  if (refined === '') return keep('llm_empty');
+  if (shareOfWordsKept(original, refined) < LEAST_WORDS_KEPT) return keep('dropped_too_many_words');
+  return { text: refined, llmApplied: true, llmReason: null, llmLatencyMs };
+}
+
+/** Of the words of the original, how many the refined text has too, each as often; 1 when there were none. */
+export function shareOfWordsKept(original: string, refined: string): number {
+  const words = wordsOf(original);
+  if (words.length === 0) return 1;
+  const left = new Map<string, number>();
+  for (const word of wordsOf(refined)) left.set(word, (left.get(word) ?? 0) + 1);
+  let kept = 0;
+  for (const word of words) {
+    const count = left.get(word) ?? 0;
+    if (count === 0) continue;
+    left.set(word, count - 1);
+    kept += 1;
+  }
+  return kept / words.length;
+}
+
+/** Case, punctuation and the way an accent is encoded make no other word. */
+function wordsOf(text: string): string[] {
+  return (
+    text
+      .normalize('NFC')
+      .toLowerCase()
+      .match(/[\p{L}\p{M}\p{N}]+(?:['’][\p{L}\p{M}\p{N}]+)*/gu) ?? []
+  );
+}

@@ -1,0 +1,88 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Refine, refineTranscript, shareOfWordsKept } from '../../speech/refinement.ts';
+import { createTestClock } from '../actors/fakes.ts';
+
+const CONTEXT = { general: [], text: null, terms: ['Tandem'] };
+const ORIGINAL = { text: 'please call tan dem at noon', language: 'en' };
+
+function refineWith(refine: Refine | null, { clock = createTestClock(), signal = new AbortController().signal } = {}) {
+  return refineTranscript(ORIGINAL, { refine, context: CONTEXT, timeoutMs: 700, clock, signal });
+}
+
+describe('refinement', () => {
+  it('gives the text of the model, and how long that took', async () => {
+    const clock = createTestClock();
+    const refinement = await refineWith(
+      async ({ text, language, context }) => {
+        expect({ text, language, context }).toEqual({ ...ORIGINAL, context: CONTEXT });
+        clock.advance(300);
+        return ' Please call Tandem at noon. ';
+      },
+      { clock },
+    );
+    const text = 'Please call Tandem at noon.';
+    expect(refinement).toEqual({ text, llmApplied: true, llmReason: null, llmLatencyMs: 300 });
+    expect(clock.waiting()).toEqual([]);
+  });
+
+  it('keeps the original without a model', async () => {
+    const unasked = { llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
+    expect(await refineWith(null)).toEqual({ text: ORIGINAL.text, ...unasked });
+  });
+
+  it('keeps the original when less than 40 per cent of its words came back', async () => {
+    const rolledBack = await refineWith(async () => 'Please ring us.');
+    expect(rolledBack).toMatchObject({
+      text: ORIGINAL.text,
+      llmApplied: false,
+      llmReason: 'dropped_too_many_words',
+    });
+    expect(await refineWith(async () => 'Please call them at three.')).toMatchObject({ llmApplied: true });
+  });
+
+  it('keeps the original when the model answers nothing or fails', async () => {
+    expect(await refineWith(async () => ' \n ')).toMatchObject({ text: ORIGINAL.text, llmReason: 'llm_empty' });
+    const failing = refineWith(() => Promise.reject(new Error('503')));
+    expect(await failing).toMatchObject({ text: ORIGINAL.text, llmReason: 'llm_unavailable' });
+  });
+
+  it('waits no longer than it may, also for a model that does not listen, and tells it to stop', async () => {
+    const clock = createTestClock();
+    let told: AbortSignal | null = null;
+    const refining = refineWith(
+      ({ signal }) => {
+        told = signal;
+        return new Promise(() => {});
+      },
+      { clock },
+    );
+    clock.advance(700);
+    expect(await refining).toEqual({
+      text: ORIGINAL.text,
+      llmApplied: false,
+      llmReason: 'llm_timeout',
+      llmLatencyMs: 700,
+    });
+    expect((told as AbortSignal | null)?.aborted).toBe(true);
+  });
+});
+
+describe('the share of words that were kept', () => {
+  it('counts words whatever their case, punctuation and order, each as often as it is there', () => {
+    expect(shareOfWordsKept('go go go home', 'Home, go!')).toBe(0.5);
+    expect(shareOfWordsKept("don't stop", 'Don’t, stop.'.replace('’', "'"))).toBe(1);
+    expect(shareOfWordsKept('caf\u00e9', 'cafe\u0301')).toBe(1);
+    expect(shareOfWordsKept('', 'anything')).toBe(1);
+  });
+
+  it('is all for a text and itself, and never outside of 0 to 1', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (a, b) => {
+        expect(shareOfWordsKept(a, a)).toBe(1);
+        const share = shareOfWordsKept(a, b);
+        expect(share >= 0 && share <= 1).toBe(true);
+      }),
+    );
+  });
+});
