@@ -1,4 +1,6 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { AudioFormat } from '../machines/utterances.ts';
 
 /**
  * The media plane as the actors see it: sessions of two RTP legs, relayed, toned and recorded in worker threads.
@@ -42,10 +44,21 @@ export interface MediaSession {
   startRecording(options: { filePath: string }): Promise<void>;
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
+  /**
+   * From now on posts what each leg says to its port, which is handed over: `Uint8Array`s of `TAP_FORMAT`, in real
+   * time, with silence where nothing was received. Whoever listens answers each with `BytesTaken`; a listener that falls
+   * ten seconds behind ends its tap, which `tap.overrun` tells.
+   */
+  startTap(ports: Record<LegName, MessagePort>): Promise<void>;
+  /** Posts what was said until now. Resolves when all of it is posted; nothing follows, and the ports are closed. */
+  stopTap(): Promise<void>;
   quality(): Promise<Record<LegName, LegQuality | null>>;
   /** Idempotent. Closes sockets and any recording. */
   close(): Promise<void>;
 }
+
+/** What a tap posts, whatever codec the leg uses. */
+export const TAP_FORMAT = { encoding: 'linear16', sampleRateHz: 8000, channels: 1 } as const satisfies AudioFormat;
 
 export interface RecordingSummary {
   filePath: string;

@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import type { MessagePort, Transferable } from 'node:worker_threads';
 import { TandemError } from '../machines/errors.ts';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { MediaPath, MediaSession, RecordingSummary } from './media-plane.ts';
@@ -69,6 +70,16 @@ export class PooledSession implements MediaSession {
     return filePath === null ? null : summaryOfRepaired(filePath);
   }
 
+  async startTap(ports: Record<LegName, MessagePort>): Promise<void> {
+    await this.#call('tap.start', { ports }, [ports.agent, ports.customer]);
+  }
+
+  /** A session that is closed has stopped its taps. */
+  async stopTap(): Promise<void> {
+    if (this.#state === 'open') await this.#call('tap.stop', {});
+    else await this.#closing?.catch(() => {});
+  }
+
   async quality(): Promise<Record<LegName, LegQuality | null>> {
     if (this.#state !== 'open') return { agent: null, customer: null };
     return this.#call('quality.measure', {});
@@ -115,10 +126,12 @@ export class PooledSession implements MediaSession {
   async #call<Call extends SessionCall>(
     type: Call,
     request: Omit<WorkerCalls[Call]['request'], 'sessionKey'>,
+    transfer: readonly Transferable[] = [],
   ): Promise<WorkerCalls[Call]['answer']> {
     if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The media session is closed.');
     try {
-      return await this.thread.call(type, { ...request, sessionKey: this.sessionKey } as WorkerCalls[Call]['request']);
+      const message = { ...request, sessionKey: this.sessionKey } as WorkerCalls[Call]['request'];
+      return await this.thread.call(type, message, transfer);
     } catch (error) {
       throw toTandemError(error);
     }

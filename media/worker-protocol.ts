@@ -1,9 +1,11 @@
+import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { MediaPath, RecordingSummary } from './media-plane.ts';
 
 /**
  * All that crosses between the main thread and a media worker. Requests are answered once each, with `done` or
- * `failed`; events come whenever they happen. Audio never crosses.
+ * `failed`; events come whenever they happen. Audio never
+ * crosses: a tap posts it to whichever thread has the other end of its port.
  */
 
 /** What the main thread may ask, and what the answer holds. */
@@ -21,6 +23,8 @@ export interface WorkerCalls {
   'path.set': { request: { sessionKey: number; path: MediaPath }; answer: null };
   'recording.start': { request: { sessionKey: number; filePath: string }; answer: null };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
+  'tap.start': { request: { sessionKey: number; ports: Record<LegName, MessagePort> }; answer: null };
+  'tap.stop': { request: { sessionKey: number }; answer: null };
   'quality.measure': { request: { sessionKey: number }; answer: Record<LegName, LegQuality | null> };
   /** Answered when the ports are free and a recording, which the answer tells of, is finished. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
+import { type Transferable, Worker } from 'node:worker_threads';
 import type { MediaEvent } from '../machines/events.ts';
 import type { FromWorker, ToWorker, WorkerCall, WorkerCalls, WorkerFailure } from './worker-protocol.ts';
 
@@ -77,10 +77,11 @@ export class WorkerThread {
     return this.#worker.threadId;
   }
 
-  /** @throws WorkerCallError */
+  /** Hands over what is to be transferred. @throws WorkerCallError */
   call<Call extends WorkerCall>(
     type: Call,
     request: WorkerCalls[Call]['request'],
+    transfer: readonly Transferable[] = [],
   ): Promise<WorkerCalls[Call]['answer']> {
     if (this.#isEnded) return Promise.reject(new WorkerCallError({ kind: 'worker-lost', detail: this.#detail }));
     const requestId = this.#nextRequestId++;
@@ -88,7 +89,7 @@ export class WorkerThread {
       // What answers request X is X's answer: the one place where the types of the protocol cannot follow.
       const resolveAny = resolve as (answer: unknown) => void;
       this.#pending.set(requestId, { resolve: resolveAny, reject });
-      this.#worker.postMessage({ type, requestId, ...request } as unknown as ToWorker);
+      this.#worker.postMessage({ type, requestId, ...request } as unknown as ToWorker, transfer);
     });
   }
 

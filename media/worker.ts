@@ -53,6 +53,12 @@ class MediaWorker {
         return null;
       case 'recording.stop':
         return this.#session(message.sessionKey).stopRecording();
+      case 'tap.start':
+        this.#session(message.sessionKey).startTap(message.ports);
+        return null;
+      case 'tap.stop':
+        this.#session(message.sessionKey).stopTap();
+        return null;
       case 'quality.measure':
         return this.#session(message.sessionKey).quality();
       case 'session.close':

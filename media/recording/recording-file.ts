@@ -107,7 +107,8 @@ export class RecordingFile {
   }
 }
 
-function littleEndianBytes(samples: Int16Array): Buffer {
+/** The samples as a WAV file and `linear16` have them; the array's own memory. */
+export function littleEndianBytes(samples: Int16Array): Buffer {
   const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
   return endianness() === 'LE' ? bytes : bytes.swap16();
 }

@@ -2,7 +2,7 @@ import type { G711Codec } from '../dsp/g711.ts';
 import type { RecordingSummary } from '../media-plane.ts';
 import { WAV_HEADER_BYTES } from '../wav.ts';
 import { RecordingFile } from './recording-file.ts';
-import { type Channel, StereoTimeline } from './stereo-timeline.ts';
+import { type Channel, Timeline } from './timeline.ts';
 import { TrackAnchor } from './track.ts';
 
 /**
@@ -23,7 +23,8 @@ interface SessionRecorderOptions {
   onFailed: (detail: string) => void;
 }
 
-interface RecordedPacket {
+/** Where a packet's audio is, in it and in time. */
+export interface RecordedPacket {
   ssrc: number;
   timestamp: number;
   payloadOffset: number;
@@ -33,7 +34,7 @@ interface RecordedPacket {
 export class SessionRecorder {
   readonly filePath: string;
   readonly #file: RecordingFile;
-  readonly #timeline = new StereoTimeline();
+  readonly #timeline = new Timeline(2);
   readonly #tracks = [new TrackAnchor(), new TrackAnchor()] as const;
   readonly #startedAtMs: number;
   #samplesLate = 0;

@@ -1,4 +1,5 @@
 import type { RemoteInfo, Socket } from 'node:dgram';
+import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import type { MediaPath, RecordingSummary } from '../media-plane.ts';
@@ -7,6 +8,7 @@ import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
+import { LegTap } from './leg-tap.ts';
 import type { SendRing } from './send-ring.ts';
 import { bindUdp, closeUdp, isOwnAddress, resolveHost } from './udp.ts';
 
@@ -74,6 +76,7 @@ export class RelaySession {
   #path: MediaPath = 'idle';
   #stopRingback: (() => void) | null = null;
   #recorder: SessionRecorder | null = null;
+  #taps: Record<LegName, LegTap> | null = null;
   #closing: Promise<RecordingSummary | null> | null = null;
 
   private constructor(options: RelaySessionOptions, legs: Record<LegName, RelayLeg>) {
@@ -180,6 +183,23 @@ export class RelaySession {
     return recorder === null ? null : recorder.stop(this.#clock.nowMs());
   }
 
+  /** @throws RangeError when the session is tapped or closed. */
+  startTap(ports: Record<LegName, MessagePort>): void {
+    if (this.#taps !== null || this.#closing !== null) throw new RangeError('the session cannot be tapped');
+    const nowMs = this.#clock.nowMs();
+    const tap = (leg: LegName): LegTap =>
+      new LegTap({ port: ports[leg], nowMs, onOverrun: () => this.#options.post({ type: 'tap.overrun', leg }) });
+    this.#taps = { agent: tap('agent'), customer: tap('customer') };
+  }
+
+  /** Idempotent. */
+  stopTap(): void {
+    const nowMs = this.#clock.nowMs();
+    this.#taps?.agent.stop(nowMs);
+    this.#taps?.customer.stop(nowMs);
+    this.#taps = null;
+  }
+
   quality(): Record<LegName, LegQuality | null> {
     return { agent: this.#legs.agent.quality(), customer: this.#legs.customer.quality() };
   }
@@ -192,6 +212,7 @@ export class RelaySession {
     for (const name of LEG_NAMES) {
       this.#packetsThisTick[name] = 0;
       this.#keyPressesThisTick[name] = 0;
+      this.#taps?.[name].flush(nowMs);
       this.#legs[name].sendDueRtcp(nowMs, this.#clock.unixMs());
       this.#checkSilence(name, nowMs);
     }
@@ -260,6 +281,7 @@ export class RelaySession {
       agent: this.#legs.agent.dump(),
       customer: this.#legs.customer.dump(),
       recording: this.#recorder?.dump() ?? null,
+      taps: this.#taps && { agent: this.#taps.agent.dump(), customer: this.#taps.customer.dump() },
       faults: { ...this.#faults },
     };
   }
@@ -279,6 +301,7 @@ export class RelaySession {
     const power = meanPowerOfG711(kind, datagram, header.payloadOffset, header.payloadOffset + header.payloadBytes);
     leg.snr.addFrame(power);
     this.#recorder?.addAudio(name === 'agent' ? 0 : 1, kind, datagram, header, power, nowMs);
+    this.#taps?.[name].addAudio(kind, datagram, header, power, nowMs);
   }
 
   #detectKeyPress(leg: RelayLeg, datagram: Buffer): void {
@@ -303,6 +326,7 @@ export class RelaySession {
   async #close(): Promise<RecordingSummary | null> {
     this.#stopRingback?.();
     this.#stopRingback = null;
+    this.stopTap();
     const nowMs = this.#clock.nowMs();
     const unixMs = this.#clock.unixMs();
     const [recording] = await Promise.all([

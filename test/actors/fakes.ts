@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { MessagePort } from 'node:worker_threads';
 import { vi } from 'vitest';
 import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
@@ -164,6 +165,20 @@ export class FakeMediaSession implements MediaSession {
   async stopRecording(): Promise<RecordingSummary | null> {
     await this.#run('stop recording');
     return this.recordingPath === null ? null : { filePath: this.recordingPath, bytes: 3_244, durationMs: 100 };
+  }
+
+  /** Ends of the taps, while there are any. */
+  taps: Record<LegName, MessagePort> | null = null;
+
+  async startTap(ports: Record<LegName, MessagePort>): Promise<void> {
+    this.taps = ports;
+    await this.#run('tap');
+  }
+
+  async stopTap(): Promise<void> {
+    await this.#run('stop tap');
+    this.taps?.agent.close();
+    this.taps?.customer.close();
   }
 
   async quality(): Promise<Record<LegName, LegQuality | null>> {

@@ -1,8 +1,8 @@
 import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../dsp/g711.ts';
 
 /**
- * Four seconds of two tracks side by side, addressed by recording position in samples. Packets are decoded into
- * their place in any order; what nobody filled is silence. `take` hands out the oldest part and clears it.
+ * Four seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their
+ * place in any order; what nobody filled is silence. `take` hands out the oldest part and clears it.
  */
 
 const CAPACITY = 32_768;
@@ -10,10 +10,16 @@ const MASK = CAPACITY - 1;
 
 export type Channel = 0 | 1;
 
-export class StereoTimeline {
-  /** Interleaved, index `2 * (position & MASK) + channel`. */
-  readonly #ring = new Int16Array(2 * CAPACITY);
+export class Timeline {
+  readonly #channels: 1 | 2;
+  /** Interleaved, index `channels * (position & MASK) + channel`. */
+  readonly #ring: Int16Array;
   #taken = 0;
+
+  constructor(channels: 1 | 2) {
+    this.#channels = channels;
+    this.#ring = new Int16Array(channels * CAPACITY);
+  }
 
   /** Everything before this position was handed out. */
   get taken(): number {
@@ -28,22 +34,24 @@ export class StereoTimeline {
   /** Decodes G.711 octets `from`..`to` to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
   put(channel: Channel, position: number, codec: G711Codec, octets: Uint8Array, from: number, to: number): number {
     const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+    const channels = this.#channels;
     const first = Math.max(from, from + this.#taken - position);
     const last = Math.min(to, from + this.end - position);
     for (let i = first; i < last; i++) {
-      this.#ring[2 * ((position + i - from) & MASK) + channel] = table[octets[i]!]!;
+      this.#ring[channels * ((position + i - from) & MASK) + channel] = table[octets[i]!]!;
     }
     return Math.max(0, last - first);
   }
 
   /** Moves the oldest `count` sample frames into `target` from its start, interleaved. */
   take(count: number, target: Int16Array): void {
+    const channels = this.#channels;
     let copied = 0;
     while (copied < count) {
       const slot = this.#taken & MASK;
       const run = Math.min(count - copied, CAPACITY - slot);
-      target.set(this.#ring.subarray(2 * slot, 2 * (slot + run)), 2 * copied);
-      this.#ring.fill(0, 2 * slot, 2 * (slot + run));
+      target.set(this.#ring.subarray(channels * slot, channels * (slot + run)), channels * copied);
+      this.#ring.fill(0, channels * slot, channels * (slot + run));
       this.#taken += run;
       copied += run;
     }
