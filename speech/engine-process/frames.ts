@@ -1,0 +1,76 @@
+/**
+ * Messages over a pipe: a head of JSON and a body of bytes, such as samples. Each is preceded by the lengths of both,
+ * 32 bits in the byte order of this machine, which both ends run on. Lengths are bounded: the other end is not trusted.
+ */
+
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
+
+export interface Message {
+  head: unknown;
+  body: Buffer;
+}
+
+export const MOST_HEAD_BYTES = 1024 * 1024;
+export const MOST_BODY_BYTES = 1024 * 1024;
+
+/** The other end did not keep to the protocol. */
+export class FrameError extends Error {
+  override readonly name = 'FrameError';
+}
+
+const LENGTHS_BYTES = 8;
+const NO_BODY = Buffer.alloc(0);
+
+/** What to write, in order. @throws RangeError when a part is too long */
+export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY): Buffer[] {
+  const text = JSON.stringify(head);
+  const headBytes = Buffer.byteLength(text);
+  if (headBytes > MOST_HEAD_BYTES) throw new RangeError('the head of a message is too long');
+  if (body.byteLength > MOST_BODY_BYTES) throw new RangeError('the body of a message is too long');
+  const start = Buffer.allocUnsafe(LENGTHS_BYTES + headBytes);
+  start.writeUInt32LE(headBytes, 0);
+  start.writeUInt32LE(body.byteLength, 4);
+  start.write(text, LENGTHS_BYTES);
+  return body.byteLength === 0 ? [start] : [start, Buffer.from(body.buffer, body.byteOffset, body.byteLength)];
+}
+
+/** Ends when the stream does, also in the middle of a message: whoever broke off is gone. @throws FrameError */
+export async function* readMessages(chunks: AsyncIterable<Buffer>): AsyncGenerator<Message> {
+  let parts: Buffer[] = [];
+  let partBytes = 0;
+  let wantedBytes = LENGTHS_BYTES;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    partBytes += chunk.byteLength;
+    // Joined only once a whole message is there: a long one in many chunks is not copied again for each.
+    if (partBytes < wantedBytes) continue;
+    let rest = parts.length === 1 ? chunk : Buffer.concat(parts);
+    for (;;) {
+      wantedBytes = messageBytes(rest);
+      if (rest.byteLength < wantedBytes) break;
+      yield decodeMessage(rest);
+      rest = rest.subarray(wantedBytes);
+    }
+    parts = [rest];
+    partBytes = rest.byteLength;
+  }
+}
+
+/** Of the message that starts here, or of its lengths as long as those are not all here. */
+function messageBytes(bytes: Buffer): number {
+  if (bytes.byteLength < LENGTHS_BYTES) return LENGTHS_BYTES;
+  const headBytes = bytes.readUInt32LE(0);
+  const bodyBytes = bytes.readUInt32LE(4);
+  if (headBytes > MOST_HEAD_BYTES || bodyBytes > MOST_BODY_BYTES) throw new FrameError('a message is too long');
+  return LENGTHS_BYTES + headBytes + bodyBytes;
+}
+
+function decodeMessage(bytes: Buffer): Message {
+  const bodyStart = LENGTHS_BYTES + bytes.readUInt32LE(0);
+  const body = bytes.subarray(bodyStart, bodyStart + bytes.readUInt32LE(4));
+  try {
+    return { head: JSON.parse(bytes.toString('utf8', LENGTHS_BYTES, bodyStart)), body };
+  } catch (error) {
+    throw new FrameError('the head of a message is not JSON', { cause: error });
+  }
+}

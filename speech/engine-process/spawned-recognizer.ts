@@ -1,0 +1,114 @@
+import type { Recognition } from '../../machines/utterances.ts';
+import {
+  type Hypothesis,
+  type Recognizer,
+  type RecognizerDescription,
+  RecognizerError,
+  type RecognizerErrorCode,
+  type UtteranceOptions,
+} from '../recognizer.ts';
+import { EngineCallError, EngineProcess, EngineProcessError, type EngineProcessOptions } from './engine-process.ts';
+import { type JsonValue, MOST_BODY_BYTES } from './frames.ts';
+import { HypothesisAnswer, RecognitionAnswer } from './recognizer-calls.ts';
+
+export interface SpawnRecognizerOptions extends EngineProcessOptions {
+  description: RecognizerDescription;
+}
+
+/** A recognizer in a child process of its own. Once that is gone every request fails with `crashed`. */
+export interface SpawnedRecognizer extends Recognizer {
+  readonly pid: number | undefined;
+}
+
+/**
+ * Starts a child whose `entry` calls `serveRecognizer` with a maker that takes `argument`.
+ * @throws RecognizerError `crashed`, or what the maker threw
+ */
+export async function spawnRecognizer(options: SpawnRecognizerOptions): Promise<SpawnedRecognizer> {
+  try {
+    return new RecognizerProcess(options.description, await EngineProcess.start(options));
+  } catch (error) {
+    throw toRecognizerError(error);
+  }
+}
+
+const BLOCK_SAMPLES = MOST_BODY_BYTES / Int16Array.BYTES_PER_ELEMENT;
+
+class RecognizerProcess implements SpawnedRecognizer {
+  readonly description: RecognizerDescription;
+  readonly #process: EngineProcess;
+
+  constructor(description: RecognizerDescription, process: EngineProcess) {
+    this.description = description;
+    this.#process = process;
+  }
+
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
+  async begin({ language, keywords, wantsHypotheses }: UtteranceOptions): Promise<void> {
+    const terms = keywords.map(({ term, weight }) => ({ term, weight }));
+    await this.#call('begin', { language, keywords: terms, wantsHypotheses });
+  }
+
+  async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
+    for (let start = 0; start < samples.length; start += BLOCK_SAMPLES) {
+      const block = samples.subarray(start, start + BLOCK_SAMPLES);
+      await this.#call('write', null, new Uint8Array(block.buffer, block.byteOffset, block.byteLength));
+    }
+  }
+
+  async hypothesis(): Promise<Hypothesis | null> {
+    const answer = await this.#call('hypothesis');
+    if (!HypothesisAnswer.Check(answer)) throw this.#breakOff();
+    return answer;
+  }
+
+  async finish(): Promise<Recognition> {
+    const answer = await this.#call('finish');
+    if (!RecognitionAnswer.Check(answer)) throw this.#breakOff();
+    return answer;
+  }
+
+  async cancel(): Promise<void> {
+    await this.#call('cancel');
+  }
+
+  close(): Promise<void> {
+    return this.#process.close();
+  }
+
+  async #call(name: string, argument: JsonValue = null, body?: Uint8Array): Promise<unknown> {
+    try {
+      return await this.#process.call(name, argument, body);
+    } catch (error) {
+      throw toRecognizerError(error);
+    }
+  }
+
+  #breakOff(): RecognizerError {
+    return toRecognizerError(this.#process.breakOff('the engine process answered what is no answer'));
+  }
+}
+
+/** Whether an error that crossed from the child may be repaired by asking again. */
+const ERROR_CODES: Record<RecognizerErrorCode, { retryable: boolean }> = {
+  unsupported_language: { retryable: false },
+  crashed: { retryable: true },
+  model: { retryable: false },
+  rate_limited: { retryable: true },
+  unavailable: { retryable: true },
+  cancelled: { retryable: false },
+};
+
+function toRecognizerError(error: unknown): RecognizerError {
+  if (error instanceof EngineCallError && error.code !== null && Object.hasOwn(ERROR_CODES, error.code)) {
+    const code = error.code as RecognizerErrorCode;
+    return new RecognizerError(code, error.message, { retryable: ERROR_CODES[code].retryable, cause: error });
+  }
+  if (error instanceof EngineCallError || error instanceof EngineProcessError) {
+    return new RecognizerError('crashed', error.message, { retryable: true, cause: error });
+  }
+  throw error;
+}

@@ -1,0 +1,221 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { Worker } from 'node:worker_threads';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { EngineProcess, EngineProcessError } from '../../../speech/engine-process/engine-process.ts';
+import { type SpawnedRecognizer, spawnRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
+import type { RecognizerDescription } from '../../../speech/recognizer.ts';
+
+const ENTRY = new URL('./scripted-engine.ts', import.meta.url);
+const DESCRIPTION: RecognizerDescription = {
+  engine: 'sherpa-onnx',
+  model: 'scripted',
+  languages: ['en'],
+  detectsLanguage: false,
+  streams: true,
+  boostsKeywords: true,
+  hasConfidence: false,
+};
+const OPTIONS = { language: 'en', keywords: [{ term: 'Tandem', weight: 2 }], wantsHypotheses: true };
+
+const spawned: SpawnedRecognizer[] = [];
+
+interface Script {
+  onLoad?: string;
+  onFinish?: string;
+  loadWithinMs?: number;
+  answerWithinMs?: number;
+  signal?: AbortSignal;
+}
+
+afterEach(async () => {
+  await Promise.all(spawned.splice(0).map((recognizer) => recognizer.close()));
+});
+
+describe('a recognizer in a child process', () => {
+  it('is given every sample and option, and its answers come back', async () => {
+    const recognizer = await recognizerThat({});
+    await recognizer.begin(OPTIONS);
+    expect(await recognizer.hypothesis()).toBeNull();
+    // More than one message takes, and from the middle of a buffer.
+    const samples = new Int16Array(1_500_000).map((_, index) => (index % 7) - 3);
+    await recognizer.write(samples.subarray(1));
+    expect(await recognizer.hypothesis()).toEqual({ text: '1499999', words: [] });
+    const sum = samples.subarray(1).reduce((total, sample) => total + sample, 0);
+    expect(await recognizer.finish()).toMatchObject({
+      text: `${JSON.stringify(OPTIONS)} 1499999 samples of sum ${sum}`,
+      language: 'en',
+    });
+  });
+
+  it('answers what is asked of it before it has answered, in order', async () => {
+    const recognizer = await recognizerThat({});
+    const asked = [
+      recognizer.begin(OPTIONS),
+      recognizer.write(new Int16Array(160)),
+      recognizer.hypothesis(),
+      recognizer.write(new Int16Array(160)),
+      recognizer.hypothesis(),
+    ] as const;
+    const [, , first, , second] = await Promise.all(asked);
+    expect([first?.text, second?.text]).toEqual(['160', '320']);
+  });
+
+  it('has a lower priority than its owner', async () => {
+    const recognizer = await recognizerThat({});
+    expect(getPriority(recognizer.pid)).toBeGreaterThan(getPriority());
+  });
+
+  it('knows none of the secrets in the environment of its owner', async () => {
+    vi.stubEnv('TANDEM_SECRET_KEY', 'secret');
+    const recognizer = await recognizerThat({});
+    vi.unstubAllEnvs();
+    expect(readFileSync(`/proc/${recognizer.pid}/environ`, 'utf8')).not.toContain('TANDEM_SECRET_KEY');
+  });
+
+  it('goes on when the whole service is told to stop, since calls are being drained', async () => {
+    const recognizer = await recognizerThat({});
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(recognizer.pid!, signal);
+    await recognizer.begin(OPTIONS);
+    expect(await recognizer.finish()).toMatchObject({ model: 'scripted' });
+  });
+
+  it('that cannot be made says why', async () => {
+    await expect(recognizerThat({ onLoad: 'throw' })).rejects.toMatchObject({
+      name: 'RecognizerError',
+      code: 'model',
+      message: 'the model is damaged',
+      retryable: false,
+    });
+  });
+
+  it('that takes too long to load has crashed', async () => {
+    await expect(recognizerThat({ onLoad: 'hang', loadWithinMs: 400 })).rejects.toMatchObject({
+      code: 'crashed',
+      retryable: true,
+    });
+  });
+
+  it('of a module that does not exist has crashed', async () => {
+    const entry = new URL('./no-such-engine.ts', import.meta.url);
+    await expect(spawnRecognizer({ entry, argument: null, description: DESCRIPTION })).rejects.toMatchObject({
+      code: 'crashed',
+    });
+  });
+
+  it.each(['exit', 'abort', 'garbage', 'oversize', 'stranger', 'no-words'])(
+    'that fails by %s while it finishes has crashed, and every later request fails too',
+    async (onFinish) => {
+      const recognizer = await recognizerThat({ onFinish });
+      const { pid } = recognizer;
+      await recognizer.begin(OPTIONS);
+      const crashed = { name: 'RecognizerError', code: 'crashed', retryable: true };
+      await expect(recognizer.finish()).rejects.toMatchObject(crashed);
+      await expect(recognizer.begin(OPTIONS)).rejects.toMatchObject(crashed);
+      await expect(recognizer.cancel()).rejects.toMatchObject(crashed);
+      await isGone(pid!);
+    },
+  );
+
+  it('that is stuck is ended', async () => {
+    const recognizer = await recognizerThat({ onFinish: 'hang', answerWithinMs: 500 });
+    const { pid } = recognizer;
+    await recognizer.begin(OPTIONS);
+    await expect(recognizer.finish()).rejects.toMatchObject({ code: 'crashed' });
+    await isGone(pid!);
+  });
+
+  it('that is killed fails all that was asked of it', async () => {
+    const recognizer = await recognizerThat({ onFinish: 'hang' });
+    const asked = [recognizer.begin(OPTIONS), recognizer.finish(), recognizer.hypothesis()];
+    const outcomes = Promise.allSettled(asked);
+    await asked[0];
+    process.kill(recognizer.pid!, 'SIGKILL');
+    expect((await outcomes).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+  });
+
+  it('keeps what a dying library said out of the fields that loggers print', async () => {
+    const started = EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'exit', onFinish: 'none' } });
+    const error = (await started.catch((reason: unknown) => reason)) as EngineProcessError;
+    expect(error).toBeInstanceOf(EngineProcessError);
+    expect(error.output).toContain('a library prints to standard error');
+    expect(JSON.stringify(error) + error.message + error.stack).not.toContain('a library prints');
+  });
+
+  it('refuses what is no call of it, and goes on', async () => {
+    const engine = await EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'none', onFinish: 'none' } });
+    await expect(engine.call('begin', { language: 7 })).rejects.toMatchObject({ name: 'EngineCallError', code: null });
+    expect(await engine.call('cancel', null)).toBeNull();
+    await engine.close();
+  });
+
+  it('ends when it is closed, busy or not, as often as one likes', async () => {
+    const recognizer = await recognizerThat({ onFinish: 'hang' });
+    const { pid } = recognizer;
+    await recognizer.begin(OPTIONS);
+    const finished = expect(recognizer.finish()).rejects.toMatchObject({ code: 'crashed' });
+    await Promise.all([recognizer.close(), recognizer.close()]);
+    await recognizer.close();
+    await finished;
+    await isGone(pid!);
+  });
+
+  it('ends when its owner aborts, while it loads and after', async () => {
+    const controller = new AbortController();
+    const recognizer = await recognizerThat({ signal: controller.signal });
+    const loading = recognizerThat({ onLoad: 'hang', signal: controller.signal });
+    const loaded = expect(loading).rejects.toThrow('enough');
+    controller.abort(new Error('enough'));
+    await loaded;
+    await expect(recognizer.begin(OPTIONS)).rejects.toMatchObject({ code: 'crashed' });
+    await isGone(recognizer.pid!);
+    await expect(recognizerThat({ signal: controller.signal })).rejects.toThrow('enough');
+  });
+
+  it('dies with an owner that is killed', async () => {
+    const owner = spawn(process.execPath, [fileURLToPath(new URL('./engine-owner.ts', import.meta.url))], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const pid = await firstNumber(owner);
+    expect(isRunning(pid)).toBe(true);
+    owner.kill('SIGKILL');
+    await isGone(pid);
+  });
+
+  it('dies with a thread that owns it', async () => {
+    setFlagsFromString('--wasm-wrapper-tiering-budget=2147483647'); // as in media/worker-thread.ts
+    const thread = new Worker(new URL('./engine-owner.ts', import.meta.url), { execArgv: [], stdout: true });
+    const pid = Number(String((await once(thread.stdout, 'data'))[0]));
+    expect(isRunning(pid)).toBe(true);
+    await thread.terminate();
+    await isGone(pid);
+  });
+});
+
+async function recognizerThat({ onLoad = 'none', onFinish = 'none', ...limits }: Script): Promise<SpawnedRecognizer> {
+  const argument = { onLoad, onFinish };
+  const recognizer = await spawnRecognizer({ entry: ENTRY, argument, description: DESCRIPTION, ...limits });
+  spawned.push(recognizer);
+  return recognizer;
+}
+
+async function firstNumber(child: ChildProcess): Promise<number> {
+  return Number(String((await once(child.stdout!, 'data'))[0]));
+}
+
+function isGone(pid: number): Promise<void> {
+  return vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000, interval: 20 });
+}
+
+/** A process whose parent has not collected it yet is gone, too. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
