@@ -44,10 +44,38 @@ const MEASURES: Readonly<Record<Service, { unit: string; countPerUnit: number }>
 
 /** The prices of one workspace: its own, else those of its plan, else the defaults. */
 export async function priceBookOf(sql: SqlOrTx, workspaceId: string): Promise<PriceBook> {
-  const rows = await sql<{ item: PricedItem; value: bigint }[]>`
-    select p.item, p.value from workspaces w join prices p on p.workspace_id = w.id or p.plan = w.plan
-    where w.id = ${workspaceId} order by p.workspace_id nulls first`;
+  const rows = await changedPrices(sql, workspaceId);
   return { ...DEFAULT_PRICES, ...Object.fromEntries(rows.map(({ item, value }) => [item, value])) };
+}
+
+/** A price for a person: what it is for, and who set it. */
+export interface ListedPrice {
+  item: PricedItem;
+  /** Nano-dollars per unit; of `diarization` per cent. */
+  value: bigint;
+  /** What one pays it for, such as `minute`. */
+  unit: string;
+  setFor: 'workspace' | 'plan' | 'default';
+}
+
+/** As `priceBookOf`, in the order of `DEFAULT_PRICES`. */
+export async function listPrices(sql: SqlOrTx, workspaceId: string): Promise<ListedPrice[]> {
+  const rows = await changedPrices(sql, workspaceId);
+  return PRICED_ITEMS.map((item) => {
+    const changed = rows.findLast((row) => row.item === item);
+    const unit = item === 'diarization' ? 'stt' : MEASURES[item].unit;
+    return { item, value: changed?.value ?? DEFAULT_PRICES[item], unit, setFor: changed?.setFor ?? 'default' };
+  });
+}
+
+export const PRICED_ITEMS = Object.keys(DEFAULT_PRICES) as PricedItem[];
+
+/** Those of the plan first, so that the workspace's own win. */
+async function changedPrices(sql: SqlOrTx, workspaceId: string) {
+  return await sql<{ item: PricedItem; value: bigint; setFor: 'workspace' | 'plan' }[]>`
+    select p.item, p.value, case when p.plan is null then 'workspace' else 'plan' end as set_for
+    from workspaces w join prices p on p.workspace_id = w.id or p.plan = w.plan
+    where w.id = ${workspaceId} order by p.workspace_id nulls first`;
 }
 
 export interface SetPriceInput {

@@ -41,6 +41,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/wallet.ts')).walletCommand,
   },
   {
+    name: 'prices',
+    summary: 'show and change what things cost',
+    load: async () => (await import('./commands/prices.ts')).pricesCommand,
+  },
+  {
     name: 'workspaces',
     summary: 'list and create workspaces, list their members',
     load: async () => (await import('./commands/workspaces.ts')).workspacesCommand,

@@ -17,6 +17,7 @@ export const AUDIT_ACTIONS = [
   'caller_id.changed',
   'wallet.topped_up',
   'plan.changed',
+  'price.changed',
   'webhook.created',
   'webhook.updated',
   'webhook.deleted',

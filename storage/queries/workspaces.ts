@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 
-export type Plan = 'free' | 'starter' | 'pro' | 'enterprise';
+export const PLANS = ['free', 'starter', 'pro', 'enterprise'] as const;
+export type Plan = (typeof PLANS)[number];
 export type Role = 'owner' | 'admin' | 'developer' | 'member' | 'viewer';
 
 export interface WorkspaceRow {

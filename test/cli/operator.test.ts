@@ -146,6 +146,37 @@ describe('tandem workspaces', () => {
     });
   });
 
+  it('sets a price for one workspace or for a plan, and goes back to the default', async () => {
+    const workspace = await dataOf<{ id: string }>('workspaces', 'create', 'Priced', '--owner', 'p@example.com');
+    const priceOf = async (item: string) => {
+      const { prices } = await dataOf<{ prices: { item: string }[] }>('prices', 'list', '--workspace', workspace.id);
+      return prices.find((price) => price.item === item);
+    };
+    expect(await priceOf('stt')).toEqual({ item: 'stt', price_usd: 0.006, unit: 'minute', set_for: 'default' });
+    await dataOf('prices', 'set', 'stt', '0.005', '--plan', 'free');
+    expect(await priceOf('stt')).toMatchObject({ price_usd: 0.005, set_for: 'plan' });
+    await dataOf('prices', 'set', 'stt', '0', '--workspace', workspace.id);
+    expect(await priceOf('stt')).toMatchObject({ price_usd: 0, set_for: 'workspace' });
+    await dataOf('prices', 'set', 'stt', 'default', '--workspace', workspace.id);
+    expect(await priceOf('stt')).toMatchObject({ price_usd: 0.005, set_for: 'plan' });
+    await dataOf('prices', 'set', 'diarization', '45', '--workspace', workspace.id);
+    expect(await priceOf('diarization')).toMatchObject({ percent: 45, set_for: 'workspace' });
+    expect((await run('prices', 'list', '--workspace', 'Priced')).stdout).toMatch(
+      /^diarization +45 % on top of stt +/m,
+    );
+  });
+
+  it.each([
+    [['prices', 'set', 'air', '1']],
+    [['prices', 'set', 'stt', '1,50']],
+    [['prices', 'set', 'diarization', '0.5']],
+    [['prices', 'set', 'stt', '1', '--plan', 'gold']],
+    [['prices', 'set', 'stt', '1', '--plan', 'pro', '--workspace', 'Sales']],
+  ])('refuses %j and says what to type', async (argv) => {
+    const { exitCode, stderr } = await run(...argv);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/takes|number|together/) });
+  });
+
   it('leaves a trace of everything the operator did', async () => {
     const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
     try {
@@ -154,6 +185,7 @@ describe('tandem workspaces', () => {
       expect(rows.map(({ action }) => action)).toEqual([
         'api_key.created',
         'api_key.revoked',
+        'price.changed',
         'wallet.topped_up',
         'workspace.created',
       ]);

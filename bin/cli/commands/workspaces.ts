@@ -1,6 +1,6 @@
 import { inTransaction, type SqlOrTx } from '../../../storage/database.ts';
 import { listMembers } from '../../../storage/queries/memberships.ts';
-import { createWorkspace, type Plan } from '../../../storage/queries/workspaces.ts';
+import { createWorkspace, PLANS, type Plan } from '../../../storage/queries/workspaces.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
 import { formatUsd, usdNumber } from '../money.ts';
 import { auditOperator, withDatabase, workspaceOf } from '../operator-database.ts';
@@ -91,7 +91,6 @@ const members = defineAction({
 
 export const workspacesCommand: Command = { actions: { list, create, members } };
 
-const PLANS: readonly Plan[] = ['free', 'starter', 'pro', 'enterprise'];
 const MAX_MEMBERS = 10_000;
 
 interface WorkspaceSummary {
