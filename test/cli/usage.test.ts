@@ -63,7 +63,7 @@ describe('the help', () => {
 
   it('has no command for what does not exist yet', () => {
     const names = COMMANDS.map(({ name }) => name);
-    expect(names).toEqual(['serve', 'demo', 'call', 'trunks', 'keys', 'wallet', 'workspaces', 'doctor']);
+    expect(names).toEqual(['serve', 'demo', 'call', 'trunks', 'keys', 'wallet', 'prices', 'workspaces', 'doctor']);
   });
 
   it('is one JSON document with --json', async () => {
