@@ -7,10 +7,12 @@ import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
 import type { WorkerCall, WorkerCalls } from './worker-protocol.ts';
 import { WorkerCallError, type WorkerThread } from './worker-thread.ts';
 
+type MediaThread = WorkerThread<WorkerCalls, MediaEvent>;
+
 interface PooledSessionOptions {
   sessionId: string;
   sessionKey: number;
-  thread: WorkerThread;
+  thread: MediaThread;
   local: MediaSession['local'];
   signal: AbortSignal;
   onEvent: (event: MediaEvent) => void;
@@ -24,7 +26,7 @@ type SessionCall = Exclude<WorkerCall, 'session.open' | `worker.${string}`>;
 export class PooledSession implements MediaSession {
   readonly sessionId: string;
   readonly sessionKey: number;
-  readonly thread: WorkerThread;
+  readonly thread: MediaThread;
   readonly local: MediaSession['local'];
   readonly #options: PooledSessionOptions;
   #state: 'open' | 'closing' | 'lost' = 'open';

@@ -4,7 +4,9 @@ import type { LegName, MediaEvent } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, OpenSessionOptions } from './media-plane.ts';
 import { PooledSession, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
-import { WorkerCallError, WorkerThread } from './worker-thread.ts';
+import type { WorkerCalls } from './worker-protocol.ts';
+import { leastLoaded, WorkerSlot } from './worker-slot.ts';
+import { WorkerCallError } from './worker-thread.ts';
 
 export interface MediaPlaneOptions {
   /** Threads; 1 or more. */
@@ -39,28 +41,14 @@ export function createMediaPlane(options: MediaPlaneOptions): MediaPlane {
 }
 
 const DEFAULT_RTP_TIMEOUT_MS = 20_000;
-/** A thread that dies young is started again ever later. */
-const FIRST_RESTART_DELAY_MS = 50;
-const LAST_RESTART_DELAY_MS = 10_000;
-const LONG_LIFE_MS = 30_000;
 const MOST_LOST_WORKERS_PER_OPEN = 3;
 
-/** A place for a worker, which outlives the threads that fill it. */
-interface WorkerSlot {
-  thread: WorkerThread | null;
-  sessions: Set<PooledSession>;
-  /** Requests to open that are on their way: they count as load. */
-  opening: number;
-  startedAtMs: number;
-  restarts: number;
-  restartDelayMs: number;
-  restartTimer: NodeJS.Timeout | null;
-}
+type MediaSlot = WorkerSlot<WorkerCalls, MediaEvent, PooledSession>;
 
 class WorkerPool implements MediaPlane {
   readonly #options: MediaPlaneOptions;
   readonly #ports: PortPairs;
-  readonly #slots: WorkerSlot[];
+  readonly #slots: MediaSlot[];
   readonly #sessions = new Map<number, PooledSession>();
   #nextSessionKey = 1;
   #closing: Promise<void> | null = null;
@@ -68,8 +56,7 @@ class WorkerPool implements MediaPlane {
   constructor(options: MediaPlaneOptions) {
     this.#options = options;
     this.#ports = new PortPairs({ min: options.rtpPortMin, max: options.rtpPortMax });
-    this.#slots = Array.from({ length: options.workers }, () => newSlot());
-    for (const slot of this.#slots) this.#startThread(slot);
+    this.#slots = Array.from({ length: options.workers }, () => this.#newSlot());
   }
 
   async openSession(options: OpenSessionOptions): Promise<MediaSession> {
@@ -78,7 +65,8 @@ class WorkerPool implements MediaPlane {
     let losses = 0;
     for (;;) {
       if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
-      const slot = this.#leastLoaded();
+      const slot = leastLoaded(this.#slots);
+      if (slot === null) throw noFreeChannel();
       const rtpPorts = this.#takePorts();
       try {
         const session = await this.#openOn(slot, rtpPorts, options);
@@ -103,7 +91,7 @@ class WorkerPool implements MediaPlane {
     return {
       sessions: this.#sessions.size,
       maxSessions: Math.floor(this.#ports.size / 2),
-      workers: this.#slots.filter((slot) => slot.thread?.isAlive === true).length,
+      workers: this.#slots.filter((slot) => slot.isAlive).length,
     };
   }
 
@@ -119,7 +107,7 @@ class WorkerPool implements MediaPlane {
   }
 
   async #openOn(
-    slot: WorkerSlot,
+    slot: MediaSlot,
     rtpPorts: Record<LegName, number>,
     options: OpenSessionOptions,
   ): Promise<MediaSession> {
@@ -165,37 +153,13 @@ class WorkerPool implements MediaPlane {
     throw noFreeChannel();
   }
 
-  #leastLoaded(): WorkerSlot {
-    let least: WorkerSlot | null = null;
-    for (const slot of this.#slots) {
-      if (slot.thread === null) continue;
-      if (least === null || slot.sessions.size + slot.opening < least.sessions.size + least.opening) least = slot;
-    }
-    if (least === null) throw noFreeChannel();
-    return least;
-  }
-
-  #startThread(slot: WorkerSlot): void {
-    slot.restartTimer = null;
-    slot.startedAtMs = performance.now();
-    slot.thread = new WorkerThread({
+  #newSlot(): MediaSlot {
+    return new WorkerSlot({
       file: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
+      name: 'media worker',
       onEvent: (sessionKey, event) => this.#sessions.get(sessionKey)?.deliver(event),
-      onLost: (detail) => this.#replaceThread(slot, detail),
+      onLost: (detail, sessions) => this.#options.logger?.warn({ detail, sessions }, 'media worker lost'),
     });
-  }
-
-  #replaceThread(slot: WorkerSlot, detail: string): void {
-    slot.thread = null;
-    const lost = [...slot.sessions];
-    this.#options.logger?.warn({ detail, sessions: lost.length }, 'media worker lost');
-    if (this.#closing === null) {
-      const isYoung = performance.now() - slot.startedAtMs < LONG_LIFE_MS;
-      slot.restartDelayMs = isYoung ? Math.min(slot.restartDelayMs * 2, LAST_RESTART_DELAY_MS) : FIRST_RESTART_DELAY_MS;
-      slot.restarts += 1;
-      slot.restartTimer = setTimeout(() => this.#startThread(slot), slot.restartDelayMs);
-    }
-    for (const session of lost) session.lose(detail);
   }
 
   /** An owner that throws must not take the other sessions' events with it. */
@@ -207,7 +171,7 @@ class WorkerPool implements MediaPlane {
     }
   }
 
-  async #dumpSlot(slot: WorkerSlot): Promise<unknown> {
+  async #dumpSlot(slot: MediaSlot): Promise<unknown> {
     const { thread, restarts } = slot;
     if (thread === null) return { state: 'restarting', restarts, sessions: [] };
     try {
@@ -227,28 +191,8 @@ class WorkerPool implements MediaPlane {
   }
 
   async #close(): Promise<void> {
-    await Promise.all(
-      this.#slots.map(async (slot) => {
-        if (slot.restartTimer !== null) clearTimeout(slot.restartTimer);
-        await Promise.all([...slot.sessions].map((session) => session.close().catch(() => {})));
-        await slot.thread?.call('worker.drain', {}).catch(() => {});
-        await slot.thread?.terminate();
-        slot.thread = null;
-      }),
-    );
+    await Promise.all(this.#slots.map((slot) => slot.close()));
   }
-}
-
-function newSlot(): WorkerSlot {
-  return {
-    thread: null,
-    sessions: new Set(),
-    opening: 0,
-    startedAtMs: 0,
-    restarts: 0,
-    restartDelayMs: FIRST_RESTART_DELAY_MS / 2,
-    restartTimer: null,
-  };
 }
 
 function noFreeChannel(): TandemError {

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { MediaPath, RecordingSummary } from './media-plane.ts';
+import type { CallToWorker, MessageFromWorker } from './worker-messages.ts';
 
 /**
  * All that crosses between the main thread and a media worker. Requests are answered once each, with `done` or
@@ -28,36 +29,13 @@ export interface WorkerCalls {
   'quality.measure': { request: { sessionKey: number }; answer: Record<LegName, LegQuality | null> };
   /** Answered when the ports are free and a recording, which the answer tells of, is finished. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
-  /** Shows that the thread is not stuck. */
   'worker.ping': { request: object; answer: null };
   'worker.dump': { request: object; answer: { sessionKey: number; session: unknown }[] };
-  /** Closes every session; the thread can then be terminated without loss. */
   'worker.drain': { request: object; answer: null };
 }
 
 export type WorkerCall = keyof WorkerCalls;
 
-export type ToWorker = {
-  [Call in WorkerCall]: { type: Call; requestId: number } & WorkerCalls[Call]['request'];
-}[WorkerCall];
+export type ToWorker = CallToWorker<WorkerCalls>;
 
-export type FromWorker =
-  /** The thread has loaded and listens. */
-  | { type: 'ready' }
-  | { type: 'event'; sessionKey: number; event: MediaEvent }
-  | { type: 'done'; requestId: number; answer: WorkerCalls[WorkerCall]['answer'] }
-  | { type: 'failed'; requestId: number; failure: WorkerFailure };
-
-/** Why a request failed. Errors lose their class on the way between threads, so they cross as this. */
-export type WorkerFailure =
-  /** The pair that starts at `rtpPort` is somebody else's. */
-  | { kind: 'port-taken'; rtpPort: number; detail: string }
-  /** The remote address cannot be used. */
-  | { kind: 'remote-address'; detail: string }
-  /** The recording's file cannot be written. */
-  | { kind: 'storage'; detail: string }
-  /** The session is not there any more, or not in a state for this. */
-  | { kind: 'state'; detail: string }
-  /** The thread died or did not answer. Made by the main thread. */
-  | { kind: 'worker-lost'; detail: string }
-  | { kind: 'unexpected'; detail: string };
+export type FromWorker = MessageFromWorker<WorkerCalls, MediaEvent>;

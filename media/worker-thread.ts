@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { type Transferable, Worker } from 'node:worker_threads';
-import type { MediaEvent } from '../machines/events.ts';
-import type { FromWorker, ToWorker, WorkerCall, WorkerCalls, WorkerFailure } from './worker-protocol.ts';
+import type { CallTable, MessageFromWorker, WorkerFailure } from './worker-messages.ts';
 
 // A thread that loads .ts files runs Node's type stripper, which is WebAssembly. V8 (13.6, Node 24.21) now and then
 // crashes the process when a second thread of it compiles its import wrappers anew while another one ends
@@ -23,9 +22,11 @@ export class WorkerCallError extends Error {
   }
 }
 
-interface WorkerThreadOptions {
+interface WorkerThreadOptions<Event> {
   file: URL;
-  onEvent: (sessionKey: number, event: MediaEvent) => void;
+  /** What logs and errors call it, such as `media worker`. */
+  name: string;
+  onEvent: (sessionKey: number, event: Event) => void;
   /** The thread ended without being asked to. Pending requests have been rejected by then. */
   onLost: (detail: string) => void;
 }
@@ -43,27 +44,30 @@ interface PendingCall {
 const HEARTBEAT_MS = 5000;
 const MOST_MISSED_BEATS = 3;
 
-/** The main thread's end of one media worker: requests with answers, events, and its death. */
-export class WorkerThread {
+/** The main thread's end of one worker: requests with answers, notices without, events, and its death. */
+export class WorkerThread<Calls extends CallTable<Calls>, Event, Notice extends object = never> {
   readonly #worker: Worker;
   readonly #pending = new Map<number, PendingCall>();
   readonly #onLost: (detail: string) => void;
   #nextRequestId = 1;
   #isEnded = false;
-  #detail = 'the media worker ended';
+  #detail: string;
+  readonly #name: string;
   #missedBeats = 0;
   readonly #heartbeat: NodeJS.Timeout;
 
-  constructor(options: WorkerThreadOptions) {
+  constructor(options: WorkerThreadOptions<Event>) {
+    this.#name = options.name;
+    this.#detail = `the ${this.#name} ended`;
     this.#onLost = options.onLost;
     // Flags of the parent (a test runner's loader, the inspector) are not for this thread.
     this.#worker = new Worker(options.file, { execArgv: [] });
-    this.#worker.on('message', (message: FromWorker) => {
+    this.#worker.on('message', (message: MessageFromWorker<Calls, Event>) => {
       if (message.type === 'event') options.onEvent(message.sessionKey, message.event);
       else this.#settle(message);
     });
     this.#worker.on('error', (error: unknown) => {
-      this.#detail = error instanceof Error ? `the media worker threw ${error.name}: ${error.message}` : this.#detail;
+      this.#detail = error instanceof Error ? `the ${this.#name} threw ${error.name}: ${error.message}` : this.#detail;
     });
     this.#worker.on('exit', () => this.#end());
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
@@ -78,19 +82,17 @@ export class WorkerThread {
   }
 
   /** Hands over what is to be transferred. @throws WorkerCallError */
-  call<Call extends WorkerCall>(
+  call<Call extends keyof Calls & string>(
     type: Call,
-    request: WorkerCalls[Call]['request'],
+    request: Calls[Call]['request'],
     transfer: readonly Transferable[] = [],
-  ): Promise<WorkerCalls[Call]['answer']> {
-    if (this.#isEnded) return Promise.reject(new WorkerCallError({ kind: 'worker-lost', detail: this.#detail }));
-    const requestId = this.#nextRequestId++;
-    return new Promise((resolve, reject) => {
-      // What answers request X is X's answer: the one place where the types of the protocol cannot follow.
-      const resolveAny = resolve as (answer: unknown) => void;
-      this.#pending.set(requestId, { resolve: resolveAny, reject });
-      this.#worker.postMessage({ type, requestId, ...request } as unknown as ToWorker, transfer);
-    });
+  ): Promise<Calls[Call]['answer']> {
+    return this.#ask(type, request, transfer) as Promise<Calls[Call]['answer']>;
+  }
+
+  /** Tells without an answer. A dead thread is told nothing. */
+  post(notice: Notice, transfer: readonly Transferable[]): void {
+    if (!this.#isEnded) this.#worker.postMessage(notice, transfer);
   }
 
   /** Ends the thread at once; `onLost` is not called. */
@@ -103,7 +105,7 @@ export class WorkerThread {
   #beat(): void {
     this.#missedBeats += 1;
     if (this.#missedBeats > MOST_MISSED_BEATS) {
-      this.#detail = 'the media worker hung';
+      this.#detail = `the ${this.#name} hung`;
       void this.#worker.terminate();
       return;
     }
@@ -111,10 +113,19 @@ export class WorkerThread {
       this.#missedBeats = 0;
     };
     // A thread that ended rejects; its exit tells the rest.
-    this.call('worker.ping', {}).then(answered, () => {});
+    this.#ask('worker.ping', {}).then(answered, () => {});
   }
 
-  #settle(message: FromWorker): void {
+  #ask(type: string, request: object, transfer: readonly Transferable[] = []): Promise<unknown> {
+    if (this.#isEnded) return Promise.reject(new WorkerCallError({ kind: 'worker-lost', detail: this.#detail }));
+    const requestId = this.#nextRequestId++;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(requestId, { resolve, reject });
+      this.#worker.postMessage({ type, requestId, ...request }, transfer);
+    });
+  }
+
+  #settle(message: MessageFromWorker<Calls, Event>): void {
     if (message.type !== 'done' && message.type !== 'failed') return;
     const pending = this.#pending.get(message.requestId);
     if (pending === undefined) return;

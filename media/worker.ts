@@ -3,7 +3,8 @@ import type { RecordingSummary } from './media-plane.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
-import type { FromWorker, ToWorker, WorkerCall, WorkerCalls, WorkerFailure } from './worker-protocol.ts';
+import { systemCodeOf, type WorkerFailure } from './worker-messages.ts';
+import type { FromWorker, ToWorker, WorkerCall, WorkerCalls } from './worker-protocol.ts';
 
 /** Entry of a media worker thread: owns sockets and sessions, answers the pool. */
 
@@ -116,13 +117,8 @@ function failureOf(error: unknown, call: WorkerCall): WorkerFailure {
   if (error instanceof PortTakenError) return { kind: 'port-taken', rtpPort: error.rtpPort, detail };
   if (error instanceof RemoteAddressError) return { kind: 'remote-address', detail };
   if (error instanceof RangeError) return { kind: 'state', detail };
-  if (call === 'recording.start') return { kind: 'storage', detail: codeOf(error) };
+  if (call === 'recording.start') return { kind: 'storage', detail: systemCodeOf(error) };
   return { kind: 'unexpected', detail };
-}
-
-/** The system's error code without its message, which would tell paths. */
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN';
 }
 
 // Last, because classes are not hoisted.
