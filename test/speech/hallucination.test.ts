@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { judgeHallucination } from '../../speech/hallucination.ts';
+import { spokenUtterances } from './spoken.ts';
+
+describe('the hallucination gate', () => {
+  it('rejects loops of words and of sentences', () => {
+    expect(reasonFor('you '.repeat(12), { speechMs: 6_000 })).toBe('repetition');
+    expect(reasonFor('thank you for watching. '.repeat(4), { speechMs: 6_000 })).toBe('repetition');
+    expect(reasonFor('请订阅我的频道。'.repeat(4), { speechMs: 20_000 })).toBe('repetition');
+    expect(reasonFor('धन्यवाद आपका '.repeat(6), { speechMs: 20_000 })).toBe('repetition');
+  });
+
+  it('rejects repetition that is not quite regular', () => {
+    const verses = ['I think that we should go home', 'and I think that we should go home', 'well'];
+    expect(reasonFor([...verses, ...verses, ...verses].join(', '), { speechMs: 30_000 })).toBe('repetition');
+  });
+
+  it('rejects what nobody could say in the time', () => {
+    const text = 'thank you very much for calling our support line and have a very nice day';
+    expect(reasonFor(text, { speechMs: 300 })).toBe('too_fast');
+    expect(reasonFor(text, { speechMs: 3_500 })).toBeNull();
+    expect(reasonFor('非常感谢您致电我们的客户服务热线祝您愉快', { speechMs: 300 })).toBe('too_fast');
+  });
+
+  it('rejects text where no voice was heard', () => {
+    expect(reasonFor('thank you', { speechMs: 30 })).toBe('no_speech');
+  });
+
+  it('rejects a guess in noise, but not where noise or confidence are unknown', () => {
+    expect(reasonFor('the cat', { snrDb: 1 }, { confidence: 0.1 })).toBe('guess_in_noise');
+    expect(reasonFor('the cat', { snrDb: null }, { confidence: 0.1 })).toBeNull();
+    expect(reasonFor('the cat', { snrDb: 1 }, { confidence: null })).toBeNull();
+    expect(reasonFor('the cat', { snrDb: 20 }, { confidence: 0.1 })).toBeNull();
+  });
+
+  it('rejects the sentence before where hardly anything was said', () => {
+    const previousTexts = ['How are you?', 'I will call you back tomorrow.'];
+    const weak = { speechMs: 450, endMs: 4_000 };
+    expect(reasonFor('I will call you back tomorrow', weak, { previousTexts })).toBe('echo');
+    expect(reasonFor('I will call you back tomorrow', { speechMs: 1_500, endMs: 2_000 }, { previousTexts })).toBeNull();
+    expect(reasonFor('How are you', weak, { previousTexts })).toBeNull();
+  });
+
+  it('passes silence: nothing was made up', () => {
+    expect(reasonFor('', { speechMs: 0 })).toBeNull();
+    expect(reasonFor(' . ', { speechMs: 0 })).toBeNull();
+  });
+
+  it('passes short answers, also repeated, in many languages', () => {
+    const answers = [
+      'yes',
+      'no',
+      'ja',
+      'oui',
+      'हाँ',
+      'ठीक है',
+      '对',
+      'はい',
+      'نعم',
+      'да',
+      'hello',
+      'okay',
+      'go on',
+      '네',
+    ];
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...answers),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 150, max: 400 }),
+        fc.option(fc.double({ min: 0, max: 60, noNaN: true })),
+        (answer, times, msEach, snrDb) => {
+          const text = Array(times).fill(answer).join(', ');
+          const speechMs = times * msEach;
+          expect(
+            reasonFor(text, { speechMs, endMs: speechMs + 1_500, snrDb }, { previousTexts: [text], confidence: 0.3 }),
+          ).toBeNull();
+        },
+      ),
+    );
+  });
+
+  it('passes dictated numbers', () => {
+    const digits = fc.constantFrom('zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine');
+    fc.assert(
+      fc.property(fc.uniqueArray(digits, { minLength: 8, maxLength: 10 }), (order) => {
+        const number = [...order, ...order.toReversed(), ...order.toSorted()];
+        expect(reasonFor(number.join(' '), { speechMs: number.length * 300 })).toBeNull();
+      }),
+    );
+    expect(reasonFor('0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0', { speechMs: 6_000 })).toBeNull();
+  });
+
+  it('passes what people really said, one sentence and all in one', () => {
+    const utterances = spokenUtterances();
+    for (const { text, samples } of utterances) {
+      expect(reasonFor(text, { speechMs: samples.length / 32 }), text).toBeNull();
+    }
+    expect(reasonFor(utterances.map(({ text }) => text).join('. '), { speechMs: 30_000 })).toBeNull();
+  });
+});
+
+function reasonFor(
+  text: string,
+  heard: { speechMs?: number; endMs?: number; snrDb?: number | null },
+  rest: { confidence?: number | null; previousTexts?: string[] } = {},
+): string | null {
+  const speechMs = heard.speechMs ?? 1_000;
+  const verdict = judgeHallucination({
+    text,
+    confidence: rest.confidence ?? null,
+    summary: { channel: 0, startMs: 0, endMs: heard.endMs ?? speechMs, speechMs, snrDb: heard.snrDb ?? null },
+    previousTexts: rest.previousTexts ?? [],
+  });
+  expect(verdict.rejected).toBe(verdict.reason !== null);
+  return verdict.reason;
+}

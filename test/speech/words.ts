@@ -1,0 +1,16 @@
+import type { RecognisedWord } from '../../machines/utterances.ts';
+
+/** The words of a text, 300 ms apart. */
+export function wordsOf(text: string, confidence: number | null = null): RecognisedWord[] {
+  return text
+    .split(' ')
+    .filter((word) => word !== '')
+    .map((word, index) => ({
+      word,
+      startMs: index * 300,
+      endMs: index * 300 + 250,
+      confidence,
+      speaker: null,
+      original: null,
+    }));
+}
