@@ -1,0 +1,153 @@
+import { constants } from 'node:fs';
+import { access, open } from 'node:fs/promises';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { TandemError } from '../../machines/errors.ts';
+import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
+import { runConfined } from './confined-process.ts';
+
+/** An ffmpeg to run. Both take the same arguments and write to standard output. */
+export interface FfmpegProgram {
+  kind: 'system' | 'bundled';
+  command: readonly string[];
+}
+
+/** In WebAssembly, from the `@ffmpeg/core` package: slower, but always there. */
+export const BUNDLED_FFMPEG: FfmpegProgram = {
+  kind: 'bundled',
+  command: [process.execPath, fileURLToPath(new URL('./ffmpeg-wasm.ts', import.meta.url))],
+};
+
+/** The system's, if there is one on the PATH. */
+export async function findFfmpeg(path = process.env.PATH ?? ''): Promise<FfmpegProgram> {
+  for (const folder of path.split(delimiter).filter(isAbsolute)) {
+    const file = join(folder, 'ffmpeg');
+    const isThere = await access(file, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return { kind: 'system', command: [file] };
+  }
+  return BUNDLED_FFMPEG;
+}
+
+export interface DecodeOptions {
+  program: FfmpegProgram;
+  inputPath: string;
+  /** Made, readable by its owner only. */
+  wavPath: string;
+  /** Decoding stops a second after that. */
+  longestMs: number;
+  signal: AbortSignal;
+}
+
+export interface Decoded {
+  container: string;
+  /** What the container says; null when it does not, or when that is a guess. */
+  promisedMs: number | null;
+  /** Parts of it could not be decoded. */
+  isDamaged: boolean;
+}
+
+/**
+ * Decodes the first audio stream of a file into a WAV file of 16-bit samples at 16 kHz, of one channel or two.
+ * @throws TandemError `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`; the signal's reason when aborted
+ */
+export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
+  const { program, inputPath, wavPath, longestMs, signal } = options;
+  const seconds = Math.ceil(longestMs / 1000) + 1;
+  const fileBytes = HEADER_BYTES + seconds * RECOGNITION_RATE_HZ * 2 * 2;
+  const report = createReport();
+  const output = await open(wavPath, 'wx', 0o600);
+  try {
+    const exitCode = await runConfined({
+      command: [...program.command, ...argumentsFor({ inputPath, seconds, fileBytes })],
+      stdoutFd: output.fd,
+      onStderr: (text) => report.take(text),
+      // The engine below the bundled one reserves address space by the terabyte; it watches its memory itself.
+      memoryBytes: program.kind === 'system' ? MOST_MEMORY_BYTES : null,
+      cpuSeconds: MOST_CPU_SECONDS,
+      fileBytes,
+      signal,
+    });
+    if (exitCode >= NOT_STARTED_FROM && exitCode <= NOT_STARTED_TO)
+      throw new Error(`ffmpeg cannot be run: ${exitCode}`);
+    const { size } = await output.stat();
+    const { container, hasAudio, promisedMs, errors } = report.conclude();
+    if (size > 0) return { container: container ?? 'unknown', promisedMs, isDamaged: exitCode !== 0 || errors > 0 };
+    if (container !== null && !hasAudio) {
+      throw new TandemError('AUDIO_STREAM_MISSING', 'The file has no audio in it.');
+    }
+    throw new TandemError('AUDIO_NOT_READABLE', 'The file is no audio, or of a kind that cannot be decoded.');
+  } finally {
+    await output.close();
+  }
+}
+
+const HEADER_BYTES = 4096;
+/** The shell's own: it could not set a limit (ours), run the file, or find it (POSIX sh, 2.8.2). */
+const NOT_STARTED_FROM = 125;
+const NOT_STARTED_TO = 127;
+const MOST_MEMORY_BYTES = 2 ** 31;
+/** An hour takes the bundled one less than ten, on a machine of today. */
+const MOST_CPU_SECONDS = 300;
+
+/**
+ * Containers that hold their audio themselves. Playlists and scripts (hls, concat, dash, lavfi) would have other files
+ * of this machine read in.
+ */
+const CONTAINERS = [
+  ...['aac', 'ac3', 'aiff', 'amr', 'amrnb', 'amrwb', 'ape', 'asf', 'au', 'avi', 'caf', 'dts', 'eac3', 'flac', 'flv'],
+  ...['g722', 'gsm', 'matroska', 'mov', 'mp3', 'mpc', 'mpc8', 'mpeg', 'mpegts', 'mxf', 'nut', 'ogg', 'oma', 'rm'],
+  ...['sbc', 'shn', 'sox', 'spx', 'tak', 'tta', 'voc', 'w64', 'wav', 'wv', 'wtv'],
+].join(',');
+
+function argumentsFor({
+  inputPath,
+  seconds,
+  fileBytes,
+}: {
+  inputPath: string;
+  seconds: number;
+  fileBytes: number;
+}): string[] {
+  const filter = `aformat=sample_fmts=s16:sample_rates=${RECOGNITION_RATE_HZ}:channel_layouts=mono|stereo`;
+  return [
+    ...['-nostdin', '-hide_banner', '-nostats', '-loglevel', 'level+info'],
+    ...['-protocol_whitelist', 'file,pipe', '-format_whitelist', CONTAINERS, '-threads', '1'],
+    ...['-i', `file:${inputPath}`, '-map', '0:a:0', '-vn', '-sn', '-dn', '-map_metadata', '-1', '-af', filter],
+    ...['-fflags', '+bitexact', '-t', String(seconds), '-fs', String(fileBytes), '-f', 'wav', 'pipe:1'],
+  ];
+}
+
+/** Reads ffmpeg's account of a file as it is written, and keeps none of it: names and tags in there are a stranger's. */
+function createReport() {
+  let rest = '';
+  let container: string | null = null;
+  let hasAudio = false;
+  let promisedMs: number | null = null;
+  let isGuess = false;
+  let errors = 0;
+
+  function takeLine(line: string): void {
+    container ??= /^\[info\] Input #0, ([a-z0-9_]+)/.exec(line)?.[1] ?? null;
+    hasAudio ||= /^\[info\] {3}Stream #0:\d+.*: Audio: /.test(line);
+    isGuess ||= line.includes('Estimating duration from bitrate');
+    const [, hours, minutes, seconds] = /^\[info\] {3}Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)/.exec(line) ?? [];
+    if (seconds !== undefined) promisedMs ??= (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000;
+    if (/^(\[.{1,80}\] )?\[(error|fatal)\]/.test(line)) errors += 1;
+  }
+
+  return {
+    take(text: string): void {
+      const lines = (rest + text).split('\n');
+      // A line without an end is not one to remember.
+      rest = (lines.pop() ?? '').slice(0, 4096);
+      for (const line of lines) takeLine(line);
+    },
+    conclude() {
+      takeLine(rest);
+      return { container, hasAudio, promisedMs: isGuess ? null : promisedMs, errors };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+import type { AudioFormat } from '../../machines/utterances.ts';
+
+const EXTENSIONS: Readonly<Record<string, AudioFormat['encoding']>> = {
+  ulaw: 'mulaw',
+  mulaw: 'mulaw',
+  ul: 'mulaw',
+  pcmu: 'mulaw',
+  alaw: 'alaw',
+  al: 'alaw',
+  pcma: 'alaw',
+};
+
+/** RFC 3551 (audio/PCMU, audio/PCMA), RFC 2046 (audio/basic), and what software calls them. */
+const MEDIA_TYPES: Readonly<Record<string, AudioFormat['encoding']>> = {
+  'audio/basic': 'mulaw',
+  'audio/pcmu': 'mulaw',
+  'audio/mulaw': 'mulaw',
+  'audio/x-mulaw': 'mulaw',
+  'audio/ulaw': 'mulaw',
+  'audio/pcma': 'alaw',
+  'audio/alaw': 'alaw',
+  'audio/x-alaw': 'alaw',
+};
+
+/** Telephone audio without a header, told by what its sender calls it; null for anything else. */
+export function rawG711Format({ fileName, mediaType }: { fileName: string; mediaType: string }): AudioFormat | null {
+  const extension = /\.([a-z0-9]+)$/i.exec(fileName)?.[1]?.toLowerCase() ?? '';
+  const type = mediaType.split(';', 1)[0]!.trim().toLowerCase();
+  const encoding = lookUp(EXTENSIONS, extension) ?? lookUp(MEDIA_TYPES, type);
+  return encoding === undefined ? null : { encoding, sampleRateHz: 8_000, channels: 1 };
+}
+
+function lookUp<Value>(table: Readonly<Record<string, Value>>, key: string): Value | undefined {
+  return Object.hasOwn(table, key) ? table[key] : undefined;
+}

@@ -1,0 +1,103 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { AudioFormat } from '../../machines/utterances.ts';
+
+/** Where the samples of a file lie. */
+export interface SampleLayout {
+  container: string;
+  offset: number;
+  /** As far as the file reaches. */
+  bytes: number;
+  format: AudioFormat;
+  /** The header says that there is more. */
+  isTruncated: boolean;
+}
+
+/**
+ * Reads the header of a WAV file (RIFF, "Multimedia Programming Interface" 1991; WAVE_FORMAT_EXTENSIBLE, 2001) or an
+ * AU file (Sun, 1992), whatever it claims. Null when it is neither, or holds samples that are not ours to read: more
+ * channels, other widths and rates, compression.
+ */
+export async function readSampleLayout(handle: FileHandle, fileBytes: number): Promise<SampleLayout | null> {
+  const head = await readAt(handle, 0, 24);
+  if (head.toString('latin1', 0, 4) === '.snd' && head.length === 24) return auLayout(head, fileBytes);
+  if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8, 12) !== 'WAVE') return null;
+  return await wavLayout(handle, fileBytes);
+}
+
+/** What the resampler takes as it is; ffmpeg brings the others to 16 kHz. */
+const SAMPLE_RATES_HZ = [8_000, 16_000, 24_000, 44_100, 48_000];
+/** More chunks in front of the samples than anybody writes. */
+const MOST_CHUNKS = 64;
+const PCM = 1;
+const ALAW = 6;
+const MULAW = 7;
+const EXTENSIBLE = 0xfffe;
+/** Of a GUID that stands for a format of the short list: the rest after the two bytes of its number. */
+const SHORT_LIST_GUID = Buffer.from('000000001000800000aa00389b71', 'hex');
+
+async function wavLayout(handle: FileHandle, fileBytes: number): Promise<SampleLayout | null> {
+  let format: AudioFormat | null = null;
+  let at = 12;
+  for (let chunks = 0; chunks < MOST_CHUNKS && at + 8 <= fileBytes; chunks++) {
+    const header = await readAt(handle, at, 8);
+    if (header.length < 8) return null;
+    const id = header.toString('latin1', 0, 4);
+    const chunkBytes = header.readUInt32LE(4);
+    const offset = at + 8;
+    if (id === 'fmt ') {
+      format = wavFormat(await readAt(handle, offset, Math.min(chunkBytes, 40)));
+      if (format === null) return null;
+    }
+    if (id === 'data') {
+      if (format === null) return null;
+      return { container: 'wav', offset, format, ...extentOf(chunkBytes, fileBytes - offset) };
+    }
+    at = offset + chunkBytes + (chunkBytes & 1);
+  }
+  return null;
+}
+
+function wavFormat(body: Buffer): AudioFormat | null {
+  if (body.length < 16) return null;
+  const tag = body.readUInt16LE(0);
+  const kind = tag === EXTENSIBLE ? extensibleKind(body) : tag;
+  const encoding = kind === PCM ? 'linear16' : kind === MULAW ? 'mulaw' : kind === ALAW ? 'alaw' : null;
+  if (encoding === null) return null;
+  const sampleBytes = encoding === 'linear16' ? 2 : 1;
+  const channels = body.readUInt16LE(2);
+  const isAsExpected = body.readUInt16LE(14) === sampleBytes * 8 && body.readUInt16LE(12) === sampleBytes * channels;
+  return isAsExpected ? formatOf(encoding, body.readUInt32LE(4), channels) : null;
+}
+
+function extensibleKind(body: Buffer): number | null {
+  if (body.length < 40 || !body.subarray(26, 40).equals(SHORT_LIST_GUID)) return null;
+  return body.readUInt16LE(24);
+}
+
+function auLayout(head: Buffer, fileBytes: number): SampleLayout | null {
+  const offset = head.readUInt32BE(4);
+  const kind = head.readUInt32BE(12);
+  const encoding = kind === 1 ? 'mulaw' : kind === 27 ? 'alaw' : null;
+  if (encoding === null || offset < 24 || offset > fileBytes) return null;
+  const format = formatOf(encoding, head.readUInt32BE(16), head.readUInt32BE(20));
+  if (format === null) return null;
+  return { container: 'au', offset, format, ...extentOf(head.readUInt32BE(8), fileBytes - offset) };
+}
+
+function formatOf(encoding: AudioFormat['encoding'], sampleRateHz: number, channels: number): AudioFormat | null {
+  if (!SAMPLE_RATES_HZ.includes(sampleRateHz) || (channels !== 1 && channels !== 2)) return null;
+  return { encoding, sampleRateHz, channels };
+}
+
+/** Whoever wrote a stream could not know its length, and left 0 or as much as there can be. */
+function extentOf(claimedBytes: number, availableBytes: number): { bytes: number; isTruncated: boolean } {
+  const isUnknown = claimedBytes === 0 || claimedBytes >= 0x7fffff00;
+  if (isUnknown) return { bytes: availableBytes, isTruncated: false };
+  return { bytes: Math.min(claimedBytes, availableBytes), isTruncated: claimedBytes > availableBytes };
+}
+
+async function readAt(handle: FileHandle, position: number, bytes: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(bytes);
+  const { bytesRead } = await handle.read(buffer, 0, bytes, position);
+  return buffer.subarray(0, bytesRead);
+}

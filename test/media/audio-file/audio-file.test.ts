@@ -1,0 +1,217 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type AudioFile, type OpenAudioFileOptions, openAudioFile } from '../../../media/audio-file/audio-file.ts';
+import { hasPartyPerChannel } from '../../../media/audio-file/channel-likeness.ts';
+import { BUNDLED_FFMPEG, findFfmpeg } from '../../../media/audio-file/ffmpeg.ts';
+import { meanPower } from '../../../media/dsp/level.ts';
+import { spokenUtterances } from '../../speech/spoken.ts';
+import { encoded, wavFile } from './wav-files.ts';
+
+const SPEECH = spokenUtterances()[0]!.samples;
+const OTHER_SPEECH = spokenUtterances()[1]!.samples.subarray(0, SPEECH.length);
+const SPEECH_MS = (SPEECH.length * 1000) / 16_000;
+
+let folder: string;
+let tempDir: string;
+let speechPath: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-audio-'));
+  tempDir = await mkdtemp(join(folder, 'temp-'));
+  speechPath = await put('speech.wav', wavFile(SPEECH));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function put(name: string, bytes: Buffer | string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, bytes);
+  return path;
+}
+
+const encodings = new Map<string, Promise<Buffer>>();
+
+/** Encoded once, for both programs. */
+function speechAs(format: string, more: readonly string[] = []): Promise<Buffer> {
+  const key = [format, ...more].join(' ');
+  const made = encodings.get(key) ?? encoded(speechPath, format, more);
+  encodings.set(key, made);
+  return made;
+}
+
+async function opened(filePath: string, more: Partial<OpenAudioFileOptions> = {}): Promise<AudioFile> {
+  return await openAudioFile({ filePath, tempDir, signal: new AbortController().signal, ...more });
+}
+
+async function leftBehind(): Promise<string[]> {
+  return await readdir(tempDir);
+}
+
+async function samplesOf({ source }: AudioFile): Promise<Int16Array> {
+  const file = await readFile(source.filePath);
+  return Int16Array.from({ length: source.bytes / 2 }, (_, i) => file.readInt16LE(source.offset + i * 2));
+}
+
+const programs = [BUNDLED_FFMPEG, await findFfmpeg()].filter(
+  // Where the system has none there is the bundled one to test.
+  (program, index, all) => all.indexOf(program) === index,
+);
+
+describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (ffmpeg) => {
+  it.each([
+    ['mp3', 'mp3', ['-b:a', '64k']],
+    ['mov', 'mp4', ['-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov']],
+    ['ogg', 'ogg', ['-c:a', 'libvorbis']],
+    ['matroska', 'webm', ['-c:a', 'libopus']],
+    ['flac', 'flac', []],
+    ['wav', 'wav', ['-c:a', 'pcm_s24le']],
+    ['wav', 'wav', ['-ar', '11025']],
+    ['au', 'au', []],
+  ])('%s, from -f %s %j', async (container, format, more) => {
+    const path = await put(`of-${ffmpeg.kind}.${format}`, await speechAs(format, more));
+    const file = await opened(path, { ffmpeg });
+    expect(file).toMatchObject({ container, isIncomplete: false });
+    expect(file.source.format).toEqual({ encoding: 'linear16', sampleRateHz: 16_000, channels: 1 });
+    // Lossy encoders pad both ends.
+    expect(Math.abs(file.durationMs - SPEECH_MS)).toBeLessThan(200);
+    const loudness = meanPower(await samplesOf(file)) / meanPower(SPEECH);
+    expect(loudness).toBeGreaterThan(0.8);
+    expect(loudness).toBeLessThan(1.25);
+    expect((await stat(file.source.filePath)).mode & 0o777).toBe(0o600);
+    await file.dispose();
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('keeps two channels apart and makes two of more', async () => {
+    const stereo = await put('stereo.wav', wavFile(SPEECH, OTHER_SPEECH));
+    for (const [name, more] of [
+      ['two', []],
+      ['six', ['-ac', '6']],
+    ] as const) {
+      const path = await put(`${name}.flac`, await encoded(stereo, 'flac', more));
+      const file = await opened(path, { ffmpeg });
+      expect(file.source.format.channels, name).toBe(2);
+      expect(await hasPartyPerChannel(file), name).toBe(true);
+      await file.dispose();
+    }
+  });
+
+  it('tells what is no audio from what has none, and leaves nothing behind', async () => {
+    const noise = Buffer.from(Array.from({ length: 10_000 }, (_, i) => (i * 7919) % 251));
+    await expect(opened(await put('noise.mp3', noise), { ffmpeg })).rejects.toMatchObject({
+      code: 'AUDIO_NOT_READABLE',
+    });
+    await expect(opened(await put('text.m4a', 'These are words.'), { ffmpeg })).rejects.toMatchObject({
+      code: 'AUDIO_NOT_READABLE',
+    });
+    const silentFilm = await speechAs('matroska', [
+      ...['-filter_complex', 'color=s=16x16:d=0.2', '-an', '-c:v', 'mpeg4'],
+    ]);
+    await expect(opened(await put('film.mkv', silentFilm), { ffmpeg })).rejects.toMatchObject({
+      code: 'AUDIO_STREAM_MISSING',
+    });
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('reads no other file that a playlist or script names', async () => {
+    const scripts = [
+      `#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nfile://${speechPath}\n#EXT-X-ENDLIST\n`,
+      `ffconcat version 1.0\nfile '${speechPath}'\n`,
+    ];
+    for (const script of scripts) {
+      await expect(opened(await put('list.mp3', script), { ffmpeg })).rejects.toMatchObject({
+        code: 'AUDIO_NOT_READABLE',
+      });
+    }
+  });
+
+  it('gives what there is of a file that breaks off, and says so', async () => {
+    const whole = await speechAs('flac');
+    const file = await opened(await put('cut.flac', whole.subarray(0, whole.length / 2)), { ffmpeg });
+    expect(file.isIncomplete).toBe(true);
+    expect(file.durationMs).toBeGreaterThan(SPEECH_MS * 0.3);
+    expect(file.durationMs).toBeLessThan(SPEECH_MS * 0.7);
+    await file.dispose();
+  });
+
+  it('stops at the longest that may be', async () => {
+    const path = await put('long.flac', await speechAs('flac'));
+    await expect(opened(path, { ffmpeg, longestMs: 2_000 })).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG' });
+    expect(await leftBehind()).toEqual([]);
+  });
+});
+
+describe('files of samples', () => {
+  it('a WAV file is read where it lies', async () => {
+    const file = await opened(speechPath);
+    expect(file).toMatchObject({ container: 'wav', durationMs: SPEECH_MS, isIncomplete: false });
+    expect(file.source).toEqual({
+      filePath: speechPath,
+      offset: 44,
+      bytes: SPEECH.length * 2,
+      format: { encoding: 'linear16', sampleRateHz: 16_000, channels: 1 },
+    });
+    await file.dispose();
+    expect((await stat(speechPath)).size).toBeGreaterThan(44);
+  });
+
+  it('what breaks off before its header says is incomplete', async () => {
+    const whole = wavFile(SPEECH);
+    const file = await opened(await put('cut.wav', whole.subarray(0, 44 + 32_001)));
+    expect(file).toMatchObject({ durationMs: 1000, isIncomplete: true });
+  });
+
+  it.each([
+    ['call.ulaw', null, 'mulaw'],
+    ['CALL.ULAW', null, 'mulaw'],
+    ['call', 'audio/basic', 'mulaw'],
+    ['call.bin', 'audio/PCMU; rate=8000', 'mulaw'],
+    ['call.alaw', null, 'alaw'],
+    ['call', 'audio/pcma', 'alaw'],
+  ])('%s of type %s is raw %s', async (fileName, mediaType, encoding) => {
+    const path = await put('raw', Buffer.alloc(8_000, 0x55));
+    const file = await opened(path, { fileName, mediaType });
+    expect(file).toMatchObject({ durationMs: 1000, container: 'raw' });
+    expect(file.source).toMatchObject({ offset: 0, bytes: 8_000, format: { encoding, sampleRateHz: 8_000 } });
+  });
+
+  it('content goes before the name: a WAV file called .ulaw is one', async () => {
+    expect((await opened(speechPath, { fileName: 'speech.ulaw' })).container).toBe('wav');
+  });
+
+  it('nothing at all, and a header without samples, are empty', async () => {
+    for (const [name, bytes] of [
+      ['nothing', Buffer.alloc(0)],
+      ['header.wav', wavFile(new Int16Array())],
+    ] as const) {
+      await expect(opened(await put(name, bytes))).rejects.toMatchObject({ code: 'AUDIO_EMPTY' });
+    }
+  });
+});
+
+describe('two channels', () => {
+  it.each([
+    ['two parties', wavFile(SPEECH, OTHER_SPEECH), true],
+    [
+      'two parties of whom one hears the other',
+      wavFile(
+        SPEECH,
+        SPEECH.map((sample) => sample / 8),
+      ),
+      true,
+    ],
+    ['one microphone', wavFile(SPEECH, SPEECH), false],
+    [
+      'one microphone, one side louder',
+      wavFile(
+        SPEECH,
+        SPEECH.map((sample) => sample * 0.7),
+      ),
+      false,
+    ],
+    ['silence', wavFile(new Int16Array(16_000), new Int16Array(16_000)), false],
+    ['one channel', wavFile(SPEECH), false],
+  ])('of %s', async (_of, bytes, expected) => {
+    expect(await hasPartyPerChannel(await opened(await put('channels.wav', bytes)))).toBe(expected);
+  });
+});

@@ -1,0 +1,121 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { openAudioFile } from '../../../media/audio-file/audio-file.ts';
+import { type ConfinedOptions, runConfined } from '../../../media/audio-file/confined-process.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-confined-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function run(script: string, more: Partial<ConfinedOptions> = {}) {
+  await using output = await open(join(folder, 'output'), 'w');
+  let stderr = '';
+  const code = await runConfined({
+    command: ['/bin/sh', '-c', script],
+    stdoutFd: output.fd,
+    onStderr: (text) => {
+      stderr += text;
+    },
+    memoryBytes: null,
+    cpuSeconds: 10,
+    fileBytes: 10_240,
+    signal: new AbortController().signal,
+    ...more,
+  });
+  return { code, stderr, output: await readFile(join(folder, 'output'), 'utf8') };
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+it('passes on the output, the errors and the exit code', async () => {
+  expect(await run('echo out; echo err >&2; exit 7')).toEqual({ code: 7, output: 'out\n', stderr: 'err\n' });
+});
+
+it('hands over nothing of our environment and no input', async () => {
+  vi.stubEnv('TANDEM_API_KEY', 'sk_secret');
+  const { output } = await run('env; cat');
+  vi.unstubAllEnvs();
+  expect(output).toContain('PATH=');
+  expect(output).not.toContain('sk_secret');
+});
+
+it('ends what takes too much time, room on disk or memory', async () => {
+  expect((await run('while :; do :; done', { cpuSeconds: 1 })).code).toBeGreaterThan(128);
+  const flood = await run('yes');
+  expect(flood.code).toBeGreaterThan(128);
+  expect(flood.output).toHaveLength(10_240);
+  const hog = await run('a=aaaaaaaaaaaaaaaa; while :; do a=$a$a; done', { memoryBytes: 2 ** 26 });
+  expect(hog.code).not.toBe(0);
+});
+
+it('is killed when its work is called off', async () => {
+  const controller = new AbortController();
+  const pid = Promise.withResolvers<number>();
+  const running = run('echo $$ >&2; exec sleep 1000', {
+    signal: controller.signal,
+    onStderr: (text) => pid.resolve(Number(text)),
+  });
+  await pid.promise;
+  controller.abort(new Error('called off'));
+  await expect(running).rejects.toThrow('called off');
+  await vi.waitFor(async () => expect(isRunning(await pid.promise)).toBe(false));
+});
+
+it('what was called off leaves no file behind', async () => {
+  const tempDir = await mkdtemp(join(folder, 'temp-'));
+  const filePath = join(folder, 'speech.mp3');
+  await writeFile(filePath, 'no WAV');
+  const controller = new AbortController();
+  const opening = openAudioFile({
+    filePath,
+    tempDir,
+    signal: controller.signal,
+    ffmpeg: { kind: 'system', command: ['/bin/sh', '-c', 'echo begun; exec sleep 1000'] },
+  });
+  await vi.waitFor(async () => expect(await readdir(tempDir)).toHaveLength(1));
+  controller.abort(new Error('called off'));
+  await expect(opening).rejects.toThrow('called off');
+  expect(await readdir(tempDir)).toEqual([]);
+});
+
+it('an ffmpeg that cannot be run is no fault of the file', async () => {
+  const filePath = join(folder, 'fine.mp3');
+  await writeFile(filePath, 'who knows');
+  const opening = openAudioFile({
+    filePath,
+    tempDir: folder,
+    signal: new AbortController().signal,
+    ffmpeg: { kind: 'system', command: [join(folder, 'no-such-program')] },
+  });
+  await expect(opening).rejects.toThrow('cannot be run: 127');
+});
+
+it('dies with its owner, killed as that may be', async () => {
+  const module = fileURLToPath(new URL('../../../media/audio-file/confined-process.ts', import.meta.url));
+  const code = `
+    import { runConfined } from ${JSON.stringify(module)};
+    await runConfined({
+      command: ['/bin/sh', '-c', 'echo $$ >&2; exec sleep 1000'], stdoutFd: 1, memoryBytes: null, cpuSeconds: 10,
+      fileBytes: 1e6, signal: new AbortController().signal, onStderr: (text) => process.stdout.write(text),
+    });`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [text] = (await once(owner.stdout, 'data')) as [Buffer];
+  const pid = Number(text.toString());
+  expect(isRunning(pid)).toBe(true);
+  owner.kill('SIGKILL');
+  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000 });
+});

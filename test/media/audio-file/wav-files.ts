@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { BUNDLED_FFMPEG } from '../../../media/audio-file/ffmpeg.ts';
+import { wavHeader } from '../../../media/wav.ts';
+
+/** A mono or stereo WAV file of 16-bit samples at 16 kHz. */
+export function wavFile(...channels: Int16Array[]): Buffer {
+  const frames = channels[0]!.length;
+  const data = Buffer.alloc(frames * channels.length * 2);
+  for (let frame = 0; frame < frames; frame++) {
+    channels.forEach((samples, channel) => {
+      data.writeInt16LE(samples[frame] ?? 0, (frame * channels.length + channel) * 2);
+    });
+  }
+  return Buffer.concat([wavHeader({ channels: channels.length, sampleRateHz: 16_000 }, data.length), data]);
+}
+
+/** What ffmpeg's `-f format` makes of a file; `more` are arguments in front of the output. */
+export async function encoded(inputPath: string, format: string, more: readonly string[] = []): Promise<Buffer> {
+  const [node, ...program] = BUNDLED_FFMPEG.command;
+  const args = [...program, '-loglevel', 'error', '-i', `file:${inputPath}`, ...more, '-f', format, 'pipe:1'];
+  const { stdout } = await promisify(execFile)(node!, args, { encoding: 'buffer', maxBuffer: 2 ** 26 });
+  return stdout;
+}
