@@ -1,0 +1,476 @@
+import { and, assign, emit, enqueueActions, fromCallback, fromPromise, not, sendTo, setup } from 'xstate';
+import { notProvided } from './not-provided.ts';
+import {
+  closeOf,
+  configOnWire,
+  endingError,
+  finalMessage,
+  interimMessage,
+  RECOGNITION_LOST,
+  STORAGE_LOST,
+  type SttMessage,
+  seconds,
+  sentenceId,
+} from './stt-messages.ts';
+import type {
+  Bill,
+  BillInput,
+  ConcludeInput,
+  Conclusion,
+  FinalUtterance,
+  PipelineCommand,
+  PipelineInput,
+  RefinedText,
+  RefineInput,
+  SttEnding,
+  SttSessionContext,
+  SttSessionEmitted,
+  SttSessionEvent,
+  SttSessionInput,
+  SttSettings,
+} from './stt-session-events.ts';
+
+const MAX_BILL_FAILURES = 5;
+
+/** More than a webhook can carry. */
+const MAX_TRANSCRIPT_LENGTH = 20_000;
+
+/**
+ * One live transcription, from the moment its client is known and funded. `established` waits for a `start`; then the
+ * session is `running`, in two regions. The stream is `starting` while recognition and listening are opened, `started`
+ * (`listening`, or `speaking` while somebody does) while audio comes, and `stopping` once the client said stop and what
+ * is left is recognised. Utterances that are over queue up beside it and leave one after the other: with context each
+ * is told at once and then `refining`; it is `billing` before the canonical final is told, and nothing is told that the
+ * wallet does not cover. One that has no usable text is told without being billed. Whatever ends the session decides
+ * the ending once and leads to `concluding`: the reason is told, webhooks are stored, and then come the summary and the
+ * close. Everything the client sees is emitted as `told`, in order.
+ */
+export const sttSessionMachine = setup({
+  types: {} as {
+    context: SttSessionContext;
+    input: SttSessionInput;
+    events: SttSessionEvent;
+    emitted: SttSessionEmitted;
+  },
+  actors: {
+    /** Opens recognition and listening, obeys `PipelineCommand`s in order, passes on what is heard and understood. */
+    pipeline: fromCallback<PipelineCommand, PipelineInput>(notProvided('pipeline')),
+    /** Idempotent; rejects while storage cannot be reached. */
+    bill: fromPromise<Bill, BillInput>(notProvided('bill')),
+    /** Answers within its own time, with the original if need be. */
+    refine: fromPromise<RefinedText, RefineInput>(notProvided('refine')),
+    /** Stores what webhooks are told. */
+    conclude: fromPromise<Conclusion, ConcludeInput>(notProvided('conclude')),
+  },
+  delays: {
+    startTimeout: 30_000,
+    /** Twice what an overloaded recogniser may be behind. */
+    stopTimeout: 60_000,
+    refineTimeout: 1_000,
+    billTimeout: 5_000,
+    billRetry: ({ context }) => 250 * 2 ** context.billFailures,
+    concludeTimeout: 5_000,
+  },
+  guards: {
+    mayTryAgain: ({ event }) => event.type === 'pipeline.refused' && event.code === 'unsupported_language',
+    endsSpeech: ({ context, event }) => 'utteranceId' in event && event.utteranceId === context.speakingId,
+    hasFinal: ({ context }) => context.finals.length > 0,
+    isUsable: ({ context }) => context.finals[0]?.mode === 'speech_end',
+    isRefined: ({ context }) => context.talk !== null,
+    isAllTold: ({ context }) => context.isRecognitionOver,
+    /** One utterance was wanted, and told. */
+    isEnough: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
+    covered: (_, { outcome }: Bill) => outcome === 'billed',
+    billMayBeRetried: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
+  },
+  actions: {
+    tell: emit((_, message: SttMessage) => ({ type: 'told' as const, message })),
+    refuse: emit(({ event }, { message }: { message: string }) => ({
+      type: 'told' as const,
+      message: {
+        type: 'error' as const,
+        ...('code' in event ? { code: event.code, message: event.message } : { code: 'invalid_state', message }),
+      },
+    })),
+    tellSpeech: emit(({ event }) => {
+      const { utteranceId, atMs } = event as Extract<SttSessionEvent, { type: 'speech.started' }>;
+      const message = { type: 'speech_started' as const, sentence_id: sentenceId(utteranceId), start: seconds(atMs) };
+      return { type: 'told' as const, message };
+    }),
+    tellStarted: emit(({ context: { sessionId, settings, talk, warnings } }) => ({
+      type: 'told' as const,
+      message: {
+        type: 'session_started' as const,
+        session_id: sessionId,
+        diarize: settings!.diarize,
+        llm_refinement: talk !== null,
+        warning_codes: [...warnings],
+        config: configOnWire(settings!, talk),
+      },
+    })),
+    tellConfig: emit(({ context }) => ({
+      type: 'told' as const,
+      message: { type: 'config_updated' as const, config: configOnWire(context.settings!, context.talk) },
+    })),
+    tellInterim: emit(({ event }) => ({
+      type: 'told' as const,
+      message: interimMessage(event as Extract<SttSessionEvent, { type: 'utterance.hypothesis' }>),
+    })),
+    tellCanonical: emit(({ context }) => ({
+      type: 'told' as const,
+      message: finalMessage(context.finals[0]!, { isCanonical: true, refined: context.refined }),
+    })),
+    noteStart: assign(({ context, event }) => {
+      const { settings, talk } = event as Extract<SttSessionEvent, { type: 'start.requested' }>;
+      const isDropped = talk !== null && !context.mayRefine;
+      return {
+        settings,
+        talk: isDropped ? null : talk,
+        warnings: isDropped ? ['llm_refinement_not_in_plan'] : [],
+      };
+    }),
+    noteSettings: assign((_, { settings }: { settings: SttSettings }) => ({ settings })),
+    noteSpeech: assign({ speakingId: ({ event }) => (event.type === 'speech.started' ? event.utteranceId : null) }),
+    noteInterim: assign(({ event }) => {
+      const { utteranceId, text, words } = event as Extract<SttSessionEvent, { type: 'utterance.hypothesis' }>;
+      return { interim: { utteranceId, text, words } };
+    }),
+    takeFinal: enqueueActions(({ enqueue, context, event }) => {
+      const final = finalOf(event as OutcomeEvent, context);
+      enqueue.assign({ finals: [...context.finals, final] });
+      if (context.talk === null || final.mode !== 'speech_end') return;
+      enqueue.emit({ type: 'told', message: finalMessage(final, { isCanonical: false, refined: null }) });
+    }),
+    noteTold: assign(({ context }) => {
+      const [told, ...finals] = context.finals;
+      const { text } = context.refined ?? told!;
+      const transcript = [context.transcript, text].filter((part) => part !== '').join(' ');
+      return {
+        finals,
+        refined: null,
+        transcript: transcript.slice(0, MAX_TRANSCRIPT_LENGTH),
+        language: told!.language ?? context.language,
+      };
+    }),
+    noteRefined: assign((_, refined: RefinedText) => ({ refined })),
+    noteUnrefined: assign(({ context: { finals } }) => {
+      const { text, words } = finals[0]!;
+      return { refined: { text, words, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: null } };
+    }),
+    noteBilled: assign(({ context }, { amountNano }: { amountNano: bigint }) => ({
+      billedMs: context.billedMs + durationMs(context.finals[0]!),
+      chargedNano: context.chargedNano + amountNano,
+      billFailures: 0,
+    })),
+    noteBillFailure: assign(({ context }) => ({ billFailures: context.billFailures + 1 })),
+    noteHeard: assign((_, { snrDb }: { snrDb: number | null }) => ({ snrDb })),
+    noteRecognitionOver: assign({ isRecognitionOver: true }),
+    end: assign((_, { ending }: { ending: SttEnding }) => ({ ending })),
+    toPipeline: sendTo('pipeline', (_, command: PipelineCommand) => command),
+    tellEnding: enqueueActions(({ enqueue, context }) => {
+      const message = endingError(context.ending!);
+      if (message !== null) enqueue.emit({ type: 'told', message });
+    }),
+    tellLast: enqueueActions(({ enqueue, context }, { receivedMs }: Conclusion) => {
+      const ending = context.ending!;
+      const close = closeOf(ending);
+      const tell = (message: SttMessage) => enqueue.emit({ type: 'told', message });
+      tell({
+        type: 'billing_summary',
+        total_duration_seconds: seconds(context.billedMs),
+        client_estimated_seconds: seconds(receivedMs),
+        amount: Number(context.chargedNano) / 1e9,
+        currency: 'USD',
+      });
+      if (ending.kind === 'stopped') tell({ type: 'session_stopped' });
+      tell({ type: 'connection_closed', ...close });
+      enqueue.emit({ type: 'closed', ...close });
+    }),
+  },
+}).createMachine({
+  id: 'sttSession',
+  context: ({ input }) => ({
+    ...input,
+    settings: null,
+    talk: null,
+    warnings: [],
+    speakingId: null,
+    interim: null,
+    finals: [],
+    refined: null,
+    isRecognitionOver: false,
+    billFailures: 0,
+    billedMs: 0,
+    chargedNano: 0n,
+    transcript: '',
+    language: null,
+    snrDb: null,
+    ending: null,
+  }),
+  initial: 'active',
+  states: {
+    active: {
+      on: {
+        'end.requested': {
+          target: 'concluding',
+          actions: { type: 'end', params: ({ event }) => ({ ending: event.ending }) },
+        },
+        'start.requested': {
+          actions: { type: 'refuse', params: { message: 'The session has been started already.' } },
+        },
+        'config.requested': { actions: { type: 'refuse', params: { message: 'There is no started session.' } } },
+      },
+      initial: 'established',
+      states: {
+        established: {
+          on: {
+            'start.requested': { target: 'running', actions: 'noteStart' },
+            'stop.requested': {
+              target: '#sttSession.concluding',
+              actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+            },
+          },
+        },
+        running: {
+          invoke: {
+            id: 'pipeline',
+            src: 'pipeline',
+            input: ({ context: { sessionId, settings, talk } }) => ({
+              sessionId,
+              settings: settings!,
+              terms: talk?.terms ?? [],
+            }),
+            onError: '#sttSession.broken',
+          },
+          on: {
+            'listening.lost': '#sttSession.broken',
+            'recognition.overloaded': {
+              target: '#sttSession.concluding',
+              actions: { type: 'end', params: { ending: { kind: 'overloaded' } } },
+            },
+            'recognition.failed': {
+              target: '#sttSession.concluding',
+              actions: {
+                type: 'end',
+                params: ({ event: { code, message, retryAfterS } }) => ({
+                  ending: { kind: 'failed', code, message, retryAfterS },
+                }),
+              },
+            },
+          },
+          type: 'parallel',
+          states: {
+            stream: {
+              initial: 'starting',
+              states: {
+                starting: {
+                  after: { startTimeout: '#sttSession.broken' },
+                  on: {
+                    'pipeline.opened': { target: 'started', actions: 'tellStarted' },
+                    'pipeline.refused': [
+                      {
+                        guard: 'mayTryAgain',
+                        target: '#sttSession.active.established',
+                        actions: { type: 'refuse', params: { message: '' } },
+                      },
+                      {
+                        target: '#sttSession.concluding',
+                        actions: {
+                          type: 'end',
+                          params: ({ event: { code, message } }) => ({ ending: { kind: 'failed', code, message } }),
+                        },
+                      },
+                    ],
+                    'stop.requested': {
+                      target: '#sttSession.concluding',
+                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                    },
+                  },
+                },
+                started: {
+                  on: {
+                    'stop.requested': 'stopping',
+                    'config.requested': {
+                      actions: {
+                        type: 'toPipeline',
+                        params: ({ event }) => ({ type: 'configure', change: event.change }),
+                      },
+                    },
+                    'pipeline.configured': {
+                      actions: [
+                        { type: 'noteSettings', params: ({ event }) => ({ settings: event.settings }) },
+                        'tellConfig',
+                      ],
+                    },
+                    'pipeline.config_refused': { actions: { type: 'refuse', params: { message: '' } } },
+                    'speech.started': { target: '.speaking', actions: ['noteSpeech', 'tellSpeech'] },
+                  },
+                  initial: 'listening',
+                  states: {
+                    listening: {},
+                    speaking: {
+                      on: {
+                        'utterance.recognised': { guard: 'endsSpeech', target: 'listening' },
+                        'utterance.unusable': { guard: 'endsSpeech', target: 'listening' },
+                      },
+                    },
+                  },
+                },
+                stopping: {
+                  entry: { type: 'toPipeline', params: { type: 'finish' } },
+                  after: { stopTimeout: '#sttSession.broken' },
+                  on: {
+                    'config.requested': {
+                      actions: { type: 'refuse', params: { message: 'The session is being stopped.' } },
+                    },
+                    'speech.started': { actions: 'tellSpeech' },
+                    'pipeline.heard': {
+                      actions: { type: 'noteHeard', params: ({ event }) => ({ snrDb: event.snrDb }) },
+                    },
+                  },
+                },
+              },
+            },
+            finals: {
+              on: {
+                'utterance.hypothesis': { actions: ['noteInterim', 'tellInterim'] },
+                'utterance.recognised': { actions: 'takeFinal' },
+                'utterance.unusable': { actions: 'takeFinal' },
+                'recognition.ended': { actions: 'noteRecognitionOver' },
+              },
+              initial: 'waiting',
+              states: {
+                waiting: {
+                  always: [
+                    { guard: and(['hasFinal', not('isUsable')]), target: 'telling' },
+                    { guard: and(['hasFinal', 'isRefined']), target: 'refining' },
+                    { guard: 'hasFinal', target: 'billing' },
+                    {
+                      guard: 'isAllTold',
+                      target: '#sttSession.concluding',
+                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                    },
+                  ],
+                },
+                refining: {
+                  // A port that does not keep its time loses the refinement, not the text.
+                  after: { refineTimeout: { target: 'billing', actions: 'noteUnrefined' } },
+                  invoke: {
+                    src: 'refine',
+                    input: ({ context: { finals, talk } }) => {
+                      const { text, words, language, removeFillers } = finals[0]!;
+                      return { text, words, language: language ?? '', talk: talk!, removeFillers };
+                    },
+                    onDone: {
+                      target: 'billing',
+                      actions: { type: 'noteRefined', params: ({ event }) => event.output },
+                    },
+                    onError: { target: 'billing', actions: 'noteUnrefined' },
+                  },
+                },
+                billing: {
+                  after: { billTimeout: { target: 'unbilled' } },
+                  invoke: {
+                    src: 'bill',
+                    input: ({ context: { sessionId, finals } }) => ({
+                      sessionId,
+                      utteranceId: finals[0]!.utteranceId,
+                      durationMs: durationMs(finals[0]!),
+                      diarized: finals[0]!.diarized,
+                    }),
+                    onDone: [
+                      {
+                        guard: { type: 'covered', params: ({ event }) => event.output },
+                        target: 'telling',
+                        actions: {
+                          type: 'noteBilled',
+                          params: ({ event }) => event.output as Extract<Bill, { outcome: 'billed' }>,
+                        },
+                      },
+                      {
+                        target: '#sttSession.concluding',
+                        actions: { type: 'end', params: ({ event }) => ({ ending: exhausted(event.output) }) },
+                      },
+                    ],
+                    onError: 'unbilled',
+                  },
+                },
+                unbilled: {
+                  entry: 'noteBillFailure',
+                  after: {
+                    billRetry: [
+                      { guard: 'billMayBeRetried', target: 'billing' },
+                      {
+                        target: '#sttSession.concluding',
+                        actions: { type: 'end', params: { ending: STORAGE_LOST } },
+                      },
+                    ],
+                  },
+                },
+                telling: {
+                  entry: ['tellCanonical', 'noteTold'],
+                  always: [
+                    {
+                      guard: 'isEnough',
+                      target: '#sttSession.concluding',
+                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                    },
+                    { target: 'waiting' },
+                  ],
+                },
+              },
+            },
+          },
+        },
+      },
+    },
+    broken: {
+      entry: { type: 'end', params: { ending: RECOGNITION_LOST } },
+      always: 'concluding',
+    },
+    concluding: {
+      entry: 'tellEnding',
+      after: { concludeTimeout: { target: 'ended', actions: { type: 'tellLast', params: { receivedMs: 0 } } } },
+      invoke: {
+        src: 'conclude',
+        input: ({ context: { sessionId, ending, transcript, language, snrDb } }) => ({
+          sessionId,
+          ending: ending!,
+          transcript,
+          language,
+          snrDb,
+        }),
+        onDone: { target: 'ended', actions: { type: 'tellLast', params: ({ event }) => event.output } },
+        onError: { target: 'ended', actions: { type: 'tellLast', params: { receivedMs: 0 } } },
+      },
+    },
+    ended: { type: 'final' },
+  },
+});
+
+type OutcomeEvent = Extract<SttSessionEvent, { type: 'utterance.recognised' | 'utterance.unusable' }>;
+
+/** Rejected as a hallucination, it keeps what was told of it while it was spoken, as tentative. */
+function finalOf(event: OutcomeEvent, { settings, interim }: SttSessionContext): FinalUtterance {
+  const { utteranceId, summary, lagMs } = event;
+  const { diarize: diarized, removeFillers } = settings!;
+  const about = { utteranceId, summary, lagMs, diarized, removeFillers };
+  if (event.type === 'utterance.recognised') {
+    const { text, words, language } = event.recognition;
+    if (text.trim() !== '') return { ...about, mode: 'speech_end', text, words, language };
+    return { ...about, mode: 'speech_end_no_result', text: '', words: [], language };
+  }
+  const { reason: mode, rejectedText } = event;
+  if (mode !== 'hallucination_rejected') return { ...about, mode, text: '', words: [], language: null };
+  const cached = interim?.utteranceId === utteranceId ? interim : { text: rejectedText ?? '', words: [] };
+  return { ...about, mode, text: cached.text, words: cached.words, language: null };
+}
+
+function durationMs({ summary }: FinalUtterance): number {
+  return Math.max(1, Math.ceil(summary.endMs - summary.startMs));
+}
+
+function exhausted(bill: Bill): SttEnding {
+  const { message, details } = bill as Extract<Bill, { outcome: 'insufficient' }>;
+  return { kind: 'exhausted', message, details };
+}

@@ -1,0 +1,722 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
+import type { SttMessage, TranscriptionMessage } from '../../machines/stt-messages.ts';
+import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
+import type {
+  Bill,
+  BillInput,
+  ConcludeInput,
+  Conclusion,
+  PipelineCommand,
+  PipelineInput,
+  RefinedText,
+  RefineInput,
+  SttSessionEvent,
+  SttSettings,
+  TalkContext,
+} from '../../machines/stt-session-events.ts';
+import type { RecognisedWord, UtteranceSummary } from '../../machines/utterances.ts';
+
+const SETTINGS: SttSettings = {
+  languages: ['en'],
+  encoding: 'linear',
+  sampleRateHz: 16_000,
+  utteranceEndMs: 1_000,
+  isContinuous: true,
+  interimEveryMs: 300,
+  enhancement: 'off',
+  diarize: false,
+  minSpeakers: null,
+  maxSpeakers: null,
+  removeFillers: false,
+};
+const TALK: TalkContext = { general: [], text: 'A call about orders.', terms: ['Tandem'] };
+const SUMMARY: UtteranceSummary = { channel: 0, startMs: 500, endMs: 2_500, speechMs: 1_800, snrDb: 21.26 };
+
+/** How each state of the table is reached. */
+const PATHS = {
+  established: [],
+  starting: ['start'],
+  listening: ['start', 'opened'],
+  speaking: ['start', 'opened', 'speech'],
+  stopping: ['start', 'opened', 'stop'],
+  refining: ['start.context', 'opened', 'recognised'],
+  billing: ['start', 'opened', 'recognised'],
+  concluding: ['end.shutdown'],
+} as const satisfies Record<string, readonly string[]>;
+
+const EVENTS: Record<string, SttSessionEvent> = {
+  start: { type: 'start.requested', settings: SETTINGS, talk: null },
+  'start.context': { type: 'start.requested', settings: SETTINGS, talk: TALK },
+  config: { type: 'config.requested', change: { utteranceEndMs: 2_000 } },
+  stop: { type: 'stop.requested' },
+  opened: { type: 'pipeline.opened' },
+  'refused.language': { type: 'pipeline.refused', code: 'unsupported_language', message: 'No engine knows it.' },
+  'refused.shutdown': { type: 'pipeline.refused', code: 'SHUTTING_DOWN', message: 'Shutting down.' },
+  configured: { type: 'pipeline.configured', settings: { ...SETTINGS, utteranceEndMs: 2_000 } },
+  unconfigured: { type: 'pipeline.config_refused', code: 'unsupported_language', message: 'No engine knows it.' },
+  speech: { type: 'speech.started', utteranceId: 1, atMs: 480 },
+  hypothesis: {
+    type: 'utterance.hypothesis',
+    utteranceId: 1,
+    channel: 0,
+    text: 'go for',
+    words: [word('go', 500), word('for', 900)],
+    lagMs: 40.4,
+  },
+  recognised: recognised(1, 'go forward'),
+  nothing: recognised(1, ' '),
+  short: unusable('speech_end_too_short', null),
+  hallucination: unusable('hallucination_rejected', 'thank you thank you'),
+  lagging: { type: 'recognition.lagging', lagMs: 4_000, isShedding: true },
+  heard: { type: 'pipeline.heard', snrDb: 20 },
+  'recognition.ended': { type: 'recognition.ended' },
+  overloaded: { type: 'recognition.overloaded', lagMs: 31_000 },
+  failed: { type: 'recognition.failed', code: 'STT_UPSTREAM_RATE_LIMIT', message: 'Limited.', retryAfterS: 2.2 },
+  lost: { type: 'listening.lost', detail: 'the worker died' },
+  'end.disconnected': { type: 'end.requested', ending: { kind: 'disconnected' } },
+  'end.credentials': { type: 'end.requested', ending: { kind: 'credentials' } },
+  'end.shutdown': { type: 'end.requested', ending: { kind: 'shutdown' } },
+  'end.overloaded': { type: 'end.requested', ending: { kind: 'overloaded' } },
+};
+
+const ENDS = {
+  'end.disconnected': 'concluding',
+  'end.credentials': 'concluding error:AUTH_FAILED',
+  'end.shutdown': 'concluding error:SHUTTING_DOWN',
+  'end.overloaded': 'concluding error:overloaded',
+};
+const NO_SECOND_START = { start: 'same error:invalid_state', 'start.context': 'same error:invalid_state' };
+const IN_SESSION = {
+  ...ENDS,
+  ...NO_SECOND_START,
+  overloaded: 'concluding error:overloaded',
+  failed: 'concluding error:STT_UPSTREAM_RATE_LIMIT',
+  lost: 'concluding error:STT_UPSTREAM_UNAVAILABLE',
+};
+const STARTED = {
+  ...IN_SESSION,
+  config: 'same',
+  configured: 'same config_updated',
+  unconfigured: 'same error:unsupported_language',
+  'recognition.ended': 'concluding',
+};
+
+/** State x event: the state after it, and what is told. A cell that is absent: the event changes and tells nothing. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, string>>> = {
+  established: {
+    ...ENDS,
+    start: 'starting',
+    'start.context': 'starting',
+    config: 'same error:invalid_state',
+    stop: 'concluding',
+  },
+  starting: {
+    ...IN_SESSION,
+    config: 'same error:invalid_state',
+    stop: 'concluding',
+    opened: 'listening session_started',
+    'refused.language': 'established error:unsupported_language',
+    'refused.shutdown': 'concluding error:SHUTTING_DOWN',
+    // A pipeline that is not open says none of these; the machine would not lose them.
+    hypothesis: 'same interim',
+    recognised: 'starting+billing',
+    nothing: 'same final:speech_end_no_result',
+    short: 'same final:speech_end_too_short',
+    hallucination: 'same final:hallucination_rejected',
+    'recognition.ended': 'concluding',
+  },
+  listening: {
+    ...STARTED,
+    stop: 'stopping',
+    speech: 'speaking speech_started',
+    hypothesis: 'same interim',
+    recognised: 'listening+billing',
+    nothing: 'same final:speech_end_no_result',
+    short: 'same final:speech_end_too_short',
+    hallucination: 'same final:hallucination_rejected',
+  },
+  speaking: {
+    ...STARTED,
+    stop: 'stopping',
+    speech: 'same speech_started',
+    hypothesis: 'same interim',
+    recognised: 'listening+billing',
+    nothing: 'listening final:speech_end_no_result',
+    short: 'listening final:speech_end_too_short',
+    hallucination: 'listening final:hallucination_rejected',
+  },
+  stopping: {
+    ...IN_SESSION,
+    config: 'same error:invalid_state',
+    speech: 'same speech_started',
+    hypothesis: 'same interim',
+    recognised: 'stopping+billing',
+    nothing: 'same final:speech_end_no_result',
+    short: 'same final:speech_end_too_short',
+    hallucination: 'same final:hallucination_rejected',
+    'recognition.ended': 'concluding',
+  },
+  refining: {
+    ...STARTED,
+    'recognition.ended': 'same',
+    stop: 'stopping+refining',
+    speech: 'speaking+refining speech_started',
+    hypothesis: 'same interim',
+    recognised: 'same first',
+  },
+  billing: {
+    ...STARTED,
+    'recognition.ended': 'same',
+    stop: 'stopping+billing',
+    speech: 'speaking+billing speech_started',
+    hypothesis: 'same interim',
+  },
+  concluding: {},
+};
+
+describe('the session machine, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const event of Object.keys(EVENTS)) {
+      const cell = TABLE[state][event] ?? 'same';
+      it(`in ${state}, ${event} leads to ${cell}`, () => {
+        const session = startSession();
+        for (const step of PATHS[state]) session.tell(step);
+        const before = session.state();
+        expect(before.split('+').pop()).toBe(state);
+        const told = session.told.length;
+        session.tell(event);
+        const [after = '', ...messages] = cell.split(' ');
+        expect(session.state()).toBe(after === 'same' ? before : after);
+        expect(session.told.slice(told).map(nameOf)).toEqual(messages);
+      });
+    }
+  }
+});
+
+describe('a session', () => {
+  it('says with what it was started', () => {
+    const session = startSession();
+    session.send({
+      type: 'start.requested',
+      settings: { ...SETTINGS, diarize: true, removeFillers: true },
+      talk: TALK,
+    });
+    expect(session.pipeline?.terms).toEqual(['Tandem']);
+    session.tell('opened');
+    expect(session.told).toEqual([
+      {
+        type: 'session_started',
+        session_id: 'session-1',
+        diarize: true,
+        llm_refinement: true,
+        warning_codes: [],
+        config: {
+          languages: ['en'],
+          encoding: 'linear',
+          sample_rate: 16_000,
+          utterance_end_ms: 1_000,
+          continuous_mode: true,
+          interim_results_frequency: 300,
+          audio_enhancement: 'off',
+          diarize: true,
+          min_speakers: null,
+          max_speakers: null,
+          remove_fillers: true,
+        },
+      },
+    ]);
+  });
+
+  it('drops the context of a plan without refinement, its terms and fillers included, and warns', async () => {
+    const session = startSession({ mayRefine: false });
+    session.send({ type: 'start.requested', settings: { ...SETTINGS, removeFillers: true }, talk: TALK });
+    session.tell('opened');
+    expect(session.pipeline?.terms).toEqual([]);
+    expect(session.told).toMatchObject([
+      {
+        llm_refinement: false,
+        warning_codes: ['llm_refinement_not_in_plan'],
+        config: { remove_fillers: false },
+      },
+    ]);
+    session.tell('recognised');
+    await session.billed();
+    expect(session.transcriptions()).toMatchObject([{ speech_final: true, llm_applied: false, llm_reason: null }]);
+  });
+
+  it('can be started again after a language that no engine knows', () => {
+    const session = startSession();
+    for (const step of ['start.context', 'refused.language', 'start', 'opened']) session.tell(step);
+    expect(session.told.map(nameOf)).toEqual(['error:unsupported_language', 'session_started']);
+    expect(session.told.at(-1)).toMatchObject({ llm_refinement: false });
+  });
+
+  it('tells an interim as what it is', () => {
+    const session = startedSession();
+    session.tell('hypothesis');
+    expect(session.transcriptions()).toEqual([
+      {
+        type: 'transcription',
+        text: 'go for',
+        is_final: false,
+        speech_final: false,
+        sentence_id: 'sentence-1',
+        language: null,
+        start: 0.5,
+        end: 1.2,
+        words: [
+          { word: 'go', start: 0.5, end: 0.8, confidence: 0.9 },
+          { word: 'for', start: 0.9, end: 1.2, confidence: 0.9 },
+        ],
+        snr_db: null,
+        processing_mode: 'interim',
+        llm_applied: false,
+        llm_reason: null,
+        llm_latency_ms: null,
+        tentative: false,
+        tentative_reason: null,
+        lag_ms: 40,
+      },
+    ]);
+  });
+
+  it('tells one final of an utterance without context, after it is billed and not before', async () => {
+    const session = startedSession();
+    session.tell('recognised');
+    expect(session.transcriptions()).toEqual([]);
+    expect(session.bills).toEqual([{ sessionId: 'session-1', utteranceId: 1, durationMs: 2_000, diarized: false }]);
+    await session.billed();
+    expect(session.transcriptions()).toMatchObject([
+      {
+        text: 'go forward',
+        is_final: true,
+        speech_final: true,
+        processing_mode: 'speech_end',
+        language: 'en',
+        start: 0.5,
+        end: 2.5,
+        snr_db: 21.3,
+        lag_ms: 120,
+      },
+    ]);
+    expect(session.transcriptions()[0]).not.toHaveProperty('speakers');
+  });
+
+  it('says who spoke and which words took another one’s place', async () => {
+    const session = startSession();
+    session.send({ type: 'start.requested', settings: { ...SETTINGS, diarize: true }, talk: null });
+    session.tell('opened');
+    const words = [
+      { ...word('call', 500), speaker: 'speaker_1' },
+      { ...word('Tandem', 900), speaker: 'speaker_2', original: 'tan dem', confidence: null },
+      { ...word('now', 1_200), speaker: 'speaker_1' },
+    ];
+    session.send(recognised(1, 'call Tandem now', words));
+    expect(session.bills[0]?.diarized).toBe(true);
+    await session.billed();
+    expect(session.transcriptions()[0]).toMatchObject({ speakers: ['speaker_1', 'speaker_2'] });
+    expect(session.transcriptions()[0]?.words[1]).toEqual({
+      word: 'Tandem',
+      start: 0.9,
+      end: 1.2,
+      speaker: 'speaker_2',
+      boosted: true,
+      original: 'tan dem',
+    });
+  });
+
+  it('with context tells two finals of one sentence, the canonical one refined and billed', async () => {
+    const session = startedSession('start.context');
+    session.tell('recognised');
+    expect(session.transcriptions()).toMatchObject([{ text: 'go forward', is_final: true, speech_final: false }]);
+    expect(session.bills).toEqual([]);
+    await session.refined({ text: 'Go forward.', llmApplied: true, llmReason: null, llmLatencyMs: 412.6 });
+    expect(session.bills).toHaveLength(1);
+    await session.billed();
+    expect(session.transcriptions()[1]).toMatchObject({
+      text: 'Go forward.',
+      is_final: true,
+      speech_final: true,
+      sentence_id: 'sentence-1',
+      llm_applied: true,
+      llm_reason: null,
+      llm_latency_ms: 413,
+    });
+  });
+
+  it('tells the original again when refinement breaks or does not come back', async () => {
+    for (const lose of [(session: Session) => session.failRefinement(), (session: Session) => session.passed(1_000)]) {
+      const session = startedSession('start.context');
+      session.tell('recognised');
+      await lose(session);
+      await session.billed();
+      expect(session.transcriptions()[1]).toMatchObject({
+        text: 'go forward',
+        speech_final: true,
+        llm_applied: false,
+        llm_reason: 'llm_unavailable',
+      });
+    }
+  });
+
+  it('tells canonical finals in the order of speech, each refined and billed on its own', async () => {
+    const session = startedSession('start.context');
+    session.send(recognised(1, 'one'));
+    session.send(recognised(2, 'two'));
+    session.send({ ...unusable('low_snr_dropped', null), utteranceId: 3 });
+    expect(session.transcriptions().map(({ text }) => text)).toEqual(['one', 'two']);
+    for (const text of ['One.', 'Two.']) {
+      await session.refined({ text, llmApplied: true, llmReason: null, llmLatencyMs: 300 });
+      await session.billed();
+    }
+    const canonical = session.transcriptions().filter(({ speech_final }) => speech_final);
+    expect(canonical.map(({ text, processing_mode }) => text || processing_mode)).toEqual([
+      'One.',
+      'Two.',
+      'low_snr_dropped',
+    ]);
+    expect(session.bills.map(({ utteranceId }) => utteranceId)).toEqual([1, 2]);
+  });
+
+  it('never bills or refines what has no usable text', () => {
+    const session = startedSession('start.context');
+    for (const reason of ['speech_end_no_result', 'speech_end_too_short', 'low_snr_dropped'] as const) {
+      session.send(unusable(reason, null));
+      expect(session.transcriptions().at(-1)).toMatchObject({
+        text: '',
+        words: [],
+        is_final: true,
+        speech_final: true,
+        processing_mode: reason,
+        tentative: false,
+      });
+    }
+    expect(session.bills).toEqual([]);
+    expect(session.refinements).toEqual([]);
+  });
+
+  it('puts the last interim in the place of a hallucination, as tentative', () => {
+    const session = startedSession();
+    session.tell('hypothesis');
+    session.tell('hallucination');
+    expect(session.transcriptions().at(-1)).toMatchObject({
+      text: 'go for',
+      processing_mode: 'hallucination_rejected',
+      tentative: true,
+      tentative_reason: 'hallucination_rejected',
+      speech_final: true,
+    });
+    expect(session.transcriptions().at(-1)?.words).toHaveLength(2);
+    session.send({ ...unusable('hallucination_rejected', null), utteranceId: 2 });
+    expect(session.transcriptions().at(-1)).toMatchObject({ text: '', tentative: false, tentative_reason: null });
+    expect(session.bills).toEqual([]);
+  });
+
+  it('ends without continuous mode once something was said and told, not with a cough', async () => {
+    const session = startSession();
+    session.send({ type: 'start.requested', settings: { ...SETTINGS, isContinuous: false }, talk: null });
+    session.tell('opened');
+    session.tell('short');
+    expect(session.state()).toBe('listening');
+    session.send(recognised(2, 'hello'));
+    session.send(recognised(3, 'not wanted'));
+    await session.billed();
+    await session.concluded();
+    expect(session.told.map(nameOf)).toEqual([
+      'session_started',
+      'final:speech_end_too_short',
+      'final:speech_end',
+      'billing_summary',
+      'session_stopped',
+      'connection_closed',
+    ]);
+    expect(session.closed).toEqual({ type: 'closed', code: 1000, reason: 'session stopped' });
+  });
+
+  it('tells everything that was said before the stop, then the summary', async () => {
+    const session = startedSession();
+    for (const step of ['speech', 'stop', 'recognised', 'heard', 'recognition.ended']) session.tell(step);
+    expect(session.commands).toEqual([{ type: 'finish' }]);
+    expect(session.state()).toBe('stopping+billing');
+    await session.billed(123_456_789n);
+    expect(session.concludes).toEqual([
+      { sessionId: 'session-1', ending: { kind: 'stopped' }, transcript: 'go forward', language: 'en', snrDb: 20 },
+    ]);
+    await session.concluded({ receivedMs: 3_200 });
+    expect(session.told.slice(-3)).toEqual([
+      {
+        type: 'billing_summary',
+        total_duration_seconds: 2,
+        client_estimated_seconds: 3.2,
+        amount: 0.123456789,
+        currency: 'USD',
+      },
+      { type: 'session_stopped' },
+      { type: 'connection_closed', code: 1000, reason: 'session stopped' },
+    ]);
+    expect(session.actor.getSnapshot().status).toBe('done');
+  });
+
+  it('hands each change of the configuration on, and tells what came of it', () => {
+    const session = startedSession();
+    for (const step of ['config', 'config', 'configured', 'unconfigured']) session.tell(step);
+    expect(session.commands).toEqual([
+      { type: 'configure', change: { utteranceEndMs: 2_000 } },
+      { type: 'configure', change: { utteranceEndMs: 2_000 } },
+    ]);
+    expect(session.told.slice(1)).toMatchObject([
+      { type: 'config_updated', config: { utterance_end_ms: 2_000, languages: ['en'] } },
+      { type: 'error', code: 'unsupported_language' },
+    ]);
+    expect(session.actor.getSnapshot().context.settings?.utteranceEndMs).toBe(2_000);
+  });
+});
+
+describe('a session that fails', () => {
+  it('tells no final that the wallet does not cover, and says so in the nested shape', async () => {
+    const session = startedSession();
+    session.tell('recognised');
+    const details = { required: 1, available: 0, shortfall: 1 };
+    await session.answerBill({ outcome: 'insufficient', message: 'Top it up.', details });
+    await session.concluded();
+    expect(session.transcriptions()).toEqual([]);
+    expect(session.told.slice(1).map(nameOf)).toEqual([
+      'error:INSUFFICIENT_CREDITS',
+      'billing_summary',
+      'connection_closed',
+    ]);
+    expect(session.told[1]).toEqual({
+      type: 'error',
+      error: { code: 'INSUFFICIENT_CREDITS', message: 'Top it up.', details },
+    });
+    expect(session.closed).toMatchObject({ code: 1008 });
+  });
+
+  it('bills again when storage is away, and gives up after the fifth time without telling the final', async () => {
+    const session = startedSession();
+    session.tell('recognised');
+    for (let failure = 1; failure <= 4; failure += 1) {
+      await session.failBill();
+      expect(session.state()).toBe('listening+unbilled');
+      await session.passed(250 * 2 ** failure);
+    }
+    expect(session.bills).toHaveLength(5);
+    expect(new Set(session.bills.map((bill) => JSON.stringify(bill))).size).toBe(1);
+    await session.passed(5_000);
+    expect(session.state()).toBe('listening+unbilled');
+    await session.passed(8_000);
+    expect(session.told.map(nameOf)).toEqual(['session_started', 'error:STORAGE_UNAVAILABLE']);
+    await session.concluded();
+    expect(session.closed).toMatchObject({ code: 1011 });
+  });
+
+  it('tells the final once storage is back', async () => {
+    const session = startedSession();
+    session.tell('recognised');
+    await session.failBill();
+    await session.passed(500);
+    await session.billed();
+    expect(session.transcriptions()).toHaveLength(1);
+    expect(session.state()).toBe('listening');
+  });
+
+  it('says when it may be tried again', async () => {
+    const session = startedSession();
+    session.tell('failed');
+    expect(session.told.at(-1)).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT', retry_after: 3 });
+    await session.concluded();
+    expect(session.closed).toMatchObject({ code: 1011 });
+  });
+
+  const CLOSES = {
+    'end.credentials': 1008,
+    'end.shutdown': 1012,
+    'end.overloaded': 1013,
+    overloaded: 1013,
+    lost: 1011,
+  };
+  for (const [event, code] of Object.entries(CLOSES)) {
+    it(`closes with ${code} on ${event}, after error and summary`, async () => {
+      const session = startedSession();
+      session.tell(event);
+      expect(session.closed).toBeNull();
+      await session.concluded();
+      expect(session.told.slice(2).map(nameOf)).toEqual(['billing_summary', 'connection_closed']);
+      expect(session.closed).toMatchObject({ code });
+    });
+  }
+
+  for (const [state, timeoutMs] of [
+    ['starting', 30_000],
+    ['stopping', 60_000],
+  ] as const) {
+    it(`gives up a pipeline that leaves it ${state} for ${timeoutMs / 1000} s`, async () => {
+      const session = startSession();
+      for (const step of PATHS[state]) session.tell(step);
+      await session.passed(timeoutMs - 1);
+      expect(session.state()).toBe(state);
+      await session.passed(1);
+      expect(session.told.map(nameOf).at(-1)).toBe('error:STT_UPSTREAM_UNAVAILABLE');
+    });
+  }
+
+  it('ends although webhooks cannot be stored, or storage does not answer', async () => {
+    const failing = startSession();
+    failing.tell('end.shutdown');
+    await failing.failConclusion();
+    const waiting = startSession();
+    waiting.tell('end.shutdown');
+    await waiting.passed(5_000);
+    for (const session of [failing, waiting]) {
+      expect(session.closed).toMatchObject({ code: 1012 });
+      expect(session.actor.getSnapshot().status).toBe('done');
+    }
+  });
+
+  it('ends with a pipeline that throws', () => {
+    const session = startSession({ pipelineThrows: true });
+    session.tell('start');
+    expect(session.state()).toBe('concluding');
+    expect(session.told.map(nameOf)).toEqual(['error:STT_UPSTREAM_UNAVAILABLE']);
+  });
+});
+
+it('keeps in its context nothing but plain data', async () => {
+  const session = startedSession('start.context');
+  for (const step of ['speech', 'hypothesis', 'recognised']) session.tell(step);
+  const { context } = session.actor.getSnapshot();
+  expect(structuredClone(context)).toEqual(context);
+});
+
+type Session = ReturnType<typeof startSession>;
+
+function startedSession(start: 'start' | 'start.context' = 'start') {
+  const session = startSession();
+  session.tell(start);
+  session.tell('opened');
+  return session;
+}
+
+/** A session whose ports the test holds in its hands. */
+function startSession({ mayRefine = true, pipelineThrows = false } = {}) {
+  const clock = new SimulatedClock();
+  const told: SttMessage[] = [];
+  const commands: PipelineCommand[] = [];
+  const bills = held<BillInput, Bill>();
+  const refinements = held<RefineInput, RefinedText>();
+  const concludes = held<ConcludeInput, Conclusion>();
+  let pipeline: PipelineInput | null = null;
+  let closed: { code: number; reason: string } | null = null;
+  const machine = sttSessionMachine.provide({
+    actors: {
+      pipeline: fromCallback<PipelineCommand, PipelineInput>(({ input, receive }) => {
+        if (pipelineThrows) throw new Error('broken');
+        pipeline = input;
+        receive((command) => void commands.push(command));
+      }),
+      bill: fromPromise<Bill, BillInput>(({ input }) => bills.ask(input)),
+      refine: fromPromise<RefinedText, RefineInput>(({ input }) => refinements.ask(input)),
+      conclude: fromPromise<Conclusion, ConcludeInput>(({ input }) => concludes.ask(input)),
+    },
+  });
+  const actor = createActor(machine, { input: { sessionId: 'session-1', mayRefine }, clock });
+  actor.on('told', ({ message }) => {
+    expect(closed).toBeNull();
+    told.push(message);
+  });
+  actor.on('closed', (close) => {
+    closed = close;
+  });
+  actor.start();
+
+  return {
+    actor,
+    told,
+    commands,
+    bills: bills.inputs,
+    refinements: refinements.inputs,
+    concludes: concludes.inputs,
+    get pipeline() {
+      return pipeline;
+    },
+    get closed() {
+      return closed;
+    },
+    send: (event: SttSessionEvent) => actor.send(event),
+    tell: (event: string) => actor.send(EVENTS[event]!),
+    transcriptions: () => told.filter((message): message is TranscriptionMessage => message.type === 'transcription'),
+    /** The leaf of the stream, and the one of the finals unless they wait. */
+    state: () => leaves(actor.getSnapshot().value).join('+'),
+    billed: (amountNano = 100n) => bills.answer({ outcome: 'billed', amountNano }),
+    answerBill: bills.answer,
+    failBill: bills.fail,
+    refined: (refined: Omit<RefinedText, 'words'>) => refinements.answer({ words: [], ...refined }),
+    failRefinement: refinements.fail,
+    concluded: (conclusion: Conclusion = { receivedMs: 0 }) => concludes.answer(conclusion),
+    failConclusion: concludes.fail,
+    async passed(ms: number) {
+      clock.increment(ms);
+      await settled();
+    },
+  };
+}
+
+/** A port that answers when the test says so. */
+function held<Input, Output>() {
+  const inputs: Input[] = [];
+  let latest: PromiseWithResolvers<Output> | null = null;
+  return {
+    inputs,
+    ask(input: Input) {
+      inputs.push(input);
+      latest = Promise.withResolvers<Output>();
+      return latest.promise;
+    },
+    async answer(output: Output) {
+      latest!.resolve(output);
+      await settled();
+    },
+    async fail() {
+      latest!.reject(new Error('away'));
+      await settled();
+    },
+  };
+}
+
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function leaves(value: unknown): string[] {
+  if (typeof value === 'string') return value === 'waiting' ? [] : [value];
+  return Object.values(value as Record<string, unknown>).flatMap(leaves);
+}
+
+function nameOf(message: SttMessage): string {
+  if (message.type === 'error') return `error:${'error' in message ? message.error.code : message.code}`;
+  if (message.type !== 'transcription') return message.type;
+  if (!message.is_final) return 'interim';
+  return message.speech_final ? `final:${message.processing_mode}` : 'first';
+}
+
+function word(text: string, startMs: number): RecognisedWord {
+  return { word: text, startMs, endMs: startMs + 300, confidence: 0.9, speaker: null, original: null };
+}
+
+function recognised(utteranceId: number, text: string, words = [word(text, 500)]): SttSessionEvent {
+  return {
+    type: 'utterance.recognised',
+    utteranceId,
+    summary: SUMMARY,
+    recognition: { text, words, language: 'en', languageProbability: null, confidence: 0.9, model: 'fake/en' },
+    lagMs: 120.2,
+  };
+}
+
+function unusable(
+  reason: Extract<SttSessionEvent, { type: 'utterance.unusable' }>['reason'],
+  rejectedText: string | null,
+): Extract<SttSessionEvent, { type: 'utterance.unusable' }> {
+  return { type: 'utterance.unusable', utteranceId: 1, summary: SUMMARY, reason, rejectedText, lagMs: 80 };
+}
