@@ -1,0 +1,53 @@
+import type { UtteranceMessage } from '../../machines/utterances.ts';
+import { powerToDbov, SILENCE_DBOV } from '../dsp/level.ts';
+import type { SileroNetwork } from './silero-network.ts';
+import { SpeechFront } from './speech-front.ts';
+import { type SegmentationRules, UtteranceSegmenter } from './utterance-segmenter.ts';
+import { VoiceDetector } from './voice-detector.ts';
+import { WINDOW_SAMPLES } from './windows.ts';
+
+interface ChannelListenerOptions {
+  channel: number;
+  sampleRateHz: number;
+  rules: SegmentationRules;
+  network: SileroNetwork | null;
+  nextUtteranceId: () => number;
+  post: (message: UtteranceMessage) => void;
+  onSpeechStarted: (utteranceId: number, atMs: number) => void;
+}
+
+/** One channel from samples to utterances. */
+export class ChannelListener {
+  readonly front: SpeechFront;
+  readonly segmenter: UtteranceSegmenter;
+  readonly #detector: VoiceDetector;
+  #loudestPower = 0;
+
+  constructor(options: ChannelListenerOptions) {
+    this.#detector = new VoiceDetector(options.network);
+    this.segmenter = new UtteranceSegmenter(options);
+    this.front = new SpeechFront(options.sampleRateHz, (heard, improved) => this.#hear(heard, improved));
+  }
+
+  get durationMs(): number {
+    return this.front.samples / 16;
+  }
+
+  /** Of the loudest window. */
+  get peakDbov(): number {
+    return this.#loudestPower === 0 ? SILENCE_DBOV : powerToDbov(this.#loudestPower);
+  }
+
+  finish(): void {
+    this.front.finish();
+    this.segmenter.finish(this.durationMs);
+  }
+
+  #hear(heard: Float32Array, improved: Int16Array): void {
+    let power = 0;
+    for (let i = 0; i < WINDOW_SAMPLES; i++) power += heard[i]! * heard[i]!;
+    power /= WINDOW_SAMPLES;
+    if (power > this.#loudestPower) this.#loudestPower = power;
+    this.segmenter.add(improved, power, this.#detector.judge(heard, power));
+  }
+}

@@ -1,0 +1,95 @@
+import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import type { BytesTaken, ListeningEvent } from '../../machines/utterances.ts';
+import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
+import { ChannelListener } from './channel-listener.ts';
+import { heardTotals } from './heard-totals.ts';
+import { SampleDecoder } from './sample-decoder.ts';
+import type { SileroNetwork } from './silero-network.ts';
+import { UtterancePort } from './utterance-port.ts';
+import { liveRules } from './utterance-segmenter.ts';
+
+const BLOCK_SAMPLES = 4096;
+
+interface LiveListenerOptions {
+  settings: ListeningSettings;
+  utterances: MessagePort;
+  inlet: MessagePort | null;
+  network: SileroNetwork | null;
+  onEvent: (event: ListeningEvent) => void;
+}
+
+/** Hears one live stream, a stereo one as the mean of its channels, and posts its utterances. */
+export class LiveListener {
+  readonly #utterances: UtterancePort;
+  readonly #inlet: MessagePort | null;
+  readonly #listener: ChannelListener;
+  readonly #block = new Float32Array(BLOCK_SAMPLES);
+  readonly #outputs = [this.#block];
+  #settings: ListeningSettings;
+  #decoder: SampleDecoder;
+  #nextUtteranceId = 0;
+
+  constructor(options: LiveListenerOptions) {
+    this.#utterances = new UtterancePort(options.utterances);
+    this.#settings = options.settings;
+    this.#decoder = new SampleDecoder(options.settings.format, 'mixed');
+    this.#listener = new ChannelListener({
+      channel: 0,
+      sampleRateHz: options.settings.format.sampleRateHz,
+      rules: liveRules(options.settings.utteranceEndMs),
+      network: options.network,
+      nextUtteranceId: () => this.#nextUtteranceId++,
+      post: (message) => this.#utterances.post(message),
+      onSpeechStarted: (utteranceId, atMs) => options.onEvent({ type: 'speech.started', utteranceId, atMs }),
+    });
+    this.#inlet = options.inlet;
+    this.#inlet?.on('message', (bytes: Uint8Array) => this.#takeFromInlet(bytes));
+  }
+
+  write(bytes: Uint8Array): void {
+    const blockBytes = this.#decoder.bytesFor(BLOCK_SAMPLES);
+    for (let at = 0; at < bytes.length; at += blockBytes) {
+      const samples = this.#decoder.decode(bytes.subarray(at, at + blockBytes), this.#outputs);
+      this.#listener.front.push(this.#block, samples);
+    }
+  }
+
+  configure(change: Partial<ListeningSettings>): void {
+    const settings = { ...this.#settings, ...change };
+    if (change.format !== undefined) {
+      this.#decoder = new SampleDecoder(settings.format, 'mixed');
+      this.#listener.front.configure(settings.format.sampleRateHz);
+    }
+    if (change.utteranceEndMs !== undefined) this.#listener.segmenter.configure(liveRules(settings.utteranceEndMs));
+    this.#settings = settings;
+  }
+
+  /** Hears what waits in the inlet, ends the open utterance and the stream. */
+  finish(): StreamHeard {
+    for (;;) {
+      const waiting = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
+      if (waiting === undefined) break;
+      this.#takeFromInlet(waiting.message as Uint8Array);
+    }
+    this.#listener.finish();
+    this.#utterances.post({ type: 'stream.end' });
+    this.close();
+    return heardTotals([this.#listener]);
+  }
+
+  close(): void {
+    this.#inlet?.close();
+    this.#utterances.close();
+  }
+
+  dump(): unknown {
+    const { untakenSamples } = this.#utterances;
+    const isSpeaking = this.#listener.segmenter.isOpen;
+    return { ...this.#settings, ...heardTotals([this.#listener]), isSpeaking, untakenSamples };
+  }
+
+  #takeFromInlet(bytes: Uint8Array): void {
+    this.write(bytes);
+    this.#inlet?.postMessage({ type: 'bytes.taken', bytes: bytes.length } satisfies BytesTaken);
+  }
+}

@@ -1,0 +1,149 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { ListeningEvent } from '../../machines/utterances.ts';
+import type { FileHeard, ListeningSession, ListeningSettings, StreamHeard } from '../listening-plane.ts';
+import { WorkerCallError, type WorkerThread } from '../worker-thread.ts';
+import type { ListeningCalls, ListeningNotice } from './worker-protocol.ts';
+
+type ListeningThread = WorkerThread<ListeningCalls, ListeningEvent, ListeningNotice>;
+
+/** What occupies a worker: a live session or a file. */
+export interface PoolMember {
+  readonly sessionId: string | null;
+  deliver: (event: ListeningEvent) => void;
+  lose: (detail: string) => void;
+  close: () => Promise<void>;
+}
+
+interface PooledListeningOptions {
+  sessionId: string;
+  sessionKey: number;
+  thread: ListeningThread;
+  signal: AbortSignal;
+  onEvent: (event: ListeningEvent) => void;
+  /** Called once. */
+  onClosed: () => void;
+}
+
+/** A live session as its owner holds it. */
+export class PooledListening implements ListeningSession, PoolMember {
+  readonly sessionId: string;
+  readonly #options: PooledListeningOptions;
+  #state: 'open' | 'finishing' | 'closed' = 'open';
+  #closing: Promise<void> | null = null;
+
+  constructor(options: PooledListeningOptions) {
+    this.sessionId = options.sessionId;
+    this.#options = options;
+    options.signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  write(bytes: Uint8Array<ArrayBuffer>): void {
+    if (this.#state !== 'open' || bytes.length === 0) return;
+    // A part of a larger buffer cannot be handed over without its neighbours.
+    const own = bytes.length === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
+    const { sessionKey, thread } = this.#options;
+    thread.post({ type: 'session.write', sessionKey, bytes: own }, [own.buffer]);
+  }
+
+  configure(change: Partial<ListeningSettings>): void {
+    if (this.#state !== 'open') return;
+    const { sessionKey, thread } = this.#options;
+    thread.post({ type: 'session.configure', sessionKey, change }, []);
+  }
+
+  async finish(): Promise<StreamHeard> {
+    if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The listening session is closed.');
+    this.#state = 'finishing';
+    const { sessionKey, thread, signal } = this.#options;
+    try {
+      return await thread.call('session.finish', { sessionKey });
+    } catch (error) {
+      throw signal.aborted ? signal.reason : toTandemError(error);
+    } finally {
+      this.abandon();
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  deliver(event: ListeningEvent): void {
+    if (this.#state !== 'closed') this.#options.onEvent(event);
+  }
+
+  lose(detail: string): void {
+    const wasOpen = this.#state === 'open';
+    this.abandon();
+    if (wasOpen) this.#options.onEvent({ type: 'listening.lost', detail });
+  }
+
+  /** The worker has it no more, or never had. */
+  abandon(): void {
+    if (this.#state === 'closed') return;
+    this.#state = 'closed';
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+    this.#options.onClosed();
+  }
+
+  readonly #onAbort = (): void => {
+    void this.close();
+  };
+
+  async #close(): Promise<void> {
+    if (this.#state === 'closed') return;
+    const { sessionKey, thread } = this.#options;
+    const closed = thread.call('session.close', { sessionKey });
+    this.abandon();
+    // A worker that died has closed it too.
+    await closed.catch(() => {});
+  }
+}
+
+interface FileSessionOptions {
+  sessionKey: number;
+  thread: ListeningThread;
+  signal: AbortSignal;
+}
+
+/** A file that is heard. */
+export class FileSession implements PoolMember {
+  readonly sessionId = null;
+  readonly #options: FileSessionOptions;
+
+  constructor(options: FileSessionOptions) {
+    this.#options = options;
+  }
+
+  async listen(request: Omit<ListeningCalls['file.listen']['request'], 'sessionKey'>): Promise<FileHeard> {
+    const { sessionKey, thread, signal } = this.#options;
+    const onAbort = (): void => void this.close();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await thread.call('file.listen', { ...request, sessionKey }, [request.utterances]);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : toTandemError(error);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Files tell nothing but their end. */
+  deliver(): void {}
+
+  /** The request that is open is rejected by the thread. */
+  lose(): void {}
+
+  async close(): Promise<void> {
+    const { sessionKey, thread } = this.#options;
+    await thread.call('session.close', { sessionKey }).catch(() => {});
+  }
+}
+
+export function toTandemError(error: unknown): unknown {
+  if (!(error instanceof WorkerCallError)) return error;
+  const { kind, detail } = error.failure;
+  const message = kind === 'storage' ? `The audio cannot be read: ${detail}` : detail;
+  return new TandemError('INTERNAL', message, { cause: error });
+}

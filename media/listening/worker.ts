@@ -1,0 +1,137 @@
+import { type MessagePort, parentPort } from 'node:worker_threads';
+import type { FileHeard, StreamHeard } from '../listening-plane.ts';
+import { systemCodeOf, type WorkerFailure } from '../worker-messages.ts';
+import { FileListener } from './file-listener.ts';
+import { LiveListener } from './live-listener.ts';
+import { type SileroNetwork, SileroNetworks } from './silero-network.ts';
+import type {
+  FromListeningWorker,
+  ListeningCalls,
+  ListeningDump,
+  ListeningNotice,
+  ToListeningWorker,
+} from './worker-protocol.ts';
+
+/** Entry of a listening worker thread: owns the streams and files that are heard, answers the pool. */
+
+function serve(port: MessagePort, networks: SileroNetworks): void {
+  const worker = new ListeningWorker((message) => port.postMessage(message), networks);
+  port.on('message', (message: ToListeningWorker) => worker.take(message));
+  port.postMessage({ type: 'ready' } satisfies FromListeningWorker);
+}
+
+type Request = Exclude<ToListeningWorker, ListeningNotice>;
+
+class ListeningWorker {
+  readonly #post: (message: FromListeningWorker) => void;
+  readonly #networks: SileroNetworks;
+  readonly #streams = new Map<number, { listener: LiveListener; network: SileroNetwork | null }>();
+  readonly #files = new Map<number, FileListener>();
+
+  constructor(post: (message: FromListeningWorker) => void, networks: SileroNetworks) {
+    this.#post = post;
+    this.#networks = networks;
+  }
+
+  take(message: ToListeningWorker): void {
+    // A notice to a session that has just been closed is late, not wrong.
+    if (message.type === 'session.write') this.#streams.get(message.sessionKey)?.listener.write(message.bytes);
+    else if (message.type === 'session.configure') {
+      this.#streams.get(message.sessionKey)?.listener.configure(message.change);
+    } else void this.#answer(message);
+  }
+
+  async #answer(message: Request): Promise<void> {
+    const { requestId } = message;
+    try {
+      this.#post({ type: 'done', requestId, answer: await this.#perform(message) });
+    } catch (error) {
+      this.#post({ type: 'failed', requestId, failure: failureOf(error) });
+    }
+  }
+
+  #perform(
+    message: Request,
+  ): ListeningCalls[keyof ListeningCalls]['answer'] | Promise<ListeningCalls[keyof ListeningCalls]['answer']> {
+    switch (message.type) {
+      case 'session.open':
+        this.#open(message);
+        return null;
+      case 'session.finish':
+        return this.#finish(message.sessionKey);
+      case 'session.close':
+        this.#close(message.sessionKey);
+        return null;
+      case 'file.listen':
+        return this.#listenToFile(message);
+      case 'worker.ping':
+        return null;
+      case 'worker.dump':
+        return this.#dump();
+      case 'worker.drain':
+        for (const sessionKey of [...this.#streams.keys(), ...this.#files.keys()]) this.#close(sessionKey);
+        return null;
+    }
+  }
+
+  #open({ sessionKey, settings, utterances, inlet }: ListeningCalls['session.open']['request']): void {
+    const network = this.#networks.take();
+    const listener = new LiveListener({
+      settings,
+      utterances,
+      inlet,
+      network,
+      onEvent: (event) => this.#post({ type: 'event', sessionKey, event }),
+    });
+    this.#streams.set(sessionKey, { listener, network });
+  }
+
+  #finish(sessionKey: number): StreamHeard {
+    const stream = this.#streams.get(sessionKey);
+    if (stream === undefined) throw new RangeError('the listening session is closed');
+    try {
+      return stream.listener.finish();
+    } finally {
+      this.#close(sessionKey);
+    }
+  }
+
+  #close(sessionKey: number): void {
+    this.#files.get(sessionKey)?.close();
+    const stream = this.#streams.get(sessionKey);
+    if (stream === undefined) return;
+    this.#streams.delete(sessionKey);
+    stream.listener.close();
+    if (stream.network !== null) this.#networks.giveBack(stream.network);
+  }
+
+  async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileHeard> {
+    const isSeparate = request.channels === 'separate' && request.source.format.channels === 2;
+    const networks = Array.from({ length: isSeparate ? 2 : 1 }, () => this.#networks.take());
+    const listener = new FileListener(request, networks);
+    this.#files.set(request.sessionKey, listener);
+    try {
+      return await listener.listen();
+    } finally {
+      this.#files.delete(request.sessionKey);
+      for (const network of networks) if (network !== null) this.#networks.giveBack(network);
+    }
+  }
+
+  #dump(): ListeningDump {
+    const listeners = [...this.#files, ...[...this.#streams].map(([key, { listener }]) => [key, listener] as const)];
+    return {
+      voiceNetworkProblem: this.#networks.problem,
+      sessions: listeners.map(([sessionKey, listener]) => ({ sessionKey, session: listener.dump() })),
+    };
+  }
+}
+
+function failureOf(error: unknown): WorkerFailure {
+  if (error instanceof RangeError) return { kind: 'state', detail: error.message };
+  if (error instanceof Error && 'syscall' in error) return { kind: 'storage', detail: systemCodeOf(error) };
+  return { kind: 'unexpected', detail: error instanceof Error ? error.message : String(error) };
+}
+
+// Last, because classes are not hoisted. What is posted before the network is loaded waits.
+if (parentPort !== null) serve(parentPort, await SileroNetworks.load());
