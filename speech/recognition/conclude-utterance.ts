@@ -1,0 +1,69 @@
+import type { RecognisedWord, Recognition, RecognitionEvent, UnusableReason } from '../../machines/utterances.ts';
+import { judgeHallucination } from '../hallucination.ts';
+import { boostKeywords } from '../keyword-boost.ts';
+import type { RecognitionSettings } from '../speech-recognition.ts';
+import type { Decoded } from './decode-utterance.ts';
+import type { Utterance, UtteranceEnd } from './utterance.ts';
+
+type Outcome = Extract<RecognitionEvent, { type: 'utterance.recognised' | 'utterance.unusable' }>;
+
+export interface Concluded {
+  utterance: Utterance;
+  end: UtteranceEnd;
+  /** Null when it was discarded. */
+  decoded: Exclude<Decoded, { type: 'refused' }> | null;
+  /** Those that held when it began. */
+  settings: RecognitionSettings;
+}
+
+/**
+ * Makes of what engines understood what may be told: nothing that was made up, times of the stream, who spoke. Wants
+ * the utterances of a stream in their order, since each is judged in the light of the last.
+ */
+export class UtteranceConcluder {
+  #lastText: string | null = null;
+
+  conclude({ utterance, end, decoded, settings }: Concluded): Outcome {
+    const { summary } = end;
+    const unusable = (reason: UnusableReason, rejectedText: string | null = null): Outcome => ({
+      type: 'utterance.unusable',
+      utteranceId: utterance.utteranceId,
+      summary,
+      reason,
+      rejectedText,
+      lagMs: performance.now() - end.atMs,
+    });
+    if (end.type === 'discarded') return unusable(end.reason);
+    if (decoded?.type !== 'recognised' || decoded.recognition.text.trim() === '') {
+      return unusable('speech_end_no_result');
+    }
+    const { text, words, confidence } = decoded.recognition;
+    const previousTexts = this.#lastText === null ? [] : [this.#lastText];
+    if (judgeHallucination({ text, confidence, summary, previousTexts }).rejected) {
+      return unusable('hallucination_rejected', text);
+    }
+    this.#lastText = text;
+    const boosted = boostKeywords({ text, words }, settings.keywords);
+    const recognition: Recognition = {
+      ...decoded.recognition,
+      text: boosted.text,
+      words: labelled(inStreamTime(boosted.words, utterance.startMs), summary.channel, settings),
+    };
+    return {
+      type: 'utterance.recognised',
+      utteranceId: utterance.utteranceId,
+      summary,
+      recognition,
+      lagMs: performance.now() - end.atMs,
+    };
+  }
+}
+
+export function inStreamTime(words: readonly RecognisedWord[], startMs: number): RecognisedWord[] {
+  return words.map((word) => ({ ...word, startMs: word.startMs + startMs, endMs: word.endMs + startMs }));
+}
+
+function labelled(words: RecognisedWord[], channel: number, { diarization }: RecognitionSettings): RecognisedWord[] {
+  if (diarization?.by !== 'channel') return words;
+  return words.map((word) => ({ ...word, speaker: `speaker_${channel + 1}` }));
+}

@@ -1,0 +1,151 @@
+import { RECOGNITION_RATE_HZ, type Recognition } from '../../machines/utterances.ts';
+import { type Hypothesis, type Keyword, RecognizerError } from '../recognizer.ts';
+import type { Urgency } from './claims.ts';
+import type { Lease, RecognizerPool } from './recognizer-pool.ts';
+import type { Candidate } from './router.ts';
+import type { Utterance } from './utterance.ts';
+
+export interface DecodeOptions {
+  pool: RecognizerPool;
+  streamKey: number;
+  /** Best first. */
+  candidates: readonly Candidate[];
+  keywords: readonly Keyword[];
+  urgency: () => Urgency;
+  /** Null when nobody wants hypotheses. */
+  hypotheses: {
+    /** Asked between two pieces of audio; whoever wakes the utterance is asked at once. */
+    areDue: () => boolean;
+    onHypothesis: (hypothesis: Hypothesis | null) => void;
+  } | null;
+  /** So many more samples have been recognised. */
+  onTaken: (samples: number) => void;
+  /** Of this utterance. Aborting gives the recognizer back as soon as it answers. */
+  signal: AbortSignal;
+}
+
+export type Decoded =
+  | { type: 'recognised'; recognition: Recognition }
+  /** All that could have recognised it broke on it. */
+  | { type: 'given-up' }
+  /** Nobody can recognise anything of this stream. */
+  | { type: 'refused'; error: RecognizerError };
+
+/** An instance that breaks may have been broken before; a second one breaks of this utterance. */
+const ATTEMPTS_PER_CANDIDATE = 2;
+
+/**
+ * Recognises an utterance while it goes on. When a recognizer breaks, or is recalled for somebody more urgent, the
+ * utterance starts again elsewhere from its first sample.
+ * @throws the signal's reason when aborted
+ */
+export async function decodeUtterance(utterance: Utterance, options: DecodeOptions): Promise<Decoded> {
+  let lastError: RecognizerError | null = null;
+  let isRecallable = true;
+  for (const candidate of options.candidates) {
+    let { language } = candidate;
+    for (let failures = 0; failures < ATTEMPTS_PER_CANDIDATE; ) {
+      const attempt = await attemptOn(utterance, { ...options, candidate, language, isRecallable });
+      if (attempt.type === 'recalled') {
+        isRecallable = false;
+      } else if (attempt.type === 'failed') {
+        lastError = attempt.error;
+        failures += isWorthRepeating(attempt.error) ? 1 : ATTEMPTS_PER_CANDIDATE;
+      } else if (attempt.type === 'recognised' && language === null && !isAllowed(attempt.recognition, candidate)) {
+        // What it takes for another language is most likely the first of those that may be spoken.
+        language = candidate.allowed?.[0] ?? null;
+      } else return attempt;
+    }
+  }
+  if (lastError === null) throw new TypeError('an utterance without anybody to recognise it');
+  return lastError.code === 'crashed' ? { type: 'given-up' } : { type: 'refused', error: lastError };
+}
+
+export function millisecondsOf(samples: number): number {
+  return samples / (RECOGNITION_RATE_HZ / 1000);
+}
+
+interface AttemptOptions extends DecodeOptions {
+  candidate: Candidate;
+  language: string | null;
+  isRecallable: boolean;
+}
+
+type Attempt =
+  | Extract<Decoded, { type: 'recognised' }>
+  | { type: 'recalled' }
+  | { type: 'failed'; error: RecognizerError };
+
+async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise<Attempt> {
+  const { pool, streamKey, candidate, urgency, isRecallable, signal } = options;
+  const wake = (): void => utterance.wake();
+  let lease: Lease | null = null;
+  signal.addEventListener('abort', wake);
+  try {
+    lease = await pool.claim({ streamKey, model: candidate, urgency, isRecallable, onRecall: wake, signal });
+    const attempt = await feed(utterance, lease, options);
+    if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());
+    lease.giveBack({ broken: null, audioMs: millisecondsOf(utterance.length) });
+    return attempt;
+  } catch (thrown) {
+    const error = signal.aborted ? new RecognizerError('cancelled', 'aborted') : asRecognizerError(thrown);
+    await abandon(lease, error);
+    signal.throwIfAborted();
+    return { type: 'failed', error };
+  } finally {
+    signal.removeEventListener('abort', wake);
+  }
+}
+
+async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions): Promise<Attempt> {
+  const { recognizer } = lease;
+  const { candidate, language, keywords, urgency, signal, onTaken } = options;
+  const hypotheses = candidate.description.streams ? options.hypotheses : null;
+  await lease.work(recognizer.begin({ language, keywords, wantsHypotheses: hypotheses !== null }));
+  let position = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    if (lease.isRecalled && urgency() !== 'due') return { type: 'recalled' };
+    const changed = utterance.changed();
+    const samples = utterance.read(position);
+    if (samples.length > 0) {
+      position += samples.length;
+      await lease.work(recognizer.write(samples));
+      onTaken(utterance.take(position));
+    } else if (utterance.end !== null) {
+      return { type: 'recognised', recognition: await lease.work(recognizer.finish()) };
+    } else if (!hypotheses?.areDue()) {
+      await changed;
+    }
+    if (hypotheses?.areDue()) hypotheses.onHypothesis(await lease.work(recognizer.hypothesis()));
+  }
+}
+
+/** A recognizer that is well forgets the utterance; what cannot even do that is broken. */
+async function abandon(lease: Lease | null, error: RecognizerError): Promise<void> {
+  if (lease === null) return;
+  let broken = error.code === 'crashed' ? error.message : null;
+  if (broken === null) {
+    try {
+      await lease.work(lease.recognizer.cancel());
+    } catch (thrown) {
+      broken = asRecognizerError(thrown).message;
+    }
+  }
+  lease.giveBack({ broken, audioMs: 0 });
+}
+
+function isWorthRepeating({ code, retryable }: RecognizerError): boolean {
+  return code === 'crashed' && retryable;
+}
+
+function isAllowed({ language }: Recognition, { allowed }: Candidate): boolean {
+  return allowed === null || allowed.includes(language);
+}
+
+/** Whatever an engine throws that it does not know itself is a defect of it. */
+function asRecognizerError(error: unknown): RecognizerError {
+  if (error instanceof RecognizerError) return error;
+  const detail = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new RecognizerError('crashed', detail, { retryable: true, cause: error });
+}

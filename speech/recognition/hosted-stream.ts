@@ -1,0 +1,59 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { RecognitionEvent } from '../../machines/utterances.ts';
+import type { RecognitionSettings, RecognitionStream } from '../speech-recognition.ts';
+import type { StreamModel } from './protocol.ts';
+
+export interface HostedStreamOptions {
+  utterances: MessagePort;
+  model: string;
+  configure: (change: Partial<RecognitionSettings>) => Promise<StreamModel>;
+  onEvent: (event: RecognitionEvent) => void;
+  /** Called once, also when the stream ended by itself. */
+  onClosed: () => void;
+  signal: AbortSignal;
+}
+
+const LAST_EVENTS: ReadonlySet<RecognitionEvent['type']> = new Set([
+  'recognition.ended',
+  'recognition.overloaded',
+  'recognition.failed',
+]);
+
+/** A stream as its owner holds it; what it stands for lives in the speech thread. */
+export class HostedStream implements RecognitionStream {
+  readonly utterances: MessagePort;
+  readonly #options: HostedStreamOptions;
+  #model: string;
+  #isClosed = false;
+
+  constructor(options: HostedStreamOptions) {
+    this.#options = options;
+    this.utterances = options.utterances;
+    this.#model = options.model;
+    options.signal.addEventListener('abort', this.close);
+    if (options.signal.aborted) this.close();
+  }
+
+  get model(): string {
+    return this.#model;
+  }
+
+  async configure(change: Partial<RecognitionSettings>): Promise<void> {
+    const { model } = await this.#options.configure(change);
+    this.#model = model;
+  }
+
+  readonly close = (): void => {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#options.signal.removeEventListener('abort', this.close);
+    this.#options.onClosed();
+  };
+
+  /** For the host: what the thread tells. */
+  deliver(event: RecognitionEvent): void {
+    if (this.#isClosed) return;
+    if (LAST_EVENTS.has(event.type)) this.close();
+    this.#options.onEvent(event);
+  }
+}

@@ -1,0 +1,104 @@
+import { describeLanguage } from '../languages.ts';
+import type { EngineName, RecognitionEngine, RecognizerDescription } from '../recognizer.ts';
+
+/** One model of one engine. */
+export interface Capability {
+  engine: RecognitionEngine;
+  description: RecognizerDescription;
+}
+
+/** A model that an utterance may be given to, and what it is told about the language. */
+export interface Candidate extends Capability {
+  /** Null lets the engine find out. */
+  language: string | null;
+  /** What it may find out; null for anything. */
+  allowed: readonly string[] | null;
+}
+
+export type PreferredEngine = 'auto' | 'pocketsphinx' | 'sherpa-onnx' | 'openai';
+
+export interface RouteOptions {
+  /** ISO 639-1 codes that may be spoken; null for any. */
+  languages: readonly string[] | null;
+  preferred: PreferredEngine;
+  isLive: boolean;
+  capabilities: readonly Capability[];
+}
+
+export type Route =
+  | { type: 'found'; candidates: readonly [Candidate, ...Candidate[]] }
+  | { type: 'unsupported'; message: string };
+
+/**
+ * Whom utterances are given to, best first: only who understands all of the languages and can tell them apart; of these
+ * the preferred engine, then the usual order. The later ones take over when the first fails.
+ */
+export function findRoute(options: RouteOptions): Route {
+  const { languages, capabilities } = options;
+  const candidates = capabilities
+    .filter(({ description }) => doesAll(description, languages))
+    .toSorted((a, b) => compareRanks(rankOf(a, options), rankOf(b, options)))
+    .map((capability) => candidateOf(capability, languages));
+  const [best, ...others] = candidates;
+  if (best === undefined) return { type: 'unsupported', message: explainUnsupported(options) };
+  // Where nobody can find out the language, whoever takes over must take it for the same.
+  return { type: 'found', candidates: [best, ...others.filter(({ language }) => language === best.language)] };
+}
+
+export function modelNameOf({ description }: Capability): string {
+  return `${description.engine}/${description.model}`;
+}
+
+/** Operators put models and servers there because they are better than what comes with the installation. */
+const USUAL_ORDER: readonly EngineName[] = ['sherpa-onnx', 'openai', 'pocketsphinx-native', 'pocketsphinx'];
+
+function doesAll({ languages: known, detectsLanguage }: RecognizerDescription, languages: RouteOptions['languages']) {
+  if (languages === null) return known.length > 0;
+  return languages.every((language) => known.includes(language)) && (languages.length === 1 || detectsLanguage);
+}
+
+/** The lower the better, compared one after the other. */
+function rankOf({ description }: Capability, { languages, preferred, isLive }: RouteOptions): readonly number[] {
+  const { engine, detectsLanguage, streams, languages: known } = description;
+  return [
+    languages !== null || detectsLanguage ? 0 : 1,
+    preferred !== 'auto' && engine.startsWith(preferred) ? 0 : 1,
+    USUAL_ORDER.indexOf(engine),
+    // Models that hear an utterance as a whole know more, but have no interim results.
+    streams === isLive ? 0 : 1,
+    known.includes('en') ? 0 : 1,
+    known.length,
+  ];
+}
+
+function compareRanks(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, index) => value !== b[index]);
+  return at === -1 ? 0 : a[at]! - b[at]!;
+}
+
+function candidateOf({ engine, description }: Capability, languages: RouteOptions['languages']): Candidate {
+  const possible = languages ?? description.languages;
+  const isOpen = possible.length > 1 && description.detectsLanguage;
+  const usual = possible.includes('en') ? 'en' : possible[0]!;
+  return { engine, description, language: isOpen ? null : usual, allowed: languages };
+}
+
+function explainUnsupported({ languages, capabilities }: RouteOptions): string {
+  const understood = new Set(capabilities.flatMap(({ description }) => description.languages));
+  const unknown = (languages ?? []).filter((language) => !understood.has(language));
+  const wanted =
+    unknown.length > 0
+      ? `No engine that understands ${named(unknown)} is installed.`
+      : understood.size > 0
+        ? `No model that is installed tells ${named(languages ?? [])} apart: ask for one of them.`
+        : 'No engine for speech is installed.';
+  const now = understood.size > 0 ? ` Understood now: ${named([...understood].sort())}.` : '';
+  return (
+    `${wanted} sherpa-onnx with a model for it would do (tandem models list), and so would an OpenAI-compatible ` +
+    `server that knows it (STT_BASE_URL).${now}`
+  );
+}
+
+function named(codes: readonly string[]): string {
+  return codes.map(describeLanguage).join(', ');
+}

@@ -1,0 +1,92 @@
+import type { Hypothesis } from '../recognizer.ts';
+import type { Urgency } from './claims.ts';
+import { type Decoded, millisecondsOf } from './decode-utterance.ts';
+import type { Utterance } from './utterance.ts';
+import { type Entry, UtteranceStream } from './utterance-stream.ts';
+
+/** From here on hypotheses are left out, until the stream has nearly caught up. */
+const SHED_FROM_MS = 2_000;
+const SHED_UNTIL_MS = 1_000;
+/** An utterance that goes on is as urgent as one that is over when so much of it waits. */
+const DUE_FROM_MS = 5_000;
+const OVERLOADED_FROM_MS = 30_000;
+
+/**
+ * A stream that is heard as it is spoken: its utterances are recognised one after the other, each while it goes on.
+ * What waits to be recognised is kept, so that nothing is lost; when that is too much, hypotheses are left out first,
+ * and then the stream ends.
+ */
+export class LiveStream extends UtteranceStream {
+  #waitingSamples = 0;
+  #isShedding = false;
+  #hypothesisTimer: NodeJS.Timeout | null = null;
+
+  protected async recognise(entry: Entry, earlier: Promise<void>): Promise<Decoded> {
+    await earlier;
+    const { utterance, settings } = entry;
+    const urgency = (): Urgency => (utterance.end !== null || this.#lagMs() > DUE_FROM_MS ? 'due' : 'spoken');
+    if (settings.hypothesisEveryMs === null) return await this.decode(entry, { urgency, hypotheses: null });
+    try {
+      return await this.decode(entry, {
+        urgency,
+        hypotheses: this.#hypothesesOf(utterance, settings.hypothesisEveryMs),
+      });
+    } finally {
+      this.#stopHypotheses();
+    }
+  }
+
+  protected receive(samples: number): void {
+    this.#waitingSamples += samples;
+    this.#weighLag();
+  }
+
+  protected release(samples: number): void {
+    this.#waitingSamples -= samples;
+    this.#weighLag();
+  }
+
+  protected override onClose(): void {
+    this.#stopHypotheses();
+  }
+
+  #hypothesesOf(utterance: Utterance, everyMs: number) {
+    let isTime = false;
+    let lengthTold = 0;
+    this.#hypothesisTimer = setInterval(() => {
+      isTime = true;
+      utterance.wake();
+    }, everyMs);
+    const areDue = (): boolean =>
+      isTime && !this.#isShedding && utterance.end === null && utterance.length > lengthTold;
+    return {
+      areDue,
+      onHypothesis: (hypothesis: Hypothesis | null): void => {
+        isTime = false;
+        lengthTold = utterance.length;
+        if (hypothesis !== null && utterance.end === null) this.tellHypothesis(utterance, hypothesis, this.#lagMs());
+      },
+    };
+  }
+
+  #stopHypotheses(): void {
+    if (this.#hypothesisTimer !== null) clearInterval(this.#hypothesisTimer);
+    this.#hypothesisTimer = null;
+  }
+
+  #lagMs(): number {
+    return millisecondsOf(this.#waitingSamples);
+  }
+
+  #weighLag(): void {
+    const lagMs = this.#lagMs();
+    if (lagMs > OVERLOADED_FROM_MS) {
+      this.finish({ type: 'recognition.overloaded', lagMs });
+      return;
+    }
+    const isShedding = lagMs > (this.#isShedding ? SHED_UNTIL_MS : SHED_FROM_MS);
+    if (isShedding === this.#isShedding) return;
+    this.#isShedding = isShedding;
+    this.tell({ type: 'recognition.lagging', lagMs, isShedding });
+  }
+}

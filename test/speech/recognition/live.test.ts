@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import { crash, createFakeEngine, type FakeStep } from '../fake-engine.ts';
+import { DeskFixture } from './spoken-to-desk.ts';
+
+const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
+
+/** Holds steps back until it is opened. */
+function gate(isHeld: (step: FakeStep) => boolean) {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { script: (step: FakeStep) => (isHeld(step) ? promise : undefined), open: resolve };
+}
+
+describe('a live stream', () => {
+  it('tells one outcome for each utterance, in their order, and then its end', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    speaker.say([1, 2]);
+    const second = speaker.begin();
+    speaker.discard(second);
+    speaker.say([]);
+    speaker.say([3]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    await speaker.closed;
+    expect(speaker.outcomes).toEqual([
+      [0, '1 2'],
+      [1, 'speech_end_too_short'],
+      [2, 'speech_end_no_result'],
+      [3, '3'],
+    ]);
+    expect(fixture.desk.streams).toBe(0);
+  });
+
+  it('gives words their place in the stream', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    speaker.say([1], 1000);
+    speaker.say([2, 3], 1000);
+    const told = await speaker.events.first(
+      (event) => event.type === 'utterance.recognised' && event.utteranceId === 1,
+    );
+    expect(told).toMatchObject({
+      recognition: {
+        language: 'en',
+        model: 'pocketsphinx/en-us',
+        words: [
+          { word: '2', startMs: 1000, endMs: 1010 },
+          { word: '3', startMs: 1500 },
+        ],
+      },
+    });
+  });
+
+  it('recognises an utterance while it is spoken, and tells what is understood so far', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live', { hypothesisEveryMs: 1 });
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1]);
+    await speaker.events.first((event) => event.type === 'utterance.hypothesis' && event.text === '1');
+    speaker.go(utterance, [2]);
+    await speaker.events.first((event) => event.type === 'utterance.hypothesis' && event.text === '1 2');
+    speaker.end(utterance);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    expect(speaker.outcomes).toEqual([[0, '1 2']]);
+    expect(speaker.kinds.at(-2)).toBe('utterance.recognised');
+  });
+
+  it('loses nothing when the recognizer dies in the middle of an utterance', async () => {
+    const engine = createFakeEngine({
+      script: ({ type, instance, words }) => {
+        if (type === 'write' && instance === 0 && words.includes(3)) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1, 2]);
+    speaker.go(utterance, [3, 4]);
+    await engine.steps.first(({ type, instance }) => type === 'write' && instance === 1);
+    speaker.go(utterance, [5]);
+    speaker.end(utterance);
+    speaker.say([6]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    expect(speaker.outcomes).toEqual([
+      [0, '1 2 3 4 5'],
+      [1, '6'],
+    ]);
+    expect(fixture.broken).toEqual([{ model: 'pocketsphinx/en-us', detail: 'as the script says' }]);
+    expect(engine.alive).toBe(1);
+  });
+
+  it('gives up an utterance that breaks two recognizers, and goes on with the next', async () => {
+    const engine = createFakeEngine({
+      script: ({ type, words }) => {
+        if (type === 'finish' && words.includes(13)) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    speaker.say([13]);
+    speaker.say([1]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    expect(speaker.outcomes).toEqual([
+      [0, 'speech_end_no_result'],
+      [1, '1'],
+    ]);
+    expect(fixture.broken).toHaveLength(2);
+  });
+
+  it('turns to another engine that knows the language when the first one breaks twice', async () => {
+    const first = createFakeEngine({
+      engine: 'sherpa-onnx',
+      model: 'frail',
+      script: ({ type }) => void (type === 'write' && crash()),
+    });
+    const second = createFakeEngine();
+    await using fixture = new DeskFixture([second, first]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(told).toMatchObject({ recognition: { text: '1', model: 'pocketsphinx/en-us' } });
+    expect(first.steps.all.filter(({ type }) => type === 'write')).toHaveLength(2);
+  });
+
+  it('leaves hypotheses out when it falls behind, and tells that, and when it has caught up', async () => {
+    const held = gate(({ type }) => type === 'write');
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live', { hypothesisEveryMs: 1 });
+    const utterance = speaker.begin();
+    for (let word = 1; word <= 5; word++) speaker.go(utterance, [word], 1000);
+    const lagging = await speaker.events.first(({ type }) => type === 'recognition.lagging');
+    expect(lagging).toMatchObject({ isShedding: true, lagMs: 3000 });
+    held.open();
+    await speaker.events.count(2, ({ type }) => type === 'recognition.lagging');
+    speaker.end(utterance);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    const lags = speaker.events.all.filter(({ type }) => type === 'recognition.lagging');
+    expect(lags).toMatchObject([{ isShedding: true }, { isShedding: false }]);
+    const caughtUp = speaker.events.all.indexOf(lags[1]!);
+    expect(speaker.kinds.slice(0, caughtUp)).not.toContain('utterance.hypothesis');
+    expect(speaker.outcomes).toEqual([[0, '1 2 3 4 5']]);
+  });
+
+  it('ends as overloaded when too much waits', async () => {
+    const held = gate(({ type }) => type === 'write');
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    for (let second = 0; second < 31; second++) speaker.go(utterance, [1], 1000);
+    await speaker.events.first(({ type }) => type === 'recognition.overloaded');
+    await speaker.closed;
+    expect(speaker.kinds).toEqual(['recognition.lagging', 'recognition.overloaded']);
+    held.open();
+    await engine.steps.first(({ type }) => type === 'cancel');
+  });
+
+  it('tells what was rejected as made up, and nothing of it as recognised', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    speaker.go(
+      utterance,
+      Array.from({ length: 40 }, () => 12_345),
+      400,
+    );
+    speaker.end(utterance, { speechMs: 100 });
+    const told = await speaker.events.first(({ type }) => type.startsWith('utterance.'));
+    expect(told).toMatchObject({ type: 'utterance.unusable', reason: 'hallucination_rejected' });
+    expect((told as { rejectedText: string }).rejectedText).toMatch(/^12345 12345/);
+  });
+
+  it('names the channel as the speaker when asked to', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const diarization = { by: 'channel', minSpeakers: null, maxSpeakers: null } as const;
+    const speaker = await fixture.open('live', { diarization });
+    const [left, right] = [speaker.begin(0), speaker.begin(1)];
+    speaker.go(right, [2]);
+    speaker.go(left, [1]);
+    speaker.end(right, { channel: 1 });
+    speaker.end(left, { channel: 0 });
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    const speakers = speaker.events.all.flatMap((event) =>
+      event.type === 'utterance.recognised' ? event.recognition.words.map(({ word, speaker: by }) => [word, by]) : [],
+    );
+    expect(speakers).toEqual([
+      ['1', 'speaker_1'],
+      ['2', 'speaker_2'],
+    ]);
+  });
+
+  it('fails when its listener is gone, after what that had heard to the end was told', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    speaker.go(speaker.begin(), [2]);
+    speaker.vanish();
+    const failed = await speaker.events.first(({ type }) => type === 'recognition.failed');
+    expect(failed).toMatchObject({ code: 'INTERNAL' });
+    expect(speaker.outcomes).toEqual([[0, '1']]);
+    expect(fixture.desk.streams).toBe(0);
+  });
+
+  it('gives its recognizer back when it is closed in the middle of an utterance', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const speaker = await fixture.open('live');
+    speaker.go(speaker.begin(), [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    fixture.desk.close(speaker.key);
+    await speaker.closed;
+    const next = await fixture.open('live');
+    next.say([2]);
+    await next.events.first(({ type }) => type === 'utterance.recognised');
+    expect(speaker.kinds).toEqual([]);
+    expect(engine.steps.all.filter(({ type }) => type === 'load')).toHaveLength(1);
+    expect(fixture.broken).toEqual([]);
+  });
+});
