@@ -1,0 +1,112 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describeModelFolder, type SherpaModel } from './model-folder.ts';
+import { MANIFEST_NAME, type ModelManifest, parseManifest } from './model-manifest.ts';
+import { OnnxFormatError, readOnnxMetadata } from './onnx-metadata.ts';
+import type { PunctuationModel } from './punctuation.ts';
+
+/** A model and where its files are. */
+export interface InstalledModel {
+  folder: string;
+  model: SherpaModel;
+}
+
+/** The Whisper model that tells languages apart. */
+export interface LanguageModel {
+  encoder: string;
+  decoder: string;
+}
+
+export interface InstalledModels {
+  /** By name. */
+  recognition: InstalledModel[];
+  punctuation: PunctuationModel[];
+  languageIdentification: LanguageModel | null;
+  /** Folders that are no model, and why. */
+  problems: { folder: string; problem: string }[];
+}
+
+/**
+ * What lies in the folder of models: in `stt/` a folder for each recognition model, in `punctuation/` for each that
+ * sets punctuation, in `language-id/` a multilingual Whisper. A folder that is not there has no models.
+ */
+export async function findInstalledModels(modelsDir: string): Promise<InstalledModels> {
+  const found: InstalledModels = { recognition: [], punctuation: [], languageIdentification: null, problems: [] };
+  for (const folder of await foldersIn(join(modelsDir, 'stt'))) {
+    const read = await readModelFolder(folder);
+    if ('problem' in read) found.problems.push({ folder, problem: read.problem });
+    else found.recognition.push(read);
+  }
+  for (const folder of await foldersIn(join(modelsDir, 'punctuation'))) {
+    const read = await readPunctuationFolder(folder);
+    if ('problem' in read) found.problems.push({ folder, problem: read.problem });
+    else found.punctuation.push(read);
+  }
+  for (const folder of await foldersIn(join(modelsDir, 'language-id'))) {
+    const read = await readModelFolder(folder);
+    if ('problem' in read) found.problems.push({ folder, problem: read.problem });
+    else if (read.model.type !== 'whisper' || read.model.languages.length < 2) {
+      found.problems.push({ folder, problem: 'only a multilingual Whisper model tells languages apart' });
+    } else {
+      const { encoder, decoder } = read.model.files;
+      found.languageIdentification ??= { encoder: join(folder, encoder!), decoder: join(folder, decoder!) };
+    }
+  }
+  return found;
+}
+
+/** The model of a folder, or why it has none. Damage to its ONNX files shows here as far as it can without loading. */
+export async function readModelFolder(folder: string): Promise<InstalledModel | { problem: string }> {
+  const read = await readFolder(folder);
+  if ('problem' in read) return read;
+  const { files, manifest } = read;
+  const metadata = new Map<string, Record<string, string>>();
+  for (const file of files.filter((name) => name.endsWith('.onnx'))) {
+    try {
+      metadata.set(file, await readOnnxMetadata(join(folder, file)));
+    } catch (error) {
+      if (!(error instanceof OnnxFormatError)) throw error;
+      return { problem: `${file} is damaged: ${error.message}` };
+    }
+  }
+  const name = folder.slice(folder.lastIndexOf('/') + 1);
+  const model = describeModelFolder({ name, files, manifest, metadataOf: (file) => metadata.get(file) ?? {} });
+  return 'problem' in model ? model : { folder, model };
+}
+
+async function readPunctuationFolder(folder: string): Promise<PunctuationModel | { problem: string }> {
+  const read = await readFolder(folder);
+  if ('problem' in read) return read;
+  const { files, manifest } = read;
+  const models = files.filter((name) => name.endsWith('.onnx'));
+  const model = manifest?.files?.model ?? models.find((name) => name.includes('.int8.')) ?? models[0];
+  if (model === undefined) return { problem: 'no model in it: expected model.onnx' };
+  const vocabulary = files.find((name) => name === (manifest?.files?.bpeVocab ?? 'bpe.vocab'));
+  return {
+    model: join(folder, model),
+    bpeVocab: vocabulary === undefined ? null : join(folder, vocabulary),
+    languages: manifest?.languages ?? (vocabulary === undefined ? ['zh', 'en'] : ['en']),
+  };
+}
+
+async function readFolder(
+  folder: string,
+): Promise<{ files: string[]; manifest: ModelManifest | null } | { problem: string }> {
+  // Links are followed: models are large, and may lie elsewhere.
+  const entries = await readdir(folder, { withFileTypes: true });
+  const files = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
+  if (!files.includes(MANIFEST_NAME)) return { files, manifest: null };
+  const parsed = parseManifest(await readFile(join(folder, MANIFEST_NAME), 'utf8'));
+  return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
+}
+
+async function foldersIn(parent: string): Promise<string[]> {
+  const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const isFolder = (entry: (typeof entries)[number]) => entry.isDirectory() || entry.isSymbolicLink();
+  // A download that is not finished begins with a dot.
+  const names = entries.filter((entry) => isFolder(entry) && !entry.name.startsWith('.')).map(({ name }) => name);
+  return names.sort().map((name) => join(parent, name));
+}

@@ -1,0 +1,85 @@
+import Type, { type Static } from 'typebox';
+import { Compile } from 'typebox/compile';
+
+/** How sherpa-onnx calls what a model is. Those that begin with `streaming-` recognise while somebody speaks. */
+export const MODEL_TYPES = [
+  'streaming-transducer',
+  'streaming-paraformer',
+  'streaming-zipformer-ctc',
+  'streaming-nemo-ctc',
+  'streaming-t-one-ctc',
+  'transducer',
+  'nemo-transducer',
+  'paraformer',
+  'zipformer-ctc',
+  'nemo-ctc',
+  'wenet-ctc',
+  'telespeech-ctc',
+  'omnilingual-ctc',
+  'dolphin',
+  'tdnn',
+  'sense-voice',
+  'whisper',
+  'moonshine',
+  'moonshine-merged',
+  'canary',
+  'fire-red-asr',
+] as const;
+
+export type SherpaModelType = (typeof MODEL_TYPES)[number];
+
+export const MANIFEST_NAME = 'tandem.json';
+
+const FileName = Type.Optional(Type.String({ minLength: 1, maxLength: 255 }));
+
+/** The parts of a model that may be files of its folder. */
+const FilesSchema = Type.Object(
+  {
+    model: FileName,
+    encoder: FileName,
+    decoder: FileName,
+    joiner: FileName,
+    preprocessor: FileName,
+    uncachedDecoder: FileName,
+    cachedDecoder: FileName,
+    mergedDecoder: FileName,
+    tokens: FileName,
+    bpeVocab: FileName,
+  },
+  { additionalProperties: false },
+);
+
+export type ModelFiles = Static<typeof FilesSchema>;
+export type FileRole = keyof ModelFiles;
+
+const ManifestSchema = Type.Object(
+  {
+    type: Type.Optional(Type.Union(MODEL_TYPES.map((type) => Type.Literal(type)))),
+    languages: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z]{2}$' }), { minItems: 1, maxItems: 200 })),
+    files: Type.Optional(FilesSchema),
+    /** How keywords become tokens: by pieces of words, or a Chinese character each. */
+    hotwords: Type.Optional(
+      Type.Union([Type.Literal('bpe'), Type.Literal('cjkchar'), Type.Literal('cjkchar+bpe'), Type.Literal(false)]),
+    ),
+    sampleRateHz: Type.Optional(Type.Union([Type.Literal(8000), Type.Literal(16_000)])),
+  },
+  { additionalProperties: false },
+);
+
+/** What an operator may say about a model in its `tandem.json`. All of it is optional. */
+export type ModelManifest = Static<typeof ManifestSchema>;
+
+const Manifest = Compile(ManifestSchema);
+
+/** Null, with the reason, when it is no manifest. */
+export function parseManifest(text: string): { manifest: ModelManifest } | { problem: string } {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { problem: `${MANIFEST_NAME} is no JSON` };
+  }
+  if (Manifest.Check(value)) return { manifest: value };
+  const [error] = Manifest.Errors(value);
+  return { problem: `${MANIFEST_NAME}: ${error?.instancePath || 'it'} ${error?.message ?? 'is malformed'}` };
+}

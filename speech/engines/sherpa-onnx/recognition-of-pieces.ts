@@ -1,0 +1,93 @@
+import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
+import { toLanguageCode } from '../whisper-languages.ts';
+import type { LetterCase } from './hotwords.ts';
+import type { SherpaResult } from './sherpa-result.ts';
+import { meanConfidence, type Span, timeWords } from './words.ts';
+
+/** What was understood of a part of the utterance. */
+export interface UnderstoodPiece extends Span {
+  result: SherpaResult;
+}
+
+export interface PiecesOptions {
+  /** As in `Recognition`. */
+  model: string;
+  languages: readonly string[];
+  /** The language that was asked for; null when the model was to find out. */
+  language: string | null;
+  letterCase: LetterCase;
+  /** Null without a model for it. */
+  punctuate: ((text: string) => string) | null;
+}
+
+export function recognitionOfPieces(pieces: readonly UnderstoodPiece[], options: PiecesOptions): Recognition {
+  const language = options.language ?? languageOf(pieces, options.languages);
+  const written = pieces.map((piece) => writeOut(piece, options)).filter(({ text }) => text !== '');
+  const words = written.flatMap((piece) => piece.words);
+  return {
+    text: written.map(({ text }) => text).join(UNSPACED.has(language) ? '' : ' '),
+    words,
+    language,
+    // sherpa-onnx tells which language, not how sure it is.
+    languageProbability: null,
+    confidence: meanConfidence(words),
+    model: options.model,
+  };
+}
+
+/** What is understood so far: without punctuation, which would come and go. */
+export function hypothesisOf(
+  piece: UnderstoodPiece,
+  letterCase: LetterCase,
+): { text: string; words: RecognisedWord[] } {
+  return writeOut(piece, { letterCase, punctuate: null });
+}
+
+/** Written without spaces between sentences. */
+const UNSPACED: ReadonlySet<string> = new Set(['zh', 'ja', 'th', 'lo', 'km', 'my']);
+
+function writeOut(
+  { result, startMs, endMs }: UnderstoodPiece,
+  { letterCase, punctuate }: Pick<PiecesOptions, 'letterCase' | 'punctuate'>,
+): { text: string; words: RecognisedWord[] } {
+  // A model that knows capitals only does not mean to shout.
+  const plain = letterCase === 'upper' ? result.text.toLowerCase() : result.text;
+  const text = (punctuate === null || HAS_PUNCTUATION.test(plain) || plain === '' ? plain : punctuate(plain)).trim();
+  if (result.segments.length === 0) return { text, words: timeWords(text, result.said, { startMs, endMs }) };
+  const words = result.segments.flatMap((segment) =>
+    timeWords(segment.text, UNTIMED, {
+      startMs: Math.min(endMs, startMs + segment.startS * 1000),
+      endMs: Math.min(endMs, startMs + segment.endS * 1000),
+    }),
+  );
+  return { text, words };
+}
+
+/** Of a model that writes it itself. An apostrophe or a hyphen is part of a word. */
+const HAS_PUNCTUATION = /[.,?!;:。，？！、]/u;
+const UNTIMED = { tokens: [], timestamps: [], durations: [], logProbabilities: [] };
+
+/** As the model heard it; else as the text looks; else the first of its languages. */
+function languageOf(pieces: readonly UnderstoodPiece[], languages: readonly string[]): string {
+  const longest = pieces.reduce<UnderstoodPiece | null>(
+    (best, piece) => (best === null || piece.result.text.length > best.result.text.length ? piece : best),
+    null,
+  );
+  const heard = toLanguageCode(longest?.result.language ?? '');
+  if (heard !== null) return heard;
+  const text = longest?.result.text ?? '';
+  const looksLike = SCRIPTS.find(([code, script]) => languages.includes(code) && script.test(text))?.[0];
+  const latin = languages.find((code) => !SCRIPTS.some(([scripted]) => scripted === code));
+  return looksLike ?? (/\p{Script=Latin}/u.test(text) ? latin : undefined) ?? languages[0]!;
+}
+
+/** Kana before Han, which Japanese has too. */
+const SCRIPTS: readonly (readonly [language: string, script: RegExp])[] = [
+  ['ja', /[\p{Script=Hiragana}\p{Script=Katakana}]/u],
+  ['zh', /\p{Script=Han}/u],
+  ['ko', /\p{Script=Hangul}/u],
+  ['ru', /\p{Script=Cyrillic}/u],
+  ['ar', /\p{Script=Arabic}/u],
+  ['hi', /\p{Script=Devanagari}/u],
+  ['th', /\p{Script=Thai}/u],
+];

@@ -1,0 +1,112 @@
+import sherpa, { type OfflineRecognizer } from 'sherpa-onnx-node';
+import { RECOGNITION_RATE_HZ, type Recognition } from '../../../machines/utterances.ts';
+import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
+import type { UtteranceOptions } from '../../recognizer.ts';
+import { hotwordLines } from './hotwords.ts';
+import { recognitionOfPieces, type UnderstoodPiece } from './recognition-of-pieces.ts';
+import { recognizerConfig } from './recognizer-config.ts';
+import { parseResult } from './sherpa-result.ts';
+import { modelName, type RecognizerParts, requireLanguage, silence, toMs, toWaveform } from './utterance-audio.ts';
+import { WholePieces } from './whole-pieces.ts';
+
+/** A model that reads an utterance as a whole, or the pieces of a long one. */
+export class WholeUtteranceRecognizer implements ServedRecognizer {
+  readonly #parts: RecognizerParts;
+  readonly #recognizer: OfflineRecognizer;
+  /** What the recognizer is set to. */
+  #language: string | null = null;
+  #utterance: OpenUtterance | null = null;
+
+  constructor(parts: RecognizerParts) {
+    this.#parts = parts;
+    this.#recognizer = new sherpa.OfflineRecognizer(this.#config());
+  }
+
+  async begin(options: UtteranceOptions): Promise<void> {
+    const { model, letterCase } = this.#parts;
+    this.#utterance = null;
+    requireLanguage(model, options.language);
+    this.#setLanguage(options.language);
+    const hotwords = model.hotwords === null ? '' : hotwordLines(options.keywords, letterCase);
+    this.#utterance = {
+      language: options.language,
+      hotwords: hotwords.trimEnd().replaceAll('\n', '/'),
+      audio: new WholePieces(LONGEST_PIECE_SAMPLES),
+      pieces: [],
+      samples: 0,
+    };
+  }
+
+  async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
+    const utterance = this.#open();
+    for (const piece of utterance.audio.add(toWaveform(samples).samples)) this.#recognise(utterance, piece);
+  }
+
+  async hypothesis(): Promise<null> {
+    return null;
+  }
+
+  async finish(): Promise<Recognition> {
+    const { model, letterCase, punctuate } = this.#parts;
+    const utterance = this.#open();
+    this.#recognise(utterance, utterance.audio.take());
+    this.#utterance = null;
+    const { languages } = model;
+    const { language, pieces } = utterance;
+    return recognitionOfPieces(pieces, { model: modelName(model), languages, language, letterCase, punctuate });
+  }
+
+  async cancel(): Promise<void> {
+    this.#utterance = null;
+  }
+
+  async close(): Promise<void> {
+    this.#utterance = null;
+  }
+
+  #open(): OpenUtterance {
+    if (this.#utterance === null) throw new Error('no utterance is open');
+    return this.#utterance;
+  }
+
+  /** SenseVoice finds out by itself, and cannot be set to another one. */
+  #setLanguage(language: string | null): void {
+    const { type } = this.#parts.model;
+    if (language === this.#language || (type !== 'whisper' && type !== 'canary')) return;
+    this.#language = language;
+    this.#recognizer.setConfig(this.#config());
+  }
+
+  #config(): object {
+    const { folder, model } = this.#parts;
+    return recognizerConfig(model, { folder, language: this.#language, hotwords: '' });
+  }
+
+  #recognise(utterance: OpenUtterance, samples: Float32Array<ArrayBuffer>): void {
+    if (samples.length === 0) return;
+    const { hotwords } = utterance;
+    const stream = hotwords === '' ? this.#recognizer.createStream() : this.#recognizer.createStream(hotwords);
+    // Once only, whole, and never less than the library's feature windows need.
+    const missing = Math.max(0, LEAST_PIECE_SAMPLES - samples.length);
+    const padded = missing === 0 ? samples : new Float32Array([...samples, ...silence(toMs(missing)).samples]);
+    stream.acceptWaveform({ samples: padded, sampleRate: RECOGNITION_RATE_HZ });
+    this.#recognizer.decode(stream);
+    const startMs = toMs(utterance.samples);
+    utterance.samples += samples.length;
+    const result = parseResult(this.#recognizer.getResult(stream), { timesScale: 1 });
+    utterance.pieces.push({ startMs, endMs: toMs(utterance.samples), result });
+  }
+}
+
+interface OpenUtterance {
+  language: string | null;
+  hotwords: string;
+  audio: WholePieces;
+  pieces: UnderstoodPiece[];
+  /** Recognised so far. */
+  samples: number;
+}
+
+/** Whisper reads 30 s and drops the rest; the others do worse beyond it. */
+const LONGEST_PIECE_SAMPLES = 28 * RECOGNITION_RATE_HZ;
+const LEAST_PIECE_SAMPLES = RECOGNITION_RATE_HZ / 2;

@@ -1,0 +1,26 @@
+/** The languages of Whisper, most spoken first in its training data, as far as they have an ISO 639-1 code. */
+export const WHISPER_LANGUAGES: readonly string[] = [
+  ...['en', 'zh', 'de', 'es', 'ru', 'ko', 'fr', 'ja', 'pt', 'tr', 'pl', 'ca', 'nl', 'ar', 'sv', 'it', 'id', 'hi'],
+  ...['fi', 'vi', 'he', 'uk', 'el', 'ms', 'cs', 'ro', 'da', 'hu', 'ta', 'no', 'th', 'ur', 'hr', 'bg', 'lt', 'la'],
+  ...['mi', 'ml', 'cy', 'sk', 'te', 'fa', 'lv', 'bn', 'sr', 'az', 'sl', 'kn', 'et', 'mk', 'br', 'eu', 'is', 'hy'],
+  ...['ne', 'mn', 'bs', 'kk', 'sq', 'sw', 'gl', 'mr', 'pa', 'si', 'km', 'sn', 'yo', 'so', 'af', 'oc', 'ka', 'be'],
+  ...['tg', 'sd', 'gu', 'am', 'yi', 'lo', 'uz', 'fo', 'ht', 'ps', 'tk', 'nn', 'mt', 'sa', 'lb', 'my', 'bo', 'tl'],
+  ...['mg', 'as', 'tt', 'ln', 'ha', 'ba', 'jv', 'su'],
+];
+
+/**
+ * ISO 639-1 of how Whisper and its relatives write a language: `en`, `<|en|>`, `english`, or a code of their own. Null
+ * when it is none that we know.
+ */
+export function toLanguageCode(written: string): string | null {
+  const name = written.replace(/^<\||\|>$/g, '').toLowerCase();
+  const code = OTHER_CODES[name] ?? name;
+  return WHISPER_LANGUAGES.includes(code) ? code : (CODES_BY_NAME.get(name) ?? null);
+}
+
+/** Cantonese is written with the code of Chinese; `jw` is an old code of Javanese. */
+const OTHER_CODES: Readonly<Record<string, string>> = { yue: 'zh', cantonese: 'zh', cmn: 'zh', jw: 'jv' };
+
+const ENGLISH_NAMES = new Intl.DisplayNames('en', { type: 'language' });
+/** `mandarin` and the like are the names of dialects that nobody asks for by name. */
+const CODES_BY_NAME = new Map(WHISPER_LANGUAGES.map((code) => [ENGLISH_NAMES.of(code)?.toLowerCase() ?? code, code]));

@@ -1,0 +1,215 @@
+import { cp, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSherpaEngine } from '../../../speech/engines/sherpa-onnx/sherpa-engine.ts';
+import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
+import {
+  WHISTLED_TOKENS,
+  whistle,
+  whistledAtMs,
+  writeOfflineCtc,
+  writePunctuation,
+  writeStreamingCtc,
+  writeStreamingTransducer,
+} from '../whistled-models.ts';
+
+const SENTENCE = ['▁go', '▁for', 'ward', '▁tan', '▁me', 'ters'];
+const UTTERANCE: UtteranceOptions = { language: 'en', keywords: [], wantsHypotheses: false };
+/** Four frames of 10 ms are one of the output, and tones are faded in. */
+const TIME_TOLERANCE_MS = 60;
+
+let modelsDir: string;
+const loaded: Recognizer[] = [];
+
+beforeAll(async () => {
+  modelsDir = await mkdtemp(join(tmpdir(), 'tandem-sherpa-'));
+  await writeStreamingCtc(join(modelsDir, 'stt/ctc-streaming-en'));
+  await writeOfflineCtc(join(modelsDir, 'stt/ctc-whole-en'));
+  await writeStreamingTransducer(join(modelsDir, 'stt/transducer-en'));
+});
+
+afterAll(async () => {
+  await Promise.all(loaded.map((recognizer) => recognizer.close()));
+  await rm(modelsDir, { recursive: true });
+});
+
+async function load(model: string, folder = modelsDir): Promise<Recognizer> {
+  const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
+  const description = (await engine.describe()).find((described) => described.model === model);
+  const recognizer = await engine.load(description!);
+  loaded.push(recognizer);
+  return recognizer;
+}
+
+async function recognise(recognizer: Recognizer, options: UtteranceOptions = UTTERANCE, samples = whistle(SENTENCE)) {
+  await recognizer.begin(options);
+  for (let start = 0; start < samples.length; start += 1600) await recognizer.write(samples.slice(start, start + 1600));
+  return await recognizer.finish();
+}
+
+describe('the models of a folder', () => {
+  it('are described by what lies in it', async () => {
+    const engine = createSherpaEngine({ modelsDir, processes: 3 });
+    expect(engine.maxInstances).toBe(3);
+    const common = { engine: 'sherpa-onnx', languages: ['en'], detectsLanguage: false };
+    expect(await engine.describe()).toEqual([
+      { ...common, model: 'ctc-streaming-en', streams: true, boostsKeywords: false, hasConfidence: false },
+      { ...common, model: 'ctc-whole-en', streams: false, boostsKeywords: false, hasConfidence: false },
+      { ...common, model: 'transducer-en', streams: true, boostsKeywords: true, hasConfidence: true },
+    ]);
+  });
+
+  it('are none where there is no such folder', async () => {
+    const engine = createSherpaEngine({ modelsDir: join(modelsDir, 'nowhere'), processes: 1 });
+    expect(await engine.describe()).toEqual([]);
+  });
+});
+
+describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en'])('%s', (model) => {
+  let recognizer: Recognizer;
+  beforeAll(async () => {
+    recognizer = await load(model);
+  });
+
+  it('joins tokens to words with the times at which they are said', async () => {
+    const { text, words, language, model: name } = await recognise(recognizer);
+    expect({ text, language, name }).toEqual({
+      text: 'go forward tan meters',
+      language: 'en',
+      name: `sherpa-onnx/${model}`,
+    });
+    expect(words.map(({ word }) => word)).toEqual(['go', 'forward', 'tan', 'meters']);
+    for (const [index, firstToken] of [0, 1, 3, 4].entries()) {
+      expect(Math.abs(words[index]!.startMs - whistledAtMs(firstToken))).toBeLessThanOrEqual(TIME_TOLERANCE_MS);
+      expect(words[index]!.endMs).toBeGreaterThan(words[index]!.startMs);
+      expect(words[index]!.endMs).toBeLessThanOrEqual(words[index + 1]?.startMs ?? 2000);
+    }
+  });
+
+  it('remembers nothing of the last utterance, nor of one that was cancelled', async () => {
+    await recognizer.begin(UTTERANCE);
+    await recognizer.write(whistle(['▁ten']));
+    await recognizer.cancel();
+    await recognizer.cancel();
+    expect((await recognise(recognizer, UTTERANCE, whistle(['▁me', 'ters']))).text).toBe('meters');
+  });
+
+  it('understands nothing where nothing is said', async () => {
+    for (const samples of [new Int16Array(0), new Int16Array(40), new Int16Array(16_000)]) {
+      expect(await recognise(recognizer, UTTERANCE, samples)).toMatchObject({ text: '', words: [], confidence: null });
+    }
+  });
+
+  it('refuses a language it does not know', async () => {
+    const begun = recognizer.begin({ ...UTTERANCE, language: 'fr' });
+    await expect(begun).rejects.toMatchObject({ code: 'unsupported_language' });
+  });
+});
+
+describe('a streaming model', () => {
+  it('tells what it understood so far', async () => {
+    const recognizer = await load('ctc-streaming-en');
+    await recognizer.begin({ ...UTTERANCE, wantsHypotheses: true });
+    expect(await recognizer.hypothesis()).toBeNull();
+    await recognizer.write(whistle(['▁go', '▁for', 'ward', '▁me']));
+    const hypothesis = await recognizer.hypothesis();
+    expect(hypothesis?.text).toMatch(/^go forward( me)?$/);
+    expect(hypothesis?.words.slice(0, 2)).toMatchObject([{ word: 'go' }, { word: 'forward' }]);
+    expect((await recognizer.finish()).text).toBe('go forward me');
+  });
+
+  it('hears the keyword rather than what sounds like it, and only while it is one', async () => {
+    const recognizer = await load('transducer-en');
+    const keywords = [
+      { term: 'ten', weight: 2 },
+      { term: 'no such word', weight: 1 },
+    ];
+    expect((await recognise(recognizer, { ...UTTERANCE, keywords })).text).toBe('go forward ten meters');
+    expect((await recognise(recognizer)).text).toBe('go forward tan meters');
+  });
+
+  it('is the less sure of a word the more it could be another', async () => {
+    const { words, confidence } = await recognise(await load('transducer-en'));
+    const sure = Object.fromEntries(words.map((word) => [word.word, word.confidence!]));
+    expect(sure.tan).toBeGreaterThan(0.3);
+    expect(sure.tan).toBeLessThan(sure.meters!);
+    expect(sure.meters).toBeLessThanOrEqual(1);
+    expect(confidence).toBeCloseTo(Object.values(sure).reduce((sum, value) => sum + value) / 4);
+  });
+});
+
+it('recognises utterances that are longer than a model reads at once', async () => {
+  const sentences = 20;
+  const one = whistle(SENTENCE);
+  const samples = new Int16Array(sentences * one.length);
+  for (let index = 0; index < sentences; index++) samples.set(one, index * one.length);
+  const { text, words } = await recognise(await load('ctc-whole-en'), UTTERANCE, samples);
+  expect(text).toBe(Array.from({ length: sentences }, () => 'go forward tan meters').join(' '));
+  for (const [index, { word, startMs }] of words.entries()) {
+    if (word !== 'tan') continue;
+    const expectedMs = Math.floor(index / 4) * (one.length / 16) + whistledAtMs(3);
+    expect(Math.abs(startMs - expectedMs), `${index}`).toBeLessThanOrEqual(TIME_TOLERANCE_MS);
+  }
+});
+
+it('tells the times of models whose frames of output are 80 ms', async () => {
+  await writeStreamingCtc(join(modelsDir, 'coarse/stt/en'), { subsampling: 8 });
+  const { words } = await recognise(await load('en', join(modelsDir, 'coarse')), UTTERANCE);
+  expect(Math.abs(words.at(-1)!.startMs - whistledAtMs(4))).toBeLessThanOrEqual(80);
+});
+
+it('sets punctuation in what is final where there is a model for it, and keeps the times', async () => {
+  const folder = join(modelsDir, 'punctuated');
+  await writeStreamingCtc(join(folder, 'stt/en'));
+  await writePunctuation(join(folder, 'punctuation/zh-en'));
+  const recognizer = await load('en', folder);
+  const { text, words } = await recognise(recognizer);
+  expect(text).toBe('go, forward tan meters.');
+  expect(words.map(({ word }) => word)).toEqual(['go,', 'forward', 'tan', 'meters.']);
+  expect(Math.abs(words[3]!.startMs - whistledAtMs(4))).toBeLessThanOrEqual(TIME_TOLERANCE_MS);
+});
+
+describe('a model that cannot be loaded', () => {
+  const cases = [
+    { what: 'without its tokens', damage: (folder: string) => rm(join(folder, 'tokens.txt')), says: 'tokens' },
+    {
+      what: 'that was cut off',
+      damage: (folder: string) => truncate(join(folder, 'model.onnx'), 2000),
+      says: 'cut off',
+    },
+    {
+      what: 'that is a web page',
+      damage: (folder: string) => writeFile(join(folder, 'model.onnx'), '<html>'),
+      says: 'damaged',
+    },
+  ];
+
+  it.each(cases)('$what is told before it is loaded', async ({ damage, says }) => {
+    const folder = await mkdtemp(join(modelsDir, 'damaged-'));
+    await writeOfflineCtc(join(folder, 'stt/en'));
+    const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
+    const [description] = await engine.describe();
+    await damage(join(folder, 'stt/en'));
+    expect(await engine.describe()).toEqual([]);
+    const failure = { code: 'model', retryable: false, message: expect.stringContaining(says) };
+    await expect(engine.load(description!)).rejects.toMatchObject(failure);
+  });
+
+  it('takes only its own process with it', async () => {
+    const folder = await mkdtemp(join(modelsDir, 'garbled-'));
+    await writeStreamingTransducer(join(folder, 'stt/en'));
+    // A model in itself, but not the part that it stands for.
+    await cp(join(folder, 'stt/en/joiner.onnx'), join(folder, 'stt/en/decoder.onnx'));
+    const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
+    const [description] = await engine.describe();
+    await expect(engine.load(description!)).rejects.toMatchObject({ code: 'model' });
+  });
+});
+
+it('knows all tokens of its vocabulary', async () => {
+  const recognizer = await load('ctc-streaming-en');
+  for (const { token } of WHISTLED_TOKENS.filter(({ token }) => token !== '▁ten')) {
+    expect((await recognise(recognizer, UTTERANCE, whistle([token]))).text).toBe(token.replace('▁', ''));
+  }
+});
