@@ -5,7 +5,21 @@ import { Compile } from 'typebox/compile';
 import { encodeMessage, FrameError, type JsonValue, readMessages } from './frames.ts';
 
 /** What an engine can be asked. An error that is thrown is the answer; its `code` crosses, if it has one. */
-export type EngineCalls = Record<string, (argument: unknown, body: Buffer) => JsonValue | Promise<JsonValue>>;
+export type EngineCalls = Record<string, (argument: unknown, body: Buffer) => EngineAnswer | Promise<EngineAnswer>>;
+
+export type EngineAnswer = JsonValue | AnswerWithBytes;
+
+/** For `callForBytes`. */
+export class AnswerWithBytes {
+  readonly value: JsonValue;
+  /** At most `MOST_BODY_BYTES`. */
+  readonly bytes: Uint8Array;
+
+  constructor(value: JsonValue, bytes: Uint8Array) {
+    this.value = value;
+    this.bytes = bytes;
+  }
+}
 
 const PIPE_FD = 3;
 
@@ -39,7 +53,7 @@ async function answerAll(
   };
   for await (const { head, body } of readMessages(pipe)) {
     if (!Call.Check(head)) throw new FrameError('not a call');
-    for (const part of encodeMessage(await answer(calls, head, body))) pipe.write(part);
+    for (const part of await answer(calls, head, body)) pipe.write(part);
   }
 }
 
@@ -47,13 +61,16 @@ async function answer(
   calls: EngineCalls,
   { id, call, argument }: { id: number; call: string; argument: unknown },
   body: Buffer,
-): Promise<JsonValue> {
+): Promise<Buffer[]> {
   const perform = Object.hasOwn(calls, call) ? calls[call] : undefined;
   if (perform === undefined) throw new FrameError(`no call is named ${call}`);
   try {
-    return { id, value: await perform(argument, body) };
+    const done = await perform(argument, body);
+    return done instanceof AnswerWithBytes
+      ? encodeMessage({ id, value: done.value }, done.bytes)
+      : encodeMessage({ id, value: done });
   } catch (error) {
     const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-    return { id, error: { code, message: error instanceof Error ? error.message : String(error) } };
+    return encodeMessage({ id, error: { code, message: error instanceof Error ? error.message : String(error) } });
   }
 }

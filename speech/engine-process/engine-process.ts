@@ -71,8 +71,13 @@ interface LaunchedProcess {
   pipe: Duplex;
 }
 
+interface Answered {
+  value: unknown;
+  bytes: Buffer;
+}
+
 interface PendingCall {
-  resolve: (value: unknown) => void;
+  resolve: (answer: Answered) => void;
   reject: (error: EngineProcessError | EngineCallError) => void;
 }
 
@@ -136,7 +141,12 @@ export class EngineProcess {
   }
 
   /** @throws EngineProcessError, EngineCallError, RangeError when the argument or the body is too long */
-  call(name: string, argument: JsonValue, body?: Uint8Array): Promise<unknown> {
+  async call(name: string, argument: JsonValue, body?: Uint8Array): Promise<unknown> {
+    return (await this.callForBytes(name, argument, body)).value;
+  }
+
+  /** As `call`, for what is answered with an `AnswerWithBytes`. */
+  callForBytes(name: string, argument: JsonValue, body?: Uint8Array): Promise<Answered> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const id = this.#nextId++;
     const parts = encodeMessage({ id, call: name, argument }, body);
@@ -167,14 +177,14 @@ export class EngineProcess {
 
   async #readAnswers(): Promise<void> {
     try {
-      for await (const { head } of readMessages(this.#pipe)) {
+      for await (const { head, body } of readMessages(this.#pipe)) {
         if (!Answer.Check(head)) throw new FrameError('not an answer');
         const pending = this.#pending.get(head.id);
         if (pending === undefined) throw new FrameError('an answer that nobody asked for');
         this.#pending.delete(head.id);
         this.#watch();
         if ('error' in head) pending.reject(new EngineCallError(head.error.code, head.error.message));
-        else pending.resolve(head.value);
+        else pending.resolve({ value: head.value, bytes: body });
       }
     } catch (error) {
       if (error instanceof FrameError) this.breakOff('the engine process broke the protocol', error);
