@@ -1,8 +1,15 @@
 import type { CallMove } from '../machines/call-events.ts';
-import { inTransaction, type Sql } from '../storage/database.ts';
+import { inTransaction, type Sql, type Tx } from '../storage/database.ts';
 import { lockLiveCall } from '../storage/queries/call-moves.ts';
-import { type CallEventRow, type LivePatch, listCallEvents, recordMoves } from '../storage/queries/calls.ts';
+import {
+  type CallEventRow,
+  type CallRow,
+  type LivePatch,
+  listCallEvents,
+  recordMoves,
+} from '../storage/queries/calls.ts';
 import { createRecording } from '../storage/queries/recordings.ts';
+import { addSegment, failTranscript, openTranscript, UNPAID } from '../storage/queries/transcripts.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
@@ -24,7 +31,6 @@ export interface CallJournal {
 export interface CallJournalOptions {
   sql: Sql;
   callId: string;
-  workspaceId: string;
   /** The boot that runs the call. */
   boot: string;
   /** Sequence of the latest event stored before the journal was opened; nobody but the owner of the call adds any. */
@@ -99,7 +105,7 @@ async function commitUntilStored(options: CallJournalOptions, work: Commit): Pro
   return [];
 }
 
-async function commit({ sql, callId, workspaceId, boot }: CallJournalOptions, { batch, lastSequence }: Commit) {
+async function commit({ sql, callId, boot }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId);
     if (call === null || call.ownerBoot !== boot) return null;
@@ -107,12 +113,45 @@ async function commit({ sql, callId, workspaceId, boot }: CallJournalOptions, { 
     if (call.seq > lastSequence) {
       return { events: await listCallEvents(tx, { callId, afterSequence: lastSequence }) };
     }
+    const moves: StampedMove[] = [];
     for (const move of batch) {
-      if (move.event !== 'recording.started' || move.recordingId === null) continue;
-      await createRecording(tx, { id: move.recordingId, callId, workspaceId, now: move.at });
+      const kept = await withWhatItTells(tx, { call, move, sequence: call.seq + moves.length + 1 });
+      if (kept !== null) moves.push(kept);
     }
-    return await recordMoves(tx, callId, batch.map(toStoredMove), patchOf(batch));
+    return await recordMoves(tx, callId, moves.map(toStoredMove), patchOf(moves));
   });
+}
+
+/**
+ * Stores what commits with a move beside its event. Returns the move as it turned out: what was said and is not paid
+ * for ends the transcript, and nothing is told of one that is over; null then.
+ */
+async function withWhatItTells(
+  tx: Tx,
+  { call, move, sequence }: { call: CallRow; move: StampedMove; sequence: number },
+): Promise<StampedMove | null> {
+  const { callId, workspaceId } = call;
+  const now = move.at;
+  switch (move.event) {
+    case 'recording.started':
+      if (move.recordingId !== null) await createRecording(tx, { id: move.recordingId, callId, workspaceId, now });
+      return move;
+    case 'transcript.started':
+      await openTranscript(tx, { callId, now });
+      return move;
+    case 'transcript.failed':
+      return (await failTranscript(tx, { callId, error: move.detail ?? 'INTERNAL', now })) ? move : null;
+    case 'transcript.final': {
+      if (move.segment === null) return null;
+      const outcome = await addSegment(tx, call, { segment: move.segment, eventSequence: sequence, now });
+      if (outcome === 'stored') return move;
+      return outcome === 'over'
+        ? null
+        : { ...move, event: 'transcript.failed', detail: UNPAID, leg: null, segment: null };
+    }
+    default:
+      return move;
+  }
 }
 
 /** What is stored is stored, whatever a listener makes of it. */

@@ -1,6 +1,7 @@
 import type { LegName, LegQuality } from '../machines/events.ts';
-import type { CallEventRow, CallEventWithDelivery, CallRow } from '../storage/queries/calls.ts';
+import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from '../storage/queries/calls.ts';
 import { isFinalState } from '../storage/queries/calls.ts';
+import type { TranscriptRow, TranscriptSegmentRow } from '../storage/queries/transcripts.ts';
 
 /** The call object of the API, field by field as in the specification (Call). Times are ISO 8601 with milliseconds. */
 export interface PublicCall {
@@ -27,6 +28,8 @@ export interface PublicCall {
   recording_id: string | null;
   recording_status: string | null;
   recording_available: boolean;
+  /** Whether it was placed with `transcribe: true` (beyond the specification). */
+  transcribe_requested: boolean;
   callback_url: string | null;
   callback_secret_last4: string | null;
   cost_usd: number | null;
@@ -53,12 +56,39 @@ export interface PublicCallEvent {
   hangup_cause: string | null;
   at: string;
   detail: string | null;
+  /** What was said, with a `transcript.final`, for whoever may read it (beyond the specification). */
+  transcript: PublicSpoken | null;
   delivery: {
     status: string;
     attempts: number;
     last_http_status: number | null;
     next_attempt_at: string | null;
   } | null;
+}
+
+/** Times in seconds since the bridge. */
+export interface PublicSpoken {
+  text: string;
+  start: number;
+  end: number;
+  /** 0 to 1; null where the engine has none. */
+  confidence: number | null;
+}
+
+export interface PublicTranscript {
+  call_id: string;
+  /** `none`: it was not asked for, or nobody has talked so far. */
+  status: 'none' | 'in_progress' | 'completed' | 'failed';
+  /** A code; null unless it failed. What was understood before that stands. */
+  error: string | null;
+  /** ISO 639-1 of what was said most; null before anything was. */
+  language: string | null;
+  /** In the order in which they were said. */
+  segments: (PublicSpoken & {
+    leg: LegName;
+    language: string;
+    words: { word: string; start: number; end: number; confidence: number | null }[];
+  })[];
 }
 
 /** The call as every endpoint and callback shows it. */
@@ -87,6 +117,7 @@ export function presentCall(row: CallRow): PublicCall {
     recording_id: row.recordingId,
     recording_status: row.recordingStatus,
     recording_available: row.recordingStatus === 'uploaded',
+    transcribe_requested: row.transcribeRequested,
     callback_url: row.callbackUrl,
     callback_secret_last4: row.callbackSecretLast4,
     cost_usd: row.costNano === null ? null : Number(row.costNano) / NANO_PER_USD,
@@ -112,6 +143,7 @@ export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): Pub
     hangup_cause: row.hangupCause,
     at: row.at.toISOString(),
     detail: row.detail,
+    transcript: row.segment ? presentSpoken(row.segment) : null,
     delivery: delivery && {
       status: delivery.status,
       attempts: delivery.attempts,
@@ -119,6 +151,47 @@ export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): Pub
       next_attempt_at: isoTime(delivery.nextAttemptAt),
     },
   };
+}
+
+/** `stored` is null for a call without a transcript. */
+export function presentTranscript(
+  callId: string,
+  stored: { transcript: TranscriptRow; segments: TranscriptSegmentRow[] } | null,
+): PublicTranscript {
+  const segments = stored?.segments ?? [];
+  return {
+    call_id: callId,
+    status: stored?.transcript.status ?? 'none',
+    error: stored?.transcript.error ?? null,
+    language: mostSpoken(segments),
+    segments: segments.map((segment) => ({
+      leg: segment.leg,
+      ...presentSpoken(segment),
+      language: segment.language,
+      words: segment.words.map(({ word, startMs, endMs, confidence }) => ({
+        word,
+        start: seconds(startMs),
+        end: seconds(endMs),
+        confidence,
+      })),
+    })),
+  };
+}
+
+function presentSpoken({ text, startMs, endMs, confidence }: EventSegment): PublicSpoken {
+  return { text, start: seconds(startMs), end: seconds(endMs), confidence };
+}
+
+function mostSpoken(segments: readonly TranscriptSegmentRow[]): string | null {
+  const spokenMs = new Map<string, number>();
+  for (const { language, startMs, endMs } of segments) {
+    spokenMs.set(language, (spokenMs.get(language) ?? 0) + endMs - startMs);
+  }
+  return [...spokenMs].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms) / 1000;
 }
 
 const NANO_PER_USD = 1e9;

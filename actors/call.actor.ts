@@ -13,6 +13,7 @@ import { openCallJournal } from './call-journal.ts';
 import { mediaPort } from './call-media.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { settlementPort } from './call-settlement.ts';
+import { type TranscriptDesk, transcriptPort } from './call-transcript.ts';
 import { presentCallEvent } from './call-view.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Clock } from './clock.ts';
@@ -28,6 +29,7 @@ export interface CallActorsOptions {
   feed: CallFeed;
   deliverer: Deliverer;
   recordings: RecordingDesk;
+  transcripts?: TranscriptDesk;
   recordingsDir: string;
   clock: Clock;
   logger: Logger;
@@ -36,11 +38,12 @@ export interface CallActorsOptions {
 
 /** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
 export function createCallActors(options: CallActorsOptions): { start(row: CallRow, heldNano: bigint): LiveCall } {
-  const { registry, recordings, deliverer, feed, logger } = options;
+  const { registry, recordings, transcripts, deliverer, feed, logger } = options;
   const machine = callMachine.provide({
     actors: {
       media: mediaPort(options),
       leg: legMachine.provide({ actors: { dialog: dialogPort(options) } }),
+      transcript: transcriptPort(options),
       extendFunding: fundingPort(options),
       settle: settlementPort({
         ...options,
@@ -62,12 +65,15 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
       const journal = openCallJournal({
         ...options,
         callId: row.callId,
-        workspaceId: row.workspaceId,
         boot: row.ownerBoot,
         lastSequence: row.seq,
         signal: abort.signal,
         onCommitted(events) {
-          for (const event of events) feed.publish(row.callId, presentCallEvent(event));
+          for (const event of events) {
+            feed.publish(row.callId, presentCallEvent(event));
+            // It may be the wallet that failed it.
+            if (event.event === 'transcript.failed') transcripts?.stop(row.callId, event.detail ?? 'INTERNAL');
+          }
           initiated.resolve('initiated');
         },
         // Whoever has it now settles it, or has: the talk would go on unbilled.
@@ -80,6 +86,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
           customerRingTimeoutMs: row.customerRingTimeoutS * 1000,
           maxDurationMs: row.maxDurationS * 1000,
           record: row.recordRequested,
+          transcribe: row.transcribeRequested,
           fundedForMs: fundedMs(heldNano, row),
         },
         clock: options.clock,

@@ -39,6 +39,7 @@ export interface PlaceCallRequest {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
+  transcribe: boolean;
   metadata: Record<string, unknown> | null;
 }
 

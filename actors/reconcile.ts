@@ -1,6 +1,7 @@
 import { inTransaction, type Sql } from '../storage/database.ts';
 import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
+import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
 import { talkSeconds, terminalDelivery } from './call-settlement.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
@@ -31,6 +32,8 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
     const deliveryId = await resolve(options, orphan);
     if (deliveryId) await deliverer.enqueue(deliveryId);
   }
+  // What was understood is kept; the rest of what was said went with the process.
+  await failAbandonedTranscripts(sql, { node, now });
   const unfinished = await unfinishedRecordings(sql, { node });
   for (const { id, callId, workspaceId } of unfinished) recordings.store({ recordingId: id, callId, workspaceId });
   if (orphans.length > 0 || unfinished.length > 0) {

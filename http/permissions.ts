@@ -73,6 +73,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/click2call/:id/events': allow('member', 'calls:read'),
   'GET /dialer/click2call/:id/stream': allow('member', 'calls:read'),
   'POST /dialer/click2call/:id/hangup': allow('writer', 'calls:write'),
+  'GET /dialer/click2call/:id/transcript': allow('member', 'recordings:read'),
   'POST /dialer/click2call/:id/recording': allow('member', 'recordings:read'),
   'POST /dialer/recordings/:id/playback-url': allow('member', 'recordings:read'),
   'GET /media/*': open(),

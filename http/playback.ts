@@ -6,6 +6,7 @@ import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
 import type { Principal } from './auth.ts';
 import type { HttpContext } from './context.ts';
+import { scopesAllow } from './permissions.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
 
@@ -14,6 +15,11 @@ export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Princi
   if (!(await hasTrunk(sql, workspaceId))) {
     throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk. Add one first.');
   }
+}
+
+/** What was said in a call, as text or sound, is for the user who placed it, with credentials that reach so far. */
+export function mayHear(call: CallRow, principal: Principal): boolean {
+  return call.createdByUserId === principal.userId && scopesAllow(principal, 'recordings:read');
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { CallOutcome } from './call-outcome.ts';
-import type { HangupCause, LegName, LegQuality, MediaEvent, RemoteMedia } from './events.ts';
+import type { CallSegment, HangupCause, LegName, LegQuality, MediaEvent, RemoteMedia } from './events.ts';
 import type { LegReport } from './leg.machine.ts';
 
 /** What goes into a call's machine, what it is told, what it says, and what it remembers: plain data only. */
@@ -10,6 +10,7 @@ export interface CallInput {
   customerRingTimeoutMs: number;
   maxDurationMs: number;
   record: boolean;
+  transcribe: boolean;
   /** Talk that the hold taken at admission pays for. */
   fundedForMs: number;
 }
@@ -22,6 +23,7 @@ export interface CallContext extends CallInput {
   bridged: boolean;
   fundingFailures: number;
   settleFailures: number;
+  isTranscribing: boolean;
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }
@@ -33,6 +35,7 @@ export type CallEvent =
   | { type: 'media.unavailable'; detail: string }
   | { type: 'media.finished'; report: MediaReport }
   | { type: 'recording.started'; recordingId: string }
+  | TranscriptReport
   | { type: 'hangup.requested'; reason: 'api' | 'shutdown' };
 
 export type MediaCommand =
@@ -41,6 +44,20 @@ export type MediaCommand =
   | { type: 'record' }
   /** Close the recording, measure, close the session, answer `media.finished`. */
   | { type: 'finish' };
+
+/** What the transcript tells of itself. Nothing follows `transcript.failed` or `transcript.ended`. */
+export type TranscriptReport =
+  | { type: 'transcript.started' }
+  | { type: 'transcript.final'; segment: CallSegment }
+  /** `reason` is a code. */
+  | { type: 'transcript.failed'; reason: string }
+  | { type: 'transcript.ended' };
+
+export type TranscriptCommand =
+  /** The talk is over: tell what was said at last, then `transcript.ended`. */
+  | { type: 'finish' }
+  /** The tap of a leg has ended early. */
+  | { type: 'overrun' };
 
 export type LocalMedia = Record<LegName, { host: string; rtpPort: number }>;
 
@@ -70,6 +87,8 @@ export interface CallMove {
   hangupCause: HangupCause | null;
   detail: string | null;
   recordingId: string | null;
+  /** What was said, with `transcript.final`. */
+  segment: CallSegment | null;
 }
 
 export type CallEmitted =

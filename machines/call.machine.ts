@@ -5,6 +5,7 @@ import {
   enqueueActions,
   fromCallback,
   fromPromise,
+  not,
   sendTo,
   setup,
   spawnChild,
@@ -21,6 +22,7 @@ import type {
   MediaCommand,
   MediaReport,
   SettleInput,
+  TranscriptCommand,
 } from './call-events.ts';
 import { type CallOutcome, completed, outcomeOf, rejected } from './call-outcome.ts';
 import type { LegName, RemoteMedia } from './events.ts';
@@ -35,18 +37,29 @@ export const FUNDING_LEAD_MS = 15_000;
 
 const MAX_FUNDING_FAILURES = 6;
 
+/** What is said last is understood a moment later; the outcome, long decided, waits no longer than this to be told. */
+export const LAST_WORDS_MS = 2_000;
+
 /** A free trunk funds a talk for ever; a timer can wait for 2^31 - 1 ms at the most. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const NO_PARTICULARS = { leg: null, sipStatus: null, hangupCause: null, detail: null, recordingId: null };
+const NO_PARTICULARS = {
+  leg: null,
+  sipStatus: null,
+  hangupCause: null,
+  detail: null,
+  recordingId: null,
+  segment: null,
+};
 
 /**
  * One click-to-call. Its row is committed before it exists. `preparing` opens two media ports; without them the call
  * is rejected and nobody was disturbed. Then it is `live`: `ringingAgent` until the agent answers, `ringingCustomer`
  * while the agent hears ringback or the customer's early media, `bridged` while they talk and the hold on the wallet
  * is made to grow ahead of the talk. Whatever ends it decides the outcome once and leads to `clearing`, where both
- * legs are hung up and waited for. `finishing` closes the recording and takes the last measurements, `settling`
- * commits outcome, ledger entry and callback together, and is repeated until it has happened. Every move that a user
+ * legs are hung up and waited for. `finishing` closes the recording and takes the last measurements; a call that is
+ * transcribed is `awaitingLastWords` for a moment; `settling` commits outcome, ledger entry and callback together, and
+ * is repeated until it has happened. Every move that a user
  * may see is emitted as `moved`, in order; whoever keeps the log stamps the time.
  */
 export const callMachine = setup({
@@ -55,6 +68,8 @@ export const callMachine = setup({
     /** Owns the media session: takes `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
     media: fromCallback<MediaCommand, { callId: string }>(notProvided('media')),
     leg: legMachine,
+    /** Has both legs listened to from its start on. Never throws: a call goes on without a transcript. */
+    transcript: fromCallback<TranscriptCommand, { callId: string }>(notProvided('transcript')),
     /** Grows the hold; answers how much longer the talk is paid for. */
     extendFunding: fromPromise<Funding, { callId: string }>(notProvided('extendFunding')),
     /** Commits the outcome. Idempotent; rejects while storage cannot be reached. */
@@ -68,6 +83,7 @@ export const callMachine = setup({
     prepareTimeout: 5_000,
     clearTimeout: LEG_CLEAR_TIMEOUT_MS + 1_000,
     finishTimeout: 5_000,
+    lastWords: LAST_WORDS_MS,
     settleRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.settleFailures, 7)),
   },
   guards: {
@@ -78,6 +94,8 @@ export const callMachine = setup({
     bringsEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
     hasEarlyMedia: ({ context }) => context.earlyMedia,
     recordingWanted: ({ context }) => context.record,
+    transcriptWanted: ({ context }) => context.transcribe,
+    isTranscribing: ({ context }) => context.isTranscribing,
   },
   actions: {
     move: emit((_, move: Partial<CallMove> & Pick<CallMove, 'event' | 'state'>) => ({
@@ -115,6 +133,15 @@ export const callMachine = setup({
     noteOpened: assign((_, { local }: { local: LocalMedia }) => ({ local })),
     noteFunding: assign((_, { fundedForMs }: Funding) => ({ fundedForMs, fundingFailures: 0 })),
     noteFundingFailure: assign(({ context }) => ({ fundingFailures: context.fundingFailures + 1 })),
+    startTranscript: enqueueActions(({ enqueue, context }) => {
+      enqueue.assign({ isTranscribing: true });
+      enqueue(spawnChild('transcript', { id: 'transcript', input: { callId: context.callId } }));
+    }),
+    noteTranscriptOver: assign({ isTranscribing: false }),
+    finishTranscript: enqueueActions(({ enqueue, context }) => {
+      if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
+    }),
+    stopTranscript: stopChild('transcript'),
     noteReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
     noteSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
     stopLegs: enqueueActions(({ enqueue }) => {
@@ -133,6 +160,7 @@ export const callMachine = setup({
     bridged: false,
     fundingFailures: 0,
     settleFailures: 0,
+    isTranscribing: false,
     outcome: null,
     report: null,
   }),
@@ -153,6 +181,29 @@ export const callMachine = setup({
             params: ({ event }) => ({ event: 'recording.started', state: 'bridged', recordingId: event.recordingId }),
           },
         },
+        'transcript.started': { actions: { type: 'move', params: { event: 'transcript.started', state: 'bridged' } } },
+        'transcript.final': {
+          actions: {
+            type: 'move',
+            params: ({ event: { segment } }) => ({
+              event: 'transcript.final',
+              state: 'bridged',
+              leg: segment.leg,
+              segment,
+            }),
+          },
+        },
+        'transcript.failed': {
+          actions: [
+            'noteTranscriptOver',
+            {
+              type: 'move',
+              params: ({ event }) => ({ event: 'transcript.failed', state: 'bridged', detail: event.reason }),
+            },
+          ],
+        },
+        'transcript.ended': { actions: 'noteTranscriptOver' },
+        'tap.overrun': { guard: 'isTranscribing', actions: sendTo('transcript', { type: 'overrun' }) },
       },
       initial: 'preparing',
       states: {
@@ -294,6 +345,7 @@ export const callMachine = setup({
                 },
                 enqueueActions(({ enqueue, check }) => {
                   if (check('recordingWanted')) enqueue({ type: 'toMedia', params: { type: 'record' } });
+                  if (check('transcriptWanted')) enqueue('startTranscript');
                 }),
               ],
               after: {
@@ -359,7 +411,12 @@ export const callMachine = setup({
           },
         },
         clearing: {
-          entry: ['announceClearing', 'hangUpLegs', { type: 'toMedia', params: { type: 'path', path: 'idle' } }],
+          entry: [
+            'announceClearing',
+            'hangUpLegs',
+            { type: 'toMedia', params: { type: 'path', path: 'idle' } },
+            'finishTranscript',
+          ],
           always: { guard: 'bothLegsGone', target: 'finishing' },
           after: { clearTimeout: 'finishing' },
           on: {
@@ -372,16 +429,20 @@ export const callMachine = setup({
           after: { finishTimeout: '#call.settling' },
           on: {
             'media.finished': {
-              target: '#call.settling',
+              target: 'awaitingLastWords',
               actions: { type: 'noteReport', params: ({ event }) => ({ report: event.report }) },
             },
-            'media.lost': '#call.settling',
+            'media.lost': 'awaitingLastWords',
           },
+        },
+        awaitingLastWords: {
+          always: { guard: not('isTranscribing'), target: '#call.settling' },
+          after: { lastWords: '#call.settling' },
         },
       },
     },
     settling: {
-      entry: 'stopLegs',
+      entry: ['stopLegs', 'stopTranscript'],
       initial: 'committing',
       states: {
         committing: {

@@ -10,6 +10,7 @@ export const ERROR_CATALOGUE = {
   INVALID_RING_TIMEOUT: { status: 400, retryable: false },
   INVALID_MAX_DURATION: { status: 400, retryable: false },
   INVALID_RECORD: { status: 400, retryable: false },
+  INVALID_TRANSCRIBE: { status: 400, retryable: false },
   INVALID_METADATA: { status: 400, retryable: false },
   INVALID_REFERENCE: { status: 400, retryable: false },
   INVALID_CALLBACK_URL: { status: 400, retryable: false },
@@ -30,6 +31,7 @@ export const ERROR_CATALOGUE = {
   // Calls and recordings.
   CALL_NOT_FOUND: { status: 404, retryable: false },
   RECORDING_NOT_OWNED: { status: 404, retryable: false },
+  TRANSCRIPT_NOT_OWNED: { status: 404, retryable: false },
   RECORDING_UNAVAILABLE: { status: 404, retryable: false },
   URL_EXPIRED: { status: 403, retryable: false },
   URL_SIGNATURE_INVALID: { status: 403, retryable: false },

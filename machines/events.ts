@@ -80,6 +80,28 @@ export type MediaEvent =
   /** The worker that owned the session died. Its sockets are gone. */
   | { type: 'media.lost'; detail: string };
 
+/** What one party of a call said between two pauses, as it was understood. Times count from the bridge. */
+export interface CallSegment {
+  leg: LegName;
+  /** Counts the utterances of a leg; with the leg it names the segment. */
+  utteranceId: number;
+  text: string;
+  /** ISO 639-1. */
+  language: string;
+  startMs: number;
+  endMs: number;
+  /** 0 to 1; null where the engine has none. */
+  confidence: number | null;
+  words: CallWord[];
+}
+
+export interface CallWord {
+  word: string;
+  startMs: number;
+  endMs: number;
+  confidence: number | null;
+}
+
 /** What was measured on one leg (RFC 3550 §6.4.1 for jitter and loss; ITU-T G.107 for the MOS estimate). */
 export interface LegQuality {
   codec: Codec;

@@ -1,14 +1,16 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
+import type { PublicCallEvent } from '../../actors/call-view.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithCredentials } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
+import { mayHear } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-import { storedEvents } from './stored-events.ts';
+import { storedEvents, withoutWords } from './stored-events.ts';
 
 export interface StreamRouteOptions {
   context: HttpContext;
@@ -73,10 +75,12 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       reply.raw.once('close', () => ended.abort());
       endWithCredentials(context, { principal, ended });
       closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
+      const show = mayHear(call, principal) ? (event: PublicCallEvent) => event : withoutWords;
       const events = streamCallEvents({
         afterSequence,
-        watch: (listener, signal) => dialer.watch(call.callId, listener, signal),
-        loadEvents: (after) => storedEvents(sql, { callId: call.callId, afterSequence: after }),
+        watch: (listener, signal) => dialer.watch(call.callId, (event) => listener(show(event)), signal),
+        loadEvents: async (afterSequence) =>
+          (await storedEvents(sql, { callId: call.callId, afterSequence })).map(show),
         heartbeatMs,
         signal: ended.signal,
       });

@@ -1,19 +1,20 @@
 import { Type } from 'typebox';
-import { presentCall } from '../../actors/call-view.ts';
+import { presentCall, presentTranscript } from '../../actors/call-view.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { type CallRow, findRecordingTarget, getCall, listCalls } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
+import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
-import { CallStateSchema, RecordingSchema } from '../schemas/call.ts';
+import { mayHear, mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
+import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { normaliseIndianMobile } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { streamRoute } from './call-stream.ts';
-import { storedEvents } from './stored-events.ts';
+import { storedEvents, withoutWords } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
 const IdParams = Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) });
@@ -130,8 +131,10 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       },
     },
     async (request) => {
-      const { callId } = await findCall(context, { id: request.params.id, principal: principalOf(request) });
-      return success({ events: await storedEvents(sql, { callId }) });
+      const principal = principalOf(request);
+      const call = await findCall(context, { id: request.params.id, principal });
+      const events = await storedEvents(sql, { callId: call.callId });
+      return success({ events: mayHear(call, principal) ? events : events.map(withoutWords) });
     },
   );
 
@@ -153,6 +156,30 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       const principal = principalOf(request);
       const { callId } = await findCall(context, { id: request.params.id, principal });
       return success({ call: await dialer.hangup({ workspaceId: principal.workspaceId, callId }) });
+    },
+  );
+
+  app.get(
+    '/dialer/click2call/:id/transcript',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: TAGS,
+        operationId: 'getCallTranscript',
+        summary: 'What was said in a call that was placed with `transcribe: true`',
+        description:
+          'For the user who placed the call, like its recording. While they talk it grows with every `transcript.final`; what was said last may come a few seconds after the call has ended. Beyond the specification.',
+        params: IdParams,
+        response: { 200: successOf(TranscriptSchema, 'The transcript so far.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const principal = principalOf(request);
+      const call = await findCall(context, { id: request.params.id, principal });
+      if (!mayHear(call, principal)) {
+        throw new TandemError('TRANSCRIPT_NOT_OWNED', 'The transcript belongs to another user of the workspace.');
+      }
+      return success(presentTranscript(call.callId, await getTranscript(sql, call.callId)));
     },
   );
 

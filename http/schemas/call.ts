@@ -41,6 +41,7 @@ const CALL_EXAMPLE = {
   recording_id: null,
   recording_status: null,
   recording_available: false,
+  transcribe_requested: false,
   callback_url: 'https://hooks.example.com/calls',
   callback_secret_last4: 'f3c1',
   cost_usd: null,
@@ -99,6 +100,7 @@ const CALL_PROPERTIES = {
   recording_id: nullable(Type.String()),
   recording_status: nullable(Type.String()),
   recording_available: Type.Boolean({ description: 'True when a playback URL can be minted.' }),
+  transcribe_requested: Type.Boolean({ description: 'Beyond the specification.' }),
   callback_url: nullable(Type.String()),
   callback_secret_last4: nullable(Type.String()),
   cost_usd: nullable(Type.Number()),
@@ -127,6 +129,13 @@ export function callbackSchema(call: TSchema) {
   });
 }
 
+const SPOKEN_PROPERTIES = {
+  text: Type.String({ examples: ['he was not an ill disposed young man'] }),
+  start: Type.Number({ description: 'Seconds since the legs were bridged.' }),
+  end: Type.Number(),
+  confidence: nullable(Type.Number({ description: '0 to 1; null where the engine has none.' })),
+};
+
 const CALL_EVENT_PROPERTIES = {
   sequence: Type.Integer(),
   event: Type.String({ examples: ['call.initiated', 'call.completed'] }),
@@ -136,6 +145,11 @@ const CALL_EVENT_PROPERTIES = {
   hangup_cause: nullable(Type.String()),
   at: TimeSchema,
   detail: nullable(Type.String()),
+  transcript: nullable(
+    Type.Object(SPOKEN_PROPERTIES, {
+      description: 'With `transcript.final`: what the leg said. Null for whoever may not read the transcript.',
+    }),
+  ),
   delivery: nullable(
     Type.Object({
       status: Type.String({ examples: ['pending', 'delivered', 'failed'] }),
@@ -155,10 +169,65 @@ export const CALL_EVENT_EXAMPLE = {
   hangup_cause: 'NORMAL_CLEARING',
   at: '2026-01-31T09:31:52.300Z',
   detail: null,
+  transcript: null,
   delivery: { status: 'pending', attempts: 1, last_http_status: 503, next_attempt_at: '2026-01-31T09:31:57.300Z' },
 };
 
 export const CallEventSchema = Type.Object(CALL_EVENT_PROPERTIES, { examples: [CALL_EVENT_EXAMPLE] });
+
+const WORD_EXAMPLE = { word: 'young', start: 4.1, end: 4.42, confidence: 0.93 };
+const SEGMENT_EXAMPLE = {
+  leg: 'customer',
+  text: 'he was not an ill disposed young man',
+  start: 2.31,
+  end: 5.02,
+  confidence: 0.88,
+  language: 'en',
+  words: [WORD_EXAMPLE],
+};
+
+export const TranscriptSchema = Type.Object(
+  {
+    call_id: Type.String(),
+    status: Type.Enum(['none', 'in_progress', 'completed', 'failed'], {
+      description: '`none`: it was not asked for, or nobody has talked so far.',
+    }),
+    error: nullable(
+      Type.String({
+        description: 'A code, when it failed. What was understood before that stands.',
+        examples: ['OVERLOADED'],
+      }),
+    ),
+    language: nullable(Type.String({ description: 'ISO 639-1 of what was said most.', examples: ['en'] })),
+    segments: Type.Array(
+      Type.Object({
+        leg: LegSchema,
+        ...SPOKEN_PROPERTIES,
+        language: Type.String({ examples: ['en'] }),
+        words: Type.Array(
+          Type.Object({
+            word: Type.String(),
+            start: Type.Number(),
+            end: Type.Number(),
+            confidence: nullable(Type.Number()),
+          }),
+        ),
+      }),
+      { description: 'In the order in which they were said.' },
+    ),
+  },
+  {
+    examples: [
+      {
+        call_id: ENDED_CALL_EXAMPLE.call_id,
+        status: 'completed',
+        error: null,
+        language: 'en',
+        segments: [SEGMENT_EXAMPLE],
+      },
+    ],
+  },
+);
 
 const PLAYBACK_URL_EXAMPLE =
   'https://voice.example.com/media/recordings/0b5c1c1e/b3b2c7e0.wav?expires=1769852112&signature=c2lnbmF0dXJl';

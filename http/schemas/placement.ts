@@ -27,8 +27,9 @@ export function parsePlacement(body: unknown): Placement {
     agentRingTimeoutS: readSeconds(body, 'agent_ring_timeout', 'INVALID_RING_TIMEOUT'),
     customerRingTimeoutS: readSeconds(body, 'customer_ring_timeout', 'INVALID_RING_TIMEOUT'),
     maxDurationS: readSeconds(body, 'max_duration', 'INVALID_MAX_DURATION'),
-    record: readRecord(body),
+    record: readFlag(body, 'record', 'INVALID_RECORD'),
     metadata: readMetadata(body),
+    transcribe: readFlag(body, 'transcribe', 'INVALID_TRANSCRIBE'),
   };
   const unknown = Object.keys(body).find((field) => !Object.hasOwn(PlacementSchema.properties, field));
   if (unknown !== undefined) {
@@ -78,6 +79,13 @@ export const PlacementSchema = Type.Object(
     record: Type.Optional(Type.Boolean({ default: false })),
     metadata: Type.Optional(
       Type.Object({}, { additionalProperties: true, description: 'At most 2048 bytes serialised, no NUL characters.' }),
+    ),
+    transcribe: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description:
+          'Recognise what both parties say while they talk: `transcript.final` events, and GET /dialer/click2call/{id}/transcript. Costs `stt` per minute of speech. Beyond the specification.',
+      }),
     ),
   },
   {
@@ -159,9 +167,10 @@ function readSeconds(body: Body, field: keyof typeof SECONDS, code: ErrorCode): 
   return refuse(code, field, `must be an integer from ${minimum} to ${maximum}`);
 }
 
-function readRecord(body: Body): boolean {
-  if (!Object.hasOwn(body, 'record')) return false;
-  return typeof body.record === 'boolean' ? body.record : refuse('INVALID_RECORD', 'record', 'must be true or false');
+function readFlag(body: Body, field: 'record' | 'transcribe', code: ErrorCode): boolean {
+  if (!Object.hasOwn(body, field)) return false;
+  const value = body[field];
+  return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');
 }
 
 function readMetadata(body: Body): Record<string, unknown> | null {

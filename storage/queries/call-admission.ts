@@ -41,6 +41,8 @@ export interface AdmitCallInput {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
+  /** Default: false. */
+  transcribe?: boolean;
   metadata: Record<string, unknown> | null;
   ownerNode: string;
   ownerBoot: string;
@@ -217,6 +219,7 @@ async function insertCall(
     seq: 1,
     startTime: input.now,
     recordRequested: input.record,
+    transcribeRequested: input.transcribe ?? false,
     metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,

@@ -1,4 +1,4 @@
-import type { LegName, LegQuality } from '../../machines/events.ts';
+import type { CallSegment, LegName, LegQuality } from '../../machines/events.ts';
 import type { SqlOrTx } from '../database.ts';
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
@@ -41,6 +41,7 @@ export interface CallRow {
   recordRequested: boolean;
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
+  transcribeRequested: boolean;
   quality: CallQuality | null;
   callbackUrl: string | null;
   /** Sealed by `createSecretBox`. */
@@ -74,7 +75,11 @@ export interface CallMove {
   hangupCause: string | null;
   at: Date;
   detail: string | null;
+  /** What was said, where the event tells that; it is stored with the transcript. */
+  segment?: EventSegment | null;
 }
+
+export type EventSegment = Pick<CallSegment, 'text' | 'startMs' | 'endMs' | 'confidence'>;
 
 /** A stored move: `sequence` counts from 1 within the call, `eventId` is unique everywhere. */
 export interface CallEventRow extends CallMove {
@@ -111,5 +116,6 @@ export async function appendEvents(
     detail: move.detail,
     at: move.at,
   }));
-  return await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
+  const events = await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
+  return events.map((event, index) => ({ ...event, segment: moves[index]?.segment ?? null }));
 }

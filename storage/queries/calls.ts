@@ -5,6 +5,7 @@ import {
   type CallEventWithDelivery,
   type CallRow,
   type CallState,
+  type EventSegment,
 } from './call-row.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
@@ -83,11 +84,15 @@ export async function listCallEvents(
       deliveryAttempts: number;
       deliveryLastHttpStatus: number | null;
       deliveryNextAttemptAt: Date | null;
+      segment: EventSegment | null;
     })[]
   >`
     select e.*, d.status as delivery_status, d.attempts as delivery_attempts,
-      d.last_http_status as delivery_last_http_status, d.next_attempt_at as delivery_next_attempt_at
+      d.last_http_status as delivery_last_http_status, d.next_attempt_at as delivery_next_attempt_at,
+      case when s.call_id is not null then jsonb_build_object(
+        'text', s.text, 'startMs', s.start_ms, 'endMs', s.end_ms, 'confidence', s.confidence) end as segment
     from call_events e
+    left join call_transcript_segments s on s.call_id = e.call_id and s.event_sequence = e.sequence
     left join lateral (
       select * from deliveries where call_id = e.call_id and event_sequence = e.sequence
       order by created_at desc limit 1

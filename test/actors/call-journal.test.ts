@@ -236,7 +236,6 @@ async function openJournal({
   const journal = openCallJournal({
     sql: begin ? sqlWithFaults(sql, begin) : sql,
     callId: call.callId,
-    workspaceId: call.workspaceId,
     boot: call.ownerBoot,
     lastSequence: call.seq,
     clock,
@@ -264,6 +263,6 @@ async function openJournal({
 }
 
 function move(event: string, more: Partial<CallMove> = {}): CallMove {
-  const nothing = { leg: null, sipStatus: null, hangupCause: null, detail: null, recordingId: null };
+  const nothing = { leg: null, sipStatus: null, hangupCause: null, detail: null, recordingId: null, segment: null };
   return { event, state: 'initiated', ...nothing, ...more };
 }

@@ -357,6 +357,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     recordRequested: false,
     recordingId: null,
     recordingStatus: null,
+    transcribeRequested: false,
     quality: null,
     callbackUrl: null,
     callbackSecretEncrypted: null,

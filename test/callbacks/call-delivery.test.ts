@@ -25,6 +25,7 @@ const call: PublicCall = {
   record_requested: false,
   recording_id: null,
   recording_status: null,
+  transcribe_requested: false,
   recording_available: false,
   callback_url: 'https://hooks.example.com/calls?token=x',
   callback_secret_last4: 'ters',

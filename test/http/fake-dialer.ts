@@ -77,6 +77,7 @@ export const PLACEMENT: PlaceCallRequest = {
   customerRingTimeoutS: 45,
   maxDurationS: 3600,
   record: false,
+  transcribe: false,
   metadata: null,
 };
 
@@ -105,6 +106,7 @@ export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall
     recording_id: null,
     recording_status: null,
     recording_available: false,
+    transcribe_requested: request.transcribe,
     callback_url: request.callbackUrl,
     callback_secret_last4: request.callbackSecret?.slice(-4) ?? null,
     cost_usd: null,

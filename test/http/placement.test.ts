@@ -46,6 +46,7 @@ describe('a placement that is right', () => {
         customerRingTimeoutS: 45,
         maxDurationS: 3600,
         record: false,
+        transcribe: false,
         metadata: null,
       },
     ]);
@@ -65,6 +66,7 @@ describe('a placement that is right', () => {
       max_duration: 7200,
       record: true,
       metadata,
+      transcribe: true,
     });
     expect(status).toBe(201);
     expect(fixture.dialer.placed[0]).toMatchObject({
@@ -80,6 +82,7 @@ describe('a placement that is right', () => {
       maxDurationS: 7200,
       record: true,
       metadata,
+      transcribe: true,
     });
   });
 
@@ -179,6 +182,8 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['a duration of null', { ...VALID, max_duration: null }, 'INVALID_MAX_DURATION'],
     ['record as text', { ...VALID, record: 'true' }, 'INVALID_RECORD'],
     ['record as 1', { ...VALID, record: 1 }, 'INVALID_RECORD'],
+    ['transcribe as text', { ...VALID, transcribe: 'true' }, 'INVALID_TRANSCRIBE'],
+    ['transcribe as null', { ...VALID, transcribe: null }, 'INVALID_TRANSCRIBE'],
     ['metadata as a list', { ...VALID, metadata: [1] }, 'INVALID_METADATA'],
     ['metadata as text', { ...VALID, metadata: '{}' }, 'INVALID_METADATA'],
     ['metadata as null', { ...VALID, metadata: null }, 'INVALID_METADATA'],
@@ -229,6 +234,7 @@ describe('which refusal comes first', () => {
     ['max_duration', 0, 'INVALID_MAX_DURATION'],
     ['record', 0, 'INVALID_RECORD'],
     ['metadata', 0, 'INVALID_METADATA'],
+    ['transcribe', 0, 'INVALID_TRANSCRIBE'],
     ['zzz', 0, 'VALIDATION_FAILED'],
   ];
 

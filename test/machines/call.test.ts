@@ -1,8 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
-import { callMachine, fundingCheckDelayMs } from '../../machines/call.machine.ts';
-import type { CallEvent, CallMove, Funding, MediaCommand, SettleInput } from '../../machines/call-events.ts';
-import type { LegName, RemoteMedia } from '../../machines/events.ts';
+import { callMachine, fundingCheckDelayMs, LAST_WORDS_MS } from '../../machines/call.machine.ts';
+import type {
+  CallEvent,
+  CallMove,
+  Funding,
+  MediaCommand,
+  SettleInput,
+  TranscriptCommand,
+} from '../../machines/call-events.ts';
+import type { CallSegment, LegName, RemoteMedia } from '../../machines/events.ts';
 import { type LegEnding, legMachine } from '../../machines/leg.machine.ts';
 
 const AGENT_MEDIA: RemoteMedia = remoteMedia(20_000);
@@ -52,6 +59,11 @@ const EVENTS: Record<string, CallEvent> = {
   'dtmf.pressed': { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 100 },
   'recording.started': { type: 'recording.started', recordingId: 'rec-1' },
   'recording.failed': { type: 'recording.failed', detail: 'disk full' },
+  'tap.overrun': { type: 'tap.overrun', leg: 'agent' },
+  'transcript.started': { type: 'transcript.started' },
+  'transcript.final': { type: 'transcript.final', segment: segment('hello') },
+  'transcript.failed': { type: 'transcript.failed', reason: 'OVERLOADED' },
+  'transcript.ended': { type: 'transcript.ended' },
   'hangup.api': { type: 'hangup.requested', reason: 'api' },
   'hangup.shutdown': { type: 'hangup.requested', reason: 'shutdown' },
 };
@@ -258,6 +270,77 @@ describe('a call that is placed', () => {
   });
 });
 
+describe('a call that is transcribed', () => {
+  it('has both legs listened to from the bridge on, and only when that was asked for', () => {
+    const call = startCall({ transcribe: true });
+    for (const step of PATHS.ringingCustomer) call.tell(step);
+    expect(call.transcripts).toBe(0);
+    call.tell('customer.answered');
+    expect(call.transcripts).toBe(1);
+    const other = startCall();
+    for (const step of PATHS.bridged) other.tell(step);
+    expect(other.transcripts).toBe(0);
+  });
+
+  it('tells what was said as moves, until its outcome is stored', () => {
+    const call = startCall({ transcribe: true, settle: 'never' });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.tell('transcript.started');
+    call.tell('transcript.final');
+    for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+    call.send({ type: 'transcript.final', segment: segment('goodbye') });
+    call.tell('transcript.ended');
+    expect(call.state()).toBe('settling');
+    call.tell('transcript.final');
+    expect(call.moves.slice(3).map(({ event, state, leg, segment: said }) => [event, state, leg, said?.text])).toEqual([
+      ['call.bridged', 'bridged', 'customer', undefined],
+      ['transcript.started', 'bridged', null, undefined],
+      ['transcript.final', 'bridged', 'agent', 'hello'],
+      ['transcript.final', 'bridged', 'agent', 'goodbye'],
+    ]);
+  });
+
+  it('asks for the last words when the talk is over, and waits for them for two seconds at the most', () => {
+    const call = startCall({ transcribe: true, settle: 'never' });
+    for (const step of PATHS.finishing) call.tell(step);
+    expect(call.transcriptCommands).toEqual([{ type: 'finish' }]);
+    call.tell('media.finished');
+    expect(call.state()).toBe('awaitingLastWords');
+    call.clock.increment(LAST_WORDS_MS - 1);
+    expect(call.state()).toBe('awaitingLastWords');
+    call.clock.increment(1);
+    expect(call.state()).toBe('settling');
+    expect(call.transcripts).toBe(0);
+    expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');
+  });
+
+  it('does not wait for a transcript that is over, and goes on without one that failed', () => {
+    for (const end of ['transcript.ended', 'transcript.failed']) {
+      const call = startCall({ transcribe: true, settle: 'never' });
+      for (const step of PATHS.bridged) call.tell(step);
+      call.tell(end);
+      expect(call.state()).toBe('bridged');
+      for (const step of ['hangup.api', 'agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+      expect(call.state()).toBe('settling');
+      expect(call.transcriptCommands).toEqual([]);
+    }
+  });
+
+  it('tells why a transcript failed', () => {
+    const call = startCall({ transcribe: true });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.tell('transcript.failed');
+    expect(call.moves.at(-1)).toMatchObject({ event: 'transcript.failed', state: 'bridged', detail: 'OVERLOADED' });
+  });
+
+  it('passes on that the tap of a leg has ended', () => {
+    const call = startCall({ transcribe: true });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.tell('tap.overrun');
+    expect(call.transcriptCommands).toEqual([{ type: 'overrun' }]);
+  });
+});
+
 describe('the timers of a call', () => {
   it('gives up an agent who does not answer in time, and sends a CANCEL', () => {
     const call = startCall({ agentRingTimeoutMs: 30_000 });
@@ -431,6 +514,7 @@ function startCall(
     maxDurationMs?: number;
     fundedForMs?: number;
     record?: boolean;
+    transcribe?: boolean;
     /** `never`: it does not answer. */
     funding?: (Funding | Error | 'never')[];
     /** `never`: settle does not resolve; a number: it fails that often first. */
@@ -445,6 +529,8 @@ function startCall(
   const settled: SettleInput[] = [];
   const moves: CallMove[] = [];
   const dialogs = new Map<LegName, (event: never) => void>();
+  const transcriptCommands: TranscriptCommand[] = [];
+  let transcripts = 0;
   let clearings = 0;
   let fundingAsked = 0;
   let settleFailuresLeft = typeof options.settle === 'number' ? options.settle : 0;
@@ -463,6 +549,13 @@ function startCall(
             receive(({ cause }) => hangups.push({ leg: input.leg, cause }));
           }) as never,
         },
+      }),
+      transcript: fromCallback<TranscriptCommand, { callId: string }>(({ receive }) => {
+        transcripts += 1;
+        receive((command) => transcriptCommands.push(command));
+        return () => {
+          transcripts -= 1;
+        };
       }),
       extendFunding: fromPromise<Funding, { callId: string }>(async () => {
         const answer = options.funding?.[fundingAsked] ?? { fundedForMs: 60_000 };
@@ -487,6 +580,7 @@ function startCall(
       agentRingTimeoutMs: options.agentRingTimeoutMs ?? 30_000,
       customerRingTimeoutMs: options.customerRingTimeoutMs ?? 45_000,
       maxDurationMs: options.maxDurationMs ?? 3_600_000,
+      transcribe: options.transcribe ?? false,
       record: options.record ?? false,
       fundedForMs: options.fundedForMs ?? 600_000,
     },
@@ -504,6 +598,10 @@ function startCall(
     hangups,
     settled,
     moves,
+    transcriptCommands,
+    get transcripts() {
+      return transcripts;
+    },
     get clearings() {
       return clearings;
     },
@@ -544,6 +642,10 @@ function gone(leg: LegName, kind: LegEnding['kind'], ending: Partial<LegEnding>)
     type: `${leg}.gone`,
     ending: { kind, sipStatus: null, hangupCause: 'NORMAL_CLEARING', detail: 'as told', ...ending },
   };
+}
+
+function segment(text: string): CallSegment {
+  return { leg: 'agent', utteranceId: 1, text, language: 'en', startMs: 0, endMs: 900, confidence: 0.9, words: [] };
 }
 
 function remoteMedia(rtpPort: number): RemoteMedia {

@@ -1,0 +1,129 @@
+import type { MessagePort } from 'node:worker_threads';
+import { fromCallback } from 'xstate';
+import { TandemError } from '../machines/errors.ts';
+import type { CallSegment, LegName } from '../machines/events.ts';
+import type { EarCommand, EarInput, EarReport } from '../machines/transcript.machine.ts';
+import type { RecognitionEvent } from '../machines/utterances.ts';
+import type { ListeningPlane } from '../media/listening-plane.ts';
+import { type MediaSession, TAP_FORMAT } from '../media/media-plane.ts';
+import type { SpeechRecognition } from '../speech/speech-recognition.ts';
+import type { Logger } from './logger.ts';
+
+/** Silence after which somebody on the telephone has finished speaking. */
+const UTTERANCE_END_MS = 700;
+/** Nobody says more between two pauses; what an engine writes is not to be trusted. */
+const LONGEST_TEXT = 10_000;
+
+/** What an ear listens to. */
+export interface Tapped {
+  session: Pick<MediaSession, 'stopTap'>;
+  /** The other ends of the taps. */
+  inlets: Record<LegName, MessagePort>;
+}
+
+interface EarPortOptions {
+  listening: ListeningPlane;
+  recognition: SpeechRecognition;
+  logger: Logger;
+  tappedOf: (callId: string) => Tapped | undefined;
+}
+
+/** The transcript machine's `ear` port: a recogniser behind a listener behind the tap of one leg. */
+export function earPort({ listening, recognition, logger, tappedOf }: EarPortOptions) {
+  return fromCallback<EarCommand, EarInput>(({ input: { callId, leg }, receive, sendBack }) => {
+    const tell = (report: EarReport) => sendBack(report);
+    const tapped = tappedOf(callId);
+    if (!tapped) {
+      tell({ type: 'ear.failed', reason: 'INTERNAL' });
+      return;
+    }
+    const abort = new AbortController();
+    const { signal } = abort;
+    const streamId = `${callId}/${leg}`;
+
+    function hear(event: RecognitionEvent): void {
+      if (event.type === 'utterance.recognised') {
+        const segment = segmentOf(leg, event);
+        if (segment.text !== '') tell({ type: 'ear.said', segment });
+      } else if (event.type === 'recognition.ended') tell({ type: 'ear.ended', leg });
+      else if (event.type === 'recognition.overloaded') tell({ type: 'ear.failed', reason: 'OVERLOADED' });
+      else if (event.type === 'recognition.failed') tell({ type: 'ear.failed', reason: event.code });
+    }
+
+    async function open() {
+      const stream = await recognition.open({
+        streamId,
+        mode: 'live',
+        languages: null,
+        keywords: [],
+        hypothesisEveryMs: null,
+        diarization: null,
+        onEvent: hear,
+        signal,
+      });
+      return await listening.open({
+        sessionId: streamId,
+        format: TAP_FORMAT,
+        utteranceEndMs: UTTERANCE_END_MS,
+        enhancement: 'off',
+        utterances: stream.utterances,
+        inlet: tapped!.inlets[leg],
+        onEvent: (event) => {
+          if (event.type === 'listening.lost') tell({ type: 'ear.failed', reason: 'LISTENING_LOST' });
+        },
+        signal,
+      });
+    }
+
+    function fail(error: unknown): void {
+      if (signal.aborted) return;
+      logger.warn({ callId, leg, err: error }, 'a leg cannot be transcribed');
+      tell({ type: 'ear.failed', reason: error instanceof TandemError ? error.code : 'INTERNAL' });
+    }
+
+    const opening = open();
+    opening.catch(fail);
+    receive(() => {
+      opening
+        .then(
+          async (session) => {
+            // All that was said is posted by then, so that the listener has it before it finishes.
+            await tapped.session.stopTap();
+            await session.finish();
+          },
+          () => {},
+        )
+        .catch(fail);
+    });
+    return () => {
+      abort.abort();
+      tapped.inlets[leg].close();
+    };
+  });
+}
+
+function segmentOf(
+  leg: LegName,
+  { utteranceId, summary, recognition }: Extract<RecognitionEvent, { type: 'utterance.recognised' }>,
+): CallSegment {
+  return {
+    leg,
+    utteranceId,
+    text: storable(recognition.text).trim(),
+    language: storable(recognition.language),
+    startMs: summary.startMs,
+    endMs: Math.max(summary.startMs, summary.endMs),
+    confidence: recognition.confidence,
+    words: recognition.words.map(({ word, startMs, endMs, confidence }) => ({
+      word: storable(word),
+      startMs,
+      endMs,
+      confidence,
+    })),
+  };
+}
+
+/** Postgres takes neither NUL nor half a surrogate pair. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '').slice(0, LONGEST_TEXT).toWellFormed();
+}

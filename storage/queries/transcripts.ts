@@ -1,0 +1,152 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { CallSegment, LegName } from '../../machines/events.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { charge } from '../ledger.ts';
+import { costOf, priceBookOf } from '../price-book.ts';
+import type { CallRow } from './call-row.ts';
+
+/** Why a transcript failed when the wallet did not cover what was said. */
+export const UNPAID = 'INSUFFICIENT_FUNDS';
+
+export interface TranscriptRow {
+  callId: string;
+  status: 'in_progress' | 'completed' | 'failed';
+  /** A code; null unless it failed. */
+  error: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface TranscriptSegmentRow extends Omit<CallSegment, 'utteranceId'> {
+  callId: string;
+  /** In the order in which segments were understood, from 1. */
+  sequence: number;
+  /** Of the event that told it; null for what was understood only after the call's last event. */
+  eventSequence: number | null;
+}
+
+/** Begins the transcript of a call. Nothing happens when it has one. */
+export async function openTranscript(tx: SqlOrTx, { callId, now }: { callId: string; now: Date }): Promise<void> {
+  const row = { callId, status: 'in_progress', createdAt: now, updatedAt: now };
+  await tx`insert into call_transcripts ${tx(row)} on conflict do nothing`;
+}
+
+export interface SegmentInput {
+  segment: CallSegment;
+  eventSequence: number | null;
+  now: Date;
+}
+
+/**
+ * Charges for what was said and stores it, in the caller's transaction, which has locked the call. `unpaid`: the wallet
+ * does not cover it, so the transcript has failed; `over`: it was over before. Then nothing was stored.
+ */
+export async function addSegment(tx: Tx, call: CallRow, input: SegmentInput): Promise<'stored' | 'unpaid' | 'over'> {
+  const { callId } = call;
+  const [open] = await tx`select 1 from call_transcripts where call_id = ${callId} and status = 'in_progress'`;
+  if (!open) return 'over';
+  if (!(await isPaid(tx, call, input))) {
+    await failTranscript(tx, { callId, error: UNPAID, now: input.now });
+    return 'unpaid';
+  }
+  const { leg, text, language, startMs, endMs, confidence, words } = input.segment;
+  await tx`
+    insert into call_transcript_segments
+      (call_id, sequence, event_sequence, leg, text, language, start_ms, end_ms, confidence, words)
+    select ${callId}, count(*) + 1, ${input.eventSequence}, ${leg}, ${text}, ${language}, ${Math.round(startMs)},
+      ${Math.round(endMs)}, ${confidence}, ${tx.json(words as never)}
+    from call_transcript_segments where call_id = ${callId}`;
+  return 'stored';
+}
+
+/** A transcript that never began can fail too; one that is over stays as it is, and the answer is false. */
+export async function failTranscript(
+  tx: SqlOrTx,
+  { callId, error, now }: { callId: string; error: string; now: Date },
+): Promise<boolean> {
+  const row = { callId, status: 'failed', error, createdAt: now, updatedAt: now };
+  const changed = await tx`
+    insert into call_transcripts ${tx(row)}
+    on conflict (call_id) do update set status = 'failed', error = excluded.error, updated_at = excluded.updated_at
+    where call_transcripts.status = 'in_progress'
+    returning call_id`;
+  return changed.length > 0;
+}
+
+export interface ConcludeTranscriptInput {
+  callId: string;
+  /** What was understood after the call's last event, in order. */
+  late: readonly CallSegment[];
+  /** Null when all that was said was listened to. */
+  error: string | null;
+  now: Date;
+}
+
+/** Ends a transcript, once: it may be tried again after any failure. */
+export async function concludeTranscript(
+  sql: SqlOrTx,
+  { callId, late, error, now }: ConcludeTranscriptInput,
+): Promise<void> {
+  await inTransaction(sql, async (tx) => {
+    const [call] = await tx<CallRow[]>`select * from calls where call_id = ${callId} for no key update`;
+    if (!call) return;
+    for (const segment of late) await addSegment(tx, call, { segment, eventSequence: null, now });
+    if (error !== null) await failTranscript(tx, { callId, error, now });
+    await tx`
+      update call_transcripts set status = 'completed', updated_at = ${now}
+      where call_id = ${callId} and status = 'in_progress'`;
+  });
+}
+
+/** Transcripts of ended calls of this node that nobody is listening to any more. Returns how many there were. */
+export async function failAbandonedTranscripts(
+  sql: SqlOrTx,
+  { node, now }: { node: string; now: Date },
+): Promise<number> {
+  const rows = await sql`
+    update call_transcripts t set status = 'failed', error = 'INTERRUPTED', updated_at = ${now}
+    from calls c
+    where c.call_id = t.call_id and t.status = 'in_progress' and c.owner_node = ${node}
+      and c.state not in ('pending', 'initiated', 'bridged', 'unknown')
+    returning t.call_id`;
+  return rows.length;
+}
+
+/** In the order in which things were said. Null when the call has no transcript. */
+export async function getTranscript(
+  sql: SqlOrTx,
+  callId: string,
+): Promise<{ transcript: TranscriptRow; segments: TranscriptSegmentRow[] } | null> {
+  const [transcript] = await sql<TranscriptRow[]>`select * from call_transcripts where call_id = ${callId}`;
+  if (!transcript) return null;
+  const segments = await sql<TranscriptSegmentRow[]>`
+    select * from call_transcript_segments where call_id = ${callId} order by start_ms, sequence`;
+  return { transcript, segments };
+}
+
+async function isPaid(tx: Tx, call: CallRow, { segment, now }: SegmentInput): Promise<boolean> {
+  const count = Math.max(0, segment.endMs - segment.startMs);
+  const cost = costOf(await priceBookOf(tx, call.workspaceId), { service: 'stt', count });
+  try {
+    await charge(tx, {
+      ...cost,
+      workspaceId: call.workspaceId,
+      operationKey: operationKeyOf(call.callId, segment),
+      operation: 'call_transcript',
+      resourceId: call.callId,
+      apiKeyId: call.apiKeyId,
+      userId: call.createdByUserId,
+      description: `Transcript of call ${call.callId}`,
+      at: now,
+    });
+    return true;
+  } catch (error) {
+    // Thrown before anything was written: the transaction is as it was.
+    if (error instanceof TandemError && error.code === 'INSUFFICIENT_CREDITS') return false;
+    throw error;
+  }
+}
+
+function operationKeyOf(callId: string, { leg, utteranceId }: { leg: LegName; utteranceId: number }): string {
+  return `transcript:${callId}:${leg}:${utteranceId}`;
+}

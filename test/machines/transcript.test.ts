@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
+import type { CallSegment, LegName } from '../../machines/events.ts';
+import {
+  type ConcludeInput,
+  type EarCommand,
+  type EarInput,
+  type EarReport,
+  LAST_WORDS_PATIENCE_MS,
+  type TranscriptEvent,
+  transcriptMachine,
+} from '../../machines/transcript.machine.ts';
+
+/** How each state is reached. */
+const PATHS = {
+  listening: [],
+  finishing: ['talk.over'],
+  storing: ['stopped'],
+  waiting: ['stopped', 'store failed'],
+  concluded: ['stopped', 'stored'],
+} as const;
+
+const EVENTS: Record<string, TranscriptEvent> = {
+  'ear.said': { type: 'ear.said', segment: segment('agent') },
+  'ear.ended': { type: 'ear.ended', leg: 'agent' },
+  'ear.failed': { type: 'ear.failed', reason: 'OVERLOADED' },
+  'talk.over': { type: 'talk.over' },
+  stopped: { type: 'stopped', reason: 'INSUFFICIENT_FUNDS' },
+};
+
+const HAPPENINGS = [...Object.keys(EVENTS), 'stored', 'store failed', 'half a minute passes'] as const;
+
+/** State x what happens. A cell that is absent means: nothing changes. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<(typeof HAPPENINGS)[number], string>>> = {
+  listening: { 'ear.failed': 'storing', 'talk.over': 'finishing', stopped: 'storing' },
+  finishing: { 'ear.failed': 'storing', stopped: 'storing', 'half a minute passes': 'storing' },
+  storing: { stored: 'concluded', 'store failed': 'waiting' },
+  waiting: { 'half a minute passes': 'storing' },
+  concluded: {},
+};
+
+describe('the transcript machine, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const happening of HAPPENINGS) {
+      const cell = TABLE[state][happening];
+      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
+        const transcript = startTranscript();
+        for (const step of PATHS[state]) await transcript.take(step);
+        expect(transcript.state()).toBe(state);
+        await transcript.take(happening);
+        expect(transcript.state()).toBe(cell ?? state);
+      });
+    }
+  }
+});
+
+describe('a transcript', () => {
+  it('listens to both legs and tells what either says, also what is understood after the talk', async () => {
+    const transcript = startTranscript();
+    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
+    transcript.report('agent', { type: 'ear.said', segment: segment('agent', 'hello') });
+    await transcript.take('talk.over');
+    transcript.report('customer', { type: 'ear.said', segment: segment('customer', 'goodbye') });
+    expect(transcript.said).toEqual(['agent: hello', 'customer: goodbye']);
+  });
+
+  it('is complete once both ears have told everything', async () => {
+    const transcript = startTranscript();
+    await transcript.take('talk.over');
+    expect(transcript.finished).toEqual(['agent', 'customer']);
+    transcript.report('agent', { type: 'ear.ended', leg: 'agent' });
+    expect(transcript.state()).toBe('finishing');
+    transcript.report('customer', { type: 'ear.ended', leg: 'customer' });
+    await transcript.take('stored');
+    expect(transcript.concluded).toEqual([{ callId: 'call-1', error: null }]);
+    expect(transcript.state()).toBe('concluded');
+  });
+
+  it('does not ask an ear to finish that has ended', async () => {
+    const transcript = startTranscript();
+    transcript.report('agent', { type: 'ear.ended', leg: 'agent' });
+    await transcript.take('talk.over');
+    expect(transcript.finished).toEqual(['customer']);
+  });
+
+  it('ends for both legs when one ear fails, and closes the other', async () => {
+    const transcript = startTranscript();
+    transcript.report('customer', { type: 'ear.failed', reason: 'OVERLOADED' });
+    await transcript.take('stored');
+    expect(transcript.concluded).toEqual([{ callId: 'call-1', error: 'OVERLOADED' }]);
+    expect(transcript.ears.size).toBe(0);
+  });
+
+  it('gives up last words that do not come', async () => {
+    const transcript = startTranscript();
+    await transcript.take('talk.over');
+    await transcript.take('half a minute passes');
+    await transcript.take('stored');
+    expect(transcript.concluded).toEqual([{ callId: 'call-1', error: 'OVERLOADED' }]);
+  });
+});
+
+function startTranscript() {
+  const clock = new SimulatedClock();
+  const ears = new Map<LegName, (report: EarReport) => void>();
+  const finished: LegName[] = [];
+  const said: string[] = [];
+  const concluded: ConcludeInput[] = [];
+  let storing: PromiseWithResolvers<void> | null = null;
+  const actor = createActor(
+    transcriptMachine.provide({
+      actors: {
+        ear: fromCallback<EarCommand, EarInput>(({ input: { leg }, receive, sendBack }) => {
+          ears.set(leg, sendBack);
+          receive(() => finished.push(leg));
+          return () => void ears.delete(leg);
+        }),
+        conclude: fromPromise<void, ConcludeInput>(async ({ input }) => {
+          concluded.push(input);
+          storing = Promise.withResolvers<void>();
+          await storing.promise;
+        }),
+      },
+    }),
+    { clock, input: { callId: 'call-1' } },
+  );
+  actor.on('said', ({ segment: { leg, text } }) => said.push(`${leg}: ${text}`));
+  actor.start();
+  return {
+    ears,
+    finished,
+    said,
+    concluded,
+    report: (leg: LegName, report: EarReport) => ears.get(leg)?.(report),
+    async take(happening: string) {
+      const event = EVENTS[happening];
+      if (event) actor.send(event);
+      else if (happening === 'stored') storing?.resolve();
+      else if (happening === 'store failed') storing?.reject(new Error('storage away'));
+      else clock.increment(LAST_WORDS_PATIENCE_MS);
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    },
+    state: () => innermostState(actor.getSnapshot().value),
+  };
+}
+
+function innermostState(value: unknown): string {
+  return typeof value === 'string' ? value : innermostState(Object.values(value as object)[0]);
+}
+
+function segment(leg: LegName, text = 'hello'): CallSegment {
+  return { leg, utteranceId: 1, text, language: 'en', startMs: 0, endMs: 900, confidence: 0.9, words: [] };
+}
