@@ -1,0 +1,51 @@
+import { fromPromise } from 'xstate';
+import type { ConcludeInput, Conclusion } from '../../machines/stt-session-events.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
+import type { Clock } from '../clock.ts';
+import type { LiveSessions } from './live-sessions.ts';
+
+export interface ConclusionPortOptions {
+  sql: Sql;
+  sessions: LiveSessions;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  clock: Clock;
+}
+
+/** The session machine's `conclude` port: tells webhooks what was said, or why it failed. */
+export function conclusionPort({ sql, sessions, deliverer, clock }: ConclusionPortOptions) {
+  return fromPromise<Conclusion, ConcludeInput>(async ({ input }) => {
+    const { workspaceId, intake } = sessions.get(input.sessionId);
+    const { receivedMs } = intake;
+    const told = outcomeOf(input, receivedMs);
+    if (told === null) return { receivedMs };
+    const now = new Date(clock.now());
+    const deliveries = await inTransaction(sql, (tx) => emitWebhookEvent(tx, { workspaceId, now, ...told }));
+    for (const id of deliveries) void deliverer.enqueue(id);
+    return { receivedMs };
+  });
+}
+
+/** Null: it did not fail, and nothing was said. */
+function outcomeOf({ sessionId: id, ending, transcript, language, snrDb }: ConcludeInput, receivedMs: number) {
+  const error = failureOf(ending);
+  if (error !== null) return { event: 'stt.failed' as const, data: { id, error } };
+  if (transcript === '') return null;
+  const data = {
+    id,
+    text: transcript,
+    // ISO 639-2: undetermined.
+    language: language ?? 'und',
+    duration: Math.round(receivedMs) / 1000,
+    snr_db: snrDb,
+    source: 'websocket' as const,
+  };
+  return { event: 'stt.completed' as const, data };
+}
+
+function failureOf(ending: ConcludeInput['ending']): string | null {
+  if (ending.kind === 'failed') return ending.code;
+  if (ending.kind === 'overloaded') return 'overloaded';
+  return ending.kind === 'exhausted' ? 'INSUFFICIENT_CREDITS' : null;
+}

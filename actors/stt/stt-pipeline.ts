@@ -1,0 +1,134 @@
+import { fromCallback } from 'xstate';
+import { TandemError } from '../../machines/errors.ts';
+import type {
+  PipelineCommand,
+  PipelineInput,
+  SttSessionEvent,
+  SttSettings,
+} from '../../machines/stt-session-events.ts';
+import type { AudioFormat } from '../../machines/utterances.ts';
+import type { ListeningPlane, ListeningSession } from '../../media/listening-plane.ts';
+import type { RecognitionSettings, RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
+import type { Logger } from '../logger.ts';
+import type { LiveSessions } from './live-sessions.ts';
+
+export interface PipelinePortOptions {
+  listening: ListeningPlane;
+  recognition: SpeechRecognition;
+  sessions: LiveSessions;
+  logger: Logger;
+}
+
+/**
+ * The session machine's `pipeline` port: opens recognition and somebody who listens for it, carries out commands
+ * strictly one after the other, and passes on what is heard and understood. Audio does not come through here: it goes
+ * from the session's intake to the listener.
+ */
+export function pipelinePort({ listening, recognition, sessions, logger }: PipelinePortOptions) {
+  return fromCallback<PipelineCommand, PipelineInput>(({ input, receive, sendBack }) => {
+    const { sessionId } = input;
+    const { intake, abort } = sessions.get(sessionId);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([abort.signal, ended.signal]);
+    let settings = input.settings;
+    let stream: RecognitionStream | null = null;
+    let ears: ListeningSession | null = null;
+    const tell = (event: SttSessionEvent) => {
+      if (!signal.aborted) sendBack(event);
+    };
+
+    async function open(): Promise<void> {
+      const common = { onEvent: tell, signal };
+      const format = formatOf(settings);
+      stream = await recognition.open({
+        ...common,
+        ...(recognitionSettings(settings) as RecognitionSettings),
+        streamId: sessionId,
+        mode: 'live',
+        keywords: input.terms.map((term) => ({ term, weight: 1 })),
+      });
+      if (signal.aborted) return;
+      const { utteranceEndMs, enhancement } = settings;
+      ears = await listening.open({
+        ...common,
+        sessionId,
+        format,
+        utteranceEndMs,
+        enhancement,
+        utterances: stream.utterances,
+      });
+      if (signal.aborted) return;
+      intake.open(ears, format);
+      tell({ type: 'pipeline.opened' });
+    }
+
+    async function obey(command: PipelineCommand): Promise<void> {
+      if (signal.aborted || stream === null || ears === null) return;
+      if (command.type === 'finish') {
+        const { snrDb } = await ears.finish();
+        tell({ type: 'pipeline.heard', snrDb });
+        return;
+      }
+      const { utteranceEndMs, enhancement } = command.change;
+      const changed = { ...settings, ...command.change };
+      await stream.configure(recognitionSettings(command.change, changed));
+      ears.configure({
+        ...(utteranceEndMs !== undefined && { utteranceEndMs }),
+        ...(enhancement !== undefined && { enhancement }),
+      });
+      settings = changed;
+      tell({ type: 'pipeline.configured', settings });
+    }
+
+    function onFailure(command: PipelineCommand['type'], error: unknown): void {
+      if (signal.aborted) return;
+      if (command === 'configure') {
+        tell({ type: 'pipeline.config_refused', ...reasonOf(error) });
+      } else {
+        logger.warn({ sessionId, err: error }, 'a listener did not finish');
+        tell({ type: 'listening.lost', detail: 'the listener did not finish' });
+      }
+    }
+
+    function reasonOf(error: unknown): { code: string; message: string } {
+      if (error instanceof TandemError) return { code: error.code, message: error.message };
+      logger.error({ sessionId, err: error }, 'a live transcription failed');
+      return { code: 'INTERNAL', message: 'Something went wrong here. Connect again.' };
+    }
+
+    function close(): void {
+      stream?.close();
+      ears?.close().catch((error) => logger.warn({ sessionId, err: error }, 'closing a listener failed'));
+    }
+
+    let queue = open().catch((error) => tell({ type: 'pipeline.refused', ...reasonOf(error) }));
+    receive((command) => {
+      // What the client sends after its stop may be in the same turn.
+      if (command.type === 'finish') intake.close();
+      queue = queue.then(() => obey(command)).catch((error) => onFailure(command.type, error));
+    });
+    return () => {
+      intake.close();
+      ended.abort();
+      // Also what was being opened: the signal may have come too late for it.
+      void queue.then(close);
+    };
+  });
+}
+
+export function formatOf({ encoding, sampleRateHz }: Pick<SttSettings, 'encoding' | 'sampleRateHz'>): AudioFormat {
+  return { encoding: encoding === 'linear' ? 'linear16' : 'mulaw', sampleRateHz, channels: 1 };
+}
+
+/** What of a change concerns recognition; the numbers of speakers are read with `all` the settings. */
+function recognitionSettings(
+  change: Partial<SttSettings>,
+  { diarize, minSpeakers, maxSpeakers }: SttSettings = change as SttSettings,
+): Partial<RecognitionSettings> {
+  const isAboutSpeakers = 'diarize' in change || 'minSpeakers' in change || 'maxSpeakers' in change;
+  return {
+    ...(change.languages !== undefined && { languages: change.languages }),
+    ...(change.interimEveryMs !== undefined && { hypothesisEveryMs: change.interimEveryMs }),
+    ...(isAboutSpeakers && { diarization: diarize ? { by: 'voice', minSpeakers, maxSpeakers } : null }),
+  };
+}

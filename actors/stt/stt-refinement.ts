@@ -1,0 +1,26 @@
+import { fromPromise } from 'xstate';
+import type { RefinedText, RefineInput } from '../../machines/stt-session-events.ts';
+import { removeFillers } from '../../speech/fillers.ts';
+import { type Refine, refineTranscript } from '../../speech/refinement.ts';
+import type { Clock } from '../clock.ts';
+
+/** The canonical final is due 700 ms after the first one (platform specification, Transcription rule 1). */
+const REFINE_WITHIN_MS = 700;
+
+/** The session machine's `refine` port: leaves fillers out if asked to, and lets the model have a go. */
+export function refinementPort({ refine, clock }: { refine: Refine | null; clock: Clock }) {
+  return fromPromise<RefinedText, RefineInput>(async ({ input, signal }) => {
+    const { text, words } = withoutFillers(input);
+    const refinement = await refineTranscript(
+      { text, language: input.language },
+      { refine, context: input.talk, timeoutMs: REFINE_WITHIN_MS, clock, signal },
+    );
+    return { ...refinement, words };
+  });
+}
+
+/** Who said nothing but "um" has said that. */
+function withoutFillers({ text, words, language, removeFillers: isWanted }: RefineInput) {
+  const kept = isWanted ? removeFillers({ text, words }, language) : { text, words };
+  return kept.text.trim() === '' ? { text, words } : kept;
+}

@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { createActor, type InspectionEvent } from 'xstate';
+import { closeOf, endingError, RECOGNITION_LOST, type SttMessage } from '../../machines/stt-messages.ts';
+import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
+import type { SttSessionEvent } from '../../machines/stt-session-events.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import type { Refine } from '../../speech/refinement.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { AudioIntake } from './audio-intake.ts';
+import { languageRefusal } from './live-languages.ts';
+import { createLiveSessions } from './live-sessions.ts';
+import type { LiveSession, LiveStt, OpenLiveSession, SessionCommand } from './live-stt.ts';
+import { billingPort } from './stt-billing.ts';
+import { conclusionPort } from './stt-conclusion.ts';
+import { pipelinePort } from './stt-pipeline.ts';
+import { refinementPort } from './stt-refinement.ts';
+
+export interface LiveSttOptions {
+  sql: Sql;
+  listening: ListeningPlane;
+  recognition: SpeechRecognition;
+  /** Null: no language model is configured. */
+  refine: Refine | null;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  clock: Clock;
+  logger: Logger;
+  inspect?: (event: InspectionEvent) => void;
+}
+
+export interface LiveSttDesk extends LiveStt {
+  /** How many sessions are live. */
+  count(): number;
+  /** Tells all sessions that the process goes down and waits until they are over; new ones are told so at once. */
+  close(): Promise<void>;
+}
+
+/** Gives the session machine its real ports, once, and opens sessions: one root actor each. */
+export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
+  const { recognition, clock, logger } = options;
+  const sessions = createLiveSessions();
+  const parts = { ...options, sessions };
+  const machine = sttSessionMachine.provide({
+    actors: {
+      pipeline: pipelinePort(parts),
+      bill: billingPort(parts),
+      refine: refinementPort(parts),
+      conclude: conclusionPort(parts),
+    },
+  });
+  let isClosing = false;
+
+  function open({ mayRefine, onMessage, onClosed, ...owner }: OpenLiveSession): LiveSession {
+    const id = randomUUID();
+    const intake = new AudioIntake(clock);
+    const ended = Promise.withResolvers<void>();
+    const actor = createActor(machine, {
+      input: { sessionId: id, mayRefine },
+      clock,
+      ...(options.inspect && { inspect: options.inspect }),
+    });
+    // XState complains of events for an actor that has ended; those of a socket may always come late.
+    const send = (event: SttSessionEvent) => {
+      if (actor.getSnapshot().status === 'active') actor.send(event);
+    };
+    const shutDown = () => send({ type: 'end.requested', ending: { kind: 'shutdown' } });
+    const leave = () => {
+      sessions.remove(id);
+      ended.resolve();
+    };
+    actor.on('told', ({ message }) => onMessage(message));
+    actor.on('closed', ({ code, reason }) => onClosed({ code, reason }));
+    actor.subscribe({
+      complete: leave,
+      error(error) {
+        logger.error({ sessionId: id, err: error }, 'the actor of a live transcription broke');
+        onMessage(endingError(RECOGNITION_LOST)!);
+        onClosed(closeOf(RECOGNITION_LOST));
+        leave();
+      },
+    });
+    sessions.add({ ...owner, id, intake, abort: new AbortController(), prices: null, shutDown });
+    actor.start();
+    if (isClosing) shutDown();
+
+    function obey(command: SessionCommand): void {
+      const event = eventOf(command);
+      if ('refusal' in event) onMessage({ type: 'error', code: 'unsupported_language', message: event.refusal });
+      else send(event);
+    }
+
+    return {
+      id,
+      send: obey,
+      audio(bytes, format) {
+        const outcome = intake.write(bytes, format);
+        if (outcome === 'too early') onMessage(TOO_EARLY);
+        if (outcome === 'flooding') send({ type: 'end.requested', ending: { kind: 'overloaded' } });
+      },
+      end: (kind) => send({ type: 'end.requested', ending: { kind } }),
+      ended: ended.promise,
+    };
+  }
+
+  return {
+    open,
+    languages: () => recognition.languages().map(({ code }) => code),
+    count: () => sessions.list().length,
+    async close() {
+      isClosing = true;
+      for (const session of sessions.list()) session.shutDown();
+      await sessions.idle();
+    },
+  };
+}
+
+function eventOf(command: SessionCommand): SttSessionEvent | { refusal: string } {
+  if (command.type === 'stop') return { type: 'stop.requested' };
+  const { languages = null } = command.type === 'start' ? command.settings : command.change;
+  const refusal = languageRefusal(languages);
+  if (refusal !== null) return { refusal };
+  if (command.type === 'config') return { type: 'config.requested', change: command.change };
+  return { type: 'start.requested', settings: command.settings, talk: command.talk };
+}
+
+/** In the words of the specification, STT WebSocket, Ordering rule 2. */
+const TOO_EARLY: SttMessage = {
+  type: 'error',
+  code: 'unknown_message_type',
+  message: 'unknown message type: audio',
+};

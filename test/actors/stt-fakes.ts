@@ -1,0 +1,208 @@
+import { MessageChannel } from 'node:worker_threads';
+import type { RecognisedWord, RecognitionEvent, UtteranceSummary } from '../../machines/utterances.ts';
+import type {
+  ListeningPlane,
+  ListeningSession,
+  ListeningSettings,
+  ListenOptions,
+} from '../../media/listening-plane.ts';
+import type {
+  OpenRecognitionOptions,
+  RecognitionSettings,
+  SpeechRecognition,
+} from '../../speech/speech-recognition.ts';
+
+/** A recogniser without engines: streams keep what they are told, and say what the test says. */
+export class FakeRecognition implements SpeechRecognition {
+  readonly streams: FakeRecognitionStream[] = [];
+  /** Runs before a stream opens or is configured; throws or waits to make that fail or take long. */
+  onSettings: (settings: Partial<RecognitionSettings>) => void | Promise<void> = () => undefined;
+
+  async open(options: OpenRecognitionOptions): Promise<FakeRecognitionStream> {
+    await this.onSettings(options);
+    options.signal.throwIfAborted();
+    const stream = new FakeRecognitionStream(options, (change) => this.onSettings(change));
+    this.streams.push(stream);
+    return stream;
+  }
+
+  /** The newest. */
+  get stream(): FakeRecognitionStream {
+    const stream = this.streams.at(-1);
+    if (stream === undefined) throw new Error('no stream was opened');
+    return stream;
+  }
+
+  /** Streams that nobody has closed. */
+  get live(): FakeRecognitionStream[] {
+    return this.streams.filter(({ isClosed }) => !isClosed);
+  }
+
+  languages() {
+    return [
+      { code: 'en', engines: ['pocketsphinx' as const] },
+      { code: 'hi', engines: ['openai' as const] },
+    ];
+  }
+
+  async engines() {
+    return [];
+  }
+
+  async close() {}
+}
+
+class FakeRecognitionStream {
+  readonly options: OpenRecognitionOptions;
+  readonly changes: Partial<RecognitionSettings>[] = [];
+  readonly utterances = new MessageChannel().port1;
+  readonly model = 'fake/en';
+  isClosed = false;
+  readonly #onSettings: (change: Partial<RecognitionSettings>) => void | Promise<void>;
+
+  constructor(
+    options: OpenRecognitionOptions,
+    onSettings: (change: Partial<RecognitionSettings>) => void | Promise<void>,
+  ) {
+    this.options = options;
+    this.#onSettings = onSettings;
+    options.signal.addEventListener('abort', () => this.close(), { once: true });
+  }
+
+  async configure(change: Partial<RecognitionSettings>): Promise<void> {
+    await this.#onSettings(change);
+    this.changes.push(change);
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.utterances.close();
+  }
+
+  tell(event: RecognitionEvent): void {
+    if (!this.isClosed) this.options.onEvent(event);
+  }
+
+  /** An utterance from its first to its last word, two seconds later. */
+  recognise(utteranceId: number, text: string, { durationMs = 2_000 } = {}): void {
+    this.tell({
+      type: 'utterance.recognised',
+      utteranceId,
+      summary: { ...SUMMARY, startMs: 1_000, endMs: 1_000 + durationMs },
+      recognition: {
+        text,
+        words: wordsOf(text),
+        language: 'en',
+        languageProbability: null,
+        confidence: 0.9,
+        model: this.model,
+      },
+      lagMs: 100,
+    });
+  }
+}
+
+/** Ears without threads. */
+export class FakeListening implements ListeningPlane {
+  readonly sessions: FakeListeningSession[] = [];
+  /** Runs before a session opens. */
+  onOpen: () => void | Promise<void> = () => undefined;
+  /** What ends once all has been heard. */
+  onFinish: (session: FakeListeningSession) => void = () => undefined;
+
+  async open(options: ListenOptions): Promise<FakeListeningSession> {
+    await this.onOpen();
+    options.signal.throwIfAborted();
+    const session = new FakeListeningSession(options, () => this.onFinish(session));
+    this.sessions.push(session);
+    return session;
+  }
+
+  /** The newest. */
+  get session(): FakeListeningSession {
+    const session = this.sessions.at(-1);
+    if (session === undefined) throw new Error('no listener was opened');
+    return session;
+  }
+
+  get live(): FakeListeningSession[] {
+    return this.sessions.filter(({ isClosed }) => !isClosed);
+  }
+
+  listenToFile(): never {
+    throw new Error('live sessions listen to no file');
+  }
+
+  capacity() {
+    return { sessions: this.live.length, workers: 1 };
+  }
+
+  async dump() {
+    return {};
+  }
+
+  async close() {}
+}
+
+export class FakeListeningSession implements ListeningSession {
+  readonly options: ListenOptions;
+  readonly changes: Partial<ListeningSettings>[] = [];
+  readonly written: Uint8Array[] = [];
+  isFinished = false;
+  isClosed = false;
+  readonly #onFinish: () => void;
+
+  constructor(options: ListenOptions, onFinish: () => void) {
+    this.options = options;
+    this.#onFinish = onFinish;
+    options.signal.addEventListener('abort', () => void this.close(), { once: true });
+  }
+
+  /** All that was written. */
+  get bytes(): Buffer {
+    return Buffer.concat(this.written);
+  }
+
+  write(bytes: Uint8Array<ArrayBuffer>): void {
+    // As if it were handed to another thread: whoever wrote it has it no more.
+    this.written.push(structuredClone(bytes, { transfer: [bytes.buffer] }));
+  }
+
+  configure(change: Partial<ListeningSettings>): void {
+    this.changes.push(change);
+  }
+
+  async finish() {
+    this.isFinished = true;
+    queueMicrotask(this.#onFinish);
+    return { durationMs: 4_000, speechMs: 2_000, snrDb: 21 };
+  }
+
+  async close(): Promise<void> {
+    this.isClosed = true;
+  }
+}
+
+/** Both, where the end of listening ends recognition too. */
+export function createFakeSpeech(): { recognition: FakeRecognition; listening: FakeListening } {
+  const recognition = new FakeRecognition();
+  const listening = new FakeListening();
+  listening.onFinish = ({ options }) => {
+    const stream = recognition.streams.find(({ utterances }) => utterances === options.utterances);
+    stream?.tell({ type: 'recognition.ended' });
+  };
+  return { recognition, listening };
+}
+
+export const SUMMARY: UtteranceSummary = { channel: 0, startMs: 1_000, endMs: 3_000, speechMs: 1_800, snrDb: 21 };
+
+function wordsOf(text: string): RecognisedWord[] {
+  return text.split(' ').map((word, index) => ({
+    word,
+    startMs: 1_000 + index * 400,
+    endMs: 1_300 + index * 400,
+    confidence: 0.9,
+    speaker: null,
+    original: null,
+  }));
+}
