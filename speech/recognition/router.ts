@@ -66,7 +66,7 @@ function rankOf({ description }: Capability, { languages, preferred, isLive }: R
     USUAL_ORDER.indexOf(engine),
     // Models that hear an utterance as a whole know more, but have no interim results.
     streams === isLive ? 0 : 1,
-    known.includes('en') ? 0 : 1,
+    languages !== null || known.includes('en') ? 0 : 1,
     known.length,
   ];
 }

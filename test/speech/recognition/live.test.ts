@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { crash, createFakeEngine, type FakeStep } from '../fake-engine.ts';
+import { crash, createFakeEngine } from '../fake-engine.ts';
+import { gate } from './gate.ts';
 import { DeskFixture } from './spoken-to-desk.ts';
 
 const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
-
-/** Holds steps back until it is opened. */
-function gate(isHeld: (step: FakeStep) => boolean) {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  return { script: (step: FakeStep) => (isHeld(step) ? promise : undefined), open: resolve };
-}
 
 describe('a live stream', () => {
   it('tells one outcome for each utterance, in their order, and then its end', async () => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type {
   RecognitionEvent,
@@ -112,6 +113,16 @@ export class DeskFixture {
     const defaults = { languages: null, keywords: [], hypothesisEveryMs: null, diarization: null };
     await this.desk.open({ streamKey: key, mode, settings: { ...defaults, ...settings }, utterances: port2 });
     return speaker;
+  }
+
+  /** Resolves when all that was said so far has arrived at the desk. */
+  async received(): Promise<void> {
+    // Ports of one thread are emptied in the same turn of its loop.
+    const { port1, port2 } = new MessageChannel();
+    port1.postMessage(null);
+    await once(port2, 'message');
+    port1.close();
+    await new Promise(setImmediate);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { RecognizerError } from '../../../speech/recognizer.ts';
+import { crash, createFakeEngine } from '../fake-engine.ts';
+import { gate } from './gate.ts';
+import { DeskFixture, type Speaker } from './spoken-to-desk.ts';
+
+const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
+
+function credited(speaker: Speaker): number {
+  return speaker.credits.all.reduce((sum, { samples }) => sum + samples, 0);
+}
+
+describe('a batch', () => {
+  it('recognises utterances side by side, and tells them in their order', async () => {
+    const held = gate(({ type, words }) => type === 'finish' && words.includes(1));
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch');
+    for (const word of [1, 2, 3]) speaker.say([word]);
+    speaker.hangUp();
+    // The second recognizer does both others while the first still has the first.
+    await engine.steps.first(({ type, words }) => type === 'finish' && words.includes(3));
+    expect(speaker.outcomes).toEqual([]);
+    held.open();
+    await speaker.events.first(isEnded);
+    expect(speaker.outcomes).toEqual([
+      [0, '1'],
+      [1, '2'],
+      [2, '3'],
+    ]);
+    expect(engine.steps.all.filter(({ type }) => type === 'load')).toHaveLength(2);
+  });
+
+  it('lets the reader of the file on as far as it was recognised', async () => {
+    const held = gate(({ type, words }) => type === 'write' && words.includes(2));
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const speaker = await fixture.open('batch');
+    speaker.say([1], 1000);
+    const second = speaker.say([2], 1000);
+    speaker.say([3], 1000);
+    speaker.hangUp();
+    await engine.steps.first(({ type, words }) => type === 'write' && words.includes(2));
+    await speaker.credits.count(1);
+    expect([second, credited(speaker)]).toEqual([1, 16_000]);
+    held.open();
+    await speaker.events.first(isEnded);
+    await speaker.closed;
+    expect(credited(speaker)).toBe(48_000);
+  });
+
+  it('credits samples once, however often they were recognised or however they end', async () => {
+    const engine = createFakeEngine({
+      script: ({ type, instance }) => {
+        if (type === 'finish' && instance === 0) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const speaker = await fixture.open('batch');
+    speaker.say([1], 3000);
+    const second = speaker.begin();
+    speaker.go(second, [2], 1000);
+    speaker.discard(second);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    await speaker.closed;
+    expect(speaker.outcomes).toEqual([
+      [0, '1'],
+      [1, 'speech_end_too_short'],
+    ]);
+    expect(credited(speaker)).toBe(64_000);
+  });
+
+  it('takes turns with other batches', async () => {
+    const held = gate(({ type, words }) => type === 'begin' && words.length === 0);
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [long, short] = [await fixture.open('batch'), await fixture.open('batch')];
+    for (const word of [1, 2, 3]) long.say([word]);
+    await engine.steps.first(({ type }) => type === 'begin');
+    short.say([9]);
+    short.hangUp();
+    long.hangUp();
+    await fixture.received();
+    held.open();
+    await Promise.all([long.events.first(isEnded), short.events.first(isEnded)]);
+    const finished = engine.steps.all.filter(({ type }) => type === 'finish').map(({ words }) => words[0]);
+    expect(finished).toEqual([1, 9, 2, 3]);
+  });
+
+  it('waits for what is said live', async () => {
+    const held = gate(({ type }) => type === 'load');
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [batch, live] = [await fixture.open('batch'), await fixture.open('live')];
+    batch.say([1]);
+    live.say([2]);
+    await fixture.received();
+    held.open();
+    await Promise.all([batch.events.count(1), live.events.count(1)]);
+    const finished = engine.steps.all.filter(({ type }) => type === 'finish').map(({ words }) => words[0]);
+    expect(finished).toEqual([2, 1]);
+  });
+
+  it('gives its recognizer up to what is said live, and starts the utterance again', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [batch, live] = [await fixture.open('batch'), await fixture.open('live')];
+    const slow = batch.begin();
+    batch.go(slow, [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    live.say([2]);
+    await live.events.count(1);
+    batch.go(slow, [3]);
+    batch.end(slow);
+    await batch.events.count(1);
+    expect(batch.outcomes).toEqual([[0, '1 3']]);
+    expect(fixture.broken).toEqual([]);
+  });
+
+  it('fails with the code and patience of an upstream that refuses', async () => {
+    const engine = createFakeEngine({
+      engine: 'openai',
+      streams: false,
+      script: ({ type }) => {
+        if (type === 'finish') throw new RecognizerError('rate_limited', 'slowly', { retryable: true, retryAfterS: 7 });
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch');
+    speaker.say([1]);
+    speaker.hangUp();
+    const failed = await speaker.events.first(({ type }) => type === 'recognition.failed');
+    expect(failed).toMatchObject({ code: 'STT_UPSTREAM_RATE_LIMIT', message: 'slowly', retryAfterS: 7 });
+    await speaker.closed;
+    expect(fixture.desk.streams).toBe(0);
+    expect(fixture.broken).toEqual([]);
+  });
+
+  it('takes a language that was not asked for as a mistake, and asks again for one that was', async () => {
+    const engine = createFakeEngine({ languages: ['en', 'hi', 'de'], detectsLanguage: true, detected: 'de' });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch', { languages: ['hi', 'en'] });
+    speaker.say([1]);
+    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(told).toMatchObject({ recognition: { language: 'hi', text: '1' } });
+    const asked = engine.steps.all.filter(({ type }) => type === 'begin').map(({ options }) => options?.language);
+    expect(asked).toEqual([null, 'hi']);
+  });
+});

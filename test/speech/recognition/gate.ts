@@ -1,0 +1,10 @@
+import type { FakeStep } from '../fake-engine.ts';
+
+/** A script that holds certain steps of a fake engine back until the gate is opened. */
+export function gate(isHeld: (step: FakeStep) => boolean): {
+  script: (step: FakeStep) => Promise<void> | undefined;
+  open: () => void;
+} {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { script: (step) => (isHeld(step) ? promise : undefined), open: resolve };
+}

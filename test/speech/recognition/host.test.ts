@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { EngineSettings } from '../../../speech/engines/available-engines.ts';
+import { createSpeechRecognition } from '../../../speech/recognition-host.ts';
+import type {
+  OpenRecognitionOptions,
+  RecognitionStream,
+  SpeechRecognition,
+} from '../../../speech/speech-recognition.ts';
+import { CRASHING_WORD, DEADLY_WORD } from './scripted-engines.ts';
+import { Speaker } from './spoken-to-desk.ts';
+
+const SETTINGS: EngineSettings = { preferred: 'auto', processes: 2, modelsDir: '', cacheDir: '', upstream: null };
+
+const logged: [fields: object, message: string][] = [];
+let recognition: SpeechRecognition;
+
+function create(settings: Partial<EngineSettings> = {}): Promise<SpeechRecognition> {
+  return createSpeechRecognition({
+    settings: { ...SETTINGS, ...settings },
+    enginesModule: new URL('./scripted-engines.ts', import.meta.url),
+    logger: { warn: (fields, message) => logged.push([fields, message]) },
+  });
+}
+
+beforeEach(async () => {
+  logged.length = 0;
+  recognition = await create();
+});
+
+afterEach(() => recognition.close());
+
+async function open(
+  options: Partial<OpenRecognitionOptions> = {},
+): Promise<{ speaker: Speaker; stream: RecognitionStream }> {
+  let speaker: Speaker | null = null;
+  const stream = await recognition.open({
+    streamId: 'a stream',
+    mode: 'live',
+    languages: ['en'],
+    keywords: [],
+    hypothesisEveryMs: null,
+    diarization: null,
+    signal: new AbortController().signal,
+    ...options,
+    onEvent: (event) => {
+      speaker?.events.push(event);
+      options.onEvent?.(event);
+    },
+  });
+  speaker = new Speaker(stream.utterances);
+  return { speaker, stream };
+}
+
+const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
+
+describe('speech recognition', () => {
+  it('recognises what is posted to a stream, in a thread of its own', async () => {
+    const { speaker, stream } = await open();
+    expect(stream.model).toBe('pocketsphinx/en-us');
+    speaker.say([1, 2]);
+    speaker.say([3]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    await speaker.closed;
+    expect(speaker.outcomes).toEqual([
+      [0, '1 2'],
+      [1, '3'],
+    ]);
+  });
+
+  it('says which languages it understands, and how each engine does', async () => {
+    expect(recognition.languages()).toEqual([
+      { code: 'en', engines: ['pocketsphinx'] },
+      { code: 'hi', engines: ['sherpa-onnx'] },
+    ]);
+    const { speaker } = await open();
+    speaker.say([1]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    const [pocketsphinx, sherpa, openai] = await recognition.engines();
+    expect(pocketsphinx).toMatchObject({
+      engine: 'pocketsphinx',
+      models: ['en-us'],
+      loaded: 1,
+      busy: 0,
+      problem: null,
+    });
+    expect(pocketsphinx?.realTimeFactor).toBeGreaterThan(0);
+    expect(sherpa).toMatchObject({ models: ['hindi'], loaded: 0, realTimeFactor: null });
+    expect(openai).toMatchObject({ models: [], problem: 'not configured' });
+  });
+
+  it('refuses a language that no engine understands, and says how to get one that does', async () => {
+    await expect(open({ languages: ['bn'] })).rejects.toMatchObject({
+      code: 'unsupported_language',
+      message: expect.stringMatching(/Bengali \(bn\).*tandem models list.*STT_BASE_URL.*English \(en\), Hindi \(hi\)/),
+    });
+  });
+
+  it('changes the language from the next utterance on, and leaves it when nobody understands the new one', async () => {
+    const { speaker, stream } = await open();
+    speaker.say([1]);
+    await speaker.events.count(1);
+    await stream.configure({ languages: ['hi'] });
+    expect(stream.model).toBe('sherpa-onnx/hindi');
+    await expect(stream.configure({ languages: ['bn'] })).rejects.toMatchObject({ code: 'unsupported_language' });
+    speaker.say([2]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    expect(speaker.events.all.slice(0, 2)).toMatchObject([
+      { recognition: { language: 'en', model: 'pocketsphinx/en-us' } },
+      { recognition: { language: 'hi', model: 'sherpa-onnx/hindi' } },
+    ]);
+  });
+
+  it('tells nothing more of a stream that was aborted, closes its port and frees its recognizer', async () => {
+    const controller = new AbortController();
+    const { speaker } = await open({ signal: controller.signal });
+    speaker.go(speaker.begin(), [1]);
+    controller.abort();
+    await speaker.closed;
+    expect(speaker.events.all).toEqual([]);
+    const busy = async () => (await recognition.engines()).map((engine) => engine.busy);
+    await expect.poll(busy).toEqual([0, 0, 0]);
+  });
+
+  it('refuses to open for a signal that is aborted', async () => {
+    await expect(open({ signal: AbortSignal.abort(new Error('gone')) })).rejects.toThrow('gone');
+  });
+
+  it('logs a recognizer that broke, by name', async () => {
+    const { speaker } = await open();
+    speaker.say([CRASHING_WORD]);
+    await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(logged).toEqual([[{ model: 'pocketsphinx/en-us', detail: 'as the script says' }, 'recognizer broke']]);
+  });
+
+  it('tells the streams of a thread that died, and serves others in a new one', async () => {
+    const [one, other] = [await open(), await open()];
+    one.speaker.say([DEADLY_WORD]);
+    const isFailed = ({ type }: { type: string }) => type === 'recognition.failed';
+    expect(await one.speaker.events.first(isFailed)).toMatchObject({ code: 'INTERNAL' });
+    await other.speaker.events.first(isFailed);
+    await Promise.all([one.speaker.closed, other.speaker.closed]);
+    const next = await open();
+    next.speaker.say([4]);
+    next.speaker.hangUp();
+    await next.speaker.events.first(isEnded);
+    expect(next.speaker.outcomes).toEqual([[0, '4']]);
+    expect(logged).toMatchObject([[{ streams: 2 }, 'speech thread lost']]);
+  });
+
+  it('goes on when an owner throws at an event', async () => {
+    const { speaker } = await open({
+      onEvent: () => {
+        throw new Error('not now');
+      },
+    });
+    speaker.say([1]);
+    speaker.hangUp();
+    await speaker.events.first(isEnded);
+    expect(logged[0]).toMatchObject([{ streamId: 'a stream' }, 'recognition event listener threw']);
+  });
+
+  it('opens nothing once it is closed, and closes what is open', async () => {
+    const { speaker } = await open();
+    await Promise.all([recognition.close(), recognition.close()]);
+    await speaker.closed;
+    await expect(open()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+  });
+
+  it('does not start with engines that cannot be made', async () => {
+    await expect(create({ modelsDir: 'damaged' })).rejects.toMatchObject({
+      code: 'INTERNAL',
+      message: expect.stringContaining('as asked'),
+    });
+  });
+});

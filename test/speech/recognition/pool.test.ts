@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { RecognizerPool } from '../../../speech/recognition/recognizer-pool.ts';
+import { RecognizerError } from '../../../speech/recognizer.ts';
+import { createFakeEngine, type FakeEngine } from '../fake-engine.ts';
+import { DeskFixture } from './spoken-to-desk.ts';
+
+const isTold = ({ type }: { type: string }) => type === 'utterance.recognised';
+
+async function claimFrom(pool: RecognizerPool, engine: FakeEngine, signal = new AbortController().signal) {
+  const [description] = await engine.describe();
+  return await pool.claim({
+    streamKey: 0,
+    model: { engine, description: description! },
+    urgency: () => 'due',
+    isRecallable: false,
+    onRecall: () => {},
+    signal,
+  });
+}
+
+describe('the recognizers', () => {
+  it('come back to the stream that they served last', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const [a, b] = [await fixture.open('live'), await fixture.open('live')];
+    const first = a.begin();
+    a.go(first, [1]);
+    await engine.steps.first(({ type, words }) => type === 'write' && words.includes(1));
+    b.say([2]);
+    await b.events.count(1);
+    a.end(first);
+    await a.events.count(1);
+    b.say([3]);
+    await b.events.count(2);
+    a.say([4]);
+    await a.events.count(2);
+    const instanceOf = (word: number) =>
+      engine.steps.all.find(({ type, words }) => type === 'finish' && words.includes(word))?.instance;
+    expect(instanceOf(2)).not.toBe(instanceOf(1));
+    expect([instanceOf(3), instanceOf(4)]).toEqual([instanceOf(2), instanceOf(1)]);
+  });
+
+  it('serve whoever has said an utterance to its end before those who go on, of whom nothing is lost', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [talker, caller] = [await fixture.open('live'), await fixture.open('live')];
+    const long = talker.begin();
+    talker.go(long, [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    caller.say([2]);
+    await caller.events.first(isTold);
+    talker.go(long, [3]);
+    talker.end(long);
+    await talker.events.first(isTold);
+    expect(talker.outcomes).toEqual([[0, '1 3']]);
+    expect(fixture.broken).toEqual([]);
+  });
+
+  it('are not taken from the same utterance twice', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [talker, caller] = [await fixture.open('live'), await fixture.open('live')];
+    const long = talker.begin();
+    talker.go(long, [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    caller.say([2]);
+    await caller.events.count(1);
+    await engine.steps.count(2, ({ type, words }) => type === 'write' && words.includes(1));
+    caller.say([3]);
+    await fixture.received();
+    talker.end(long);
+    await caller.events.count(2);
+    expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
+    expect(talker.outcomes).toEqual([[0, '1']]);
+  });
+
+  it('make room for another model when nobody has them, so that there are never too many', async () => {
+    const english = createFakeEngine();
+    const hindi = createFakeEngine({ engine: 'sherpa-onnx', model: 'hindi', languages: ['hi'] });
+    let most = 0;
+    const count = () => {
+      most = Math.max(most, english.alive + hindi.alive);
+    };
+    await using fixture = new DeskFixture([english, hindi], { processes: 1 });
+    const a = await fixture.open('live', { languages: ['en'] });
+    const b = await fixture.open('live', { languages: ['hi'] });
+    for (const speaker of [a, b, a, b]) {
+      speaker.say([1]);
+      await speaker.events.count(speaker.events.all.length + 1);
+      count();
+    }
+    expect(most).toBe(1);
+    expect([...a.outcomes, ...b.outcomes].map(([, outcome]) => outcome)).toEqual(['1', '1', '1', '1']);
+  });
+
+  it('leave the model that cannot be loaded to others, and tell the problem', async () => {
+    const damaged = createFakeEngine({
+      engine: 'sherpa-onnx',
+      model: 'damaged',
+      script: ({ type }) => {
+        if (type === 'load') throw new RecognizerError('model', 'tokens.txt is missing');
+      },
+    });
+    await using fixture = new DeskFixture([damaged, createFakeEngine()]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    expect(await speaker.events.first(isTold)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
+    const { engines } = await fixture.desk.describe();
+    expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toBe('tokens.txt is missing');
+  });
+
+  it('are closed when nobody wants them for long', async () => {
+    const engine = createFakeEngine();
+    const pool = new RecognizerPool({ processes: 1, idleMs: 1 });
+    const lease = await claimFrom(pool, engine);
+    lease.giveBack({ broken: null, audioMs: 0 });
+    await engine.steps.first(({ type }) => type === 'close');
+    expect(engine.alive).toBe(0);
+    const again = await claimFrom(pool, engine);
+    expect(again.recognizer).not.toBe(lease.recognizer);
+    await pool.close();
+    expect(engine.alive).toBe(0);
+  });
+
+  it('count as broken when they do not answer', async () => {
+    const engine = createFakeEngine();
+    const pool = new RecognizerPool({ processes: 1, answerWithinMs: 1 });
+    const lease = await claimFrom(pool, engine);
+    await expect(lease.work(new Promise(() => {}))).rejects.toMatchObject({ code: 'crashed', retryable: true });
+    lease.giveBack({ broken: 'mute', audioMs: 0 });
+    await pool.close();
+    expect(engine.alive).toBe(0);
+  });
+
+  it('are not kept for who does not wait any longer', async () => {
+    const engine = createFakeEngine();
+    const pool = new RecognizerPool({ processes: 1 });
+    const lease = await claimFrom(pool, engine);
+    const controller = new AbortController();
+    const waiting = claimFrom(pool, engine, controller.signal);
+    controller.abort(new Error('gone'));
+    await expect(waiting).rejects.toThrow('gone');
+    lease.giveBack({ broken: null, audioMs: 0 });
+    expect(pool.statusOf('pocketsphinx')).toMatchObject({ loaded: 1, busy: 0 });
+    await pool.close();
+    await expect(claimFrom(pool, engine)).rejects.toMatchObject({ code: 'cancelled' });
+  });
+
+  it('tell how fast they are', async () => {
+    const engine = createFakeEngine();
+    const pool = new RecognizerPool({ processes: 1 });
+    expect(pool.statusOf('pocketsphinx').realTimeFactor).toBeNull();
+    const lease = await claimFrom(pool, engine);
+    await lease.work(new Promise((resolve) => setTimeout(resolve, 2)));
+    lease.giveBack({ broken: null, audioMs: 1 });
+    expect(pool.statusOf('pocketsphinx').realTimeFactor).toBeGreaterThan(1);
+    await pool.close();
+  });
+});

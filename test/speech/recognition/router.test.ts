@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import { type Capability, findRoute, modelNameOf, type RouteOptions } from '../../../speech/recognition/router.ts';
+import type { RecognizerDescription } from '../../../speech/recognizer.ts';
+import { createFakeEngine } from '../fake-engine.ts';
+
+const engine = createFakeEngine();
+
+function capability(description: Partial<RecognizerDescription>): Capability {
+  return {
+    engine,
+    description: {
+      engine: 'sherpa-onnx',
+      model: 'a model',
+      languages: ['en'],
+      detectsLanguage: false,
+      streams: true,
+      boostsKeywords: false,
+      hasConfidence: true,
+      ...description,
+    },
+  };
+}
+
+const WASM = capability({ engine: 'pocketsphinx', model: 'en-us' });
+const NATIVE = capability({ engine: 'pocketsphinx-native', model: 'en-us' });
+const STREAMING = capability({ model: 'zipformer' });
+const WHOLE = capability({ model: 'parakeet', streams: false });
+const HINDI = capability({ model: 'hindi', languages: ['hi'] });
+const MANY = capability({ model: 'whisper', languages: ['de', 'en', 'hi'], detectsLanguage: true, streams: false });
+const UPSTREAM = capability({ ...MANY.description, engine: 'openai', model: 'whisper-1' });
+
+function route(capabilities: Capability[], options: Partial<RouteOptions> = {}): string[] | string {
+  const found = findRoute({ languages: ['en'], preferred: 'auto', isLive: true, capabilities, ...options });
+  if (found.type === 'unsupported') return found.message;
+  return found.candidates.map((candidate) => `${modelNameOf(candidate)} ${candidate.language}`);
+}
+
+describe('the router', () => {
+  it('asks what the operator installed before what comes along, and the native library before its WASM', () => {
+    expect(route([WASM, NATIVE, UPSTREAM, STREAMING])).toEqual([
+      'sherpa-onnx/zipformer en',
+      'openai/whisper-1 en',
+      'pocketsphinx-native/en-us en',
+      'pocketsphinx/en-us en',
+    ]);
+  });
+
+  it('asks the preferred engine first', () => {
+    expect(route([STREAMING, WASM, UPSTREAM], { preferred: 'pocketsphinx' })[0]).toBe('pocketsphinx/en-us en');
+    expect(route([STREAMING, WASM, NATIVE], { preferred: 'pocketsphinx' })[0]).toBe('pocketsphinx-native/en-us en');
+    expect(route([STREAMING, WASM, UPSTREAM], { preferred: 'openai' })[0]).toBe('openai/whisper-1 en');
+  });
+
+  it('takes another engine when the preferred one does not know the language', () => {
+    expect(route([WASM, HINDI], { preferred: 'pocketsphinx', languages: ['hi'] })).toEqual(['sherpa-onnx/hindi hi']);
+  });
+
+  it('takes a model that streams for what is live, and one that hears all at once for files', () => {
+    expect(route([WHOLE, STREAMING])[0]).toBe('sherpa-onnx/zipformer en');
+    expect(route([STREAMING, WHOLE], { isLive: false })[0]).toBe('sherpa-onnx/parakeet en');
+  });
+
+  it('takes the model of one language before one of many', () => {
+    expect(route([MANY, HINDI], { languages: ['hi'], isLive: false, preferred: 'sherpa-onnx' })).toEqual([
+      'sherpa-onnx/whisper hi',
+      'sherpa-onnx/hindi hi',
+    ]);
+    const hindi = capability({ model: 'hindi', languages: ['hi'], streams: false });
+    expect(route([MANY, hindi], { languages: ['hi'], isLive: false })[0]).toBe('sherpa-onnx/hindi hi');
+  });
+
+  it('lets who can find out the language do so among those asked for', () => {
+    expect(route([WASM, HINDI, MANY], { languages: ['hi', 'en'] })).toEqual(['sherpa-onnx/whisper null']);
+    expect(route([WASM, MANY], { languages: null })).toEqual(['sherpa-onnx/whisper null']);
+  });
+
+  it('takes any language for that of the model when nobody can find out, English first', () => {
+    expect(route([HINDI, WASM, STREAMING], { languages: null })).toEqual([
+      'sherpa-onnx/zipformer en',
+      'pocketsphinx/en-us en',
+    ]);
+    expect(route([HINDI], { languages: null })).toEqual(['sherpa-onnx/hindi hi']);
+  });
+
+  it('says what is missing for a language, and what is there', () => {
+    expect(route([WASM], { languages: ['en', 'ta'] })).toBe(
+      'No engine that understands Tamil (ta) is installed. sherpa-onnx with a model for it would do (tandem models ' +
+        'list), and so would an OpenAI-compatible server that knows it (STT_BASE_URL). Understood now: English (en).',
+    );
+    expect(route([WASM, HINDI], { languages: ['en', 'hi'] })).toMatch(
+      /^No model that is installed tells English \(en\), Hindi \(hi\) apart: ask for one of them\./,
+    );
+    expect(route([])).toMatch(/^No engine that understands English \(en\) is installed\./);
+    expect(route([], { languages: null })).toMatch(/^No engine for speech is installed\..*\(STT_BASE_URL\)\.$/);
+  });
+});
