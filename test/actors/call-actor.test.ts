@@ -4,10 +4,10 @@ import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
-import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { type DialerOptions, endsWhenAsked, openDialer } from './dialer-fixture.ts';
-import { eventually, quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
+import type { DialerOptions } from './dialer-fixture.ts';
+import { eventually, sqlWithFaults } from './fakes.ts';
+import { placeCallOn } from './placed-call.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -201,40 +201,6 @@ describe('a call from the first INVITE to its callback', () => {
   });
 });
 
-/** A call whose agent was dialed, with peers to play. */
-async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partial<DialerOptions> = {}) {
-  const dialer = await openDialer({ sql: database.sql, ...options });
-  dialer.sip.onDial = endsWhenAsked;
-  const { call } = await dialer.dialer.place(dialer.request(wanted));
-  await eventually(() => expect(dialer.sip.legs).toHaveLength(1));
-  const live = dialer.registry.get(call.call_id)!;
-  const leg = (index: number) => {
-    const found = dialer.sip.legs[index];
-    if (!found) throw new Error('the leg was not dialed');
-    return found;
-  };
-  return {
-    ...dialer,
-    callId: call.call_id,
-    agent: () => leg(0),
-    customer: () => leg(1),
-    async bridge() {
-      leg(0).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-      leg(0).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
-      await eventually(() => expect(dialer.sip.legs).toHaveLength(2));
-      leg(1).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
-      leg(1).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
-      await live.journal.drained();
-      expect(live.journal.bridgedAt()).toEqual(NOW);
-    },
-    async hangup() {
-      leg(0).tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
-      await quiet();
-    },
-    /** Settled, and gone from this process. */
-    async over() {
-      await live.settled;
-      expect(dialer.registry.list()).toEqual([]);
-    },
-  };
+function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partial<DialerOptions> = {}) {
+  return placeCallOn({ sql: database.sql, ...options }, wanted);
 }

@@ -1,6 +1,7 @@
 import { createCallActors } from '../../actors/call.actor.ts';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createClickToCall } from '../../actors/click-to-call.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
@@ -18,6 +19,7 @@ import {
   FakeSip,
 } from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
+import { FakeListening, FakeRecognition } from './transcript-fakes.ts';
 
 export interface DialerOptions {
   sql: Sql;
@@ -44,8 +46,11 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const deliverer = createFakeDeliverer();
   const recordings = createFakeDesk();
   const secrets = createSecretBox(Buffer.alloc(32, 7));
+  const listening = new FakeListening();
+  const recognition = new FakeRecognition();
+  const transcripts = createTranscriptDesk({ sql: actorsSql, listening, recognition, clock, logger });
   const downTrunks = new Set<string>();
-  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, clock, logger };
+  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, clock, logger };
   const dialer = createClickToCall({
     ...parts,
     sql: dialerSql,
@@ -63,6 +68,8 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     dialer,
     deliverer,
     downTrunks,
+    listening,
+    recognition,
     request: (overrides: Partial<PlaceCallRequest> = {}): PlaceCallRequest => ({
       ...PLACEMENT,
       workspaceId: caller.workspaceId,

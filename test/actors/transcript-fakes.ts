@@ -1,0 +1,87 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import type { RecognitionEvent } from '../../machines/utterances.ts';
+import type { ListeningPlane, ListeningSession, ListenOptions, StreamHeard } from '../../media/listening-plane.ts';
+import type { OpenRecognitionOptions, RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
+
+/** Listeners that hear nothing: they keep what they were given, and whether they were finished. */
+export class FakeListening implements ListeningPlane {
+  readonly sessions: { options: ListenOptions; finished: number }[] = [];
+  /** Runs before a session opens; throws to make that fail. */
+  onOpen: () => void = () => undefined;
+
+  async open(options: ListenOptions): Promise<ListeningSession> {
+    this.onOpen();
+    const session = { options, finished: 0 };
+    this.sessions.push(session);
+    return {
+      write() {},
+      configure() {},
+      async finish(): Promise<StreamHeard> {
+        session.finished += 1;
+        return { durationMs: 0, speechMs: 0, snrDb: null };
+      },
+      async close() {},
+    };
+  }
+
+  listenToFile(): never {
+    throw new Error('calls are no files');
+  }
+
+  capacity() {
+    return { sessions: this.sessions.length, workers: 1 };
+  }
+
+  async dump(): Promise<unknown> {
+    return {};
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** Recognition that the test plays: it tells what was understood. */
+export class FakeRecognition implements SpeechRecognition {
+  readonly streams: { options: OpenRecognitionOptions; utterances: MessagePort }[] = [];
+  /** Runs before a stream opens; throws to make that fail. */
+  onOpen: () => void = () => undefined;
+
+  async open(options: OpenRecognitionOptions): Promise<RecognitionStream> {
+    this.onOpen();
+    const { port1: utterances, port2 } = new MessageChannel();
+    options.signal.addEventListener('abort', () => port2.close(), { once: true });
+    this.streams.push({ options, utterances });
+    return { utterances, model: 'fake/en', configure: async () => {}, close: () => port2.close() };
+  }
+
+  /** As the recogniser of a leg of the only call. */
+  tell(leg: 'agent' | 'customer', event: RecognitionEvent): void {
+    const stream = this.streams.find(({ options }) => options.streamId.endsWith(`/${leg}`));
+    if (!stream) throw new Error(`nobody recognises what the ${leg} says`);
+    if (!stream.options.signal.aborted) stream.options.onEvent(event);
+  }
+
+  languages() {
+    return [];
+  }
+
+  async engines() {
+    return [];
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** An utterance of one second, whose number tells when it was. */
+export function recognised(utteranceId: number, text: string): RecognitionEvent {
+  const startMs = utteranceId * 1_000;
+  const words = text
+    .split(' ')
+    .map((word) => ({ word, startMs, endMs: startMs + 1_000, confidence: 0.9, speaker: null, original: null }));
+  return {
+    type: 'utterance.recognised',
+    utteranceId,
+    summary: { channel: 0, startMs, endMs: startMs + 1_000, speechMs: 900, snrDb: 20 },
+    recognition: { text, words, language: 'en', languageProbability: null, confidence: 0.9, model: 'fake/en' },
+    lagMs: 100,
+  };
+}
