@@ -1,8 +1,8 @@
 import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
+import { meanConfidence, type Span, timeWords } from '../timed-words.ts';
 import { toLanguageCode } from '../whisper-languages.ts';
 import type { LetterCase } from './hotwords.ts';
 import type { SherpaResult } from './sherpa-result.ts';
-import { meanConfidence, type Span, timeWords } from './words.ts';
 
 /** What was understood of a part of the utterance. */
 export interface UnderstoodPiece extends Span {

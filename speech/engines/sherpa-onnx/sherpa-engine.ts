@@ -115,7 +115,7 @@ async function start(options: {
   const { description, signal } = options;
   try {
     return await spawnRecognizer({
-      entry: new URL('./sherpa-process.ts', import.meta.url),
+      entry: new URL('./child.ts', import.meta.url),
       description,
       // It holds nothing but texts, numbers and lists of them.
       argument: options.argument as unknown as JsonValue,

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
-import type { TimedTokens } from './words.ts';
+import type { TimedTokens } from '../timed-words.ts';
 
 const Numbers = Type.Array(Type.Number());
 

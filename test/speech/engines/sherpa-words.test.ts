@@ -6,7 +6,7 @@ import {
 } from '../../../speech/engines/sherpa-onnx/recognition-of-pieces.ts';
 import { parseResult } from '../../../speech/engines/sherpa-onnx/sherpa-result.ts';
 import { WholePieces } from '../../../speech/engines/sherpa-onnx/whole-pieces.ts';
-import { timeWords } from '../../../speech/engines/sherpa-onnx/words.ts';
+import { timeWords } from '../../../speech/engines/timed-words.ts';
 
 const SPAN = { startMs: 0, endMs: 4000 };
 

@@ -1,6 +1,6 @@
-import type { RecognisedWord } from '../../../machines/utterances.ts';
+import type { RecognisedWord } from '../../machines/utterances.ts';
 
-/** What sherpa-onnx answers, as far as we read it. Times are in seconds, probabilities as logarithms. */
+/** The tokens of a model. Times are in seconds, probabilities as logarithms. */
 export interface TimedTokens {
   tokens: readonly string[];
   /** When each begins; empty when the model does not tell. */

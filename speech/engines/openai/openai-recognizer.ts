@@ -1,0 +1,144 @@
+import OpenAI from 'openai';
+import { RECOGNITION_RATE_HZ, type Recognition } from '../../../machines/utterances.ts';
+import {
+  type Keyword,
+  type Recognizer,
+  type RecognizerDescription,
+  RecognizerError,
+  type UtteranceOptions,
+} from '../../recognizer.ts';
+import { serverRefusal } from './server-refusal.ts';
+import { toRecognition } from './transcription.ts';
+import { encodeWav } from './utterance-wav.ts';
+
+/** What all recognizers of a server share. */
+export interface TranscriptionServer {
+  client: OpenAI;
+  /** The key, which no error may tell. */
+  secret: string | null;
+  /** Whether it answers in `verbose_json`, with words and times: found out by trying. */
+  tellsWords: boolean;
+}
+
+/** Gathers an utterance and has it transcribed when it is over. */
+export class OpenAiRecognizer implements Recognizer {
+  readonly description: RecognizerDescription;
+  readonly #server: TranscriptionServer;
+  #utterance: OpenUtterance | null = null;
+
+  constructor(description: RecognizerDescription, server: TranscriptionServer) {
+    this.description = description;
+    this.#server = server;
+  }
+
+  async begin(options: UtteranceOptions): Promise<void> {
+    await this.cancel();
+    const { languages } = this.description;
+    if (options.language !== null && !languages.includes(options.language)) {
+      const message = `${this.description.model} is not set up for ${options.language}`;
+      throw new RecognizerError('unsupported_language', message);
+    }
+    this.#utterance = { options, blocks: [], samples: 0, abort: new AbortController() };
+  }
+
+  async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
+    const utterance = this.#open();
+    if (utterance.samples + samples.length > MOST_SAMPLES) {
+      throw new RecognizerError('unavailable', 'the utterance is longer than a transcription server takes');
+    }
+    utterance.blocks.push(samples);
+    utterance.samples += samples.length;
+  }
+
+  async hypothesis(): Promise<null> {
+    return null;
+  }
+
+  async finish(): Promise<Recognition> {
+    const utterance = this.#open();
+    const { options, samples } = utterance;
+    const context = {
+      model: `openai/${this.description.model}`,
+      language: options.language,
+      fallbackLanguage: this.description.languages[0]!,
+      durationMs: (samples * 1000) / RECOGNITION_RATE_HZ,
+    };
+    try {
+      // Servers refuse what is shorter.
+      if (samples < LEAST_SAMPLES) return toRecognition({ text: '' }, context);
+      return toRecognition(await this.#transcribe(utterance), context);
+    } catch (error) {
+      throw serverRefusal(error, this.#server.secret);
+    } finally {
+      if (this.#utterance === utterance) this.#utterance = null;
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#utterance?.abort.abort();
+    this.#utterance = null;
+  }
+
+  async close(): Promise<void> {
+    await this.cancel();
+  }
+
+  #open(): OpenUtterance {
+    if (this.#utterance === null) throw new RecognizerError('cancelled', 'no utterance is open');
+    return this.#utterance;
+  }
+
+  async #transcribe({ options, blocks, abort }: OpenUtterance): Promise<unknown> {
+    const { client, tellsWords } = this.#server;
+    const request = {
+      file: new File([encodeWav(blocks)], 'utterance.wav', { type: 'audio/wav' }),
+      model: this.description.model,
+      ...(options.language !== null && { language: options.language }),
+      ...(options.keywords.length > 0 && { prompt: promptOf(options.keywords) }),
+    };
+    const { signal } = abort;
+    if (tellsWords) {
+      try {
+        const verbose = { ...request, response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'] };
+        return await client.audio.transcriptions.create(verbose as VerboseRequest, { signal });
+      } catch (error) {
+        if (!isRefusedFormat(error)) throw error;
+      }
+    }
+    const answer = await client.audio.transcriptions.create({ ...request, response_format: 'json' }, { signal });
+    // Had it been refused for another reason, this would have been refused as well.
+    this.#server.tellsWords = false;
+    return answer;
+  }
+}
+
+interface OpenUtterance {
+  options: UtteranceOptions;
+  blocks: Int16Array<ArrayBuffer>[];
+  samples: number;
+  abort: AbortController;
+}
+
+type VerboseRequest = OpenAI.Audio.TranscriptionCreateParamsNonStreaming<'verbose_json'>;
+
+/** Servers take files of 25 MB. */
+const MOST_SAMPLES = 24_000_000 / Int16Array.BYTES_PER_ELEMENT;
+const LEAST_SAMPLES = RECOGNITION_RATE_HZ / 10;
+/** Whisper reads the last 224 tokens of it. */
+const MOST_PROMPT_CHARACTERS = 800;
+
+/** The weightiest last: what is too long loses its beginning. */
+function promptOf(keywords: readonly Keyword[]): string {
+  const terms = keywords.filter(({ weight }) => weight > 0).sort((a, b) => a.weight - b.weight);
+  let prompt = '';
+  for (const { term } of terms.reverse()) {
+    const longer = prompt === '' ? term : `${term}, ${prompt}`;
+    if (longer.length > MOST_PROMPT_CHARACTERS) break;
+    prompt = longer;
+  }
+  return prompt;
+}
+
+function isRefusedFormat(error: unknown): boolean {
+  return error instanceof OpenAI.APIError && (error.status === 400 || error.status === 422);
+}

@@ -1,0 +1,113 @@
+import Type from 'typebox';
+import { Compile } from 'typebox/compile';
+import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
+import { RecognizerError } from '../../recognizer.ts';
+import { meanConfidence, timeWords } from '../timed-words.ts';
+import { toLanguageCode } from '../whisper-languages.ts';
+
+/** `json` has the text, `verbose_json` the rest; servers leave out what they do not know. */
+const Answer = Compile(
+  Type.Object({
+    text: Type.String(),
+    language: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    words: Type.Optional(
+      Type.Union([
+        Type.Array(
+          Type.Object({
+            word: Type.String(),
+            start: Type.Number(),
+            end: Type.Number(),
+            /** Of faster-whisper and its servers. */
+            probability: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
+          }),
+        ),
+        Type.Null(),
+      ]),
+    ),
+    segments: Type.Optional(
+      Type.Union([
+        Type.Array(
+          Type.Object({
+            text: Type.String(),
+            start: Type.Number(),
+            end: Type.Number(),
+            avg_logprob: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
+          }),
+        ),
+        Type.Null(),
+      ]),
+    ),
+  }),
+);
+
+export interface TranscriptionContext {
+  model: string;
+  /** What was asked for; null when the server was to find out. */
+  language: string | null;
+  /** What is assumed when it does not say. */
+  fallbackLanguage: string;
+  durationMs: number;
+}
+
+interface Segment {
+  text: string;
+  startMs: number;
+  endMs: number;
+  confidence: number | null;
+}
+
+/** @throws RecognizerError `unavailable` when the answer is none */
+export function toRecognition(answer: unknown, context: TranscriptionContext): Recognition {
+  if (!Answer.Check(answer)) {
+    throw new RecognizerError('unavailable', 'the transcription server answered what is no transcription', {
+      retryable: true,
+    });
+  }
+  const { durationMs } = context;
+  const clamp = (seconds: number) => Math.round(Math.min(Math.max(0, seconds * 1000), durationMs));
+  const segments: Segment[] = (answer.segments ?? []).map(({ text, start, end, avg_logprob }) => ({
+    text,
+    startMs: clamp(start),
+    endMs: clamp(Math.max(start, end)),
+    confidence: typeof avg_logprob === 'number' ? probability(Math.exp(avg_logprob)) : null,
+  }));
+  const told = (answer.words ?? []).flatMap(({ word, start, end, probability: own }) => {
+    const [startMs, endMs] = [clamp(start), clamp(Math.max(start, end))];
+    const confidence = typeof own === 'number' ? probability(own) : segmentAt(segments, startMs)?.confidence;
+    // A server that writes several words as one is taken apart where it would be read apart.
+    return wordsIn(word, { startMs, endMs, confidence: confidence ?? null });
+  });
+  const text = answer.text.trim();
+  const words = told.length > 0 || text === '' ? told : wordsOfSegments(text, { segments, durationMs });
+  return {
+    text,
+    words,
+    language: toLanguageCode(answer.language ?? '') ?? context.language ?? context.fallbackLanguage,
+    languageProbability: null,
+    confidence: meanConfidence(words),
+    model: context.model,
+  };
+}
+
+/** Shared out by letters over the segments, or over the utterance where there are none. */
+function wordsOfSegments(
+  text: string,
+  { segments, durationMs }: { segments: readonly Segment[]; durationMs: number },
+): RecognisedWord[] {
+  const parts = segments.length > 0 ? segments : [{ text, startMs: 0, endMs: durationMs, confidence: null }];
+  return parts.flatMap(({ text: part, ...span }) => wordsIn(part, span));
+}
+
+function wordsIn(text: string, { confidence, ...span }: Omit<Segment, 'text'>): RecognisedWord[] {
+  return timeWords(text, UNTIMED, span).map((word) => ({ ...word, confidence }));
+}
+
+const UNTIMED = { tokens: [], timestamps: [], durations: [], logProbabilities: [] };
+
+function segmentAt(segments: readonly Segment[], atMs: number): Segment | undefined {
+  return segments.findLast(({ startMs }) => startMs <= atMs);
+}
+
+function probability(value: number): number | null {
+  return Number.isFinite(value) ? Math.min(1, Math.max(0, value)) : null;
+}

@@ -1,0 +1,326 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createOpenAiEngine, type OpenAiEngineOptions } from '../../../speech/engines/openai/openai-engine.ts';
+import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
+
+const API_KEY = 'sk-upstream-0123456789';
+const UTTERANCE: UtteranceOptions = { language: null, keywords: [], wantsHypotheses: false };
+const SECOND = 16_000;
+
+interface Asked {
+  url: string | undefined;
+  authorization: string | undefined;
+  organization: string | string[] | undefined;
+  form: FormData;
+}
+
+type Handler = (response: ServerResponse, asked: Asked) => void;
+
+const open: AsyncDisposable[] = [];
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((resource) => resource[Symbol.asyncDispose]()));
+});
+
+/** A transcription server that answers as told, over real sockets. */
+async function serverThat(handle: Handler): Promise<{ baseUrl: string; asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    void readForm(request).then((form) => {
+      const { authorization, 'openai-organization': organization } = request.headers;
+      const one = { url: request.url, authorization, organization, form };
+      asked.push(one);
+      handle(response, one);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  open.push({
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  });
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/`, asked };
+}
+
+async function readForm(request: IncomingMessage): Promise<FormData> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const headers = { 'content-type': request.headers['content-type'] ?? '' };
+  return await new Response(Buffer.concat(chunks), { headers }).formData();
+}
+
+function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+}
+
+async function recognizerFor(baseUrl: string, more: Partial<OpenAiEngineOptions> = {}): Promise<Recognizer> {
+  const engine = createOpenAiEngine({ baseUrl, apiKey: API_KEY, model: 'whisper-1', maxRequests: 4, ...more });
+  const [description] = await engine.describe();
+  const recognizer = await engine.load(description!);
+  open.push({ [Symbol.asyncDispose]: () => recognizer.close() });
+  return recognizer;
+}
+
+async function recognise(recognizer: Recognizer, options: UtteranceOptions = UTTERANCE, seconds = 2) {
+  await recognizer.begin(options);
+  for (let second = 0; second < seconds; second++) await recognizer.write(new Int16Array(SECOND).fill(second + 1));
+  return await recognizer.finish();
+}
+
+describe('an answer with words', () => {
+  const verbose = {
+    text: ' Go forward. Ten meters.',
+    language: 'english',
+    duration: 2,
+    words: [
+      { word: ' Go', start: 0.1, end: 0.3 },
+      { word: ' forward.', start: 0.3, end: 0.8 },
+      { word: 'Ten', start: 1.1, end: 1.3, probability: 0.25 },
+      { word: 'meters.', start: 1.3, end: 99 },
+      { word: ' ', start: 2, end: 2 },
+    ],
+    segments: [
+      { id: 0, text: ' Go forward.', start: 0, end: 1, avg_logprob: Math.log(0.8), no_speech_prob: 0.1 },
+      { id: 1, text: ' Ten meters.', start: 1, end: 2, avg_logprob: Math.log(0.5) },
+    ],
+  };
+
+  it('has the text, its language, its words with their times and how sure it is', async () => {
+    const { baseUrl } = await serverThat((response) => json(response, 200, verbose));
+    const recognition = await recognise(await recognizerFor(baseUrl));
+    const common = { speaker: null, original: null };
+    expect(recognition).toMatchObject({
+      text: 'Go forward. Ten meters.',
+      language: 'en',
+      languageProbability: null,
+      model: 'openai/whisper-1',
+      words: [
+        { word: 'Go', startMs: 100, endMs: 300, confidence: expect.closeTo(0.8), ...common },
+        { word: 'forward.', startMs: 300, endMs: 800, confidence: expect.closeTo(0.8), ...common },
+        { word: 'Ten', startMs: 1100, endMs: 1300, confidence: 0.25, ...common },
+        { word: 'meters.', startMs: 1300, endMs: 2000, confidence: expect.closeTo(0.5), ...common },
+      ],
+    });
+    expect(recognition.confidence).toBeCloseTo((0.8 + 0.8 + 0.25 + 0.5) / 4);
+  });
+
+  it('is asked for with the whole utterance as a WAV file, the language and the keywords', async () => {
+    const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
+    const keywords = [
+      { term: 'Qcall', weight: 3 },
+      { term: 'tandem', weight: 1 },
+      { term: 'nothing', weight: 0 },
+    ];
+    await recognise(await recognizerFor(baseUrl), { language: 'en', keywords, wantsHypotheses: true });
+    const [{ url, authorization, form }] = asked as [Asked];
+    expect(url).toBe('/v1/audio/transcriptions');
+    expect(authorization).toBe(`Bearer ${API_KEY}`);
+    expect(Object.fromEntries([...form].filter(([name]) => name !== 'file'))).toEqual({
+      model: 'whisper-1',
+      language: 'en',
+      prompt: 'tandem, Qcall',
+      response_format: 'verbose_json',
+      'timestamp_granularities[]': 'segment',
+    });
+    expect(form.getAll('timestamp_granularities[]')).toEqual(['word', 'segment']);
+    const wav = Buffer.from(await (form.get('file') as File).arrayBuffer());
+    expect(wav.subarray(0, 4).toString()).toBe('RIFF');
+    expect(wav.readUInt32LE(4)).toBe(wav.length - 8);
+    expect(wav.readUInt32LE(24)).toBe(SECOND);
+    const samples = new Int16Array(wav.buffer.slice(wav.byteOffset + 44, wav.byteOffset + wav.length));
+    expect(samples).toEqual(Int16Array.from({ length: 2 * SECOND }, (_, at) => 1 + Math.floor(at / SECOND)));
+  });
+
+  it('is asked for without a language or a prompt when there are none', async () => {
+    const { baseUrl, asked } = await serverThat((response) => json(response, 200, verbose));
+    await recognise(await recognizerFor(baseUrl, { apiKey: null }));
+    expect(asked[0]!.form.has('language')).toBe(false);
+    expect(asked[0]!.form.has('prompt')).toBe(false);
+    expect(asked[0]!.authorization).toBeUndefined();
+  });
+
+  it('has the words of its segments where the server tells no words', async () => {
+    const { baseUrl } = await serverThat((response) => json(response, 200, { ...verbose, words: null }));
+    const { words } = await recognise(await recognizerFor(baseUrl));
+    expect(words.map(({ word, startMs }) => [word, startMs])).toEqual([
+      ['Go', 0],
+      ['forward.', 222],
+      ['Ten', 1000],
+      ['meters.', 1333],
+    ]);
+  });
+});
+
+it('asks for plain JSON where words are refused, and does not ask for words again', async () => {
+  const { baseUrl, asked } = await serverThat((response, { form }) => {
+    if (form.get('response_format') === 'json') json(response, 200, { text: 'hello world' });
+    else json(response, 400, { error: { message: 'response_format verbose_json is not compatible with model' } });
+  });
+  const recognizer = await recognizerFor(baseUrl, { languages: ['de', 'en'] });
+  const recognition = await recognise(recognizer);
+  expect(recognition).toMatchObject({ text: 'hello world', language: 'de', confidence: null });
+  expect(recognition.words.map(({ word, startMs, endMs }) => [word, startMs, endMs])).toEqual([
+    ['hello', 0, 1000],
+    ['world', 1000, 2000],
+  ]);
+  await recognise(recognizer);
+  expect(asked.map(({ form }) => form.get('response_format'))).toEqual(['verbose_json', 'json', 'json']);
+});
+
+it('does not trouble the server with an utterance too short to say anything', async () => {
+  const { baseUrl, asked } = await serverThat((response) => json(response, 500, {}));
+  const recognizer = await recognizerFor(baseUrl);
+  await recognizer.begin({ ...UTTERANCE, language: 'en' });
+  await recognizer.write(new Int16Array(800));
+  expect(await recognizer.finish()).toMatchObject({ text: '', words: [], language: 'en' });
+  expect(asked).toEqual([]);
+});
+
+it('refuses languages it is not set up for, and utterances that no server takes', async () => {
+  const recognizer = await recognizerFor('http://127.0.0.1:9/v1', { languages: ['en'] });
+  const begun = recognizer.begin({ ...UTTERANCE, language: 'fr' });
+  await expect(begun).rejects.toMatchObject({ code: 'unsupported_language' });
+  await recognizer.begin(UTTERANCE);
+  await recognizer.write(new Int16Array(11_000_000));
+  const written = recognizer.write(new Int16Array(2_000_000));
+  await expect(written).rejects.toMatchObject({ code: 'unavailable', retryable: false });
+});
+
+describe('a server that fails', () => {
+  const inAMinute = () => new Date(Date.now() + 60_000).toUTCString();
+  const cases: { what: string; handle: Handler; is: object }[] = [
+    {
+      what: 'that limits us, with the seconds of its header rather than those of its body',
+      handle: (response) =>
+        json(response, 429, { error: { message: 'slow down', retry_after: 99 } }, { 'retry-after': '7' }),
+      is: { code: 'rate_limited', retryable: true, retryAfterS: 7 },
+    },
+    {
+      what: 'that limits us until a time',
+      handle: (response) => json(response, 429, { error: { message: 'x' } }, { 'retry-after': inAMinute() }),
+      is: { code: 'rate_limited', retryAfterS: expect.closeTo(60, -1) },
+    },
+    {
+      what: 'that limits us and says so in its body',
+      handle: (response) => json(response, 429, { error: { message: 'x', retry_after: 3 } }),
+      is: { code: 'rate_limited', retryAfterS: 3 },
+    },
+    {
+      what: 'that limits us without saying until when',
+      handle: (response) => json(response, 429, { error: 'x' }, { 'retry-after': 'soon' }),
+      is: { code: 'rate_limited', retryAfterS: null },
+    },
+    {
+      what: 'inside',
+      handle: (response) => json(response, 500, { error: { message: 'out of memory' } }),
+      is: { code: 'unavailable', retryable: true, message: expect.stringContaining('out of memory') },
+    },
+    {
+      what: 'because it is restarted',
+      handle: (response) => json(response, 503, {}, { 'retry-after': '5' }),
+      is: { code: 'unavailable', retryable: true, retryAfterS: 5 },
+    },
+    {
+      what: 'to know our key, which it repeats',
+      handle: (response) => json(response, 401, { error: { message: `Incorrect API key provided: ${API_KEY}` } }),
+      is: { code: 'unavailable', retryable: false, message: expect.stringContaining('refuses: 401 Incorrect') },
+    },
+    {
+      what: 'to know the model',
+      handle: (response) => json(response, 404, { error: { message: 'no model whisper-1' } }),
+      is: { code: 'unavailable', retryable: false, message: expect.stringContaining('no model whisper-1') },
+    },
+    {
+      what: 'to write JSON',
+      handle: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"text": "hal'),
+      is: { code: 'unavailable', retryable: true },
+    },
+    {
+      what: 'to be one: it is a web page',
+      handle: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
+      is: { code: 'unavailable', retryable: true, message: expect.stringContaining('no transcription') },
+    },
+    {
+      what: 'to answer with times',
+      handle: (response) => json(response, 200, { text: 'a', words: [{ word: 'a', start: 'now', end: 1 }] }),
+      is: { code: 'unavailable' },
+    },
+    {
+      what: 'to come to an end',
+      handle: (response) => json(response, 200, { text: 'x'.repeat(5_000_000) }),
+      is: { code: 'unavailable', message: expect.stringContaining('longer than') },
+    },
+    {
+      what: 'to stay connected',
+      handle: (response) => response.destroy(),
+      is: { code: 'unavailable', retryable: true },
+    },
+    {
+      what: 'to be where it is: it sends us elsewhere',
+      handle: (response) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
+      is: { code: 'unavailable' },
+    },
+  ];
+
+  it.each(cases)('$what', async ({ handle, is }) => {
+    const { baseUrl } = await serverThat(handle);
+    const failure = await recognise(await recognizerFor(baseUrl)).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ name: 'RecognizerError', ...is });
+    const { message, stack, cause } = failure as Error;
+    expect(`${message}${stack}${String(cause)}${JSON.stringify(failure)}`).not.toContain(API_KEY);
+  });
+
+  it('to be there', async () => {
+    const { baseUrl } = await serverThat(() => {});
+    await open.pop()![Symbol.asyncDispose]();
+    const failure = { code: 'unavailable', retryable: true, message: expect.stringContaining('ECONNREFUSED') };
+    await expect(recognise(await recognizerFor(baseUrl))).rejects.toMatchObject(failure);
+  });
+
+  it('to answer in time', async () => {
+    const { baseUrl } = await serverThat((response) => response.writeHead(200).write('{'));
+    const recognizer = await recognizerFor(baseUrl, { answerWithinMs: 50 });
+    await expect(recognise(recognizer)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
+  });
+
+  it('does not keep the recognizer from the next utterance', async () => {
+    const answers = [500, 200];
+    const { baseUrl } = await serverThat((response) => json(response, answers.shift()!, { text: 'hello' }));
+    const recognizer = await recognizerFor(baseUrl);
+    await expect(recognise(recognizer)).rejects.toMatchObject({ code: 'unavailable' });
+    expect((await recognise(recognizer)).text).toBe('hello');
+  });
+});
+
+it('lets go of the server when an utterance is cancelled, and forgets it', async () => {
+  const reached = Promise.withResolvers<ServerResponse>();
+  const { baseUrl } = await serverThat((response) => reached.resolve(response));
+  const recognizer = await recognizerFor(baseUrl);
+  const finishing = recognise(recognizer).catch((error: unknown) => error);
+  const response = await reached.promise;
+  const gone = once(response, 'close');
+  await recognizer.cancel();
+  expect(await finishing).toMatchObject({ code: 'cancelled' });
+  await gone;
+  await recognizer.cancel();
+  await expect(recognizer.finish()).rejects.toMatchObject({ code: 'cancelled' });
+});
+
+it('takes nothing from the environment that is meant for others', async () => {
+  process.env.OPENAI_ORG_ID = 'org-of-somebody';
+  try {
+    const { baseUrl, asked } = await serverThat((response) => json(response, 200, { text: 'x' }));
+    const engine = createOpenAiEngine({ baseUrl, apiKey: null, model: 'm', maxRequests: 2 });
+    expect(engine.maxInstances).toBe(2);
+    expect(await engine.describe()).toMatchObject([{ engine: 'openai', model: 'm', streams: false }]);
+    const recognizer = await engine.load((await engine.describe())[0]!);
+    expect((await recognise(recognizer)).text).toBe('x');
+    expect(asked[0]).toMatchObject({ authorization: undefined, organization: undefined });
+  } finally {
+    delete process.env.OPENAI_ORG_ID;
+  }
+});
