@@ -1,4 +1,6 @@
+import type { SpeakerEmbedder } from '../diarization/diarizer.ts';
 import type { EngineName, RecognitionEngine } from '../recognizer.ts';
+import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
 
 export interface EngineSettings {
   /** Who is asked first. */
@@ -16,6 +18,8 @@ export interface EngineSettings {
 export interface AvailableEngines {
   engines: readonly RecognitionEngine[];
   missing: readonly MissingEngine[];
+  /** Compares voices; null where no model does. */
+  embedder: SpeakerEmbedder | null;
 }
 
 /** An engine that is not there, and what to do to have it. */
@@ -26,6 +30,6 @@ export interface MissingEngine {
 
 /** The engines that are installed and configured. Loads no model. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
-  void settings;
-  return { engines: [], missing: [] };
+  const { processes, modelsDir } = settings;
+  return { engines: [createSherpaEngine({ modelsDir, processes })], missing: [], embedder: null };
 }

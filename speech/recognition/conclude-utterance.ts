@@ -1,11 +1,12 @@
-import type { RecognisedWord, Recognition, RecognitionEvent, UnusableReason } from '../../machines/utterances.ts';
+import type { RecognisedWord, RecognitionEvent, UnusableReason } from '../../machines/utterances.ts';
 import { judgeHallucination } from '../hallucination.ts';
 import { boostKeywords } from '../keyword-boost.ts';
 import type { RecognitionSettings } from '../speech-recognition.ts';
 import type { Decoded } from './decode-utterance.ts';
+import type { SpeakerLabels } from './speaker-labels.ts';
 import type { Utterance, UtteranceEnd } from './utterance.ts';
 
-type Outcome = Extract<RecognitionEvent, { type: 'utterance.recognised' | 'utterance.unusable' }>;
+export type Outcome = Extract<RecognitionEvent, { type: 'utterance.recognised' | 'utterance.unusable' }>;
 
 export interface Concluded {
   utterance: Utterance;
@@ -17,13 +18,18 @@ export interface Concluded {
 }
 
 /**
- * Makes of what engines understood what may be told: nothing that was made up, times of the stream, who spoke. Wants
- * the utterances of a stream in their order, since each is judged in the light of the last.
+ * Makes of what engines understood what may be told: nothing that was made up, keywords, times of the stream, who spoke.
+ * Wants the utterances of a stream one at a time and in their order, since each is judged in the light of the last.
  */
 export class UtteranceConcluder {
+  readonly #speakers: SpeakerLabels;
   #lastText: string | null = null;
 
-  conclude({ utterance, end, decoded, settings }: Concluded): Outcome {
+  constructor(speakers: SpeakerLabels) {
+    this.#speakers = speakers;
+  }
+
+  async conclude({ utterance, end, decoded, settings }: Concluded): Promise<Outcome> {
     const { summary } = end;
     const unusable = (reason: UnusableReason, rejectedText: string | null = null): Outcome => ({
       type: 'utterance.unusable',
@@ -44,16 +50,16 @@ export class UtteranceConcluder {
     }
     this.#lastText = text;
     const boosted = boostKeywords({ text, words }, settings.keywords);
-    const recognition: Recognition = {
-      ...decoded.recognition,
-      text: boosted.text,
-      words: labelled(inStreamTime(boosted.words, utterance.startMs), summary.channel, settings),
-    };
+    const placed = inStreamTime(boosted.words, utterance.startMs);
     return {
       type: 'utterance.recognised',
       utteranceId: utterance.utteranceId,
       summary,
-      recognition,
+      recognition: {
+        ...decoded.recognition,
+        text: boosted.text,
+        words: await this.#speakers.label(utterance, placed, settings.diarization),
+      },
       lagMs: performance.now() - end.atMs,
     };
   }
@@ -61,9 +67,4 @@ export class UtteranceConcluder {
 
 export function inStreamTime(words: readonly RecognisedWord[], startMs: number): RecognisedWord[] {
   return words.map((word) => ({ ...word, startMs: word.startMs + startMs, endMs: word.endMs + startMs }));
-}
-
-function labelled(words: RecognisedWord[], channel: number, { diarization }: RecognitionSettings): RecognisedWord[] {
-  if (diarization?.by !== 'channel') return words;
-  return words.map((word) => ({ ...word, speaker: `speaker_${channel + 1}` }));
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RECOGNITION_RATE_HZ, type Recognition } from '../../machines/utterances.ts';
 import { type Hypothesis, type Keyword, RecognizerError } from '../recognizer.ts';
 import type { Urgency } from './claims.ts';
@@ -33,6 +34,9 @@ export type Decoded =
 
 /** An instance that breaks may have been broken before; a second one breaks of this utterance. */
 const ATTEMPTS_PER_CANDIDATE = 2;
+/** Of an upstream server that asks to wait, or is not there for a moment. */
+const USUAL_PATIENCE_S = 1;
+const MOST_PATIENCE_S = 3;
 
 /**
  * Recognises an utterance while it goes on. When a recognizer breaks, or is recalled for somebody more urgent, the
@@ -50,7 +54,9 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
         isRecallable = false;
       } else if (attempt.type === 'failed') {
         lastError = attempt.error;
-        failures += isWorthRepeating(attempt.error) ? 1 : ATTEMPTS_PER_CANDIDATE;
+        const patienceMs = patienceFor(attempt.error);
+        failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
+        if (patienceMs !== null && failures < ATTEMPTS_PER_CANDIDATE) await pause(patienceMs, options.signal);
       } else if (attempt.type === 'recognised' && language === null && !isAllowed(attempt.recognition, candidate)) {
         // What it takes for another language is most likely the first of those that may be spoken.
         language = candidate.allowed?.[0] ?? null;
@@ -135,8 +141,17 @@ async function abandon(lease: Lease | null, error: RecognizerError): Promise<voi
   lease.giveBack({ broken, audioMs: 0 });
 }
 
-function isWorthRepeating({ code, retryable }: RecognizerError): boolean {
-  return code === 'crashed' && retryable;
+/** How long to wait before the same is tried again; null when it would be of no use, or take too long. */
+function patienceFor({ code, retryable, retryAfterS }: RecognizerError): number | null {
+  if (!retryable) return null;
+  if (code === 'crashed') return 0;
+  if (code !== 'rate_limited' && code !== 'unavailable') return null;
+  const patienceS = retryAfterS ?? USUAL_PATIENCE_S;
+  return patienceS > MOST_PATIENCE_S ? null : patienceS * 1000;
+}
+
+async function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  if (durationMs > 0) await sleep(durationMs, null, { signal });
 }
 
 function isAllowed({ language }: Recognition, { allowed }: Candidate): boolean {

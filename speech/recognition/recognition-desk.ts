@@ -7,6 +7,7 @@ import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../
 import type { EnginesDescribed, StreamModel } from './protocol.ts';
 import { RecognizerPool } from './recognizer-pool.ts';
 import { type Candidate, type Capability, findRoute, modelNameOf, type PreferredEngine } from './router.ts';
+import { SpeakerLabels } from './speaker-labels.ts';
 import { BatchStream } from './stream-batch.ts';
 import { LiveStream } from './stream-live.ts';
 import type { UtteranceStream } from './utterance-stream.ts';
@@ -55,7 +56,7 @@ export class RecognitionDesk {
   }
 
   #open(
-    { streamKey, settings, utterances }: OpenStreamOptions,
+    { streamKey, mode, settings, utterances }: OpenStreamOptions,
     isLive: boolean,
     candidates: readonly [Candidate, ...Candidate[]],
   ): StreamModel {
@@ -66,6 +67,7 @@ export class RecognitionDesk {
       pool: this.#pool,
       settings,
       candidates,
+      speakers: new SpeakerLabels({ mode, embedder: this.#options.available.embedder }),
       onEvent: (event) => this.#options.onEvent(streamKey, event),
       onClosed: () => this.#streams.delete(streamKey),
     });

@@ -3,10 +3,11 @@ import type { ErrorCode } from '../../machines/errors.ts';
 import type { RecognitionEvent, UtteranceMessage } from '../../machines/utterances.ts';
 import type { Hypothesis, RecognizerError, RecognizerErrorCode } from '../recognizer.ts';
 import type { RecognitionSettings } from '../speech-recognition.ts';
-import { type Concluded, inStreamTime, UtteranceConcluder } from './conclude-utterance.ts';
+import { type Concluded, inStreamTime, type Outcome, UtteranceConcluder } from './conclude-utterance.ts';
 import { type Decoded, type DecodeOptions, decodeUtterance } from './decode-utterance.ts';
 import type { RecognizerPool } from './recognizer-pool.ts';
 import type { Candidate } from './router.ts';
+import type { SpeakerLabels } from './speaker-labels.ts';
 import { Utterance, type UtteranceEnd } from './utterance.ts';
 
 export interface UtteranceStreamOptions {
@@ -16,6 +17,7 @@ export interface UtteranceStreamOptions {
   pool: RecognizerPool;
   settings: RecognitionSettings;
   candidates: readonly Candidate[];
+  speakers: SpeakerLabels;
   onEvent: (event: RecognitionEvent) => void;
   /** Nothing follows. */
   onClosed: () => void;
@@ -36,7 +38,7 @@ export interface Entry {
  */
 export abstract class UtteranceStream {
   protected readonly options: UtteranceStreamOptions;
-  readonly #concluder = new UtteranceConcluder();
+  readonly #concluder: UtteranceConcluder;
   /** Those of which the outcome was not told yet. */
   readonly #entries = new Map<number, Entry>();
   #settings: RecognitionSettings;
@@ -49,6 +51,7 @@ export abstract class UtteranceStream {
     this.options = options;
     this.#settings = options.settings;
     this.#candidates = options.candidates;
+    this.#concluder = new UtteranceConcluder(options.speakers);
     options.port.on('message', (message: UtteranceMessage) => this.#take(message));
     options.port.on('close', () => this.#losePort());
   }
@@ -81,6 +84,12 @@ export abstract class UtteranceStream {
   /** So many samples are done with. */
   protected abstract release(samples: number): void;
   protected onClose(): void {}
+  /** All were told or held. */
+  protected tellHeld(): void {}
+
+  protected tellOutcome(outcome: Outcome): void {
+    this.tell(outcome);
+  }
 
   protected decode({ utterance, candidates, settings, controller }: Entry, rest: DecodeRest): Promise<Decoded> {
     return decodeUtterance(utterance, {
@@ -128,7 +137,10 @@ export abstract class UtteranceStream {
       }
       case 'stream.end':
         this.#endInput();
-        void this.#told.then(() => this.finish({ type: 'recognition.ended' }));
+        void this.#told.then(() => {
+          this.tellHeld();
+          this.finish({ type: 'recognition.ended' });
+        });
     }
   }
 
@@ -167,10 +179,10 @@ export abstract class UtteranceStream {
     return utterance.end === null ? null : { utterance, end: utterance.end, decoded, settings };
   }
 
-  #tellOutcome(concluded: Concluded | null): void {
+  async #tellOutcome(concluded: Concluded | null): Promise<void> {
     if (concluded === null || this.#state === 'closed') return;
     const { utterance } = concluded;
-    this.tell(this.#concluder.conclude(concluded));
+    this.tellOutcome(await this.#concluder.conclude(concluded));
     this.#entries.delete(utterance.utteranceId);
     this.release(utterance.take(utterance.length));
   }

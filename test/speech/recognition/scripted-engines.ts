@@ -17,5 +17,6 @@ export async function createEngines({ modelsDir, processes }: EngineSettings): P
       createFakeEngine({ engine: 'sherpa-onnx', model: 'hindi', languages: ['hi'], maxInstances: processes }),
     ],
     missing: [{ engine: 'openai', problem: 'not configured' }],
+    embedder: null,
   };
 }

@@ -96,7 +96,7 @@ export class DeskFixture {
 
   constructor(engines: readonly RecognitionEngine[], options: Partial<RecognitionDeskOptions> = {}) {
     this.desk = new RecognitionDesk({
-      available: { engines, missing: [] },
+      available: { engines, missing: [], embedder: null },
       preferred: 'auto',
       processes: 2,
       onEvent: (streamKey, event) => this.#speakers.get(streamKey)?.events.push(event),
