@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import type { SpeakerEmbedder } from '../diarization/diarizer.ts';
 import type { EngineName, RecognitionEngine } from '../recognizer.ts';
+import { createOpenAiEngine } from './openai/openai-engine.ts';
 import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
 
 export interface EngineSettings {
@@ -28,8 +30,42 @@ export interface MissingEngine {
   problem: string;
 }
 
+/** The part of the configuration that engines are made of. */
+interface EngineConfig {
+  sttEngine: EngineSettings['preferred'];
+  sttProcesses: number;
+  sttBaseUrl: string | null;
+  sttApiKey: string | null;
+  sttModel: string | null;
+  modelsDir: string;
+  dataDir: string;
+}
+
+export function engineSettingsOf(config: EngineConfig): EngineSettings {
+  const { sttBaseUrl: baseUrl, sttApiKey: apiKey, sttModel } = config;
+  return {
+    preferred: config.sttEngine,
+    processes: config.sttProcesses,
+    modelsDir: config.modelsDir,
+    cacheDir: join(config.dataDir, 'cache'),
+    upstream: baseUrl === null ? null : { baseUrl, apiKey, model: sttModel },
+  };
+}
+
 /** The engines that are installed and configured. Loads no model. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
-  const { processes, modelsDir } = settings;
-  return { engines: [createSherpaEngine({ modelsDir, processes })], missing: [], embedder: null };
+  const { processes, modelsDir, upstream } = settings;
+  const engines: RecognitionEngine[] = [createSherpaEngine({ modelsDir, processes })];
+  const missing: MissingEngine[] = [];
+  if (upstream === null) missing.push({ engine: 'openai', problem: 'no server is configured: set STT_BASE_URL' });
+  else
+    engines.push(
+      createOpenAiEngine({ ...upstream, model: upstream.model ?? UPSTREAM_MODEL, maxRequests: UPSTREAM_REQUESTS }),
+    );
+  return { engines, missing, embedder: null };
 }
+
+/** The name that servers know which have one model only, or several of OpenAI's. */
+const UPSTREAM_MODEL = 'whisper-1';
+/** Utterances that may be on their way to it at a time. */
+const UPSTREAM_REQUESTS = 16;
