@@ -20,6 +20,8 @@ export interface CallEvent {
   hangup_cause: string | null;
   at: string;
   detail: string | null;
+  /** What was said, with a `transcript.final`. */
+  transcript: { text: string; start: number; end: number; confidence: number | null } | null;
 }
 
 /** Codes beyond those of the API: `UNREACHABLE` without a server, `UNEXPECTED_ANSWER` when it is none of ours. */

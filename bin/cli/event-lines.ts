@@ -13,8 +13,14 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
       event.sip_status === null ? null : `SIP ${event.sip_status}`,
       event.hangup_cause,
       event.detail,
+      event.transcript ? spoken(event.transcript.text) : null,
     ].filter((part) => part !== null);
     const name = paint('cyan', event.event.padEnd(20));
     return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${particulars.join(', ')}`.trimEnd();
   };
+}
+
+/** Quoted. What an engine writes must not steer a terminal. */
+export function spoken(text: string): string {
+  return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
 }

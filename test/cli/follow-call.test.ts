@@ -29,7 +29,17 @@ function serverOf(streams: readonly (readonly (CallEvent | Error)[])[]) {
 
 function event(sequence: number, name: string, state: string): CallEvent {
   const at = '2026-11-21T10:00:00.000Z';
-  return { sequence, event: name, state, at, leg: null, sip_status: null, hangup_cause: null, detail: null };
+  return {
+    sequence,
+    event: name,
+    state,
+    at,
+    leg: null,
+    sip_status: null,
+    hangup_cause: null,
+    detail: null,
+    transcript: null,
+  };
 }
 
 const INITIATED = event(1, 'call.initiated', 'initiated');

@@ -7,6 +7,8 @@ export type SoftphoneAudio =
   | { kind: 'tone'; frequencyHz: number; levelDbfs?: number }
   /** 8 or 16 kHz, 16 bit; the first channel is played. `loop` defaults to true, else silence follows. */
   | { kind: 'wav'; path: string; loop?: boolean }
+  /** 8 kHz; `loop` defaults to false. */
+  | { kind: 'samples'; samples: Int16Array; loop?: boolean }
   | { kind: 'silence' }
   | { kind: 'none' };
 
@@ -23,7 +25,9 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
     case 'tone':
       return toneSource(audio.frequencyHz, audio.levelDbfs ?? -10);
     case 'wav':
-      return wavSource(await readSamples(audio.path), audio.loop ?? true);
+      return samplesSource(await readSamples(audio.path), audio.loop ?? true);
+    case 'samples':
+      return samplesSource(audio.samples, audio.loop ?? false);
   }
 }
 
@@ -48,7 +52,7 @@ function toneSource(frequencyHz: number, levelDbfs: number): FrameSource {
   };
 }
 
-function wavSource(samples: Int16Array, loop: boolean): FrameSource {
+function samplesSource(samples: Int16Array, loop: boolean): FrameSource {
   let position = 0;
   return (frame) => {
     for (let i = 0; i < frame.length; i++) {

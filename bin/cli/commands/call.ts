@@ -1,7 +1,8 @@
-import type { PublicCall } from '../../../actors/call-view.ts';
+import type { PublicCall, PublicTranscript } from '../../../actors/call-view.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
+import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
 import { didYouMean } from '../suggestion.ts';
 import { fields, table } from '../terminal.ts';
@@ -18,6 +19,7 @@ const place = defineAction({
     did: { value: 'NUMBER', about: 'shown to both (default: the saved caller ID of the trunk)' },
     trunk: { value: 'ID', about: 'the trunk to call over (default: the active one)' },
     record: { about: 'record both sides' },
+    transcribe: { about: 'recognise what both sides say; --follow shows it as it is understood' },
     reference: { value: 'TEXT', about: 'dialed once, however often it is sent (default: a new one)' },
     'agent-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 30)' },
     'customer-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 45)' },
@@ -47,6 +49,7 @@ const place = defineAction({
       callback_url: values['callback-url'],
       callback_secret: values['callback-secret'],
       record: values.record,
+      transcribe: values.transcribe,
       metadata: metadataOf(values.metadata),
     };
     const api = openApi(values);
@@ -85,6 +88,18 @@ const hangup = defineAction({
   async run({ values, arguments: [id = ''] }) {
     const { call } = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hangup`);
     return { data: { call }, text: describe(call) };
+  },
+});
+
+const transcript = defineAction({
+  summary: 'What was said in a call that was placed with --transcribe.',
+  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = ''] }) {
+    const data = await openApi(values).get<PublicTranscript>(`${PATH}/${encodeURIComponent(id)}/transcript`);
+    const rows = data.segments.map(({ start, leg, text }) => [`${start.toFixed(1)} s`, leg, spoken(text)]);
+    const status = `The transcript is ${data.status}${data.error === null ? '' : `: ${data.error}`}.`;
+    return { data, text: `${table(['FROM', 'LEG', 'SAID'], rows, 'Nothing was understood.')}\n${status}` };
   },
 });
 
@@ -133,7 +148,7 @@ const list = defineAction({
 
 export const callCommand: Command = {
   action: place,
-  actions: { status, hangup, list },
+  actions: { status, hangup, transcript, list },
   notes: 'With --follow the exit code tells how the call ended: 0 when both talked, 1 otherwise.',
 };
 
