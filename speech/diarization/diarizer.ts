@@ -1,0 +1,205 @@
+import type { RecognisedWord } from '../../machines/utterances.ts';
+import { groupVoices } from './clustering.ts';
+import { EmbeddingVoice } from './embedding-voice.ts';
+import type { GaussianVoice } from './gaussian-voice.ts';
+import { cepstraOf, FRAME_MS } from './mfcc.ts';
+import { type Turn, turnsOf } from './turns.ts';
+import type { Voice } from './voice.ts';
+
+/**
+ * Tells voices of one stream apart: `speaker_1` is who was heard first. `basic` compares the spectra of turns and
+ * confuses voices that are alike and turns of less than a second; with a speaker model, `embeddings` are compared.
+ * Remembers a bounded number of turns, each a few hundred numbers.
+ */
+export interface Diarizer {
+  readonly method: 'basic' | 'embeddings';
+  /**
+   * Hears an utterance; they come in their order, one at a time. In a live stream names who said each word, and what
+   * was told stays true: a voice keeps its name. In a batch the words come back as they were, for `relabelled`.
+   */
+  label(utterance: DiarizedUtterance): Promise<RecognisedWord[]>;
+  /** Of a batch, in the light of all that was heard: who spoke when. */
+  finish(): SpeakerTurn[];
+}
+
+export interface DiarizedUtterance {
+  /** 16 kHz mono, all of the utterance. */
+  samples: Int16Array;
+  /** Of its first sample, in the time of the stream, as the words are. */
+  startMs: number;
+  words: readonly RecognisedWord[];
+}
+
+export interface SpeakerTurn {
+  startMs: number;
+  endMs: number;
+  speaker: string;
+}
+
+/** A speaker model. Native ones run in a child process. */
+export interface SpeakerEmbedder {
+  /** Of 16 kHz mono samples; null when they are too few for the model. */
+  embed(samples: Int16Array): Promise<Float32Array | null>;
+}
+
+export interface DiarizerOptions {
+  mode: 'live' | 'batch';
+  /** How many voices there are at least and at most; null for any. A minimum needs as many turns. */
+  minSpeakers: number | null;
+  maxSpeakers: number | null;
+  embedder?: SpeakerEmbedder;
+}
+
+export function createDiarizer({ embedder, ...options }: DiarizerOptions): Diarizer {
+  if (embedder === undefined) {
+    return new VoiceDiarizer<GaussianVoice>({ ...options, method: 'basic', voiceOf: async ({ voice }) => voice });
+  }
+  return new VoiceDiarizer<EmbeddingVoice>({
+    ...options,
+    method: 'embeddings',
+    voiceOf: async ({ from, to, voice }, samples) => {
+      const embedding = await embedder.embed(samples.slice(from * FRAME_SAMPLES, to * FRAME_SAMPLES));
+      return embedding === null ? null : EmbeddingVoice.of(embedding, voice.frames);
+    },
+  });
+}
+
+/** The same words by the speakers of `finish`. Words outside of all turns go to the nearest. */
+export function relabelled(words: readonly RecognisedWord[], turns: readonly SpeakerTurn[]): RecognisedWord[] {
+  return words.map((word) => ({ ...word, speaker: nearestTurn(word, turns)?.speaker ?? word.speaker }));
+}
+
+const FRAME_SAMPLES = 16 * FRAME_MS;
+/** Nobody is told apart from more. */
+const MOST_SPEAKERS = 10;
+/** Further turns are remembered as part of the one they sound most like. A live stream compares all at each utterance. */
+const MOST_TURNS = { live: 48, batch: 256 } as const;
+/**
+ * How alike voices must be to be taken for one although there are fewer then than there should be. At the start of a
+ * live stream the others may just not have spoken yet; at the end of a batch the number is known to be wrong.
+ */
+const ALIKE_DESPITE_MINIMUM = { live: 0.8, batch: 0 } as const;
+
+interface RememberedTurn<Kind> {
+  spans: { startMs: number; endMs: number }[];
+  voice: Kind;
+  /** What was told of it. */
+  speaker: string | null;
+}
+
+class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
+  readonly method: Diarizer['method'];
+  readonly #mode: DiarizerOptions['mode'];
+  readonly #min: number;
+  readonly #max: number;
+  readonly #voiceOf: (turn: Turn, samples: Int16Array) => Promise<Kind | null>;
+  readonly #turns: RememberedTurn<Kind>[] = [];
+  #speakersTold = 0;
+  #lastSpeaker: string | null = null;
+
+  constructor(options: {
+    mode: DiarizerOptions['mode'];
+    minSpeakers: number | null;
+    maxSpeakers: number | null;
+    method: Diarizer['method'];
+    voiceOf: (turn: Turn, samples: Int16Array) => Promise<Kind | null>;
+  }) {
+    this.method = options.method;
+    this.#mode = options.mode;
+    this.#max = Math.max(1, Math.min(MOST_SPEAKERS, options.maxSpeakers ?? MOST_SPEAKERS));
+    this.#min = Math.max(1, Math.min(this.#max, options.minSpeakers ?? 1));
+    this.#voiceOf = options.voiceOf;
+  }
+
+  async label({ samples, startMs, words }: DiarizedUtterance): Promise<RecognisedWord[]> {
+    const heard: { span: { startMs: number; endMs: number }; turn: RememberedTurn<Kind> }[] = [];
+    for (const turn of turnsOf(cepstraOf(samples))) {
+      const voice = await this.#voiceOf(turn, samples);
+      const span = { startMs: startMs + turn.from * FRAME_MS, endMs: startMs + turn.to * FRAME_MS };
+      if (voice !== null) heard.push({ span, turn: this.#remember(span, voice) });
+    }
+    if (this.#mode === 'batch') return [...words];
+    this.#nameTurns();
+    const told = heard.map(({ span, turn }) => ({ ...span, speaker: turn.speaker! }));
+    this.#lastSpeaker = told.at(-1)?.speaker ?? this.#lastSpeaker ?? this.#newSpeaker();
+    return words.map((word) => ({ ...word, speaker: nearestTurn(word, told)?.speaker ?? this.#lastSpeaker }));
+  }
+
+  finish(): SpeakerTurn[] {
+    const groups = this.#groups();
+    return this.#turns
+      .flatMap(({ spans }, index) => spans.map((span) => ({ ...span, speaker: `speaker_${groups[index]! + 1}` })))
+      .toSorted((a, b) => a.startMs - b.startMs);
+  }
+
+  #remember(span: { startMs: number; endMs: number }, voice: Kind): RememberedTurn<Kind> {
+    if (this.#turns.length < MOST_TURNS[this.#mode]) {
+      const turn = { spans: [span], voice, speaker: null };
+      this.#turns.push(turn);
+      return turn;
+    }
+    const nearest = this.#turns.reduce((best, turn) =>
+      turn.voice.distanceTo(voice) < best.voice.distanceTo(voice) ? turn : best,
+    );
+    if (this.#mode === 'batch') nearest.spans.push(span);
+    nearest.voice = nearest.voice.joinedWith(voice);
+    return nearest;
+  }
+
+  #groups(): number[] {
+    return groupVoices(
+      this.#turns.map(({ voice }) => voice),
+      { min: this.#min, max: this.#max, alikeDespiteMin: ALIKE_DESPITE_MINIMUM[this.#mode] },
+    );
+  }
+
+  /** A group is called what most of it was called before; one without a name of its own takes a new one. */
+  #nameTurns(): void {
+    const groups = this.#groups();
+    const names = new Map<number, string>();
+    for (const { group, name } of this.#votes(groups)) {
+      if (!names.has(group) && ![...names.values()].includes(name)) names.set(group, name);
+    }
+    for (const [index, turn] of this.#turns.entries()) {
+      if (turn.speaker !== null) continue;
+      const group = groups[index]!;
+      if (!names.has(group) && this.#speakersTold < this.#max) names.set(group, this.#newSpeaker());
+      turn.speaker = names.get(group) ?? this.#nearestNamed(turn.voice);
+    }
+  }
+
+  /** Which group was called what, for how much speech; the most first. */
+  #votes(groups: readonly number[]): { group: number; name: string; frames: number }[] {
+    const votes = new Map<string, { group: number; name: string; frames: number }>();
+    for (const [index, { speaker, voice }] of this.#turns.entries()) {
+      if (speaker === null) continue;
+      const key = `${groups[index]} ${speaker}`;
+      const vote = votes.get(key) ?? { group: groups[index]!, name: speaker, frames: 0 };
+      votes.set(key, { ...vote, frames: vote.frames + voice.frames });
+    }
+    return [...votes.values()].toSorted((a, b) => b.frames - a.frames);
+  }
+
+  #nearestNamed(voice: Kind): string {
+    const named = this.#turns.filter(({ speaker }) => speaker !== null);
+    return named.reduce((best, turn) => (turn.voice.distanceTo(voice) < best.voice.distanceTo(voice) ? turn : best))
+      .speaker!;
+  }
+
+  #newSpeaker(): string {
+    this.#speakersTold += 1;
+    return `speaker_${this.#speakersTold}`;
+  }
+}
+
+function nearestTurn<T extends { startMs: number; endMs: number }>(
+  { startMs, endMs }: { startMs: number; endMs: number },
+  turns: readonly T[],
+): T | undefined {
+  const middleMs = (startMs + endMs) / 2;
+  const away = (turn: T) => Math.max(turn.startMs - middleMs, middleMs - turn.endMs, 0);
+  return turns.reduce<T | undefined>(
+    (nearest, turn) => (nearest === undefined || away(turn) < away(nearest) ? turn : nearest),
+    undefined,
+  );
+}
