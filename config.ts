@@ -168,6 +168,11 @@ const VARIABLES = {
     parse: (text) => (/^\S{1,1024}$/.test(text) ? text : undefined),
   }),
   sttModel: optionalText('STT_MODEL', 'Model to ask it for.'),
+  ttsProcesses: integerVariable(
+    'TTS_PROCESSES',
+    { fallback: availableParallelism(), min: 1, max: 256, shownDefault: 'cores' },
+    'Synthesisers that run side by side, a process each.',
+  ),
   ttsEngine: choiceVariable('TTS_ENGINE', ['espeak-ng', 'sherpa-onnx'], 'Speech synthesiser.'),
   modelsDir: textVariable('MODELS_DIR', './.data/models', 'Folder of speech and language models.'),
   llmBaseUrl: urlVariable('LLM_BASE_URL', ['http:', 'https:'], 'OpenAI-compatible server for chat and judging.'),

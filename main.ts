@@ -16,6 +16,7 @@ import { collectNumberRent } from './actors/number-rent.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
+import { createTtsDesk } from './actors/tts/tts-stream.actor.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { createHttpServer } from './http/server.ts';
@@ -24,6 +25,8 @@ import { TandemError } from './machines/errors.ts';
 import { createMediaPlane } from './media/worker-pool.ts';
 import { createDrachtioGateway } from './sip/drachtio-gateway.ts';
 import { startEmbeddedSipServer } from './sip/embedded/embedded-sip-server.ts';
+import { startEspeak } from './speech/engines/espeak-ng/espeak-synthesizer.ts';
+import { createSpeechSynthesis } from './speech/synthesis/speech-synthesis.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { type DataFolder, openDataFolder } from './storage/data-folder.ts';
 import { openDatabase } from './storage/database.ts';
@@ -157,11 +160,16 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const numberRent = collectNumberRent({ sql, clock, logger });
     opened.push(() => numberRent.close());
     const dialer = createClickToCall({ ...parts, actors, trunkWatch, allowCidrs, ...lookUp });
+    const synthesis = createSpeechSynthesis({ processes: config.ttsProcesses, start: startEspeak });
+    opened.push(() => synthesis.close());
+    const speech = createTtsDesk({ sql, synthesis, clock, logger });
+    opened.push(() => speech.close());
     step('actors');
 
     const http = createHttpServer({
       sql,
       dialer,
+      speech,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,

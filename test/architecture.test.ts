@@ -10,13 +10,15 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   machines: [],
   media: [/^machines\/(events|errors|utterances)\.ts$/],
   sip: [/^machines\/(events|errors)\.ts$/],
-  speech: [/^machines\/(events|errors|utterances)\.ts$/],
+  speech: [/^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
   language: [/^machines\/(events|errors|utterances)\.ts$/, /^speech\/refinement\.ts$/],
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|call-view|webhooks\/webhook-desk|stt\/(live-stt|transcriber))\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|stt\/(live-stt|transcriber))\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
+    /^speech\/synthesis\/voices\.ts$/,
+    /^media\/wav\.ts$/,
   ],
   actors: [/^(machines|media|sip|speech|storage)\//],
 };

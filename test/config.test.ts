@@ -207,6 +207,7 @@ describe('describeConfig', () => {
       'STT_BASE_URL',
       'STT_API_KEY',
       'STT_MODEL',
+      'TTS_PROCESSES',
       'TTS_ENGINE',
       'MODELS_DIR',
       'LLM_BASE_URL',

@@ -1,0 +1,36 @@
+import type { SpeakTextRequest, SpokenText, TtsDesk } from '../../actors/tts/tts-desk.ts';
+import type { SpokenClause } from '../../speech/synthesizer.ts';
+
+/** Says what it is told to say and remembers what it was asked. */
+export class FakeTtsDesk implements TtsDesk {
+  readonly asked: SpeakTextRequest[] = [];
+  clauses: SpokenClause[] = [
+    { audio: Buffer.from([1, 0, 2, 0]), durationMs: 250, words: [{ word: 'Hello', startMs: 0, endMs: 250 }] },
+    { audio: Buffer.from([3, 0]), durationMs: 125, words: [{ word: 'there.', startMs: 5, endMs: 120 }] },
+  ];
+  /** Thrown before anything is said, or after all clauses. */
+  refusal: unknown = null;
+  failure: unknown = null;
+  /** Of the last text. */
+  signal: AbortSignal | null = null;
+
+  async speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText> {
+    this.asked.push(request);
+    this.signal = signal;
+    if (this.refusal !== null) throw this.refusal;
+    const { clauses, failure } = this;
+    async function* said() {
+      yield* clauses;
+      if (failure !== null) throw failure;
+    }
+    const charge = {
+      entryId: '5b0f3c9e-6a0c-4d5c-8b6e-0d2f7a1c9e34',
+      chargedNano: 165_000n,
+      balanceBeforeNano: 1_000_000_000n,
+      balanceAfterNano: 999_835_000n,
+    };
+    return { streamId: 'tts_1', charge, clauses: said() };
+  }
+
+  async close(): Promise<void> {}
+}
