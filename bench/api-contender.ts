@@ -9,6 +9,8 @@ import { createApiKey } from '../storage/queries/api-keys.ts';
 import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
 import { FakeDialer } from '../test/http/fake-dialer.ts';
+import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
+import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
 import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
 import { createTestDatabase } from '../test/storage/test-database.ts';
 
@@ -70,6 +72,8 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   const httpServer = createHttpServer({
     sql,
     dialer: new FakeDialer(),
+    speech: new FakeTtsDesk(),
+    transcriber: new FakeTranscriber(),
     webhooks,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,

@@ -40,8 +40,9 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
   });
 
   app.addHook('preValidation', async (request, reply) => {
-    const { access = 'public' } = request.routeOptions.config ?? {};
+    const { access = 'public', receiveBody } = request.routeOptions.config ?? {};
     if (request.identity === null) return;
+    await receiveBody?.(request, reply);
     const named = takeWorkspaceId(request.body);
     if (access === 'user') return;
     if (request.principal !== null) {

@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import type { Sql } from '../storage/database.ts';
 import { fingerprintOf } from '../storage/queries/api-key-secret.ts';
@@ -51,6 +51,8 @@ declare module 'fastify' {
     scope?: Scope | null;
     /** Requests are not counted: a load balancer asks for health as often as it likes. */
     unlimited?: boolean;
+    /** Reads an upload and makes its fields the body, once its sender is known; it may take as long as it takes. */
+    receiveBody?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
   }
 }
 

@@ -3,6 +3,9 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Dialer } from '../actors/dialer.ts';
+import type { LiveStt } from '../actors/stt/live-stt.ts';
+import type { Transcriber } from '../actors/stt/transcriber.ts';
+import type { TtsDesk } from '../actors/tts/tts-desk.ts';
 import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
 import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
@@ -11,6 +14,7 @@ import type { SecretBox } from '../storage/secrets.ts';
 import type { LoginThrottle, ThrottleSettings } from './login-throttle.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
+import type { SttSocketTimes } from './websocket/stt-sockets.ts';
 
 /** What routes are added to: handlers are typed by their TypeBox schemas. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
@@ -20,6 +24,10 @@ export interface HttpContext {
   sql: Sql;
   dialer: Dialer;
   webhooks: WebhookDesk;
+  speech: TtsDesk;
+  transcriber: Transcriber;
+  /** Transcribes while somebody speaks. */
+  liveStt: LiveStt;
   objects: ObjectStore;
   /** Seals trunk passwords. */
   secrets: SecretBox;
@@ -47,7 +55,19 @@ export interface HttpContext {
 }
 
 export interface HttpServerOptions
-  extends Pick<HttpContext, 'sql' | 'dialer' | 'webhooks' | 'objects' | 'secrets' | 'urlSigningSecret' | 'logger'> {
+  extends Pick<
+    HttpContext,
+    | 'sql'
+    | 'dialer'
+    | 'webhooks'
+    | 'speech'
+    | 'transcriber'
+    | 'liveStt'
+    | 'objects'
+    | 'secrets'
+    | 'urlSigningSecret'
+    | 'logger'
+  > {
   publicUrl?: string | null;
   /** Default: null. */
   stripeWebhookSecret?: string | null;
@@ -62,6 +82,10 @@ export interface HttpServerOptions
   /** Default: limits of this process alone, which `rateLimits` changes. */
   limits?: Limits;
   rateLimits?: LimitSettings;
+  /** Default 60 000; uploads have longer. */
+  bodyTimeoutMs?: number;
+  /** Of the sockets of live transcription. */
+  sttTimes?: SttSocketTimes;
   /** Of logins and new accounts. */
   throttle?: ThrottleSettings;
 }

@@ -32,6 +32,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
     servers: [{ url: '/', description: 'The server this document came from.' }],
     tags: [
       { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
+      { name: 'speech-to-text', description: 'Transcribe files.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },

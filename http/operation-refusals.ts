@@ -37,6 +37,30 @@ const RECORDING: ErrorCode[] = [
   'DIALER_NOT_PROVISIONED',
 ];
 
+const SPEECH: ErrorCode[] = [
+  'VOICE_NOT_FOUND',
+  'TTS_CONCURRENCY_LIMIT',
+  'INSUFFICIENT_CREDITS',
+  'TTS_UNAVAILABLE',
+  'SHUTTING_DOWN',
+];
+
+const TRANSCRIPTION: ErrorCode[] = [
+  'STT_CONCURRENCY_LIMIT',
+  'ZERO_BALANCE',
+  'INSUFFICIENT_CREDITS',
+  'unsupported_language',
+  'AUDIO_EMPTY',
+  'AUDIO_NOT_READABLE',
+  'AUDIO_STREAM_MISSING',
+  'AUDIO_TOO_LONG',
+  'STT_UPSTREAM_RATE_LIMIT',
+  'STT_CLIENT_CANCELLED',
+  'STT_UPSTREAM_UNAVAILABLE',
+  'SHUTTING_DOWN',
+  'STT_TIMEOUT',
+];
+
 const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getHealth: ['C2C_NOT_CONFIGURED'],
 
@@ -90,6 +114,13 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getTrunk: ['TRUNK_NOT_FOUND'],
   updateTrunk: ['TRUNK_NOT_FOUND', 'NUMBER_NOT_AVAILABLE', 'NUMBER_IN_USE', 'INVALID_NUMBER'],
   deleteTrunk: ['TRUNK_NOT_FOUND', 'TRUNK_IN_USE'],
+
+  streamSpeech: SPEECH,
+  streamSpeechByAlias: SPEECH,
+  synthesizeSpeech: SPEECH,
+
+  transcribe: TRANSCRIPTION,
+  transcribeByAlias: TRANSCRIPTION,
 
   createWebhook: ['INVALID_WEBHOOK_URL', 'WEBHOOK_LIMIT_REACHED', 'WEBHOOK_URL_UNREACHABLE'],
   getWebhook: ['WEBHOOK_NOT_FOUND'],
@@ -158,6 +189,32 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   INSUFFICIENT_CREDITS: {
     message: 'The wallet has less than this costs.',
     details: { required: 2, available: 0.5, shortfall: 1.5 },
+  },
+  ZERO_BALANCE: { message: 'The wallet is empty. Top it up.' },
+  VOICE_NOT_FOUND: { message: 'There is no such voice. en-us, hi and the like name built-in ones.' },
+  TTS_CONCURRENCY_LIMIT: {
+    message: 'All 5 texts that a user may have spoken at a time are under way. Wait for one to finish.',
+    details: { limit: 5 },
+  },
+  TTS_UNAVAILABLE: { message: 'The speech engine failed. Nothing is charged; try again.' },
+  STT_CONCURRENCY_LIMIT: {
+    message: 'All 8 transcriptions that a user may have at a time are under way. Wait for one to finish.',
+    details: { limit: 8 },
+  },
+  STT_UPSTREAM_RATE_LIMIT: {
+    message: 'The transcription server takes no more for now.',
+    details: { retry_after: 20 },
+  },
+  STT_CLIENT_CANCELLED: { message: 'The client closed the connection.' },
+  STT_UPSTREAM_UNAVAILABLE: { message: 'The transcription server does not answer.' },
+  STT_TIMEOUT: { message: 'It took longer than a request may.' },
+  unsupported_language: { message: 'Nothing that is installed understands Hindi (hi).' },
+  AUDIO_EMPTY: { message: 'There is no audio in the file.' },
+  AUDIO_NOT_READABLE: { message: 'The file is no audio, or of a kind that cannot be decoded.' },
+  AUDIO_STREAM_MISSING: { message: 'The file has no audio in it.' },
+  AUDIO_TOO_LONG: {
+    message: 'The audio is longer than 70 minutes. Send it in parts.',
+    details: { longest_seconds: 4200 },
   },
   PAYMENTS_NOT_CONFIGURED: { message: 'Payments by Stripe are off: set STRIPE_WEBHOOK_SECRET.' },
   WEBHOOK_SIGNATURE_INVALID: { message: 'The signature is not one of this body.' },

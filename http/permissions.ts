@@ -23,6 +23,8 @@ export const SCOPES = [
   'trunks:read',
   'trunks:write',
   'billing:manage',
+  'stt:write',
+  'tts:write',
   'webhooks:read',
   'webhooks:write',
   'keys:read',
@@ -90,6 +92,17 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/trunks/:id': allow('admin', 'trunks:read'),
   'PATCH /dialer/trunks/:id': allow('admin', 'trunks:write'),
   'DELETE /dialer/trunks/:id': allow('admin', 'trunks:write'),
+
+  'POST /stt': allow('writer', 'stt:write'),
+  'POST /v1/transcribe': allow('writer', 'stt:write'),
+  'GET /stt/languages': allow('member', null),
+  // The socket behind it judges who connects, see http/websocket/stt-admission.ts.
+  'GET /ws/stt': open(),
+
+  'POST /tts-stream': allow('writer', 'tts:write'),
+  'POST /v1/stream': allow('writer', 'tts:write'),
+  'POST /tts-synthesize': allow('writer', 'tts:write'),
+  'GET /tts/languages': allow('member', null),
 
   'GET /webhooks': allow('member', 'webhooks:read'),
   'POST /webhooks': allow('admin', 'webhooks:write'),

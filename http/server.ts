@@ -7,6 +7,7 @@ import { TandemError } from '../machines/errors.ts';
 import { createLimitsInProcess, type RateLimitState } from '../storage/limits/limits.ts';
 import { admitRequests } from './admission.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
+import { limitBodyTime } from './body-deadline.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext, HttpServerOptions } from './context.ts';
@@ -32,7 +33,10 @@ import { openapiRoutes } from './routes/openapi.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
+import { sttRoutes } from './routes/stt.ts';
+import { sttSocketRoute } from './routes/stt-socket.ts';
 import { trunkRoutes } from './routes/trunks.ts';
+import { ttsRoutes } from './routes/tts.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
 import { userRoutes } from './routes/user.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
@@ -41,11 +45,14 @@ import { createRunningRequests } from './running-requests.ts';
 import { securityHeaders } from './security-headers.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
+import { createSttSockets } from './websocket/stt-sockets.ts';
 
 export type { HttpServerOptions } from './context.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 const HEADER_LIMIT_BYTES = 16 * 1024;
+const BODY_TIMEOUT_MS = 60_000;
+const UPLOAD_TIMEOUT_MS = 600_000;
 
 /**
  * The API. Every response, whatever went wrong, has a request id, the rate limit headers and the envelope. A request
@@ -70,6 +77,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const running = createRunningRequests();
   const isHttps = context.publicUrl?.startsWith('https:') ?? false;
   const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
+  const trustedProxies = [...(options.trustedProxies ?? ['loopback'])];
+  const sttSockets = createSttSockets({ ...brokenRequests, context, trustedProxies, times: options.sttTimes ?? {} });
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -77,11 +86,16 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     genReqId,
     bodyLimit: BODY_LIMIT_BYTES,
     // Nobody else's X-Forwarded-For is believed.
-    trustProxy: [...(options.trustedProxies ?? ['loopback'])],
+    trustProxy: trustedProxies,
     routerOptions: { maxParamLength: 1024 },
-    requestTimeout: 60_000,
+    requestTimeout: UPLOAD_TIMEOUT_MS,
     // Without a Host header Node would answer by itself, with neither envelope nor headers.
-    http: { maxHeaderSize: HEADER_LIMIT_BYTES, headersTimeout: 20_000, requireHostHeader: false },
+    http: {
+      maxHeaderSize: HEADER_LIMIT_BYTES,
+      headersTimeout: 20_000,
+      requireHostHeader: false,
+      shouldUpgradeCallback: (request) => sttSockets.wants(request),
+    },
     return503OnClosing: false,
     // Whoever keeps a connection alive must not keep the server up: `running.finish` has let the running ones end.
     forceCloseConnections: true,
@@ -92,6 +106,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   // An Expect we do not know may be ignored (RFC 9110 §10.1.1); Node would answer 417 by itself.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   brokenRequests.refuseTunnels(app.server);
+  app.server.on('upgrade', (request, socket, head) => sttSockets.accept(request, socket, head));
   app.setValidatorCompiler(compileValidator);
   // Response schemas are for the document; bodies go out as the routes made them.
   app.setSerializerCompiler(() => JSON.stringify);
@@ -101,6 +116,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
   });
+  limitBodyTime(app as unknown as FastifyInstance, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
   allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
   admitRequests(app as unknown as FastifyInstance, {
     context,
@@ -113,7 +129,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
   app.addHook('preClose', async () => {
     closing.abort();
-    await running.finish();
+    await Promise.all([running.finish(), sttSockets.close()]);
   });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
@@ -136,6 +152,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     callerIdRoutes(routes, context);
     numberRoutes(routes, context);
     trunkRoutes(routes, context);
+    sttRoutes(routes, context);
+    sttSocketRoute(routes);
+    ttsRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
     paymentRoutes(routes, context);

@@ -223,7 +223,7 @@ export function seconds(ms: number): number {
   return Math.round(ms) / 1000;
 }
 
-function wordOnWire({ word, startMs, endMs, confidence, speaker, original }: RecognisedWord): WordOnWire {
+export function wordOnWire({ word, startMs, endMs, confidence, speaker, original }: RecognisedWord): WordOnWire {
   return {
     word,
     start: seconds(startMs),

@@ -13,6 +13,8 @@ import { addMember, createUser, createWorkspace, type Plan, type Role } from '..
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
+import { FakeTranscriber } from './fake-transcriber.ts';
+import { FakeTtsDesk } from './fake-tts-desk.ts';
 
 export interface Member {
   key: string;
@@ -26,6 +28,8 @@ export interface HttpFixture extends AsyncDisposable {
   app: FastifyInstance;
   sql: Sql;
   dialer: FakeDialer;
+  speech: FakeTtsDesk;
+  transcriber: FakeTranscriber;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
@@ -65,6 +69,8 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const dialer = new FakeDialer();
+  const speech = new FakeTtsDesk();
+  const transcriber = new FakeTranscriber();
   const secrets = createSecretBox(Buffer.alloc(32, 9));
   const logLines: string[] = [];
   const now = { current: new Date('2026-01-02T03:04:05.678Z') };
@@ -80,6 +86,8 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const app = createHttpServer({
     sql,
     dialer,
+    speech,
+    transcriber,
     webhooks,
     objects,
     secrets,
@@ -117,6 +125,8 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     app,
     sql,
     dialer,
+    speech,
+    transcriber,
     objects,
     secrets,
     owner,
@@ -156,6 +166,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
 
     async [Symbol.asyncDispose]() {
       await app.close();
+      transcriber[Symbol.dispose]();
       await database.drop();
       await rm(folder, { recursive: true, force: true });
     },

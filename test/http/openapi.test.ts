@@ -7,6 +7,7 @@ import { createLogger } from '../../logging.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
+import { FakeTranscriber } from './fake-transcriber.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { type ApiDocument, examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
 
@@ -25,6 +26,8 @@ function bareServer() {
   return createHttpServer({
     sql: fixture.sql,
     dialer: new FakeDialer(),
+    speech: new FakeTtsDesk(),
+    transcriber: new FakeTranscriber(),
     webhooks: {} as never,
     objects: fixture.objects,
     secrets: createSecretBox(Buffer.alloc(32, 1)),

@@ -1,0 +1,120 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { DecodedAudio, RecognisedFile } from '../../machines/transcription.machine.ts';
+import type { RecognitionEvent } from '../../machines/utterances.ts';
+import { hasPartyPerChannel } from '../../media/audio-file/channel-likeness.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { correctScript } from '../../speech/script-correction.ts';
+import type { RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
+import type { TranscribeRequest } from './transcriber.ts';
+import { assembleTranscript, type UtteranceRecognised, type UtteranceUnusable } from './transcript-assembly.ts';
+
+export interface FileRecognitionOptions {
+  transcriptionId: string;
+  request: TranscribeRequest;
+  audio: DecodedAudio;
+  listening: Pick<ListeningPlane, 'listenToFile'>;
+  recognition: Pick<SpeechRecognition, 'open'>;
+  signal: AbortSignal;
+}
+
+/**
+ * Has a file heard and recognised, chunk by chunk, side by side.
+ * @throws TandemError `unsupported_language`, or with what the engines failed; the signal's reason when aborted
+ */
+export async function recogniseFile(options: FileRecognitionOptions): Promise<RecognisedFile> {
+  const { transcriptionId, request, audio, listening, recognition, signal } = options;
+  const isByChannel = request.diarize && (await hasPartyPerChannel(audio));
+  const outcomes = collectOutcomes();
+  // Whichever of the two fails, the other one has nothing left to do.
+  const either = new AbortController();
+  const both = AbortSignal.any([signal, either.signal]);
+  let stream: RecognitionStream | null = null;
+  try {
+    stream = await recognition.open({
+      streamId: transcriptionId,
+      mode: 'batch',
+      languages: request.languages,
+      keywords: request.keywords,
+      hypothesisEveryMs: null,
+      diarization: request.diarize ? diarizationOf(request, isByChannel) : null,
+      onEvent: outcomes.take,
+      signal: both,
+    });
+    const hearing = listening.listenToFile({
+      source: audio.source,
+      channels: isByChannel ? 'separate' : 'mixed',
+      enhancement: 'off',
+      minSplitMs: request.minSplitMs,
+      utterances: stream.utterances,
+      signal: both,
+    });
+    const [heard, recognised] = await Promise.race([Promise.all([hearing, outcomes.all]), aborted(signal)]);
+    const corrected = request.scriptCorrection ? recognised.map((one) => inScript(one, request)) : recognised;
+    return assembleTranscript(corrected, { snrDb: heard.snrDb, model: stream.model });
+  } finally {
+    either.abort();
+    stream?.close();
+  }
+}
+
+function diarizationOf({ minSpeakers, maxSpeakers }: TranscribeRequest, isByChannel: boolean) {
+  return { by: isByChannel ? ('channel' as const) : ('voice' as const), minSpeakers, maxSpeakers };
+}
+
+type Outcome = UtteranceRecognised | UtteranceUnusable;
+
+function collectOutcomes(): { take: (event: RecognitionEvent) => void; all: Promise<Outcome[]> } {
+  const outcomes: Outcome[] = [];
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome[]>();
+  // Listening may fail first, and then nobody waits for this.
+  promise.catch(() => undefined);
+  return {
+    all: promise,
+    take(event) {
+      switch (event.type) {
+        case 'utterance.recognised':
+        case 'utterance.unusable':
+          outcomes.push(event);
+          return;
+        case 'recognition.ended':
+          resolve(outcomes);
+          return;
+        case 'recognition.failed':
+          reject(failure(event));
+          return;
+        default:
+      }
+    },
+  };
+}
+
+/** An upstream's codes are not ours to pass on; those of the catalogue are what the engines' host maps them to. */
+function failure({
+  code,
+  message,
+  retryAfterS,
+}: Extract<RecognitionEvent, { type: 'recognition.failed' }>): TandemError {
+  const after = retryAfterS === null ? {} : { retryAfterS, details: { retry_after: retryAfterS } };
+  switch (code) {
+    case 'unsupported_language':
+    case 'STT_UPSTREAM_RATE_LIMIT':
+    case 'STT_UPSTREAM_UNAVAILABLE':
+    case 'SHUTTING_DOWN':
+      return new TandemError(code, message, after);
+    default:
+      return new TandemError('INTERNAL', 'Speech recognition failed.', { cause: new Error(`${code}: ${message}`) });
+  }
+}
+
+function inScript(outcome: Outcome, { languages }: TranscribeRequest): Outcome {
+  if (outcome.type !== 'utterance.recognised') return outcome;
+  const { text, words } = outcome.recognition;
+  return { ...outcome, recognition: { ...outcome.recognition, ...correctScript({ text, words, languages }) } };
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+}

@@ -1,0 +1,110 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { DecodedAudio, RecognisedFile, RefinedFile, Settlement } from '../../machines/transcription.machine.ts';
+import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
+import { charge, walletOf } from '../../storage/ledger.ts';
+import { costOf, priceBookOf } from '../../storage/price-book.ts';
+import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
+import type { TranscribeRequest } from './transcriber.ts';
+
+/** The wallet of a transcription, and whom its webhooks tell. */
+export interface TranscriptionAccount {
+  transcriptionId: string;
+  requestId: string;
+  request: TranscribeRequest;
+}
+
+export interface AccountOptions {
+  sql: Sql;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  now: Date;
+}
+
+/**
+ * Looks whether the wallet covers audio of that length, or, before that is known, whether there is anything in it.
+ * @throws TandemError `ZERO_BALANCE`, `INSUFFICIENT_CREDITS`
+ */
+export async function requireFunds(
+  sql: Sql,
+  { workspaceId, diarize }: TranscribeRequest,
+  durationMs: number | null,
+): Promise<void> {
+  const { availableNano } = await walletOf(sql, workspaceId);
+  const { amountNano, unitPriceNano } = await priceOf(sql, { workspaceId, diarize, durationMs: durationMs ?? 0 });
+  if (unitPriceNano === 0n) return;
+  if (availableNano <= 0n) throw new TandemError('ZERO_BALANCE', 'The wallet is empty. Top it up.');
+  if (availableNano >= amountNano) return;
+  throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover audio of this length. Top it up.', {
+    details: {
+      required: usd(amountNano),
+      available: usd(availableNano),
+      shortfall: usd(amountNano - availableNano),
+    },
+  });
+}
+
+/**
+ * Charges for the length of the file, once, if there is text, and tells webhooks, both or neither.
+ * @throws TandemError `INSUFFICIENT_CREDITS` when other work was faster
+ */
+export async function settleTranscription(
+  { transcriptionId, requestId, request }: TranscriptionAccount,
+  { audio, file, refined }: { audio: DecodedAudio; file: RecognisedFile; refined: RefinedFile | null },
+  { sql, deliverer, now }: AccountOptions,
+): Promise<Settlement> {
+  const { workspaceId, userId, apiKeyId, diarize } = request;
+  const { deliveries, charged } = await inTransaction(sql, async (tx) => {
+    const { durationMs } = audio;
+    const charged =
+      file.text === ''
+        ? null
+        : await charge(tx, {
+            ...(await priceOf(tx, { workspaceId, diarize, durationMs })),
+            workspaceId,
+            userId,
+            apiKeyId,
+            operation: 'transcription',
+            resourceId: requestId,
+            operationKey: `transcription:${transcriptionId}`,
+            at: now,
+          });
+    const data = {
+      id: requestId,
+      text: refined?.text ?? file.text,
+      // ISO 639-2: undetermined.
+      language: file.language ?? 'und',
+      duration: Math.round(durationMs) / 1000,
+      snr_db: file.snrDb === null ? null : Math.round(file.snrDb * 10) / 10,
+      source: 'rest' as const,
+    };
+    return { charged, deliveries: await emitWebhookEvent(tx, { workspaceId, event: 'stt.completed', data, now }) };
+  });
+  for (const id of deliveries) void deliverer.enqueue(id);
+  if (charged === null) return { charge: null };
+  const { entryId, chargedNano, balanceAfterNano } = charged;
+  return { charge: { entryId, chargedNano, balanceAfterNano } };
+}
+
+/** Tells webhooks why there is no text. */
+export async function reportFailure(
+  { requestId, request: { workspaceId } }: TranscriptionAccount,
+  code: string,
+  { sql, deliverer, now }: AccountOptions,
+): Promise<void> {
+  const data = { id: requestId, error: code };
+  const deliveries = await inTransaction(sql, (tx) =>
+    emitWebhookEvent(tx, { workspaceId, event: 'stt.failed', data, now }),
+  );
+  for (const id of deliveries) void deliverer.enqueue(id);
+}
+
+async function priceOf(
+  sql: SqlOrTx,
+  { workspaceId, diarize, durationMs }: { workspaceId: string; diarize: boolean; durationMs: number },
+) {
+  return costOf(await priceBookOf(sql, workspaceId), { service: 'stt', count: durationMs, diarized: diarize });
+}
+
+function usd(nano: bigint): number {
+  return Number(nano) / 1e9;
+}

@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ActorRefFrom, createActor, fromPromise, type InspectionEvent, type Observer } from 'xstate';
+import { TandemError } from '../../machines/errors.ts';
+import { type TranscriptionOutput, transcriptionMachine } from '../../machines/transcription.machine.ts';
+import { openAudioFile } from '../../media/audio-file/audio-file.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { TRANSCRIPTION_LANGUAGES } from '../../speech/languages.ts';
+import { type Refine, refineTranscript } from '../../speech/refinement.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { Limits } from '../../storage/limits/limits.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { recogniseFile } from './file-recognition.ts';
+import type { PendingTranscription, TranscribeRequest, Transcriber } from './transcriber.ts';
+import { isContextDropped, presentTranscript } from './transcript-view.ts';
+import { reportFailure, requireFunds, settleTranscription } from './transcription-account.ts';
+
+export interface TranscriberOptions {
+  sql: Sql;
+  limits: Pick<Limits, 'acquireSlot'>;
+  listening: Pick<ListeningPlane, 'listenToFile'>;
+  recognition: Pick<SpeechRecognition, 'open'>;
+  /** Null: no language model is configured. */
+  refine: Refine | null;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  /** Uploads and what is decoded of them, a folder each while they last. */
+  tempDir: string;
+  clock: Clock;
+  logger: Logger;
+  /** Of a request, its upload included (platform specification, Limits). Default 600 000. */
+  limitMs?: number;
+  inspect?: Observer<InspectionEvent> | ((event: InspectionEvent) => void);
+}
+
+const LIMIT_MS = 600_000;
+/** The whole text in one go, unlike an utterance that somebody waits for. */
+const REFINE_WITHIN_MS = 60_000;
+
+/** What of a transcription is no plain data. */
+interface LiveTranscription {
+  requestId: string;
+  folder: string;
+  uploadPath: string;
+  request: TranscribeRequest | null;
+  /** What a port threw last: an outage of storage has an answer of its own. */
+  thrown: unknown;
+}
+
+/** Gives the transcription machine its ports, once. */
+export function createTranscriber(options: TranscriberOptions): Transcriber {
+  const { sql, limits, tempDir, clock, logger, limitMs = LIMIT_MS } = options;
+  const live = new Map<string, LiveTranscription>();
+  const machine = transcriptionMachine.provide({ actors: ports(options, live) });
+
+  return {
+    languages: () => [
+      { language_id: 'auto', name: 'Automatic detection', auto: true, rest: true, websocket: false },
+      ...TRANSCRIPTION_LANGUAGES.map(({ code, name, isLive }) => {
+        return { language_id: code, name, auto: false, rest: true, websocket: isLive };
+      }),
+    ],
+
+    async begin({ userId, requestId, signal }) {
+      signal.throwIfAborted();
+      const slot = await limits.acquireSlot({ userId, kind: 'stt' });
+      const transcriptionId = randomUUID();
+      const folder = join(tempDir, transcriptionId);
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+      } catch (error) {
+        await slot.release();
+        throw error;
+      }
+      const entry = { requestId, folder, uploadPath: join(folder, 'upload'), request: null, thrown: null };
+      live.set(transcriptionId, entry);
+      const actor = createActor(machine, {
+        input: { transcriptionId, limitMs },
+        clock,
+        ...(options.inspect && { inspect: options.inspect }),
+      });
+      return start(actor, { transcriptionId, entry, signal, release: () => slot.release() });
+    },
+  };
+
+  function start(
+    actor: ActorRefFrom<typeof machine>,
+    {
+      transcriptionId,
+      entry,
+      signal,
+      release,
+    }: { transcriptionId: string; entry: LiveTranscription; signal: AbortSignal; release: () => Promise<void> },
+  ): PendingTranscription {
+    const over = new AbortController();
+    const finished = Promise.withResolvers<TranscriptionOutput>();
+    finished.promise.catch(() => undefined);
+    actor.subscribe({
+      complete: () => {
+        const output = actor.getSnapshot().output!;
+        if (output.outcome === 'failed') over.abort(errorOf(output, entry.thrown));
+        finished.resolve(output);
+      },
+      error(error) {
+        logger.error({ transcriptionId, err: error }, 'a transcription actor broke');
+        over.abort(error);
+        finished.reject(error);
+      },
+    });
+    const cancel = () => actor.send({ type: 'transcription.cancelled', ...cancellationOf(signal.reason) });
+    actor.start();
+    if (signal.aborted) cancel();
+    else signal.addEventListener('abort', cancel, { once: true });
+    let ended: Promise<void> | null = null;
+
+    async function end(): Promise<void> {
+      signal.removeEventListener('abort', cancel);
+      actor.stop();
+      over.abort(new TandemError('STT_CLIENT_CANCELLED', 'The transcription was ended.'));
+      live.delete(transcriptionId);
+      await rm(entry.folder, { recursive: true, force: true }).catch((error: unknown) => {
+        // The next start empties the folder above it.
+        logger.warn({ transcriptionId, err: error }, 'an upload could not be removed');
+      });
+      await release();
+    }
+
+    return {
+      uploadPath: entry.uploadPath,
+      signal: over.signal,
+      async transcribe(request) {
+        entry.request = request;
+        const startedMs = clock.now();
+        actor.send({
+          type: 'upload.received',
+          wantsRefinement: request.context !== null && !isContextDropped(request),
+        });
+        const output = await finished.promise;
+        if (output.outcome === 'failed') throw errorOf(output, entry.thrown);
+        const processingMs = clock.now() - startedMs;
+        const transcript = presentTranscript({ ...output, request, processingMs });
+        return { transcript, charge: output.settlement.charge };
+      },
+      end: () => {
+        ended ??= end();
+        return ended;
+      },
+    };
+  }
+
+  function ports(
+    { listening, recognition, refine, deliverer }: TranscriberOptions,
+    transcriptions: ReadonlyMap<string, LiveTranscription>,
+  ) {
+    const account = () => ({ sql, deliverer, now: new Date(clock.now()) });
+    const started = (transcriptionId: string) => {
+      const { request, ...rest } = transcriptions.get(transcriptionId)!;
+      return { transcriptionId, ...rest, request: request! };
+    };
+    /** Keeps what was thrown, which the machine does not. */
+    const noting = async <Result>(transcriptionId: string, work: () => Promise<Result>): Promise<Result> => {
+      try {
+        return await work();
+      } catch (error) {
+        const entry = transcriptions.get(transcriptionId);
+        if (entry) entry.thrown = error;
+        throw error;
+      }
+    };
+    type Ports = NonNullable<Parameters<typeof transcriptionMachine.provide>[0]['actors']>;
+    return {
+      requireFunds: fromPromise(({ input: { transcriptionId, durationMs } }) =>
+        noting(transcriptionId, () => requireFunds(sql, started(transcriptionId).request, durationMs)),
+      ),
+      decode: fromPromise(({ input: { transcriptionId }, signal }) =>
+        noting(transcriptionId, async () => {
+          const { uploadPath, folder, request } = started(transcriptionId);
+          const { dispose, ...audio } = await openAudioFile({
+            ...request,
+            filePath: uploadPath,
+            tempDir: folder,
+            signal,
+          });
+          return audio;
+        }),
+      ),
+      recognise: fromPromise(({ input: { transcriptionId, audio }, signal }) =>
+        noting(transcriptionId, () => {
+          const { request } = started(transcriptionId);
+          return recogniseFile({ transcriptionId, request, audio, listening, recognition, signal });
+        }),
+      ),
+      refine: fromPromise(({ input: { transcriptionId, file }, signal }) => {
+        const { context, keywords } = started(transcriptionId).request;
+        const talk = { general: [], text: context, terms: keywords.map(({ term }) => term) };
+        const original = { text: file.text, language: file.language ?? 'und' };
+        return refineTranscript(original, { refine, context: talk, timeoutMs: REFINE_WITHIN_MS, clock, signal });
+      }),
+      settle: fromPromise(({ input: { transcriptionId, ...result } }) =>
+        noting(transcriptionId, () => settleTranscription(started(transcriptionId), result, account())),
+      ),
+      reportFailure: fromPromise(async ({ input: { transcriptionId, failure } }) => {
+        const transcription = transcriptions.get(transcriptionId);
+        // Out of time while it was uploading: whose it was is not known.
+        if (!transcription?.request) return;
+        await reportFailure(started(transcriptionId), failure.code, account()).catch((error: unknown) => {
+          logger.warn({ transcriptionId, err: error }, 'webhooks were not told of a failed transcription');
+        });
+      }),
+    } satisfies Ports;
+  }
+}
+
+/** The same error again where the port threw it, with its cause. */
+function errorOf({ failure }: Extract<TranscriptionOutput, { outcome: 'failed' }>, thrown: unknown): unknown {
+  const isSame = thrown instanceof TandemError ? thrown.code === failure.code : failure.code === 'INTERNAL';
+  if (thrown !== null && isSame) return thrown;
+  const { code, message, retryAfterS, details } = failure;
+  return new TandemError(code, message, { details, ...(retryAfterS != null && { retryAfterS }) });
+}
+
+function cancellationOf(reason: unknown): Pick<TandemError, 'code' | 'message'> {
+  if (reason instanceof TandemError) return { code: reason.code, message: reason.message };
+  return { code: 'STT_CLIENT_CANCELLED', message: 'The client closed the connection.' };
+}

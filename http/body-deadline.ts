@@ -1,0 +1,21 @@
+import type { FastifyInstance } from 'fastify';
+
+/**
+ * How long a body may take to arrive. Node has one time for all requests, which is that of uploads; the other routes
+ * get theirs here, and end the same way.
+ */
+export function limitBodyTime(app: FastifyInstance, { bodyTimeoutMs }: { bodyTimeoutMs: number }): void {
+  app.addHook('onRequest', async ({ raw, routeOptions }, reply) => {
+    const { headers } = raw;
+    const hasBody = headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+    if (!hasBody || routeOptions.config?.receiveBody) return;
+    const timer = setTimeout(() => {
+      if (raw.complete) return;
+      const error = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
+      app.server.emit('clientError', error, raw.socket);
+    }, bodyTimeoutMs).unref();
+    const clear = () => clearTimeout(timer);
+    raw.once('end', clear);
+    reply.raw.once('close', clear);
+  });
+}

@@ -1,0 +1,29 @@
+export interface FormPart {
+  name: string;
+  value: string | Buffer;
+  /** Makes it a file. */
+  filename?: string;
+  type?: string;
+}
+
+const BOUNDARY = 'tandem-test-boundary';
+
+/** A form as its bytes and its content type, parts in the order given. */
+export function formOf(parts: readonly FormPart[]): { body: Buffer; headers: { 'content-type': string } } {
+  const chunks = parts.flatMap(({ name, value, filename, type }) => [
+    `--${BOUNDARY}\r\ncontent-disposition: form-data; name="${name.replaceAll('"', '%22')}"`,
+    filename === undefined ? '' : `; filename="${filename}"`,
+    type === undefined ? '\r\n\r\n' : `\r\ncontent-type: ${type}\r\n\r\n`,
+    value,
+    '\r\n',
+  ]);
+  const body = Buffer.concat([...chunks, `--${BOUNDARY}--\r\n`].map((chunk) => Buffer.from(chunk as string)));
+  return { body, headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } };
+}
+
+/** A file of a few bytes. */
+export const AUDIO: FormPart = { name: 'file', value: Buffer.from('RIFF'), filename: 'call.wav', type: 'audio/wav' };
+
+export function field(name: string, value: string): FormPart {
+  return { name, value };
+}

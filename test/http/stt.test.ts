@@ -1,0 +1,402 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import { TRANSCRIPT } from './fake-transcriber.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { sessionOf } from './identity-fixture.ts';
+import { AUDIO, type FormPart, field, formOf } from './multipart-body.ts';
+
+let fixture: HttpFixture;
+let url: string;
+beforeAll(async () => {
+  fixture = await createHttpFixture({ bodyTimeoutMs: 100 });
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  url = `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`;
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => {
+  const { transcriber } = fixture;
+  transcriber.requests.length = 0;
+  transcriber.begun.length = 0;
+  transcriber.ended = 0;
+  transcriber.onBegin = () => undefined;
+  transcriber.onTranscribe = () => ({ transcript: TRANSCRIPT, charge: null });
+});
+
+function post(parts: readonly FormPart[], more: { path?: string; as?: Member | null; headers?: object } = {}) {
+  const { path = '/stt', as, headers = {} } = more;
+  const form = formOf(parts);
+  return fixture.call('POST', path, {
+    ...(as !== undefined && { as }),
+    body: form.body,
+    headers: { ...form.headers, ...headers },
+  });
+}
+
+async function everythingIsOver(): Promise<void> {
+  const { transcriber } = fixture;
+  await vi.waitFor(() => expect(transcriber.ended).toBe(transcriber.begun.length));
+}
+
+describe('POST /stt', () => {
+  it('answers flat, with the request id, under both its addresses', async () => {
+    for (const path of ['/stt', '/v1/transcribe']) {
+      const { status, body, headers } = await post([AUDIO], { path });
+      expect(status).toBe(200);
+      expect(body).toEqual({ success: true, request_id: headers['x-request-id'], ...TRANSCRIPT });
+      expect(headers).not.toHaveProperty('x-billing-tx');
+    }
+    expect(fixture.transcriber.begun.map(({ userId }) => userId)).toEqual([fixture.owner.userId, fixture.owner.userId]);
+    await everythingIsOver();
+  });
+
+  it('has the three billing headers when something was charged', async () => {
+    const charge = { entryId: 'entry-1', chargedNano: 162_000n, balanceAfterNano: 5_000_000_000n };
+    fixture.transcriber.onTranscribe = () => ({ transcript: TRANSCRIPT, charge });
+    const { headers } = await post([AUDIO]);
+    expect(headers).toMatchObject({
+      'x-credit-balance': '5',
+      'x-credit-charged': '0.000162',
+      'x-billing-tx': 'entry-1',
+    });
+  });
+
+  it('passes on everything the form says, in whatever order, and the bytes of the file as they came', async () => {
+    const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31) % 256));
+    let stored = Buffer.alloc(0);
+    let mode = 0;
+    fixture.transcriber.onTranscribe = (_request, { uploadPath }) => {
+      stored = readFileSync(uploadPath);
+      mode = statSync(uploadPath).mode & 0o777;
+      return { transcript: TRANSCRIPT, charge: null };
+    };
+    await post([
+      field('language', 'hi'),
+      field('diarize', 'true'),
+      field('keywords', 'Tandem:3, click to call ,10:30am'),
+      { name: 'file', value: bytes, filename: 'call 1.ulaw', type: 'audio/basic' },
+      field('min_speakers', '2'),
+      field('max_speakers', '3'),
+      field('context', 'A call about a parcel.'),
+      field('return_timestamps', 'word'),
+      field('include_confidence', '1'),
+      field('script_correction', 'true'),
+      field('min_split_sec', '7.5'),
+    ]);
+    expect(stored.equals(bytes)).toBe(true);
+    expect(mode).toBe(0o600);
+    const { uploadPath, ...request } = fixture.transcriber.requests[0]!;
+    expect(request).toEqual({
+      workspaceId: fixture.owner.workspaceId,
+      userId: fixture.owner.userId,
+      apiKeyId: fixture.owner.keyId,
+      plan: 'enterprise',
+      fileName: 'call 1.ulaw',
+      mediaType: 'audio/basic',
+      languages: ['hi'],
+      diarize: true,
+      minSpeakers: 2,
+      maxSpeakers: 3,
+      context: 'A call about a parcel.',
+      keywords: [
+        { term: 'Tandem', weight: 3 },
+        { term: 'click to call', weight: 1 },
+        { term: '10:30am', weight: 1 },
+      ],
+      includeWords: true,
+      includeConfidence: true,
+      scriptCorrection: true,
+      minSplitMs: 7_500,
+    });
+    await everythingIsOver();
+    expect(existsSync(uploadPath)).toBe(false);
+  });
+
+  it('leaves everything open when there is nothing but a file, or fields are empty', async () => {
+    await post([AUDIO]);
+    await post([AUDIO, field('language', ''), field('diarize', ''), field('max_speakers', ''), field('keywords', ',')]);
+    const [bare, empty] = fixture.transcriber.requests.map(({ uploadPath: _path, ...request }) => request);
+    expect(empty).toEqual(bare);
+    expect(bare).toMatchObject({
+      languages: null,
+      diarize: false,
+      minSpeakers: null,
+      maxSpeakers: null,
+      context: null,
+      keywords: [],
+      includeWords: false,
+      includeConfidence: false,
+      scriptCorrection: false,
+      minSplitMs: 20_000,
+    });
+  });
+
+  it.each<[string, FormPart[], string[] | null]>([
+    ['auto', [field('language', 'auto')], null],
+    ['capitals', [field('language', 'EN')], ['en']],
+    ['commas', [field('languages', 'en, hi')], ['en', 'hi']],
+    ['repetition', [field('languages', 'en'), field('languages', 'hi'), field('languages', 'en')], ['en', 'hi']],
+    ['JSON', [field('languages', '["en","hi"]')], ['en', 'hi']],
+    ['a part of JSON', [{ name: 'languages', value: '["ur"]', type: 'application/json' }], ['ur']],
+    ['auto in the list', [field('languages', 'auto')], null],
+    ['both', [field('language', 'en'), field('languages', 'en,hi')], ['en', 'hi']],
+    ['auto beside a list', [field('language', 'auto'), field('languages', 'hi')], ['hi']],
+  ])('reads languages by %s', async (_how, parts, languages) => {
+    expect((await post([...parts, AUDIO])).status).toBe(200);
+    expect(fixture.transcriber.requests[0]?.languages).toEqual(languages);
+  });
+
+  it('zero and negative least numbers of speakers leave it open', async () => {
+    await post([AUDIO, field('min_speakers', '0')]);
+    await post([AUDIO, field('min_speakers', '-3')]);
+    expect(fixture.transcriber.requests.map(({ minSpeakers }) => minSpeakers)).toEqual([null, null]);
+  });
+});
+
+describe('a form that is wrong is refused with all that is wrong', () => {
+  it.each<[string, FormPart[], string[]]>([
+    ['no file', [field('language', 'en')], ['file']],
+    ['nothing', [], ['file']],
+    ['a text for a file', [field('file', 'RIFF')], ['file', 'file']],
+    ['two files', [AUDIO, AUDIO], ['file']],
+    ['a file elsewhere', [AUDIO, { ...AUDIO, name: 'audio' }], ['audio']],
+    ['unknown fields', [field('lang', 'en'), AUDIO, field('x', '1')], ['lang', 'x']],
+    ['a field given twice', [AUDIO, field('diarize', 'true'), field('diarize', 'true')], ['diarize']],
+    ['no boolean', [AUDIO, field('diarize', 'yes please')], ['diarize']],
+    ['no integer', [AUDIO, field('max_speakers', '2.5')], ['max_speakers']],
+    ['too many speakers', [AUDIO, field('max_speakers', '21')], ['max_speakers']],
+    ['more at least than at most', [AUDIO, field('min_speakers', '3'), field('max_speakers', '2')], ['min_speakers']],
+    ['other timestamps', [AUDIO, field('return_timestamps', 'sentence')], ['return_timestamps']],
+    ['chunks without length', [AUDIO, field('min_split_sec', '0')], ['min_split_sec']],
+    ['a heavy keyword', [AUDIO, field('keywords', 'a:11')], ['keywords']],
+    ['too many keywords', [AUDIO, field('keywords', 'a,'.repeat(201))], ['keywords']],
+    ['a list that is none', [AUDIO, field('languages', '[1]')], ['languages']],
+    ['two single languages', [AUDIO, field('language', 'en,hi')], ['language']],
+    ['auto among others', [AUDIO, field('languages', 'auto,hi')], ['languages']],
+    ['a language beside the list', [AUDIO, field('language', 'en'), field('languages', 'hi')], ['language']],
+    ['a long context', [AUDIO, field('context', 'x'.repeat(8_001))], ['context']],
+    ['a field beyond all bounds', [AUDIO, field('context', 'x'.repeat(20_000))], ['context']],
+    ['a field of the prototype', [AUDIO, field('__proto__', 'x')], ['body']],
+    ['too many parts', [AUDIO, ...Array.from({ length: 80 }, () => field('languages', 'en'))], ['body']],
+  ])('%s', async (_what, parts, paths) => {
+    const { status, body } = await post(parts);
+    expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(body.details.map(({ path }: { path: string }) => path)).toEqual(paths);
+    expect(fixture.transcriber.requests).toEqual([]);
+    await everythingIsOver();
+  });
+
+  it('a language that the catalogue does not have is unsupported_language', async () => {
+    const { status, body } = await post([AUDIO, field('language', 'tlh')]);
+    expect([status, body.code]).toEqual([400, 'unsupported_language']);
+  });
+
+  it('what is no form, or breaks off, is refused as that', async () => {
+    const asJson = await fixture.call('POST', '/stt', { body: { file: 'x' } });
+    expect([asJson.status, asJson.body.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
+    expect((await fixture.call('POST', '/stt')).status).toBe(415);
+    const { body, headers } = formOf([AUDIO]);
+    const withoutBoundary = await fixture.call('POST', '/stt', {
+      body,
+      headers: { 'content-type': 'multipart/form-data' },
+    });
+    expect([withoutBoundary.status, withoutBoundary.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    for (const bytes of [20, 60, body.length - 10]) {
+      const cut = await fixture.call('POST', '/stt', { body: body.subarray(0, bytes), headers });
+      expect([cut.status, cut.body.code], `${bytes}`).toEqual([400, 'VALIDATION_FAILED']);
+    }
+    await everythingIsOver();
+  });
+
+  it('a file of more than 25 MB is refused, whether its length is known before or not', async () => {
+    const large = { ...AUDIO, value: Buffer.alloc(25 * 2 ** 20 + 1) };
+    expect((await post([large])).body.code).toBe('PAYLOAD_TOO_LARGE');
+    expect((await post([{ ...AUDIO, value: Buffer.alloc(25 * 2 ** 20) }])).status).toBe(200);
+    const { body, headers } = formOf([{ ...AUDIO, value: Buffer.alloc(30 * 2 ** 20) }]);
+    const authorization = `Bearer ${fixture.owner.key}`;
+    const known = await fetch(`${url}/stt`, { method: 'POST', body, headers: { ...headers, authorization } });
+    expect([known.status, ((await known.json()) as { code: string }).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+    const chunks = new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < body.length; at += 2 ** 20) controller.enqueue(body.subarray(at, at + 2 ** 20));
+        controller.close();
+      },
+    });
+    const unknown = await fetch(`${url}/stt`, {
+      method: 'POST',
+      body: chunks,
+      duplex: 'half',
+      headers: { ...headers, authorization },
+    } as RequestInit);
+    expect([unknown.status, ((await unknown.json()) as { code: string }).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+    // The next request finds the server as it was.
+    expect((await post([AUDIO])).status).toBe(200);
+    await everythingIsOver();
+  });
+});
+
+describe('who may', () => {
+  it('nobody without credentials, no viewer and no key for something else: nothing is read', async () => {
+    const viewer = await fixture.addMemberWith('viewer');
+    expect((await post([AUDIO], { as: null })).status).toBe(401);
+    expect((await post([AUDIO], { as: viewer })).status).toBe(403);
+    await fixture.sql`update api_keys set scopes = array['calls:read'] where id = ${viewer.keyId}`;
+    expect((await post([AUDIO], { as: viewer })).body.details).toEqual({ required_scope: 'stt:write' });
+    expect(fixture.transcriber.begun).toEqual([]);
+  });
+
+  it('a session names its workspace in the query or in the form', async () => {
+    const authorization = `Bearer ${await sessionOf(fixture, fixture.owner)}`;
+    const { workspaceId } = fixture.owner;
+    const named = field('workspace_id', workspaceId);
+    const ask = (parts: FormPart[], path = '/stt') => post(parts, { path, as: null, headers: { authorization } });
+    expect((await ask([AUDIO])).body.code).toBe('WORKSPACE_NOT_FOUND');
+    expect((await ask([AUDIO, named])).status).toBe(200);
+    expect((await ask([AUDIO], `/stt?workspace_id=${workspaceId}`)).status).toBe(200);
+    expect(fixture.transcriber.requests.map((request) => request.workspaceId)).toEqual([workspaceId, workspaceId]);
+    const other = await fixture.addWorkspace();
+    expect((await post([AUDIO, named], { as: other })).body.code).toBe('WORKSPACE_NOT_FOUND');
+    await everythingIsOver();
+  });
+});
+
+describe('refusals', () => {
+  it('one transcription too many is refused before its body is read, with error_code and the limit', async () => {
+    fixture.transcriber.onBegin = () => {
+      throw new TandemError('STT_CONCURRENCY_LIMIT', 'All 8 are under way.', { details: { limit: 8 } });
+    };
+    const { status, body, headers } = await post([AUDIO, field('nonsense', 'x')]);
+    expect(status).toBe(429);
+    expect(body).toMatchObject({
+      code: 'STT_CONCURRENCY_LIMIT',
+      error_code: 'STT_CONCURRENCY_LIMIT',
+      details: { limit: 8 },
+    });
+    expect(headers['retry-after']).toBeTruthy();
+    // A body that is still on its way does not keep its sender from the answer.
+    const form = formOf([{ ...AUDIO, value: Buffer.alloc(20 * 2 ** 20) }]);
+    const answer = await fetch(`${url}/stt`, {
+      method: 'POST',
+      body: form.body,
+      headers: { ...form.headers, authorization: `Bearer ${fixture.owner.key}` },
+    });
+    expect(answer.status).toBe(429);
+  });
+
+  it('an upstream that is busy says when to come back', async () => {
+    fixture.transcriber.onTranscribe = () => {
+      throw new TandemError('STT_UPSTREAM_RATE_LIMIT', 'Later.', { retryAfterS: 17 });
+    };
+    const { status, headers, body } = await post([AUDIO]);
+    expect([status, headers['retry-after'], body.retry_after]).toEqual([429, '17', 17]);
+  });
+
+  it('a client that leaves is a 499 in the log, and aborts what was under way', async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    fixture.transcriber.onTranscribe = async (_request, { signal }) => {
+      begun.resolve(signal);
+      return await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const controller = new AbortController();
+    const { body, headers } = formOf([AUDIO]);
+    const asking = fetch(`${url}/stt`, {
+      method: 'POST',
+      body,
+      headers: { ...headers, authorization: `Bearer ${fixture.owner.key}` },
+      signal: controller.signal,
+    }).catch(() => 'left');
+    const signal = await begun.promise;
+    controller.abort();
+    expect(await asking).toBe('left');
+    await vi.waitFor(() => expect(signal.aborted).toBe(true));
+    expect(signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
+    await vi.waitFor(() => expect(fixture.logLines.some((line) => line.includes('"status":499'))).toBe(true));
+    await everythingIsOver();
+  });
+
+  it('a client that leaves in the middle of its upload leaves nothing behind', async () => {
+    const { body, headers } = formOf([{ ...AUDIO, value: Buffer.alloc(200_000) }]);
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.write(
+      `POST /stt HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${fixture.owner.key}\r\n` +
+        `content-type: ${headers['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body.subarray(0, 100_000));
+    await vi.waitFor(() => expect(fixture.transcriber.begun).toHaveLength(1));
+    socket.destroy();
+    await everythingIsOver();
+    expect(fixture.transcriber.requests).toEqual([]);
+  });
+
+  it('an upload may take longer than other bodies', async () => {
+    const { body, headers } = formOf([AUDIO]);
+    const lines = [`host: x`, `authorization: Bearer ${fixture.owner.key}`, `content-length: ${body.length}`];
+    const upload = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
+    const json = connect(Number(new URL(url).port), '127.0.0.1').setEncoding('utf8');
+    upload.write(
+      `POST /stt HTTP/1.1\r\n${[...lines, `content-type: ${headers['content-type']}`].join('\r\n')}\r\n\r\n`,
+    );
+    json.write(`POST /webhooks HTTP/1.1\r\n${[...lines, 'content-type: application/json'].join('\r\n')}\r\n\r\n{`);
+    const refused = await new Promise<string>((resolve) => json.once('data', resolve));
+    expect(refused).toContain('408 Request Timeout');
+    upload.write(body);
+    const answered = await new Promise<string>((resolve) => upload.once('data', resolve));
+    expect(answered).toContain('200 OK');
+    for (const socket of [upload, json]) socket.destroy();
+  });
+});
+
+describe('stock clients', () => {
+  it('fetch with FormData', async () => {
+    const form = new FormData();
+    form.set('language', 'en');
+    form.set('file', new Blob([Buffer.from('RIFF')], { type: 'audio/wav' }), 'call.wav');
+    const answer = await fetch(`${url}/stt`, {
+      method: 'POST',
+      body: form,
+      headers: { authorization: `Bearer ${fixture.owner.key}` },
+    });
+    expect(answer.status).toBe(200);
+    expect(fixture.transcriber.requests[0]).toMatchObject({ fileName: 'call.wav', mediaType: 'audio/wav' });
+  });
+
+  it('curl -F, which waits for 100 Continue with large files', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-curl-'));
+    await writeFile(join(folder, 'call.mp3'), Buffer.alloc(3 * 2 ** 20, 1));
+    const { stdout } = await promisify(execFile)('curl', [
+      ...['-sS', '-H', `authorization: Bearer ${fixture.owner.key}`, '-F', `file=@${join(folder, 'call.mp3')}`],
+      ...['-F', 'languages=en', '-F', 'languages=hi', '-F', 'diarize=true', `${url}/v1/transcribe`],
+    ]);
+    await rm(folder, { recursive: true });
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, text: TRANSCRIPT.text });
+    expect(fixture.transcriber.requests[0]).toMatchObject({ languages: ['en', 'hi'], diarize: true });
+  });
+});
+
+it('GET /stt/languages lists the catalogue, of which auto is for files only', async () => {
+  const viewer = await fixture.addMemberWith('viewer');
+  const { status, body } = await fixture.call('GET', '/stt/languages', { as: viewer });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ success: true, message: expect.any(String) });
+  expect(body.data[0]).toEqual({
+    language_id: 'auto',
+    name: 'Automatic detection',
+    auto: true,
+    rest: true,
+    websocket: false,
+  });
+  expect(body.data.slice(1)).toContainEqual({
+    language_id: 'ur',
+    name: 'Urdu',
+    auto: false,
+    rest: true,
+    websocket: false,
+  });
+});
