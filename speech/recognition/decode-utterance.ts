@@ -9,6 +9,7 @@ import type { Utterance } from './utterance.ts';
 export interface DecodeOptions {
   pool: RecognizerPool;
   streamKey: number;
+  isLive: boolean;
   /** Best first. */
   candidates: readonly Candidate[];
   keywords: readonly Keyword[];
@@ -88,6 +89,7 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
   let lease: Lease | null = null;
   signal.addEventListener('abort', wake);
   try {
+    await claimable(utterance, options);
     lease = await pool.claim({ streamKey, model: candidate, urgency, isRecallable, onRecall: wake, signal });
     const attempt = await feed(utterance, lease, options);
     if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());
@@ -100,6 +102,22 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
     return { type: 'failed', error };
   } finally {
     signal.removeEventListener('abort', wake);
+  }
+}
+
+/**
+ * Resolves when it is time to claim a recognizer. One that hears an utterance as a whole can do nothing before that is
+ * whole; and who had to give one up for somebody more urgent waits until it is as urgent.
+ */
+async function claimable(utterance: Utterance, options: AttemptOptions): Promise<void> {
+  const { candidate, isLive, isRecallable, urgency, signal, onTaken } = options;
+  const { streams } = candidate.description;
+  while (utterance.end === null && (!streams || (!isRecallable && urgency() === 'spoken'))) {
+    const changed = utterance.changed();
+    // What nobody could work on yet does not lag behind. The reader of a file is to wait, though.
+    if (!streams && isLive) onTaken(utterance.take(utterance.length));
+    await changed;
+    signal.throwIfAborted();
   }
 }
 

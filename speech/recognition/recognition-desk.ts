@@ -72,7 +72,7 @@ export class RecognitionDesk {
       onClosed: () => this.#streams.delete(streamKey),
     });
     this.#streams.set(streamKey, { stream, isLive });
-    this.#pool.warm(candidates[0]);
+    this.#warm(candidates[0]);
     return { model: modelNameOf(candidates[0]) };
   }
 
@@ -83,7 +83,7 @@ export class RecognitionDesk {
     const settings = { ...open.stream.settings, ...change };
     const candidates = await this.#candidatesFor(settings, open.isLive);
     open.stream.configure(settings, candidates);
-    this.#pool.warm(candidates[0]);
+    this.#warm(candidates[0]);
     return { model: modelNameOf(candidates[0]) };
   }
 
@@ -115,6 +115,11 @@ export class RecognitionDesk {
   async drain(): Promise<void> {
     for (const { stream } of this.#streams.values()) stream.close();
     await this.#pool.close();
+  }
+
+  /** Somebody is about to speak: one recognizer for each stream that is open, as far as there is room. */
+  #warm(candidate: Candidate): void {
+    this.#pool.warm(candidate, this.#streams.size);
   }
 
   async #candidatesFor(

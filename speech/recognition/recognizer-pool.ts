@@ -26,6 +26,8 @@ export interface RecognizerPoolOptions {
 
 const DEFAULT_IDLE_MS = 300_000;
 const DEFAULT_ANSWER_WITHIN_MS = 120_000;
+/** Whether a model was repaired is looked at so often. */
+const DAMAGED_FOR_MS = 30_000;
 /** Whoever has been spoken to for longer loses too much by starting again. */
 const RECALLABLE_FOR_MS = 10_000;
 
@@ -57,6 +59,8 @@ export class RecognizerPool {
   readonly #lastGrants = new Map<number, number>();
   readonly #work = new Map<EngineName, { workMs: number; audioMs: number }>();
   readonly #problems = new Map<EngineName, string>();
+  /** Models that could not be loaded, by name, and when that is worth another try. */
+  readonly #damaged = new Map<string, { error: RecognizerError; untilMs: number }>();
   #grants = 0;
   #claimsMade = 0;
   #isClosed = false;
@@ -86,18 +90,19 @@ export class RecognizerPool {
         },
       };
       if (options.signal.aborted) return abort();
-      if (this.#isClosed) return claim.refuse(new RecognizerError('cancelled', 'the recognizers are closed'));
+      const refusal = this.#refusalFor(modelNameOf(options.model));
+      if (refusal !== null) return claim.refuse(refusal);
       options.signal.addEventListener('abort', abort);
       this.#claims.add(claim);
       this.reconsider();
     });
   }
 
-  /** Loads a first instance of a model that will be wanted soon, if there is room. */
-  warm(capability: Capability): void {
+  /** Loads another instance of a model that will be wanted soon, unless so many are there or there is no room. */
+  warm(capability: Capability, wanted: number): void {
     const model = modelNameOf(capability);
-    if ([...this.#instances].some((instance) => instance.model === model)) return;
-    if (!this.#isClosed && this.#hasRoomFor(capability.engine)) this.#load(capability);
+    const isWanted = this.#count((instance) => instance.model === model) < wanted;
+    if (isWanted && !this.#isClosed && this.#hasRoomFor(capability.engine)) this.#load(capability);
   }
 
   /** To be called when the urgency of a claim may have changed. */
@@ -143,6 +148,12 @@ export class RecognizerPool {
     this.#isClosed = true;
     for (const claim of this.#claims) claim.refuse(new RecognizerError('cancelled', 'the recognizers are closed'));
     await Promise.all([...this.#instances].map((instance) => this.#close(instance)));
+  }
+
+  #refusalFor(model: string): RecognizerError | null {
+    if (this.#isClosed) return new RecognizerError('cancelled', 'the recognizers are closed');
+    const damage = this.#damaged.get(model);
+    return damage !== undefined && performance.now() < damage.untilMs ? damage.error : null;
   }
 
   /** How many instances of each model will be free before long without further ado. */
@@ -289,8 +300,9 @@ export class RecognizerPool {
     const waiting = inOrder(this.#claims, (streamKey) => this.#shareOf(streamKey)).filter(
       (claim) => modelNameOf(claim.model) === instance.model,
     );
-    const isForAll = error instanceof RecognizerError && error.code === 'model';
-    for (const claim of isForAll ? waiting : waiting.slice(0, 1)) claim.refuse(error);
+    const isDamaged = error instanceof RecognizerError && error.code === 'model';
+    if (isDamaged) this.#damaged.set(instance.model, { error, untilMs: performance.now() + DAMAGED_FOR_MS });
+    for (const claim of isDamaged ? waiting : waiting.slice(0, 1)) claim.refuse(error);
     this.reconsider();
   }
 

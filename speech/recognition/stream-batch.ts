@@ -12,7 +12,7 @@ export class BatchStream extends UtteranceStream {
   readonly #held: Outcome[] = [];
 
   protected recognise(entry: Entry): Promise<Decoded> {
-    return this.decode(entry, { urgency: () => 'batch', hypotheses: null });
+    return this.decode(entry, { isLive: false, urgency: () => 'batch', hypotheses: null });
   }
 
   protected override tellOutcome(outcome: Outcome): void {

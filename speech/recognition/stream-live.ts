@@ -24,13 +24,10 @@ export class LiveStream extends UtteranceStream {
   protected async recognise(entry: Entry, earlier: Promise<void>): Promise<Decoded> {
     await earlier;
     const { utterance, settings } = entry;
-    const urgency = (): Urgency => (utterance.end !== null || this.#lagMs() > DUE_FROM_MS ? 'due' : 'spoken');
-    if (settings.hypothesisEveryMs === null) return await this.decode(entry, { urgency, hypotheses: null });
+    const { hypothesisEveryMs } = settings;
+    const hypotheses = hypothesisEveryMs === null ? null : this.#hypothesesOf(utterance, hypothesisEveryMs);
     try {
-      return await this.decode(entry, {
-        urgency,
-        hypotheses: this.#hypothesesOf(utterance, settings.hypothesisEveryMs),
-      });
+      return await this.decode(entry, { isLive: true, urgency: () => this.#urgencyOf(utterance), hypotheses });
     } finally {
       this.#stopHypotheses();
     }
@@ -48,6 +45,10 @@ export class LiveStream extends UtteranceStream {
 
   protected override onClose(): void {
     this.#stopHypotheses();
+  }
+
+  #urgencyOf({ end }: Utterance): Urgency {
+    return end !== null || this.#lagMs() > DUE_FROM_MS ? 'due' : 'spoken';
   }
 
   #hypothesesOf(utterance: Utterance, everyMs: number) {

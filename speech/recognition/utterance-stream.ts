@@ -124,8 +124,7 @@ export abstract class UtteranceStream {
         this.#begin(new Utterance(message));
         break;
       case 'utterance.audio':
-        this.#entries.get(message.utteranceId)?.utterance.append(message.samples);
-        this.receive(message.samples.length);
+        this.#hear(message.utteranceId, message.samples);
         break;
       case 'utterance.end':
         this.#conclude(message.utteranceId, { type: 'ended', summary: message.summary, atMs: performance.now() });
@@ -142,6 +141,13 @@ export abstract class UtteranceStream {
           this.finish({ type: 'recognition.ended' });
         });
     }
+  }
+
+  #hear(utteranceId: number, samples: Int16Array): void {
+    const entry = this.#entries.get(utteranceId);
+    if (entry === undefined) return;
+    entry.utterance.append(samples);
+    this.receive(samples.length);
   }
 
   #conclude(utteranceId: number, end: UtteranceEnd): void {
@@ -213,7 +219,7 @@ function drop({ utterance, controller }: Entry): void {
   utterance.wake();
 }
 
-type DecodeRest = Pick<DecodeOptions, 'urgency' | 'hypotheses'>;
+type DecodeRest = Pick<DecodeOptions, 'isLive' | 'urgency' | 'hypotheses'>;
 
 /** What the owner of a stream may be told of why no engine does it. */
 const REFUSALS: Partial<Record<RecognizerErrorCode, ErrorCode>> = {

@@ -137,6 +137,24 @@ describe('a batch', () => {
     expect(fixture.broken).toEqual([]);
   });
 
+  it('asks an upstream once more that is not there for a moment', async () => {
+    let asked = 0;
+    const engine = createFakeEngine({
+      engine: 'openai',
+      streams: false,
+      script: ({ type }) => {
+        if (type === 'finish' && asked++ === 0) {
+          throw new RecognizerError('unavailable', 'busy', { retryable: true, retryAfterS: 0 });
+        }
+      },
+    });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch');
+    speaker.say([1]);
+    await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(asked).toBe(2);
+  });
+
   it('takes a language that was not asked for as a mistake, and asks again for one that was', async () => {
     const engine = createFakeEngine({ languages: ['en', 'hi', 'de'], detectsLanguage: true, detected: 'de' });
     await using fixture = new DeskFixture([engine]);

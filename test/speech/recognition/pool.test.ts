@@ -56,22 +56,39 @@ describe('the recognizers', () => {
     expect(fixture.broken).toEqual([]);
   });
 
-  it('are not taken from the same utterance twice', async () => {
+  it('are taken from an utterance once at most: it then waits until it is due itself', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [talker, caller] = [await fixture.open('live'), await fixture.open('live')];
     const long = talker.begin();
     talker.go(long, [1]);
     await engine.steps.first(({ type }) => type === 'write');
-    caller.say([2]);
-    await caller.events.count(1);
-    await engine.steps.count(2, ({ type, words }) => type === 'write' && words.includes(1));
-    caller.say([3]);
-    await fixture.received();
+    for (const word of [2, 3]) {
+      caller.say([word]);
+      await caller.events.first(
+        (event) => event.type === 'utterance.recognised' && event.recognition.text === `${word}`,
+      );
+      talker.go(long, [4]);
+    }
     talker.end(long);
-    await caller.events.count(2);
+    await talker.events.first(isTold);
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
-    expect(talker.outcomes).toEqual([[0, '1']]);
+    expect(talker.outcomes).toEqual([[0, '1 4 4']]);
+  });
+
+  it('that hear whole utterances only are not held while somebody speaks, who does not lag for that', async () => {
+    const engine = createFakeEngine({ streams: false });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [talker, caller] = [await fixture.open('live', { hypothesisEveryMs: 1 }), await fixture.open('live')];
+    const long = talker.begin();
+    for (let second = 0; second < 40; second++) talker.go(long, [], 1000);
+    caller.say([2]);
+    await caller.events.first(isTold);
+    talker.go(long, [1]);
+    talker.end(long);
+    await talker.events.first(isTold);
+    expect(engine.steps.all.filter(({ type }) => type === 'begin')).toHaveLength(2);
+    expect(talker.kinds).toEqual(['utterance.recognised']);
   });
 
   it('make room for another model when nobody has them, so that there are never too many', async () => {
@@ -105,6 +122,9 @@ describe('the recognizers', () => {
     const speaker = await fixture.open('live');
     speaker.say([1]);
     expect(await speaker.events.first(isTold)).toMatchObject({ recognition: { model: 'pocketsphinx/en-us' } });
+    speaker.say([2]);
+    await speaker.events.count(2);
+    expect(damaged.steps.all).toHaveLength(1);
     const { engines } = await fixture.desk.describe();
     expect(engines.find(({ engine }) => engine === 'sherpa-onnx')?.problem).toBe('tokens.txt is missing');
   });

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import type { RecognisedWord } from '../../../machines/utterances.ts';
+import { SpeakerLabels } from '../../../speech/recognition/speaker-labels.ts';
+import { Utterance } from '../../../speech/recognition/utterance.ts';
+import { createFakeEngine } from '../fake-engine.ts';
+import { spokenUtterances } from '../spoken.ts';
+import { DeskFixture } from './spoken-to-desk.ts';
+
+const BY_VOICE = { by: 'voice', minSpeakers: null, maxSpeakers: 2 } as const;
+
+const WORD: RecognisedWord = { word: 'x', startMs: 0, endMs: 500, confidence: 1, speaker: null, original: null };
+
+function utteranceOf(samples: Int16Array): Utterance {
+  const utterance = new Utterance({ utteranceId: 0, channel: 0, startMs: 0 });
+  utterance.append(samples);
+  return utterance;
+}
+
+describe('speakers told apart by voice', () => {
+  it('are labelled as they speak in a live stream', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('live', { diarization: BY_VOICE });
+    speaker.say([1, 2]);
+    const told = await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    expect(told).toMatchObject({ recognition: { words: [{ speaker: 'speaker_1' }, { speaker: 'speaker_1' }] } });
+  });
+
+  it('are labelled at the end of a batch, when all of it was heard', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const speaker = await fixture.open('batch', { diarization: BY_VOICE });
+    speaker.say([1]);
+    speaker.say([2]);
+    await speaker.credits.count(2);
+    expect(speaker.events.all).toEqual([]);
+    speaker.hangUp();
+    await speaker.events.first(({ type }) => type === 'recognition.ended');
+    expect(speaker.outcomes).toEqual([
+      [0, '1'],
+      [1, '2'],
+    ]);
+  });
+
+  it('are still labelled when the model that compares voices breaks', async () => {
+    let asked = 0;
+    const embed = async (): Promise<never> => {
+      asked += 1;
+      throw new Error('the model broke');
+    };
+    const labels = new SpeakerLabels({ mode: 'live', embedder: { embed } });
+    const { samples } = spokenUtterances()[0]!;
+    for (let time = 0; time < 2; time++) {
+      const [word] = await labels.label(utteranceOf(samples), [WORD], BY_VOICE);
+      expect(word?.speaker).toBe('speaker_1');
+    }
+    expect(asked).toBe(1);
+  });
+});
