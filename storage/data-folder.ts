@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, stat, utimes } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import { takeOwnership } from './embedded/owner-lock.ts';
 
@@ -17,6 +17,8 @@ export interface DataFolder {
   /** Where recordings grow while their call runs. */
   readonly recordingsDir: string;
   readonly objectsDir: string;
+  /** For what lives as long as a request. Empty at the start, whatever a killed process left in it. */
+  readonly tempDir: string;
   /** Notes every second that this boot lives. The returned function stops it. */
   beat(): () => void;
   /** Gives the folder up, so that the next owner may have it. Idempotent. */
@@ -32,9 +34,12 @@ const HEARTBEAT_MS = 1_000;
 export async function openDataFolder(folder: string, configuredKey?: Buffer): Promise<DataFolder> {
   const root = path.resolve(folder);
   const recordingsDir = path.join(root, 'recordings');
+  const tempDir = path.join(root, 'tmp');
   const heartbeat = path.join(root, 'heartbeat');
   for (const dir of [root, recordingsDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
   const ownership = await takeOwnership({ file: path.join(root, 'owner'), what: `The data folder ${root}` });
+  await rm(tempDir, { recursive: true, force: true });
+  await mkdir(tempDir, { mode: 0o700 });
   const lastAlive = await modifiedAt(heartbeat);
   const node = (await keptIn(path.join(root, 'node-id'), () => randomUUID())).trim();
   const masterKey = configuredKey ?? (await keptKey(path.join(root, 'secret-key')));
@@ -45,6 +50,7 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
     lastAlive,
     masterKey,
     recordingsDir,
+    tempDir,
     objectsDir: path.join(root, 'objects'),
     beat() {
       const touch = () => void touchFile(heartbeat).catch(() => {});
