@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { createCallActors } from './actors/call.actor.ts';
 import { createCallFeed } from './actors/call-feed.ts';
 import { createCallRegistry } from './actors/call-registry.ts';
+import { createTranscriptDesk } from './actors/call-transcript.ts';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
 import { createDeliverer } from './actors/callbacks/deliverer.ts';
@@ -15,17 +16,24 @@ import { inspectTransitions } from './actors/inspection.ts';
 import { collectNumberRent } from './actors/number-rent.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
+import { createLiveStt } from './actors/stt/stt-session.actor.ts';
+import { createTranscriber } from './actors/stt/transcription.actor.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
 import { createTtsDesk } from './actors/tts/tts-stream.actor.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { createHttpServer } from './http/server.ts';
+import { createTranscriptRefiner } from './language/transcript-refiner.ts';
 import { createLogger, type Logger } from './logging.ts';
 import { TandemError } from './machines/errors.ts';
+import { createListeningPlane } from './media/listening/listening-pool.ts';
 import { createMediaPlane } from './media/worker-pool.ts';
 import { createDrachtioGateway } from './sip/drachtio-gateway.ts';
 import { startEmbeddedSipServer } from './sip/embedded/embedded-sip-server.ts';
+import { engineSettingsOf } from './speech/engines/available-engines.ts';
 import { startEspeak } from './speech/engines/espeak-ng/espeak-synthesizer.ts';
+import { createSpeechRecognition } from './speech/recognition-host.ts';
+import type { Refine } from './speech/refinement.ts';
 import { createSpeechSynthesis } from './speech/synthesis/speech-synthesis.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { type DataFolder, openDataFolder } from './storage/data-folder.ts';
@@ -132,6 +140,12 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => sip.close());
     step('sip');
 
+    const listening = createListeningPlane({ workers: config.mediaWorkers, logger });
+    opened.push(() => listening.close());
+    const recognition = await createSpeechRecognition({ settings: engineSettingsOf(config), logger });
+    opened.push(() => recognition.close());
+    step('speech');
+
     const clock = systemClock;
     const registry = createCallRegistry();
     const feed = createCallFeed({ logger });
@@ -148,7 +162,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => deliverer.close());
     const recordings = createRecordingDesk({ ...folder, sql, objects, clock, logger });
     opened.push(() => recordings.close());
-    const parts = { ...folder, sql, sip, mediaPlane, secrets, registry, feed, deliverer, recordings, clock, logger };
+    const transcripts = createTranscriptDesk({ sql, listening, recognition, clock, logger });
+    opened.push(() => transcripts.close());
+    const desks = { deliverer, recordings, transcripts };
+    const parts = { ...folder, sql, sip, mediaPlane, secrets, registry, feed, ...desks, clock, logger };
     const inspect = logger.isLevelEnabled('debug') ? { inspect: inspectTransitions(logger) } : {};
     const actors = createCallActors({ ...parts, ...inspect });
     await reconcile({ ...parts, now: new Date() });
@@ -160,6 +177,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const numberRent = collectNumberRent({ sql, clock, logger });
     opened.push(() => numberRent.close());
     const dialer = createClickToCall({ ...parts, actors, trunkWatch, allowCidrs, ...lookUp });
+    const stt = { sql, listening, recognition, deliverer, refine: refinerOf(config), clock, logger };
+    const liveStt = createLiveStt({ ...stt, ...inspect });
+    opened.push(() => liveStt.close());
+    const transcriber = createTranscriber({ ...stt, ...inspect, limits, tempDir: folder.tempDir });
     const synthesis = createSpeechSynthesis({ processes: config.ttsProcesses, start: startEspeak });
     opened.push(() => synthesis.close());
     const speech = createTtsDesk({ sql, synthesis, clock, logger });
@@ -169,7 +190,9 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const http = createHttpServer({
       sql,
       dialer,
+      transcriber,
       speech,
+      liveStt,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,
@@ -236,6 +259,11 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     await closeAll();
     throw error;
   }
+}
+
+/** Null: refinement is not configured. */
+function refinerOf({ llmBaseUrl: baseUrl, llmApiKey: apiKey, llmModel: model }: Config): Refine | null {
+  return baseUrl === null || model === null ? null : createTranscriptRefiner({ baseUrl, apiKey, model });
 }
 
 /** Binds the address itself where it is one of this machine's, else all of them, and tells carriers the address. */

@@ -9,8 +9,9 @@ import { createApiKey } from '../storage/queries/api-keys.ts';
 import { admitCall } from '../storage/queries/calls.ts';
 import { createSecretBox } from '../storage/secrets.ts';
 import { FakeDialer } from '../test/http/fake-dialer.ts';
-import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
+import { FakeLiveStt } from '../test/http/fake-live-stt.ts';
 import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
+import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
 import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
 import { createTestDatabase } from '../test/storage/test-database.ts';
 
@@ -74,6 +75,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     dialer: new FakeDialer(),
     speech: new FakeTtsDesk(),
     transcriber: new FakeTranscriber(),
+    liveStt: new FakeLiveStt(),
     webhooks,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,

@@ -44,6 +44,14 @@ export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenReq
       if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy(error);
       else void refuse(socket, refusalOf(error.code));
     },
+    /** A request for a WebSocket that is not as RFC 6455 §4.2.1 has it. */
+    refuseHandshake(socket: Duplex, message: string): void {
+      void refuse(socket, {
+        statusLine: '400 Bad Request',
+        refusal: new TandemError('VALIDATION_FAILED', `This is no WebSocket handshake: ${message}.`),
+        more: { 'sec-websocket-version': '13' },
+      });
+    },
     /** Node would close the connection without a word. */
     refuseTunnels(server: Server): void {
       server.on('connect', (_request, socket) => {

@@ -19,6 +19,15 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
+/** Checks what is no request, such as a message of a socket: null, or what is wrong with it. */
+export function compileCheck(schema: TSchema): (value: unknown) => TandemError | null {
+  const check = Compile(schema);
+  return (value) => {
+    if (check.Check(value)) return null;
+    return validationFailed(describe(schema, check.Errors(value) as readonly ValidationError[]));
+  };
+}
+
 export interface InvalidField {
   path: string;
   message: string;

@@ -32,8 +32,11 @@ export interface OpenLiveSession {
 export interface LiveSession {
   readonly id: string;
   send(command: SessionCommand): void;
-  /** Takes the bytes over: the caller must not use the buffer again. */
-  audio(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): void;
+  /**
+   * Takes the bytes over: the caller must not use the buffer again. False before the client was told that the session
+   * has started.
+   */
+  audio(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): boolean;
   /** Ends it from outside. Idempotent. */
   end(reason: Extract<SttEnding['kind'], 'disconnected' | 'credentials' | 'shutdown'>): void;
   /** Resolves when nothing of it is left. */

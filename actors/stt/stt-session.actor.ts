@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createActor, type InspectionEvent } from 'xstate';
-import { closeOf, endingError, RECOGNITION_LOST, type SttMessage } from '../../machines/stt-messages.ts';
+import { closeOf, endingError, RECOGNITION_LOST } from '../../machines/stt-messages.ts';
 import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
 import type { SttSessionEvent } from '../../machines/stt-session-events.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
@@ -97,8 +97,8 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
       send: obey,
       audio(bytes, format) {
         const outcome = intake.write(bytes, format);
-        if (outcome === 'too early') onMessage(TOO_EARLY);
         if (outcome === 'flooding') send({ type: 'end.requested', ending: { kind: 'overloaded' } });
+        return outcome !== 'too early';
       },
       end: (kind) => send({ type: 'end.requested', ending: { kind } }),
       ended: ended.promise,
@@ -125,10 +125,3 @@ function eventOf(command: SessionCommand): SttSessionEvent | { refusal: string }
   if (command.type === 'config') return { type: 'config.requested', change: command.change };
   return { type: 'start.requested', settings: command.settings, talk: command.talk };
 }
-
-/** In the words of the specification, STT WebSocket, Ordering rule 2. */
-const TOO_EARLY: SttMessage = {
-  type: 'error',
-  code: 'unknown_message_type',
-  message: 'unknown message type: audio',
-};

@@ -13,6 +13,7 @@ import { addMember, createUser, createWorkspace, type Plan, type Role } from '..
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
+import { FakeLiveStt } from './fake-live-stt.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 
@@ -30,6 +31,7 @@ export interface HttpFixture extends AsyncDisposable {
   dialer: FakeDialer;
   speech: FakeTtsDesk;
   transcriber: FakeTranscriber;
+  liveStt: FakeLiveStt;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
@@ -71,6 +73,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const dialer = new FakeDialer();
   const speech = new FakeTtsDesk();
   const transcriber = new FakeTranscriber();
+  const liveStt = new FakeLiveStt();
   const secrets = createSecretBox(Buffer.alloc(32, 9));
   const logLines: string[] = [];
   const now = { current: new Date('2026-01-02T03:04:05.678Z') };
@@ -88,6 +91,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     dialer,
     speech,
     transcriber,
+    liveStt,
     webhooks,
     objects,
     secrets,
@@ -127,6 +131,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     dialer,
     speech,
     transcriber,
+    liveStt,
     objects,
     secrets,
     owner,

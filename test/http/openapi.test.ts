@@ -7,7 +7,9 @@ import { createLogger } from '../../logging.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { callOf, FakeDialer, PLACEMENT } from './fake-dialer.ts';
+import { FakeLiveStt } from './fake-live-stt.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
+import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { type ApiDocument, examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
 
@@ -28,6 +30,7 @@ function bareServer() {
     dialer: new FakeDialer(),
     speech: new FakeTtsDesk(),
     transcriber: new FakeTranscriber(),
+    liveStt: new FakeLiveStt(),
     webhooks: {} as never,
     objects: fixture.objects,
     secrets: createSecretBox(Buffer.alloc(32, 1)),

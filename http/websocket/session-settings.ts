@@ -1,0 +1,108 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import type { SttSettings } from '../../actors/stt/live-stt.ts';
+import { type InvalidField, validationFailed } from '../validation.ts';
+
+export const SAMPLE_RATES = [8_000, 16_000, 24_000, 44_100, 48_000];
+export const MAX_LANGUAGES = 5;
+
+const DEFAULTS: SttSettings = {
+  languages: null,
+  encoding: 'linear',
+  sampleRateHz: 16_000,
+  utteranceEndMs: 1_000,
+  isContinuous: true,
+  interimEveryMs: null,
+  enhancement: 'off',
+  diarize: false,
+  minSpeakers: null,
+  maxSpeakers: null,
+  removeFillers: false,
+};
+
+const LEAST_UTTERANCE_END_MS = 1_000;
+const LEAST_INTERIM_MS = 300;
+const MOST_SPEAKERS = 100;
+
+/** A field that is null is as if it were not there, so that it has its default in `start` and goes back to it later. */
+export const CONFIG_FIELDS = {
+  languages: Type.Optional(
+    orNull(Type.Union([Type.String({ maxLength: 64 }), Type.Array(Type.String({ maxLength: 64 }))])),
+  ),
+  encoding: Type.Optional(orNull(Type.Enum(['linear', 'mulaw']))),
+  sample_rate: Type.Optional(orNull(Type.Enum(SAMPLE_RATES))),
+  utterance_end_ms: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
+  continuous_mode: Type.Optional(orNull(Type.Boolean())),
+  interim_results_frequency: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
+  audio_enhancement: Type.Optional(orNull(Type.Enum(['off', 'light', 'adaptive']))),
+  diarize: Type.Optional(orNull(Type.Boolean())),
+  // Only read with diarize.
+  min_speakers: Type.Optional(Type.Unknown()),
+  max_speakers: Type.Optional(Type.Unknown()),
+  // What is no boolean counts as false.
+  remove_fillers: Type.Optional(Type.Unknown()),
+};
+
+const CONFIG_BLOCK = Type.Object(CONFIG_FIELDS);
+type ConfigBlock = Static<typeof CONFIG_BLOCK>;
+
+/** The whole settings of a session that starts. @throws TandemError VALIDATION_FAILED */
+export function readSettings(block: ConfigBlock): SttSettings {
+  const settings = { ...DEFAULTS, ...readChange(block) };
+  return settings.diarize ? settings : { ...settings, minSpeakers: null, maxSpeakers: null };
+}
+
+/** What a message changes: the fields that it has, clamped. @throws TandemError VALIDATION_FAILED */
+export function readChange(block: ConfigBlock): Partial<SttSettings> {
+  const change: { -readonly [Key in keyof SttSettings]?: SttSettings[Key] } = {};
+  if (block.languages !== undefined) change.languages = readLanguages(block.languages);
+  if (block.encoding !== undefined) change.encoding = block.encoding ?? DEFAULTS.encoding;
+  if (block.sample_rate !== undefined) change.sampleRateHz = block.sample_rate ?? DEFAULTS.sampleRateHz;
+  if (block.utterance_end_ms !== undefined) {
+    change.utteranceEndMs = Math.max(LEAST_UTTERANCE_END_MS, Math.round(block.utterance_end_ms ?? 0));
+  }
+  if (block.continuous_mode !== undefined) change.isContinuous = block.continuous_mode ?? DEFAULTS.isContinuous;
+  if (block.interim_results_frequency !== undefined) {
+    const everyMs = block.interim_results_frequency;
+    change.interimEveryMs = everyMs === null ? null : Math.max(LEAST_INTERIM_MS, Math.round(everyMs));
+  }
+  if (block.audio_enhancement !== undefined) change.enhancement = block.audio_enhancement ?? DEFAULTS.enhancement;
+  if (block.diarize !== undefined) change.diarize = block.diarize ?? DEFAULTS.diarize;
+  if (block.remove_fillers !== undefined) change.removeFillers = block.remove_fillers === true;
+  if (block.diarize === false) return change;
+  if (block.min_speakers !== undefined) change.minSpeakers = readSpeakers('min_speakers', block.min_speakers);
+  if (block.max_speakers !== undefined) change.maxSpeakers = readSpeakers('max_speakers', block.max_speakers);
+  return change;
+}
+
+/**
+ * `auto`, alone or in a list, is what other clients send to have the language detected, which is what null does. The
+ * specification has a proxy strip it before a server that would reject it; here they are one.
+ */
+function readLanguages(languages: ConfigBlock['languages']): SttSettings['languages'] {
+  if (typeof languages === 'string' && languages.toLowerCase() !== 'auto') {
+    throw invalid({ path: 'languages', message: 'must be an array of ISO 639-1 codes, or null' });
+  }
+  const codes = typeof languages === 'string' ? [] : (languages ?? []).map((code) => code.toLowerCase());
+  const wanted = [...new Set(codes.filter((code) => code !== 'auto'))];
+  if (wanted.length > MAX_LANGUAGES) {
+    throw invalid({ path: 'languages', message: `must not be more than ${MAX_LANGUAGES}` });
+  }
+  return wanted.length === 0 ? null : wanted;
+}
+
+/** None is as good as not said. */
+function readSpeakers(path: string, value: unknown): number | null {
+  if (value === null) return null;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value > MOST_SPEAKERS) {
+    throw invalid({ path, message: `must be an integer up to ${MOST_SPEAKERS}, or null` });
+  }
+  return value <= 0 ? null : value;
+}
+
+function invalid(field: InvalidField) {
+  return validationFailed([field]);
+}
+
+export function orNull<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}

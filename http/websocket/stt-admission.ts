@@ -1,0 +1,78 @@
+import type { ErrorMessage } from '../../actors/stt/live-stt.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { walletOf } from '../../storage/queries/billing.ts';
+import { authenticate, enterWorkspace, type Principal } from '../auth.ts';
+import type { HttpContext } from '../context.ts';
+import { requireAccess, requireCredentials } from '../permissions.ts';
+import { rateLimited } from '../rate-limits.ts';
+import { toRefusal } from '../refusals.ts';
+
+/** Somebody who may be transcribed. */
+export interface Admitted {
+  principal: Principal;
+  /** What the wallet has to spend. */
+  availableNano: bigint;
+}
+
+export type AdmissionContext = Pick<HttpContext, 'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now'>;
+
+/**
+ * Judges who connects, by the credentials in the query, which must never get into a log. In this order: credentials,
+ * role and scope, rate limit, wallet.
+ * @throws TandemError
+ */
+export async function admitToStt(
+  query: URLSearchParams,
+  { context, address }: { context: AdmissionContext; address: string },
+): Promise<Admitted> {
+  const { sql, limits } = context;
+  const principal = await identify(query, context).catch(async (error: unknown) => {
+    const refusal = toRefusal(error);
+    if (refusal.status < 500) {
+      // Whoever guesses is stopped as over REST.
+      const state = await limits.consumeAddress(address);
+      if (state.exceeded) throw rateLimited(state);
+    }
+    throw refusal;
+  });
+  const state = await limits.consumeWorkspace(principal.workspaceId, principal.plan);
+  if (state.exceeded) throw rateLimited(state);
+  const { availableNano } = await walletOf(sql, principal.workspaceId);
+  if (availableNano <= 0n) {
+    throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet is empty. Top it up, then connect again.', {
+      details: { available: Number(availableNano) / 1e9 },
+    });
+  }
+  return { principal, availableNano };
+}
+
+async function identify(query: URLSearchParams, context: AdmissionContext): Promise<Principal> {
+  const { sql, sessionTokens: tokens, logger, now } = context;
+  const credential = query.get('apiKey') ?? query.get('token') ?? '';
+  if (credential === '') {
+    throw new TandemError('UNAUTHORIZED', 'Name credentials in the query: apiKey, or token and workspace_id.');
+  }
+  const identity = await authenticate(`Bearer ${credential}`, {
+    sql,
+    tokens,
+    now: now(),
+    onTouchFailed: (error) => logger.warn({ err: error }, 'last use of an API key was not noted'),
+  });
+  const workspaceId = query.get('workspace_id') || undefined;
+  const principal = await enterWorkspace(identity, { sql, workspaceId });
+  requireCredentials(principal, { scope: 'stt:write' });
+  requireAccess(principal, 'writer');
+  return principal;
+}
+
+/** A refusal as a message; what is wrong with the credentials has one code on a socket. */
+export function errorMessageOf(refusal: TandemError): ErrorMessage {
+  const isAboutCredentials = refusal.status === 401 || refusal.code === 'WORKSPACE_NOT_FOUND';
+  return {
+    type: 'error',
+    code: isAboutCredentials ? 'AUTH_FAILED' : refusal.code,
+    message: refusal.message,
+    ...(refusal.details !== undefined && { details: refusal.details }),
+    ...(refusal.retryAfterS !== null && { retry_after: Math.ceil(refusal.retryAfterS) }),
+  };
+}
