@@ -4,8 +4,8 @@
  */
 
 const FULL_SCALE_POWER = 32768 * 32768;
-/** Nothing below is worth hearing: half a dozen of the smallest steps of mu-law. */
-const SILENCE_POWER = FULL_SCALE_POWER * 10 ** (-64 / 10);
+/** Nothing below is worth hearing (-64 dBov): a few of the smallest steps of mu-law. */
+export const SILENCE_POWER = FULL_SCALE_POWER * 10 ** (-64 / 10);
 /** Until there was a pause the floor is not taken for higher than this. */
 const FIRST_FLOOR_LIMIT = FULL_SCALE_POWER * 10 ** (-50 / 10);
 const LEARNING_WINDOWS = 64;

@@ -34,6 +34,7 @@ const POST_ROLL_WINDOWS = windowsIn(200);
 /** Speech has begun when so many of the last windows hold it: a click fills two at most. */
 const ONSET_WINDOWS = 5;
 const FEWEST_ONSET_WINDOWS = 3;
+const TONE_DELAY_WINDOWS = 4;
 /** Less speech than this is no word. */
 const SHORTEST_SPEECH_MS = 120;
 /** Below this the background is louder than the speech, and recognisers invent. */
@@ -49,6 +50,8 @@ interface OpenUtterance {
   lastSpeechWindow: number;
   speechWindows: number;
   speechPower: number;
+  /** Median power of the background before it. */
+  powerBefore: number | null;
 }
 
 interface SegmenterOptions {
@@ -87,6 +90,7 @@ export class UtteranceSegmenter {
     const window = this.#windows++;
     this.#ring.put(window, samples, power, kind === 'speech');
     if (kind === 'background') this.#learnBackground(power);
+    if (kind === 'tone') this.#takeBack(window);
     if (this.#utterance === null) this.#beginWhenSpeech(window);
     else this.#continue(this.#utterance, window);
   }
@@ -140,6 +144,7 @@ export class UtteranceSegmenter {
       lastSpeechWindow: firstSpeechWindow,
       speechWindows: 0,
       speechPower: 0,
+      powerBefore: this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS),
     };
     this.#utterance = utterance;
     this.#unposted = startWindow;
@@ -160,6 +165,22 @@ export class UtteranceSegmenter {
       this.#cut(utterance);
     } else {
       this.#postUntil(this.#postable(utterance), BLOCK_WINDOWS);
+    }
+  }
+
+  /** Tones are known for such only after a moment, in which they may have passed for speech. */
+  #takeBack(window: number): void {
+    for (let before = Math.max(0, window - TONE_DELAY_WINDOWS); before < window; before++) {
+      if (!this.#ring.isSpeech(before)) continue;
+      this.#ring.silence(before);
+      if (this.#utterance === null || before < this.#utterance.startWindow) continue;
+      this.#utterance.speechWindows -= 1;
+      this.#utterance.speechPower -= this.#ring.power(before);
+    }
+    if (this.#utterance === null) return;
+    const { startWindow } = this.#utterance;
+    while (this.#utterance.lastSpeechWindow > startWindow && !this.#ring.isSpeech(this.#utterance.lastSpeechWindow)) {
+      this.#utterance.lastSpeechWindow -= 1;
     }
   }
 
@@ -229,14 +250,16 @@ export class UtteranceSegmenter {
   }
 
   #summaryOf(utterance: OpenUtterance, endWindow: number): UtteranceSummary {
-    const background = this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS);
-    const { speechWindows, speechPower } = utterance;
+    const { speechWindows, speechPower, powerBefore } = utterance;
+    // A lorry that passes when all is said did not spoil it.
+    const powerSince = this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS);
+    const background = Math.min(powerBefore ?? Number.POSITIVE_INFINITY, powerSince ?? Number.POSITIVE_INFINITY);
     return {
       channel: this.#options.channel,
       startMs: utterance.startWindow * WINDOW_MS,
       endMs: Math.min(endWindow * WINDOW_MS, this.#streamEndMs),
       speechMs: speechWindows * WINDOW_MS,
-      snrDb: background === null ? null : speechSnrDb(speechPower / Math.max(1, speechWindows), background),
+      snrDb: Number.isFinite(background) ? speechSnrDb(speechPower / Math.max(1, speechWindows), background) : null,
     };
   }
 
@@ -283,6 +306,11 @@ class WindowRing {
     this.#samples.set(samples, slot * WINDOW_SAMPLES);
     this.#powers[slot] = power;
     this.#speech[slot] = isSpeech ? 1 : 0;
+  }
+
+  /** It was no speech after all. */
+  silence(window: number): void {
+    this.#speech[window % this.capacity] = 0;
   }
 
   isSpeech(window: number): boolean {

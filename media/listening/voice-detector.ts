@@ -1,19 +1,63 @@
-import { NoiseFloor } from '../dsp/noise-floor.ts';
+import { NoiseFloor, SILENCE_POWER } from '../dsp/noise-floor.ts';
+import { TonalityMeter } from '../dsp/tonality.ts';
 import type { SileroNetwork } from './silero-network.ts';
-import type { WindowKind } from './windows.ts';
+import { type WindowKind, windowsIn } from './windows.ts';
+
+/**
+ * What each window of a channel holds. Speech is what stands out of the background, does not consist of tones that
+ * stand still, and is a voice to the network. Without a network, what stands out clearly and is no tone counts.
+ */
+
+/** Tones fill a quarter of a second for this share of its power, or an eighth of one for the other. */
+const TONAL_SHARE_LONG = 0.65;
+const TONAL_SHARE_SHORT = 0.85;
+const LONG_WINDOWS = 8;
+const SHORT_WINDOWS = 4;
+/** How far a voice must be above the background where no network tells it from noise: 9 dB. */
+const CLEAR_RATIO = 8;
+
+const AUDIBLE_AFTER_RISE_WINDOWS = windowsIn(500);
 
 export class VoiceDetector {
   readonly #network: SileroNetwork | null;
   readonly #floor = new NoiseFloor();
+  readonly #tonality = new TonalityMeter();
+  /** Tonal shares of the last windows; 0 for silent ones. */
+  readonly #shares = new Float64Array(LONG_WINDOWS);
+  #windows = 0;
+  #audibleWindows = 0;
 
   constructor(network: SileroNetwork | null) {
     this.#network = network;
   }
 
-  judge(samples: Float32Array, power: number): WindowKind {
-    const isAudible = this.#floor.rises(power);
+  /** Takes the next window, in 16-bit scale, and its mean power. Allocates nothing. */
+  judge(window: Float32Array, power: number): WindowKind {
+    const isAudible = this.#isAudible(power);
+    const isTonal = this.#isTonal(power > SILENCE_POWER ? this.#tonality.add(window) : 0);
     if (!isAudible) return 'background';
-    const isVoice = this.#network === null ? true : this.#network.hears(samples);
+    const isVoice = this.#network === null ? power > this.#floor.power * CLEAR_RATIO : this.#network.hears(window);
+    if (isTonal) return 'tone';
     return isVoice ? 'speech' : 'background';
+  }
+
+  /** Between syllables that stand out there are quiet ones, which only the network tells from noise. */
+  #isAudible(power: number): boolean {
+    if (this.#floor.rises(power)) this.#audibleWindows = AUDIBLE_AFTER_RISE_WINDOWS;
+    else this.#audibleWindows -= 1;
+    return this.#audibleWindows > 0 && power > SILENCE_POWER;
+  }
+
+  #isTonal(share: number): boolean {
+    this.#shares[this.#windows % LONG_WINDOWS] = share;
+    this.#windows += 1;
+    return this.#meanShare(LONG_WINDOWS) > TONAL_SHARE_LONG || this.#meanShare(SHORT_WINDOWS) > TONAL_SHARE_SHORT;
+  }
+
+  #meanShare(windows: number): number {
+    let sum = 0;
+    for (let back = 1; back <= windows; back++)
+      sum += this.#shares[(this.#windows - back + LONG_WINDOWS) % LONG_WINDOWS]!;
+    return sum / windows;
   }
 }

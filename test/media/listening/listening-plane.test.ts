@@ -10,7 +10,7 @@ const command = spoken.get('goforward')!.samples;
 describe('the listening plane', () => {
   it('hears utterances in a telephone stream and posts each with its audio, times and signal to noise ratio', async () => {
     const plane = createListeningPlane({ workers: 1 });
-    const { session, recogniser, events, untilEvent } = await listenLive(plane);
+    const { session, recogniser, untilEvent } = await listenLive(plane);
     writeInFrames(session, asMulaw8k(joined(silence(1000), sentence, silence(2000), command, silence(300))));
     await untilEvent('speech.started');
     expect(await session.finish()).toMatchObject({ durationMs: expect.closeTo(9076, 0) });
