@@ -146,23 +146,22 @@ export function transcriptPort({ transcripts, registry, logger }: TranscriptPort
     const tell = (report: TranscriptReport) => sendBack(report);
     const call = registry.get(callId);
     try {
-      if (!call || !transcripts)
-        throw new Error('only a live call is transcribed, and only where speech is recognised');
+      if (!call) throw new Error('only a live call is transcribed');
       transcripts.begin(call, tell);
     } catch (error) {
       logger.error({ callId, err: error }, 'a transcript could not begin');
       tell({ type: 'transcript.failed', reason: 'INTERNAL' });
     }
     receive((command) => {
-      if (command.type === 'finish') transcripts?.finish(callId);
-      else transcripts?.stop(callId, 'OVERLOADED');
+      if (command.type === 'finish') transcripts.finish(callId);
+      else transcripts.stop(callId, 'OVERLOADED');
     });
-    return () => transcripts?.detach(callId);
+    return () => transcripts.detach(callId);
   });
 }
 
 interface TranscriptPortOptions {
-  transcripts?: TranscriptDesk;
+  transcripts: TranscriptDesk;
   registry: CallRegistry;
   logger: Logger;
 }

@@ -29,7 +29,7 @@ export interface CallActorsOptions {
   feed: CallFeed;
   deliverer: Deliverer;
   recordings: RecordingDesk;
-  transcripts?: TranscriptDesk;
+  transcripts: TranscriptDesk;
   recordingsDir: string;
   clock: Clock;
   logger: Logger;
@@ -72,7 +72,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
           for (const event of events) {
             feed.publish(row.callId, presentCallEvent(event));
             // It may be the wallet that failed it.
-            if (event.event === 'transcript.failed') transcripts?.stop(row.callId, event.detail ?? 'INTERNAL');
+            if (event.event === 'transcript.failed') transcripts.stop(row.callId, event.detail ?? 'INTERNAL');
           }
           initiated.resolve('initiated');
         },
