@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { errorRate, plainWords, sumOfErrors, wordErrors } from '../../bench/word-error-rate.ts';
+
+describe('word error rate', () => {
+  it('counts words that were exchanged, missed and added', () => {
+    expect(wordErrors('he was not an ill disposed young man', 'he was not an illness those young man')).toEqual({
+      words: 8,
+      substituted: 2,
+      missed: 0,
+      added: 0,
+    });
+    expect(wordErrors('go forward ten meters', 'go ten meters now')).toEqual({
+      words: 4,
+      substituted: 0,
+      missed: 1,
+      added: 1,
+    });
+    expect(errorRate(wordErrors('go forward ten meters', 'go ten meters now'))).toBe(0.5);
+  });
+
+  it('does not mind case, punctuation and how numbers are written', () => {
+    const same = [
+      ['Press 1, OK?', 'press one okay'],
+      ['dial 500.', 'DIAL five hundred'],
+      ['room 121 or 40', 'room one hundred twenty one or forty'],
+      ['extension 1234', 'extension one two three four'],
+      ['28.8 per cent', 'twenty-eight point eight per cent'],
+      ["I’m sorry, that's it!", "i'm sorry that's it"],
+      ['press # to exit (beep)', 'press pound to exit'],
+      ['Voicemail of Mr. Jones', 'voice mail of mister jones'],
+    ] as const;
+    for (const [said, understood] of same) expect(errorRate(wordErrors(said, understood)), said).toBe(0);
+  });
+
+  it('is 1 when nothing was understood, more when more was made up, 0 when there was nothing', () => {
+    expect(errorRate(wordErrors('yes please', ''))).toBe(1);
+    expect(errorRate(wordErrors('yes', 'no no no'))).toBe(3);
+    expect(errorRate(wordErrors('', 'no'))).toBe(1);
+    expect(errorRate(wordErrors('', ''))).toBe(0);
+  });
+
+  it('weighs utterances by their words', () => {
+    const sum = sumOfErrors([wordErrors('one two three', 'one two three'), wordErrors('one', 'two')]);
+    expect(errorRate(sum)).toBe(0.25);
+  });
+
+  it('is a distance: symmetric in its sum, never above what replacing everything takes', () => {
+    const text = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 8 }).map((words) => words.join(' '));
+    fc.assert(
+      fc.property(text, text, (a, b) => {
+        const there = wordErrors(a, b);
+        const back = wordErrors(b, a);
+        const errors = there.substituted + there.missed + there.added;
+        expect(errors).toBe(back.substituted + back.missed + back.added);
+        expect(errors).toBeLessThanOrEqual(Math.max(plainWords(a).length, plainWords(b).length));
+        expect(there.missed - there.added).toBe(plainWords(a).length - plainWords(b).length);
+        expect(errors === 0).toBe(a === b);
+      }),
+    );
+  });
+
+  it('takes any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
+        expect(errorRate(wordErrors(text, text))).toBe(0);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
