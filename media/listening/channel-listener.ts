@@ -1,5 +1,7 @@
 import type { UtteranceMessage } from '../../machines/utterances.ts';
 import { powerToDbov, SILENCE_DBOV } from '../dsp/level.ts';
+import type { AudioEnhancement } from '../listening-plane.ts';
+import type { NoiseSuppressors } from './noise-suppressor.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { SpeechFront } from './speech-front.ts';
 import { type SegmentationRules, UtteranceSegmenter } from './utterance-segmenter.ts';
@@ -10,7 +12,9 @@ interface ChannelListenerOptions {
   channel: number;
   sampleRateHz: number;
   rules: SegmentationRules;
+  enhancement: AudioEnhancement;
   network: SileroNetwork | null;
+  suppressors: NoiseSuppressors;
   nextUtteranceId: () => number;
   post: (message: UtteranceMessage) => void;
   onSpeechStarted: (utteranceId: number, atMs: number) => void;
@@ -26,7 +30,7 @@ export class ChannelListener {
   constructor(options: ChannelListenerOptions) {
     this.#detector = new VoiceDetector(options.network);
     this.segmenter = new UtteranceSegmenter(options);
-    this.front = new SpeechFront(options.sampleRateHz, (heard, improved) => this.#hear(heard, improved));
+    this.front = new SpeechFront({ ...options, sink: (heard, improved) => this.#hear(heard, improved) });
   }
 
   get durationMs(): number {
@@ -38,9 +42,14 @@ export class ChannelListener {
     return this.#loudestPower === 0 ? SILENCE_DBOV : powerToDbov(this.#loudestPower);
   }
 
+  /** Ends what is open. */
   finish(): void {
     this.front.finish();
     this.segmenter.finish(this.durationMs);
+  }
+
+  close(): void {
+    this.front.close();
   }
 
   #hear(heard: Float32Array, improved: Int16Array): void {
@@ -49,5 +58,6 @@ export class ChannelListener {
     power /= WINDOW_SAMPLES;
     if (power > this.#loudestPower) this.#loudestPower = power;
     this.segmenter.add(improved, power, this.#detector.judge(heard, power));
+    if (this.front.isAdaptive) this.front.adaptTo(this.segmenter.runningSnrDb());
   }
 }

@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises';
 import type { FileHeard } from '../listening-plane.ts';
 import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
+import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
@@ -23,7 +24,7 @@ export class FileListener {
   #nextUtteranceId = 0;
 
   /** A network, or none, for each channel that is heard. */
-  constructor(request: FileRequest, networks: readonly (SileroNetwork | null)[]) {
+  constructor(request: FileRequest, networks: readonly (SileroNetwork | null)[], suppressors: NoiseSuppressors) {
     this.#request = request;
     this.#utterances = new UtterancePort(request.utterances);
     this.#utterances.onClosed(() => this.close());
@@ -33,7 +34,9 @@ export class FileListener {
           channel,
           sampleRateHz: request.source.format.sampleRateHz,
           rules: chunkRules(request.minSplitMs),
+          enhancement: request.enhancement,
           network,
+          suppressors,
           nextUtteranceId: () => this.#nextUtteranceId++,
           post: (message) => this.#utterances.post(message),
           onSpeechStarted: () => {},
@@ -52,6 +55,7 @@ export class FileListener {
         isSilent: this.#channels.every(({ peakDbov }) => peakDbov < SILENT_BELOW_DBOV),
       };
     } finally {
+      for (const channel of this.#channels) channel.close();
       this.#utterances.close();
     }
   }

@@ -137,12 +137,12 @@ class ListeningPool implements ListeningPlane {
   async #dumpSlot({ thread, restarts }: ListeningSlot): Promise<unknown> {
     if (thread === null) return { state: 'restarting', restarts, sessions: [] };
     try {
-      const { voiceNetworkProblem, sessions } = await thread.call('worker.dump', {});
+      const { sessions, ...problems } = await thread.call('worker.dump', {});
       return {
         state: 'running',
         threadId: thread.threadId,
         restarts,
-        voiceNetworkProblem,
+        ...problems,
         sessions: sessions.map(({ sessionKey, session }) => ({
           sessionId: this.#members.get(sessionKey)?.sessionId ?? null,
           ...(session as object),

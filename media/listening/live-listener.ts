@@ -3,6 +3,7 @@ import type { BytesTaken, ListeningEvent } from '../../machines/utterances.ts';
 import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
 import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
+import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
@@ -15,6 +16,7 @@ interface LiveListenerOptions {
   utterances: MessagePort;
   inlet: MessagePort | null;
   network: SileroNetwork | null;
+  suppressors: NoiseSuppressors;
   onEvent: (event: ListeningEvent) => void;
 }
 
@@ -37,7 +39,9 @@ export class LiveListener {
       channel: 0,
       sampleRateHz: options.settings.format.sampleRateHz,
       rules: liveRules(options.settings.utteranceEndMs),
+      enhancement: options.settings.enhancement,
       network: options.network,
+      suppressors: options.suppressors,
       nextUtteranceId: () => this.#nextUtteranceId++,
       post: (message) => this.#utterances.post(message),
       onSpeechStarted: (utteranceId, atMs) => options.onEvent({ type: 'speech.started', utteranceId, atMs }),
@@ -58,9 +62,10 @@ export class LiveListener {
     const settings = { ...this.#settings, ...change };
     if (change.format !== undefined) {
       this.#decoder = new SampleDecoder(settings.format, 'mixed');
-      this.#listener.front.configure(settings.format.sampleRateHz);
+      this.#listener.front.setRate(settings.format.sampleRateHz);
     }
     if (change.utteranceEndMs !== undefined) this.#listener.segmenter.configure(liveRules(settings.utteranceEndMs));
+    if (change.enhancement !== undefined) this.#listener.front.setEnhancement(change.enhancement);
     this.#settings = settings;
   }
 
@@ -78,6 +83,7 @@ export class LiveListener {
   }
 
   close(): void {
+    this.#listener.close();
     this.#inlet?.close();
     this.#utterances.close();
   }
@@ -85,7 +91,13 @@ export class LiveListener {
   dump(): unknown {
     const { untakenSamples } = this.#utterances;
     const isSpeaking = this.#listener.segmenter.isOpen;
-    return { ...this.#settings, ...heardTotals([this.#listener]), isSpeaking, untakenSamples };
+    return {
+      ...this.#settings,
+      ...heardTotals([this.#listener]),
+      noiseSuppression: this.#listener.front.dump(),
+      isSpeaking,
+      untakenSamples,
+    };
   }
 
   #takeFromInlet(bytes: Uint8Array): void {

@@ -1,14 +1,28 @@
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
 import { Resampler } from '../dsp/resample.ts';
+import type { AudioEnhancement } from '../listening-plane.ts';
+import type { NoiseSuppressor, NoiseSuppressors } from './noise-suppressor.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 
 /** Takes whole windows: as they were heard, and as they are to be recognised. Both are reused for the next. */
 export type WindowSink = (heard: Float32Array, improved: Int16Array) => void;
 
-/** Samples of one channel at any rate to windows at 16 kHz, without direct current. */
+interface SpeechFrontOptions {
+  sampleRateHz: number;
+  enhancement: AudioEnhancement;
+  suppressors: NoiseSuppressors;
+  sink: WindowSink;
+}
+
+/** Samples of one channel at any rate to windows at 16 kHz: without direct current and, if asked for, with less noise. */
 export class SpeechFront {
   readonly #sink: WindowSink;
-  #resampler: Resampler | null;
+  readonly #suppressors: NoiseSuppressors;
+  #resampler: Resampler | null = null;
+  #suppressor: NoiseSuppressor | null = null;
+  #enhancement: AudioEnhancement = 'off';
+  /** How much of the noise to take out, 0 to 1. */
+  #strength = 0;
   #isUpsampled = false;
   #converted = new Float32Array(0);
   readonly #heard = new Float32Array(WINDOW_SAMPLES);
@@ -19,18 +33,19 @@ export class SpeechFront {
   #directOut = 0;
   #noise = 1;
 
-  constructor(sampleRateHz: number, sink: WindowSink) {
-    this.#sink = sink;
-    this.#resampler = null;
-    this.#setRate(sampleRateHz);
+  constructor(options: SpeechFrontOptions) {
+    this.#sink = options.sink;
+    this.#suppressors = options.suppressors;
+    this.setRate(options.sampleRateHz);
+    this.setEnhancement(options.enhancement);
   }
 
-  /** Samples at 16 kHz so far. */
+  /** Samples at 16 kHz that came in so far. */
   get samples(): number {
     return this.#samples;
   }
 
-  /** Takes the first `count` samples of a block, which may be as long as it likes. */
+  /** Takes the first `count` samples of a block, and may change them. */
   push(block: Float32Array, count: number): void {
     if (this.#resampler === null) {
       this.#take(block, count);
@@ -40,15 +55,36 @@ export class SpeechFront {
     this.#take(this.#converted, this.#resampler.process(block, count, this.#converted));
   }
 
-  /** What comes from now on has another rate; time goes on. */
-  configure(sampleRateHz: number): void {
-    this.#drain();
-    this.#setRate(sampleRateHz);
+  /** What comes from now on has this rate; time goes on. */
+  setRate(sampleRateHz: number): void {
+    this.#drainResampler();
+    const isSame = sampleRateHz === RECOGNITION_RATE_HZ;
+    this.#resampler = isSame ? null : new Resampler(sampleRateHz, RECOGNITION_RATE_HZ);
+    this.#isUpsampled = sampleRateHz < RECOGNITION_RATE_HZ;
+  }
+
+  setEnhancement(enhancement: AudioEnhancement): void {
+    this.#enhancement = enhancement;
+    if (enhancement === 'light') this.#strength = LIGHT_STRENGTH;
+    if (enhancement === 'off') this.#drainSuppressor();
+    else this.#suppressor ??= this.#suppressors.open();
+  }
+
+  /** Whether `adaptTo` is to be told, once per window. */
+  get isAdaptive(): boolean {
+    return this.#enhancement === 'adaptive';
+  }
+
+  adaptTo(snrDb: number): void {
+    const wanted = (CLEAN_SNR_DB - snrDb) / (CLEAN_SNR_DB - NOISY_SNR_DB);
+    const target = Math.max(0, Math.min(1, wanted));
+    this.#strength += Math.max(-MOST_CHANGE, Math.min(MOST_CHANGE, target - this.#strength));
   }
 
   /** Fills the last window with silence. Nothing can follow. */
   finish(): void {
-    this.#drain();
+    this.#drainResampler();
+    this.#drainSuppressor();
     if (this.#filled === 0) return;
     this.#heard.fill(0, this.#filled);
     this.#improved.fill(0, this.#filled);
@@ -56,16 +92,27 @@ export class SpeechFront {
     this.#sink(this.#heard, this.#improved);
   }
 
-  #setRate(sampleRateHz: number): void {
-    const isSame = sampleRateHz === RECOGNITION_RATE_HZ;
-    this.#resampler = isSame ? null : new Resampler(sampleRateHz, RECOGNITION_RATE_HZ);
-    this.#isUpsampled = sampleRateHz < RECOGNITION_RATE_HZ;
+  /** Without what is still inside. Idempotent, also after `finish`. */
+  close(): void {
+    this.#suppressor?.close();
+    this.#suppressor = null;
   }
 
-  #drain(): void {
+  dump(): unknown {
+    return { enhancement: this.#enhancement, strength: this.#suppressor === null ? 0 : this.#strength };
+  }
+
+  #drainResampler(): void {
     if (this.#resampler === null) return;
     this.#makeRoom(0);
     this.#take(this.#converted, this.#resampler.flush(this.#converted));
+    this.#resampler = null;
+  }
+
+  #drainSuppressor(): void {
+    const suppressor = this.#suppressor;
+    this.#suppressor = null;
+    suppressor?.finish(this.#emit);
   }
 
   #makeRoom(count: number): void {
@@ -77,25 +124,31 @@ export class SpeechFront {
     for (let i = 0; i < count; i++) {
       // A high-pass at 13 Hz: an offset of a cheap converter is no sound.
       const sample = block[i]!;
-      const alternating = sample - this.#directIn + DIRECT_DECAY * this.#directOut;
+      this.#directOut = sample - this.#directIn + DIRECT_DECAY * this.#directOut;
       this.#directIn = sample;
-      this.#directOut = alternating;
-      this.#heard[this.#filled] = alternating;
-      this.#improved[this.#filled] = this.#toInteger(alternating);
-      this.#filled += 1;
-      this.#samples += 1;
-      if (this.#filled < WINDOW_SAMPLES) continue;
-      this.#filled = 0;
-      this.#sink(this.#heard, this.#improved);
+      block[i] = this.#directOut;
     }
+    this.#samples += count;
+    if (this.#suppressor !== null) this.#suppressor.push(block, count, this.#emit);
+    else for (let i = 0; i < count; i++) this.#emit(block[i]!, block[i]!);
   }
 
+  readonly #emit = (sample: number, quiet: number): void => {
+    this.#heard[this.#filled] = sample;
+    this.#improved[this.#filled] = this.#toInteger(sample + this.#strength * (quiet - sample));
+    this.#filled += 1;
+    if (this.#filled < WINDOW_SAMPLES) return;
+    this.#filled = 0;
+    this.#sink(this.#heard, this.#improved);
+  };
+
   #toInteger(sample: number): number {
-    const dithered = this.#isUpsampled ? sample + this.#dither() : sample;
+    const isEmptyInPart = this.#isUpsampled || this.#suppressor !== null;
+    const dithered = isEmptyInPart ? sample + this.#dither() : sample;
     return Math.max(-32_768, Math.min(32_767, Math.round(dithered)));
   }
 
-  /** The empty upper half of what was upsampled has logarithms that recognisers were not trained on. */
+  /** Bands in which there is nothing at all have logarithms that recognisers were not trained on. */
   #dither(): number {
     // Xorshift (Marsaglia 2003): the same for every stream, so that the same audio gives the same text.
     this.#noise ^= this.#noise << 13;
@@ -107,3 +160,9 @@ export class SpeechFront {
 
 const DIRECT_DECAY = 0.995;
 const DITHER_STEPS = 3;
+const LIGHT_STRENGTH = 0.5;
+/** Noise suppression helps recognisers in noise, and harms a little what is clean. */
+const CLEAN_SNR_DB = 30;
+const NOISY_SNR_DB = 20;
+/** Per window: from nothing to all in a third of a second. */
+const MOST_CHANGE = 0.1;

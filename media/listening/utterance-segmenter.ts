@@ -43,6 +43,9 @@ const POOR_SNR_DB = 0;
 const BLOCK_WINDOWS = 3;
 const BACKGROUND_HALF_LIFE_WINDOWS = windowsIn(2000);
 const FEWEST_BACKGROUND_WINDOWS = windowsIn(250);
+const FEWEST_SPEECH_WINDOWS = windowsIn(500);
+/** -26 dBov, the level that telephone speech is brought to (ITU-T P.56, P.830). */
+const USUAL_SPEECH_POWER = 32768 * 32768 * 10 ** (-26 / 10);
 
 interface OpenUtterance {
   utteranceId: number;
@@ -122,6 +125,14 @@ export class UtteranceSegmenter {
       speechPower: this.#speechPower,
       backgroundPower: this.#allBackground.medianPower(FEWEST_BACKGROUND_WINDOWS),
     };
+  }
+
+  /** Speech so far, or before there was any a voice of usual loudness, over the recent background. */
+  runningSnrDb(): number {
+    const windows = this.#speechWindows + (this.#utterance?.speechWindows ?? 0);
+    const power = this.#speechPower + (this.#utterance?.speechPower ?? 0);
+    const background = this.#recentBackground.medianPower(FEWEST_BACKGROUND_WINDOWS) ?? 0;
+    return speechSnrDb(windows < FEWEST_SPEECH_WINDOWS ? USUAL_SPEECH_POWER : power / windows, background);
   }
 
   #beginWhenSpeech(window: number): void {

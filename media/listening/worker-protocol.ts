@@ -30,6 +30,8 @@ export interface ListeningCalls {
 export interface ListeningDump {
   /** Why voices are told by energy and tonality alone; null when the network is there. */
   voiceNetworkProblem: string | null;
+  /** Why enhancement does nothing; null when it can. */
+  noiseSuppressionProblem: string | null;
   sessions: { sessionKey: number; session: unknown }[];
 }
 

@@ -3,6 +3,7 @@ import type { FileHeard, StreamHeard } from '../listening-plane.ts';
 import { systemCodeOf, type WorkerFailure } from '../worker-messages.ts';
 import { FileListener } from './file-listener.ts';
 import { LiveListener } from './live-listener.ts';
+import { NoiseSuppressors } from './noise-suppressor.ts';
 import { type SileroNetwork, SileroNetworks } from './silero-network.ts';
 import type {
   FromListeningWorker,
@@ -14,8 +15,8 @@ import type {
 
 /** Entry of a listening worker thread: owns the streams and files that are heard, answers the pool. */
 
-function serve(port: MessagePort, networks: SileroNetworks): void {
-  const worker = new ListeningWorker((message) => port.postMessage(message), networks);
+function serve(port: MessagePort, networks: SileroNetworks, suppressors: NoiseSuppressors): void {
+  const worker = new ListeningWorker((message) => port.postMessage(message), networks, suppressors);
   port.on('message', (message: ToListeningWorker) => worker.take(message));
   port.postMessage({ type: 'ready' } satisfies FromListeningWorker);
 }
@@ -25,11 +26,13 @@ type Request = Exclude<ToListeningWorker, ListeningNotice>;
 class ListeningWorker {
   readonly #post: (message: FromListeningWorker) => void;
   readonly #networks: SileroNetworks;
+  readonly #suppressors: NoiseSuppressors;
   readonly #streams = new Map<number, { listener: LiveListener; network: SileroNetwork | null }>();
   readonly #files = new Map<number, FileListener>();
 
-  constructor(post: (message: FromListeningWorker) => void, networks: SileroNetworks) {
+  constructor(post: (message: FromListeningWorker) => void, networks: SileroNetworks, suppressors: NoiseSuppressors) {
     this.#post = post;
+    this.#suppressors = suppressors;
     this.#networks = networks;
   }
 
@@ -81,6 +84,7 @@ class ListeningWorker {
       utterances,
       inlet,
       network,
+      suppressors: this.#suppressors,
       onEvent: (event) => this.#post({ type: 'event', sessionKey, event }),
     });
     this.#streams.set(sessionKey, { listener, network });
@@ -108,7 +112,7 @@ class ListeningWorker {
   async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileHeard> {
     const isSeparate = request.channels === 'separate' && request.source.format.channels === 2;
     const networks = Array.from({ length: isSeparate ? 2 : 1 }, () => this.#networks.take());
-    const listener = new FileListener(request, networks);
+    const listener = new FileListener(request, networks, this.#suppressors);
     this.#files.set(request.sessionKey, listener);
     try {
       return await listener.listen();
@@ -122,6 +126,7 @@ class ListeningWorker {
     const listeners = [...this.#files, ...[...this.#streams].map(([key, { listener }]) => [key, listener] as const)];
     return {
       voiceNetworkProblem: this.#networks.problem,
+      noiseSuppressionProblem: this.#suppressors.problem,
       sessions: listeners.map(([sessionKey, listener]) => ({ sessionKey, session: listener.dump() })),
     };
   }
@@ -133,5 +138,8 @@ function failureOf(error: unknown): WorkerFailure {
   return { kind: 'unexpected', detail: error instanceof Error ? error.message : String(error) };
 }
 
-// Last, because classes are not hoisted. What is posted before the network is loaded waits.
-if (parentPort !== null) serve(parentPort, await SileroNetworks.load());
+// Last, because classes are not hoisted. What is posted before the models are loaded waits.
+if (parentPort !== null) {
+  const [networks, suppressors] = await Promise.all([SileroNetworks.load(), NoiseSuppressors.load()]);
+  serve(parentPort, networks, suppressors);
+}

@@ -1,0 +1,133 @@
+import type { Rnnoise } from '@echogarden/rnnoise-wasm';
+import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
+import { Resampler } from '../dsp/resample.ts';
+
+/** RNNoise works on frames of 10 ms at 48 kHz, and what comes out is one frame late. */
+const RATE_HZ = 48_000;
+const FRAME_SAMPLES = 480;
+/** At 16 kHz. */
+const BLOCK_SAMPLES = 512;
+
+/** Where RNNoise cannot be loaded there are no suppressors, and `problem` says why. */
+export class NoiseSuppressors {
+  /** Null when there are. */
+  readonly problem: string | null;
+  readonly #rnnoise: Rnnoise | null;
+
+  private constructor(rnnoise: Rnnoise | null, problem: string | null) {
+    this.#rnnoise = rnnoise;
+    this.problem = problem;
+  }
+
+  static async load(): Promise<NoiseSuppressors> {
+    try {
+      const { default: init } = await import('@echogarden/rnnoise-wasm');
+      return new NoiseSuppressors(await init(), null);
+    } catch (error) {
+      return new NoiseSuppressors(null, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  open(): NoiseSuppressor | null {
+    return this.#rnnoise === null ? null : new NoiseSuppressor(this.#rnnoise);
+  }
+}
+
+/** Takes the noise out of one stream at 16 kHz: gives, later, each sample as it was and without noise. */
+export class NoiseSuppressor {
+  readonly #rnnoise: Rnnoise;
+  readonly #state: number;
+  /** In the memory of RNNoise: a frame in and, behind it, a frame out. */
+  readonly #frame: number;
+  readonly #up = new Resampler(RECOGNITION_RATE_HZ, RATE_HZ);
+  readonly #down = new Resampler(RATE_HZ, RECOGNITION_RATE_HZ);
+  readonly #wide = new Float32Array(this.#up.outputBound(BLOCK_SAMPLES));
+  readonly #frameOut = new Float32Array(FRAME_SAMPLES);
+  readonly #narrow = new Float32Array(this.#down.outputBound(FRAME_SAMPLES));
+  readonly #waiting: SampleQueue = new SampleQueue();
+  #frameFilled = 0;
+  #isFirstFrame = true;
+
+  constructor(rnnoise: Rnnoise) {
+    this.#rnnoise = rnnoise;
+    this.#state = rnnoise._rnnoise_create(0);
+    this.#frame = rnnoise._malloc(2 * 4 * FRAME_SAMPLES);
+  }
+
+  /** Calls `emit` for every sample that is ready, in order. */
+  push(samples: Float32Array, count: number, emit: (sample: number, quiet: number) => void): void {
+    this.#waiting.push(samples, count);
+    for (let at = 0; at < count; at += BLOCK_SAMPLES) {
+      const length = Math.min(BLOCK_SAMPLES, count - at);
+      const widened = this.#up.process(samples.subarray(at, at + length), length, this.#wide);
+      for (let i = 0; i < widened; i++) this.#takeWide(this.#wide[i]!, emit);
+    }
+  }
+
+  /** Brings out what is still inside, and frees the memory of RNNoise. Nothing can follow. */
+  finish(emit: (sample: number, quiet: number) => void): void {
+    const expected = this.#waiting.length;
+    let given = 0;
+    const count = (sample: number, quiet: number): void => {
+      if (given++ < expected) emit(sample, quiet);
+    };
+    const silence = new Float32Array(BLOCK_SAMPLES);
+    while (given < expected) this.push(silence, BLOCK_SAMPLES, count);
+    this.close();
+  }
+
+  close(): void {
+    this.#rnnoise._rnnoise_destroy(this.#state);
+    this.#rnnoise._free(this.#frame);
+  }
+
+  #takeWide(sample: number, emit: (sample: number, quiet: number) => void): void {
+    // Read anew each time: opening another stream may move the memory.
+    const memory = this.#rnnoise.HEAPF32;
+    const input = this.#frame / 4;
+    memory[input + this.#frameFilled] = sample;
+    this.#frameFilled += 1;
+    if (this.#frameFilled < FRAME_SAMPLES) return;
+    this.#frameFilled = 0;
+    const output = input + FRAME_SAMPLES;
+    this.#rnnoise._rnnoise_process_frame(this.#state, 4 * output, this.#frame);
+    const isFirst = this.#isFirstFrame;
+    this.#isFirstFrame = false;
+    if (isFirst) return;
+    this.#frameOut.set(memory.subarray(output, output + FRAME_SAMPLES));
+    const narrowed = this.#down.process(this.#frameOut, FRAME_SAMPLES, this.#narrow);
+    for (let i = 0; i < narrowed; i++) emit(this.#waiting.shift(), this.#narrow[i]!);
+  }
+}
+
+/** First in, first out. */
+class SampleQueue {
+  #samples = new Float32Array(4 * BLOCK_SAMPLES);
+  #start = 0;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  push(samples: Float32Array, count: number): void {
+    if (this.#length + count > this.#samples.length) this.#grow(this.#length + count);
+    const size = this.#samples.length;
+    for (let i = 0; i < count; i++) this.#samples[(this.#start + this.#length + i) % size] = samples[i]!;
+    this.#length += count;
+  }
+
+  shift(): number {
+    const sample = this.#samples[this.#start]!;
+    this.#start = (this.#start + 1) % this.#samples.length;
+    this.#length -= 1;
+    return sample;
+  }
+
+  #grow(least: number): void {
+    const larger = new Float32Array(2 * least);
+    for (let i = 0; i < this.#length; i++) larger[i] = this.#samples[(this.#start + i) % this.#samples.length]!;
+    this.#samples = larger;
+    this.#start = 0;
+  }
+}
