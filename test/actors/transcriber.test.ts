@@ -1,0 +1,513 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { TranscribeRequest } from '../../actors/stt/transcriber.ts';
+import { createTranscriber, type TranscriberOptions } from '../../actors/stt/transcription.actor.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { RecognisedWord, RecognitionEvent } from '../../machines/utterances.ts';
+import type { FileHeard, ListenToFileOptions } from '../../media/listening-plane.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { createLimitsInProcess } from '../../storage/limits/limits.ts';
+import { setPrice } from '../../storage/price-book.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { createWebhook } from '../../storage/queries/webhooks.ts';
+import { wavFile } from '../media/audio-file/wav-files.ts';
+import { NOW, seedWorkspace, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createFakeDeliverer, createTestClock, createTestLogger } from './fakes.ts';
+import { FakeRecognition, SUMMARY } from './stt-fakes.ts';
+
+let database: TestDatabase;
+let tempDir: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  tempDir = await mkdtemp(join(tmpdir(), 'tandem-transcriber-'));
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(tempDir, { recursive: true });
+});
+
+/** A second and a half. */
+const AUDIO = wavFile(Int16Array.from({ length: 24_000 }, (_, i) => Math.round(8_000 * Math.sin(i / 5))));
+const HEARD: FileHeard = { durationMs: 1_500, speechMs: 1_200, snrDb: 21.26, utterances: 1, isSilent: false };
+
+describe('a file that is transcribed', () => {
+  it('is opened, recognised, charged by its length, told to webhooks, and leaves nothing behind', async () => {
+    const { transcribe, hear, recognition, usage, webhooks, wallet, deliverer } = await setUp({ webhook: true });
+    hear(({ tell }) => tell(recognised('go forward ten meters')));
+    const { transcript, charge } = await transcribe({ languages: ['en'] });
+    expect(transcript).toMatchObject({
+      text: 'go forward ten meters',
+      language: 'en',
+      language_source: 'requested',
+      duration: 1.5,
+      snr_db: 21.3,
+      warning_codes: [],
+      words: [],
+      speakers: [],
+      llm_applied: false,
+      llm_reason: null,
+      model: 'fake/en',
+      cost_usd: 0.00015,
+    });
+    expect(transcript.segments).toEqual([
+      { id: 0, chunk_idx: 0, start: 1, end: 2.5, text: 'go forward ten meters', language: 'en' },
+    ]);
+    expect(recognition.stream.options).toMatchObject({
+      mode: 'batch',
+      languages: ['en'],
+      hypothesisEveryMs: null,
+      diarization: null,
+    });
+    expect(charge).toMatchObject({ chargedNano: 150_000n, balanceAfterNano: 10n * USD - 150_000n });
+    expect(await wallet()).toBe(10n * USD - 150_000n);
+    expect(await usage()).toMatchObject([
+      { id: charge?.entryId, operation: 'transcription', resourceId: 'request-1', quantity: 0.025, unit: 'minute' },
+    ]);
+    const [told] = await webhooks();
+    expect(told).toEqual({
+      event: 'stt.completed',
+      data: {
+        id: 'request-1',
+        text: 'go forward ten meters',
+        language: 'en',
+        duration: 1.5,
+        snr_db: 21.3,
+        source: 'rest',
+      },
+    });
+    expect(deliverer.enqueued).toHaveLength(1);
+    expect(recognition.live).toEqual([]);
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('has words with their times only when they are asked for, and confidence likewise', async () => {
+    const { transcribe, hear } = await setUp();
+    hear(({ tell }) => tell(recognised('ten')));
+    const word = { word: 'ten', start: 1, end: 1.3 };
+    expect((await transcribe({ includeConfidence: true })).transcript.words).toEqual([]);
+    expect((await transcribe({ includeWords: true })).transcript.words).toEqual([word]);
+    const both = await transcribe({ includeWords: true, includeConfidence: true });
+    expect(both.transcript.words).toEqual([{ ...word, confidence: 0.9 }]);
+  });
+
+  it('is detected unless one language was asked for, and chunked when it was cut', async () => {
+    const { transcribe, hear } = await setUp();
+    hear(({ tell }) => tell(recognised('ten')));
+    expect((await transcribe()).transcript.language_source).toBe('detected');
+    expect((await transcribe({ languages: ['en', 'hi'] })).transcript.language_source).toBe('detected');
+    hear(({ tell }) => {
+      tell(recognised('and three', { utteranceId: 1, startMs: 31_000, language: 'hi' }));
+      tell(recognised('one two', { utteranceId: 0, startMs: 1_000 }));
+    });
+    const { transcript } = await transcribe({ languages: ['en', 'hi'] });
+    expect(transcript).toMatchObject({
+      text: 'one two and three',
+      language: 'hi',
+      language_source: 'long_audio_chunked',
+    });
+    expect(transcript.segments.map(({ id, chunk_idx, language }) => [id, chunk_idx, language])).toEqual([
+      [0, 0, 'en'],
+      [1, 1, 'hi'],
+    ]);
+  });
+
+  it('begins a segment with each speaker and after each pause', async () => {
+    const { transcribe, hear, recognition } = await setUp();
+    const words = [
+      spoken('yes', 1_000, 'speaker_1'),
+      spoken('please', 1_400, 'speaker_1'),
+      spoken('which', 1_700, 'speaker_2'),
+      spoken('one', 4_000, 'speaker_2'),
+    ];
+    hear(({ tell }) => tell(recognised('yes please which one', { words })));
+    const { transcript, charge } = await transcribe({ diarize: true, minSpeakers: 2, maxSpeakers: 3 });
+    expect(transcript.segments.map(({ text, speaker }) => [text, speaker])).toEqual([
+      ['yes please', 'speaker_1'],
+      ['which', 'speaker_2'],
+      ['one', 'speaker_2'],
+    ]);
+    expect(transcript.speakers).toEqual(['speaker_1', 'speaker_2']);
+    expect(recognition.stream.options.diarization).toEqual({ by: 'voice', minSpeakers: 2, maxSpeakers: 3 });
+    // 30 per cent more.
+    expect(charge?.chargedNano).toBe(195_000n);
+  });
+
+  it('of two parties on two channels is told apart by channel', async () => {
+    const { transcribe, hear, heardFiles, recognition } = await setUp();
+    hear(({ tell }) => {
+      tell(recognised('hello', { utteranceId: 0, channel: 0, startMs: 0 }));
+      tell(recognised('yes', { utteranceId: 1, channel: 1, startMs: 500 }));
+    });
+    const left = Int16Array.from({ length: 24_000 }, (_, i) => (i < 12_000 ? 8_000 * Math.sin(i / 5) : 0));
+    const right = left.toReversed();
+    const { transcript } = await transcribe({ diarize: true }, wavFile(left, right));
+    expect(heardFiles.at(-1)?.channels).toBe('separate');
+    expect(recognition.stream.options.diarization?.by).toBe('channel');
+    // One chunk each is a whole file, not one that was cut.
+    expect(transcript.language_source).toBe('detected');
+    await transcribe({ diarize: false }, wavFile(left, right));
+    expect(heardFiles.at(-1)?.channels).toBe('mixed');
+    await transcribe({ diarize: true }, wavFile(left, left));
+    expect(heardFiles.at(-1)?.channels).toBe('mixed');
+  });
+
+  it('is written in the script of each language when that is asked for', async () => {
+    const { transcribe, hear } = await setUp();
+    const text = 'मुझे ऑर्डर चाहिए';
+    hear(({ tell }) =>
+      tell(recognised(text, { words: text.split(' ').map((word, i) => spoken(word, 1_000 + i * 400)) })),
+    );
+    expect((await transcribe({ languages: ['hi', 'en'] })).transcript.text).toBe(text);
+    const corrected = await transcribe({ languages: ['hi', 'en'], scriptCorrection: true, includeWords: true });
+    expect(corrected.transcript.text).toBe('मुझे order चाहिए');
+    expect(corrected.transcript.words[1]?.word).toBe('order');
+  });
+});
+
+describe('what cannot be understood costs nothing', () => {
+  it.each([
+    ['low_snr_dropped', ['low_snr_dropped']],
+    ['speech_end_no_result', ['no_speech_detected']],
+    ['hallucination_rejected', ['hallucination_rejected']],
+  ] as const)('%s', async (reason, warnings) => {
+    const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
+    hear(({ tell }) => tell(unusable(reason)));
+    const { transcript, charge } = await transcribe();
+    expect(transcript).toMatchObject({ text: '', language: null, warning_codes: warnings, cost_usd: 0, segments: [] });
+    expect(charge).toBeNull();
+    expect(await wallet()).toBe(10n * USD);
+    expect(await webhooks()).toMatchObject([{ event: 'stt.completed', data: { text: '', language: 'und' } }]);
+  });
+
+  it('a part of a file that was dropped has a warning of its own', async () => {
+    const { transcribe, hear } = await setUp();
+    hear(({ tell }) => {
+      tell(recognised('ten'));
+      tell(unusable('low_snr_dropped', 1));
+    });
+    expect((await transcribe()).transcript).toMatchObject({ text: 'ten', warning_codes: ['low_snr_partial'] });
+  });
+});
+
+describe('refinement', () => {
+  it('mends the text once a context was given, with the keywords as terms', async () => {
+    const refine = vi.fn(async () => 'Go forward, ten metres.');
+    const { transcribe, hear, webhooks } = await setUp({ refine, webhook: true });
+    hear(({ tell }) => tell(recognised('go forward ten metres')));
+    const { transcript } = await transcribe({ context: 'A robot.', keywords: [{ term: 'metres', weight: 2 }] });
+    expect(transcript).toMatchObject({ text: 'Go forward, ten metres.', llm_applied: true, llm_reason: null });
+    expect(refine).toHaveBeenCalledWith(
+      expect.objectContaining({ context: { general: [], text: 'A robot.', terms: ['metres'] } }),
+    );
+    expect(await webhooks()).toMatchObject([{ data: { text: 'Go forward, ten metres.' } }]);
+  });
+
+  it('keeps the original when too little of it is left, and when no model is configured', async () => {
+    const lossy = await setUp({ refine: async () => 'Nothing of that.' });
+    lossy.hear(({ tell }) => tell(recognised('go forward ten metres')));
+    expect((await lossy.transcribe({ context: 'x' })).transcript).toMatchObject({
+      text: 'go forward ten metres',
+      llm_applied: false,
+      llm_reason: 'dropped_too_many_words',
+    });
+    const without = await setUp();
+    without.hear(({ tell }) => tell(recognised('ten')));
+    expect((await without.transcribe({ context: 'x' })).transcript.llm_reason).toBe('llm_not_configured');
+  });
+
+  it('is not in the free plan: the context is dropped with a warning', async () => {
+    const refine = vi.fn(async () => 'x');
+    const { transcribe, hear } = await setUp({ refine });
+    hear(({ tell }) => tell(recognised('ten')));
+    expect((await transcribe({ context: 'x', plan: 'free' })).transcript).toMatchObject({
+      text: 'ten',
+      warning_codes: ['llm_refinement_not_in_plan'],
+      llm_reason: 'llm_refinement_not_in_plan',
+    });
+    expect(refine).not.toHaveBeenCalled();
+  });
+});
+
+describe('money', () => {
+  it('an empty wallet is ZERO_BALANCE before anything is looked at, unless nothing is charged', async () => {
+    const { transcribe, hear, heardFiles, workspaceId, webhooks } = await setUp({ balanceNano: 0n, webhook: true });
+    hear(({ tell }) => tell(recognised('ten')));
+    await expect(transcribe({}, Buffer.from('no audio'))).rejects.toMatchObject({ code: 'ZERO_BALANCE' });
+    expect(heardFiles).toEqual([]);
+    expect(await webhooks()).toEqual([]);
+    await setPrice(database.sql, { scope: { workspaceId }, item: 'stt', value: 0n, now: NOW });
+    expect((await transcribe()).transcript.cost_usd).toBe(0);
+  });
+
+  it('a wallet that does not cover the length of the file is told so before it is recognised', async () => {
+    const { transcribe, heardFiles } = await setUp({ balanceNano: 100_000n });
+    await expect(transcribe()).rejects.toMatchObject({
+      code: 'INSUFFICIENT_CREDITS',
+      details: { required: 0.00015, available: 0.0001, shortfall: 0.00005 },
+    });
+    expect(heardFiles).toEqual([]);
+  });
+
+  it('a wallet that was emptied meanwhile gives no text away', async () => {
+    const { transcribe, hear, workspaceId, webhooks } = await setUp({ webhook: true });
+    hear(async ({ tell }) => {
+      await setPrice(database.sql, { scope: { workspaceId }, item: 'stt', value: 1_000n * USD, now: NOW });
+      tell(recognised('ten'));
+    });
+    await expect(transcribe()).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+    expect(await webhooks()).toMatchObject([{ event: 'stt.failed', data: { error: 'INSUFFICIENT_CREDITS' } }]);
+  });
+});
+
+describe('what fails', () => {
+  it.each<[string, RecognitionEvent, object]>([
+    ['an upstream that is busy', failed('STT_UPSTREAM_RATE_LIMIT', 17), { status: 429, retryAfterS: 17 }],
+    ['an upstream that is down', failed('STT_UPSTREAM_UNAVAILABLE', null), { status: 503 }],
+    ['a language nobody understands', failed('unsupported_language', null), { status: 400 }],
+    ['an engine that broke', failed('crashed', null), { code: 'INTERNAL', message: 'Speech recognition failed.' }],
+  ])('%s costs nothing and is told', async (_what, event, refusal) => {
+    const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
+    hear(({ tell }) => tell(event));
+    await expect(transcribe()).rejects.toMatchObject(refusal);
+    expect(await wallet()).toBe(10n * USD);
+    expect(await webhooks()).toMatchObject([{ event: 'stt.failed', data: { id: 'request-1' } }]);
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('no audio is refused and told, a listener that is lost is our fault', async () => {
+    const { transcribe, hear, webhooks, recognition } = await setUp({ webhook: true });
+    await expect(transcribe({}, Buffer.from('no audio'))).rejects.toMatchObject({ code: 'AUDIO_NOT_READABLE' });
+    hear(() => {
+      throw new TandemError('INTERNAL', 'The listening worker ended.');
+    });
+    await expect(transcribe()).rejects.toMatchObject({ code: 'INTERNAL' });
+    const told = (await webhooks()).map(({ data }) => data.error);
+    expect(told.toSorted()).toEqual(['AUDIO_NOT_READABLE', 'INTERNAL']);
+    expect(recognition.live).toEqual([]);
+  });
+
+  it('storage that cannot be reached is told as it was thrown', async () => {
+    const { transcriber, userId, request } = await setUp();
+    const pending = await transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
+    await writeFile(pending.uploadPath, AUDIO);
+    const transcribing = pending.transcribe({ ...request, workspaceId: 'no uuid' });
+    await expect(transcribing).rejects.toMatchObject({ code: '22P02' });
+    await pending.end();
+  });
+});
+
+describe('the slot and the files of an upload', () => {
+  it('are had before the upload and given back at its end, whatever came of it', async () => {
+    const { transcriber, userId } = await setUp();
+    const begin = () => transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
+    const pending = await Promise.all(Array.from({ length: 8 }, begin));
+    await expect(begin()).rejects.toMatchObject({ code: 'STT_CONCURRENCY_LIMIT', details: { limit: 8 } });
+    await writeFile(pending[0]!.uploadPath, 'some of it');
+    await Promise.all([pending[0]!.end(), pending[0]!.end()]);
+    expect(existsSync(dirname(pending[0]!.uploadPath))).toBe(false);
+    const again = await begin();
+    await Promise.all([...pending, again].map((one) => one.end()));
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('a client that leaves takes everything with it and pays nothing', async () => {
+    const { transcriber, userId, request, hear, heardFiles, recognition, wallet, webhooks } = await setUp({
+      webhook: true,
+    });
+    hear(() => new Promise(() => undefined));
+    const client = new AbortController();
+    const pending = await transcriber.begin({ userId, requestId: 'r', signal: client.signal });
+    await writeFile(pending.uploadPath, AUDIO);
+    const transcribing = pending.transcribe(request);
+    transcribing.catch(() => undefined);
+    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    client.abort(new TandemError('STT_CLIENT_CANCELLED', 'Gone.'));
+    await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
+    expect(pending.signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
+    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    expect(recognition.live).toEqual([]);
+    await pending.end();
+    expect(await wallet()).toBe(10n * USD);
+    expect(await webhooks()).toEqual([]);
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('a server that shuts down says so', async () => {
+    const { transcriber, userId, request } = await setUp();
+    const server = new AbortController();
+    const pending = await transcriber.begin({ userId, requestId: 'r', signal: server.signal });
+    const transcribing = pending.transcribe(request);
+    server.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down.'));
+    await expect(transcribing).rejects.toMatchObject({ code: 'SHUTTING_DOWN', status: 503 });
+    await pending.end();
+  });
+
+  it('ten minutes after its begin a request is refused, in the middle of its upload or of anything else', async () => {
+    const { transcriber, userId, clock, request, hear, heardFiles, wallet } = await setUp();
+    const begin = () => transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
+    const uploading = await begin();
+    hear(() => new Promise(() => undefined));
+    const listening = await begin();
+    await writeFile(listening.uploadPath, AUDIO);
+    const transcribing = listening.transcribe(request);
+    transcribing.catch(() => undefined);
+    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    clock.advance(600_000);
+    await expect(transcribing).rejects.toMatchObject({ code: 'STT_TIMEOUT', status: 504 });
+    await vi.waitFor(() => expect(uploading.signal.reason).toMatchObject({ code: 'STT_TIMEOUT' }));
+    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    await Promise.all([uploading.end(), listening.end()]);
+    expect(await wallet()).toBe(10n * USD);
+  });
+});
+
+it('lists the 39 languages of the catalogue and auto, which live sessions do not take', async () => {
+  const languages = (await setUp()).transcriber.languages();
+  expect(languages).toHaveLength(40);
+  expect(languages[0]).toMatchObject({ language_id: 'auto', auto: true, websocket: false });
+  expect(languages.filter(({ websocket }) => websocket)).toHaveLength(27);
+  expect(languages.every(({ rest }) => rest)).toBe(true);
+});
+
+type Hear = (file: { tell: (event: RecognitionEvent) => void }) => void | Promise<void>;
+
+async function setUp(options: { balanceNano?: bigint; webhook?: boolean; refine?: TranscriberOptions['refine'] } = {}) {
+  const { sql } = database;
+  const { workspace, user } = await seedWorkspace(sql, { balanceNano: options.balanceNano ?? 10n * USD });
+  const workspaceId = workspace.id;
+  if (options.webhook) {
+    await createWebhook(sql, {
+      id: randomUUID(),
+      workspaceId,
+      url: 'https://hooks.example.com/stt',
+      events: ['stt.completed', 'stt.failed'],
+      secretEncrypted: Buffer.alloc(8),
+      now: NOW,
+    });
+  }
+  const recognition = new FakeRecognition();
+  const heardFiles: ListenToFileOptions[] = [];
+  let onHear: Hear = () => undefined;
+  const listening = {
+    async listenToFile(file: ListenToFileOptions): Promise<FileHeard> {
+      heardFiles.push(file);
+      const { stream } = recognition;
+      await onHear({ tell: (event) => stream.tell(event) });
+      stream.tell({ type: 'recognition.ended' });
+      return HEARD;
+    },
+  };
+  const clock = createTestClock();
+  const deliverer = createFakeDeliverer();
+  const transcriber = createTranscriber({
+    sql,
+    limits: createLimitsInProcess(),
+    listening,
+    recognition,
+    refine: options.refine ?? null,
+    deliverer,
+    tempDir,
+    clock,
+    logger: createTestLogger(),
+  });
+  const request: TranscribeRequest = {
+    workspaceId,
+    userId: user.id,
+    apiKeyId: null,
+    plan: 'enterprise',
+    fileName: 'call.wav',
+    mediaType: 'audio/wav',
+    languages: null,
+    diarize: false,
+    minSpeakers: null,
+    maxSpeakers: null,
+    context: null,
+    keywords: [],
+    scriptCorrection: false,
+    minSplitMs: 20_000,
+    includeWords: false,
+    includeConfidence: false,
+  };
+
+  return {
+    transcriber,
+    userId: user.id,
+    workspaceId,
+    request,
+    recognition,
+    heardFiles,
+    clock,
+    deliverer,
+    hear(run: Hear) {
+      onHear = run;
+    },
+    async transcribe(more: Partial<TranscribeRequest> = {}, audio = AUDIO) {
+      const signal = new AbortController().signal;
+      const pending = await transcriber.begin({ userId: user.id, requestId: 'request-1', signal });
+      try {
+        await writeFile(pending.uploadPath, audio);
+        return await pending.transcribe({ ...request, ...more });
+      } finally {
+        await pending.end();
+      }
+    },
+    wallet: async () => (await walletOf(sql, workspaceId)).balanceNano,
+    usage: async () => (await listUsage(sql, { workspaceId }, { page: 1, limit: 10 })).rows,
+    async webhooks() {
+      const rows = await sql<{ body: string }[]>`
+        select body from deliveries where workspace_id = ${workspaceId} order by created_at, id`;
+      return rows.map(({ body }) => {
+        const { event, data } = JSON.parse(body) as { event: string; data: Record<string, unknown> };
+        return { event, data };
+      });
+    },
+  };
+}
+
+interface Spoken {
+  utteranceId?: number;
+  channel?: number;
+  startMs?: number;
+  language?: string;
+  words?: RecognisedWord[];
+}
+
+function recognised(
+  text: string,
+  { utteranceId = 0, channel = 0, startMs = 1_000, language = 'en', words }: Spoken = {},
+): RecognitionEvent {
+  return {
+    type: 'utterance.recognised',
+    utteranceId,
+    summary: { ...SUMMARY, channel, startMs, endMs: startMs + 2_000 },
+    recognition: {
+      text,
+      words: words ?? text.split(' ').map((word, index) => spoken(word, startMs + index * 400)),
+      language,
+      languageProbability: null,
+      confidence: 0.9,
+      model: 'fake/en',
+    },
+    lagMs: 10,
+  };
+}
+
+function spoken(word: string, startMs: number, speaker: string | null = null): RecognisedWord {
+  return { word, startMs, endMs: startMs + 300, confidence: 0.9, speaker, original: null };
+}
+
+function unusable(
+  reason: Extract<RecognitionEvent, { type: 'utterance.unusable' }>['reason'],
+  utteranceId = 0,
+): RecognitionEvent {
+  return { type: 'utterance.unusable', utteranceId, summary: SUMMARY, reason, rejectedText: null, lagMs: 10 };
+}
+
+function failed(code: string, retryAfterS: number | null): RecognitionEvent {
+  return { type: 'recognition.failed', code, message: 'It did not work.', retryAfterS };
+}
