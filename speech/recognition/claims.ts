@@ -24,33 +24,19 @@ export interface Claim<Lease> extends ClaimOptions {
   refuse(error: unknown): void;
 }
 
-/** What a stream has had so far, for fairness among streams. */
-interface StreamShare {
-  /** Leases it holds. */
-  held: number;
-  /** Number of the grant that it had last. */
-  lastGrant: number;
-}
-
 const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
 
 export function isMoreUrgent(a: Urgency, b: Urgency): boolean {
   return RANK[a] < RANK[b];
 }
 
-/** The order in which claims are served: by urgency; then who holds least, who had one longest ago, who came first. */
+/** The order in which claims are served: by urgency; then whose stream had one longest ago; then who came first. */
 export function inOrder<Lease>(
   claims: Iterable<Claim<Lease>>,
-  shareOf: (streamKey: number) => StreamShare,
+  lastGrantTo: (streamKey: number) => number,
 ): Claim<Lease>[] {
   return [...claims]
-    .map((claim) => ({ claim, rank: RANK[claim.urgency()], share: shareOf(claim.streamKey) }))
-    .sort(
-      (a, b) =>
-        a.rank - b.rank ||
-        a.share.held - b.share.held ||
-        a.share.lastGrant - b.share.lastGrant ||
-        a.claim.order - b.claim.order,
-    )
+    .map((claim) => ({ claim, rank: RANK[claim.urgency()], lastGrant: lastGrantTo(claim.streamKey) }))
+    .sort((a, b) => a.rank - b.rank || a.lastGrant - b.lastGrant || a.claim.order - b.claim.order)
     .map(({ claim }) => claim);
 }

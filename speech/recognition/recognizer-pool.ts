@@ -108,12 +108,12 @@ export class RecognizerPool {
   /** To be called when the urgency of a claim may have changed. */
   reconsider(): void {
     const coming = this.#coming();
-    for (const claim of inOrder(this.#claims, (streamKey) => this.#shareOf(streamKey))) {
+    for (const claim of this.#claimsInOrder()) {
       const model = modelNameOf(claim.model);
       const idle = this.#idleInstanceFor(claim, model);
       if (idle !== null) {
         this.#grant(claim, idle);
-        // What a stream holds changes whose turn is next.
+        // Whose turn is next has changed.
         this.reconsider();
         return;
       }
@@ -168,10 +168,8 @@ export class RecognizerPool {
     return coming;
   }
 
-  #shareOf(streamKey: number): { held: number; lastGrant: number } {
-    let held = 0;
-    for (const { lease } of this.#instances) if (lease?.claim.streamKey === streamKey) held += 1;
-    return { held, lastGrant: this.#lastGrants.get(streamKey) ?? -1 };
+  #claimsInOrder(): Claim<Lease>[] {
+    return inOrder(this.#claims, (streamKey) => this.#lastGrants.get(streamKey) ?? 0);
   }
 
   /** The one that served the stream last knows its voice; else the one that others are least likely to come back to. */
@@ -297,9 +295,7 @@ export class RecognizerPool {
   #failToLoad(instance: Instance, error: unknown): void {
     this.#instances.delete(instance);
     this.#problems.set(instance.capability.engine.name, error instanceof Error ? error.message : String(error));
-    const waiting = inOrder(this.#claims, (streamKey) => this.#shareOf(streamKey)).filter(
-      (claim) => modelNameOf(claim.model) === instance.model,
-    );
+    const waiting = this.#claimsInOrder().filter((claim) => modelNameOf(claim.model) === instance.model);
     const isDamaged = error instanceof RecognizerError && error.code === 'model';
     if (isDamaged) this.#damaged.set(instance.model, { error, untilMs: performance.now() + DAMAGED_FOR_MS });
     for (const claim of isDamaged ? waiting : waiting.slice(0, 1)) claim.refuse(error);

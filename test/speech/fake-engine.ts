@@ -167,8 +167,8 @@ class FakeRecognizer implements Recognizer {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#options.onClosed();
     await this.#take('close');
+    this.#options.onClosed();
   }
 
   #understood(): Hypothesis {

@@ -98,11 +98,11 @@ describe('a batch', () => {
     await fixture.received();
     held.open();
     await Promise.all([batch.events.count(1), live.events.count(1)]);
-    const finished = engine.steps.all.filter(({ type }) => type === 'finish').map(({ words }) => words[0]);
-    expect(finished).toEqual([2, 1]);
+    const written = engine.steps.all.filter(({ type }) => type === 'write').map(({ words }) => words[0]);
+    expect(written).toEqual([2, 1]);
   });
 
-  it('gives its recognizer up to what is said live, and starts the utterance again', async () => {
+  it('gives its recognizer up to what is said live, and starts the utterance again, but only once', async () => {
     const engine = createFakeEngine();
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [batch, live] = [await fixture.open('batch'), await fixture.open('live')];
@@ -111,11 +111,28 @@ describe('a batch', () => {
     await engine.steps.first(({ type }) => type === 'write');
     live.say([2]);
     await live.events.count(1);
+    await engine.steps.count(2, ({ type, words }) => type === 'write' && words[0] === 1);
+    live.say([4]);
+    await fixture.received();
     batch.go(slow, [3]);
     batch.end(slow);
-    await batch.events.count(1);
+    await Promise.all([batch.events.count(1), live.events.count(2)]);
     expect(batch.outcomes).toEqual([[0, '1 3']]);
     expect(fixture.broken).toEqual([]);
+    expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
+  });
+
+  it('lets the reader wait while an engine that hears whole utterances waits for the end of one', async () => {
+    const engine = createFakeEngine({ streams: false });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('batch');
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1], 1000);
+    await fixture.received();
+    expect(credited(speaker)).toBe(0);
+    speaker.end(utterance);
+    await speaker.credits.count(1);
+    expect(credited(speaker)).toBe(16_000);
   });
 
   it('fails with the code and patience of an upstream that refuses', async () => {

@@ -1,11 +1,39 @@
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { MessageChannel } from 'node:worker_threads';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { crash, createFakeEngine } from '../fake-engine.ts';
 import { gate } from './gate.ts';
 import { DeskFixture } from './spoken-to-desk.ts';
 
 const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
 
+afterEach(() => void vi.useRealTimers());
+
 describe('a live stream', () => {
+  it('has its utterances recognised one after the other', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    for (const word of [1, 2]) speaker.say([word]);
+    await speaker.events.count(2);
+    const steps = engine.steps.all.map(({ type }) => type).filter((type) => type === 'begin' || type === 'finish');
+    expect(steps).toEqual(['begin', 'finish', 'begin', 'finish']);
+  });
+
+  it('does not have recognised any further what its listener takes back', async () => {
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    const utterance = speaker.begin();
+    speaker.go(utterance, [1]);
+    await engine.steps.first(({ type }) => type === 'write');
+    speaker.discard(utterance);
+    speaker.say([2]);
+    await speaker.events.count(2);
+    const ends = engine.steps.all.map(({ type }) => type).filter((type) => type === 'cancel' || type === 'finish');
+    expect(ends).toEqual(['cancel', 'finish']);
+  });
+
   it('tells one outcome for each utterance, in their order, and then its end', async () => {
     await using fixture = new DeskFixture([createFakeEngine()]);
     const speaker = await fixture.open('live');
@@ -121,25 +149,52 @@ describe('a live stream', () => {
     expect(first.steps.all.filter(({ type }) => type === 'write')).toHaveLength(2);
   });
 
+  it('tells what is understood so far once in each interval, and not when nothing more was heard', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    const engine = createFakeEngine();
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live', { hypothesisEveryMs: 300 });
+    const utterance = speaker.begin();
+    for (const word of [1, 2, 3]) {
+      speaker.go(utterance, [word]);
+      await engine.steps.first(({ type, words }) => type === 'write' && words.includes(word));
+      await fixture.received();
+      if (word === 2) vi.advanceTimersByTime(900);
+    }
+    vi.advanceTimersByTime(300);
+    await speaker.events.count(2);
+    vi.advanceTimersByTime(300);
+    speaker.end(utterance);
+    await speaker.events.first(({ type }) => type === 'utterance.recognised');
+    const texts = speaker.events.all.flatMap((event) => (event.type === 'utterance.hypothesis' ? [event.text] : []));
+    expect(texts).toEqual(['1 2', '1 2 3']);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('leaves hypotheses out when it falls behind, and tells that, and when it has caught up', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const held = gate(({ type }) => type === 'write');
     const engine = createFakeEngine({ script: held.script });
     await using fixture = new DeskFixture([engine]);
-    const speaker = await fixture.open('live', { hypothesisEveryMs: 1 });
+    const speaker = await fixture.open('live', { hypothesisEveryMs: 300 });
     const utterance = speaker.begin();
     for (let word = 1; word <= 5; word++) speaker.go(utterance, [word], 1000);
     const lagging = await speaker.events.first(({ type }) => type === 'recognition.lagging');
     expect(lagging).toMatchObject({ isShedding: true, lagMs: 3000 });
+    await fixture.received();
+    vi.advanceTimersByTime(300);
     held.open();
-    await speaker.events.count(2, ({ type }) => type === 'recognition.lagging');
+    await speaker.events.first(({ type }) => type === 'utterance.hypothesis');
     speaker.end(utterance);
     speaker.hangUp();
     await speaker.events.first(isEnded);
-    const lags = speaker.events.all.filter(({ type }) => type === 'recognition.lagging');
-    expect(lags).toMatchObject([{ isShedding: true }, { isShedding: false }]);
-    const caughtUp = speaker.events.all.indexOf(lags[1]!);
-    expect(speaker.kinds.slice(0, caughtUp)).not.toContain('utterance.hypothesis');
-    expect(speaker.outcomes).toEqual([[0, '1 2 3 4 5']]);
+    expect(speaker.events.all).toMatchObject([
+      { type: 'recognition.lagging', isShedding: true },
+      { type: 'recognition.lagging', isShedding: false, lagMs: 1000 },
+      { type: 'utterance.hypothesis', text: '1 2 3 4' },
+      { type: 'utterance.recognised', recognition: { text: '1 2 3 4 5' } },
+      { type: 'recognition.ended' },
+    ]);
   });
 
   it('ends as overloaded when too much waits', async () => {
@@ -201,6 +256,15 @@ describe('a live stream', () => {
     expect(failed).toMatchObject({ code: 'INTERNAL' });
     expect(speaker.outcomes).toEqual([[0, '1']]);
     expect(fixture.desk.streams).toBe(0);
+  });
+
+  it('closes the port of a stream that is refused', async () => {
+    await using fixture = new DeskFixture([createFakeEngine()]);
+    const { port1, port2 } = new MessageChannel();
+    const settings = { languages: ['bn'], keywords: [], hypothesisEveryMs: null, diarization: null };
+    const opening = fixture.desk.open({ streamKey: 0, mode: 'live', settings, utterances: port2 });
+    await expect(opening).rejects.toMatchObject({ code: 'unsupported_language' });
+    await once(port1, 'close');
   });
 
   it('gives its recognizer back when it is closed in the middle of an utterance', async () => {
