@@ -194,7 +194,8 @@ export const TranscriptSchema = Type.Object(
     }),
     error: nullable(
       Type.String({
-        description: 'A code, when it failed. What was understood before that stands.',
+        description:
+          'When it failed: OVERLOADED (the recogniser cannot keep up), INSUFFICIENT_FUNDS, INTERRUPTED (the server stopped), LISTENING_LOST, MEDIA_LOST, or a code of the API. What was understood before that stands.',
         examples: ['OVERLOADED'],
       }),
     ),

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reconcile } from '../../actors/reconcile.ts';
+import { inTransaction } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { type AdmitCallInput, type CallRow, getCallById, listCallEvents } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording, updateRecording } from '../../storage/queries/recordings.ts';
+import { addSegment, getTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createFakeDeliverer, createFakeDesk, createTestLogger } from './fakes.ts';
@@ -98,6 +100,31 @@ describe('what an earlier boot left behind', () => {
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { maxDurationS: 30 } });
     await node.reconcile({ lastAlive: later(45_000), now: later(60_000) });
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ talkSeconds: 30, costNano: 30_000_000n });
+  });
+
+  it('fails the transcript of a talk that went with the process, and keeps what was understood', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: NOW, admit: { transcribe: true } });
+    const { callId } = call;
+    await openTranscript(database.sql, { callId, now: NOW });
+    const times = { startMs: 0, endMs: 500 };
+    const said = {
+      leg: 'agent',
+      utteranceId: 1,
+      text: 'hello',
+      language: 'en',
+      confidence: null,
+      words: [],
+      ...times,
+    } as const;
+    await inTransaction(database.sql, async (tx) => {
+      await addSegment(tx, call, { segment: { ...said, words: [] }, eventSequence: null, now: NOW });
+    });
+    await node.reconcile({ lastAlive: later(20_000) });
+    expect(await getTranscript(database.sql, callId)).toMatchObject({
+      transcript: { status: 'failed', error: 'INTERRUPTED' },
+      segments: [{ text: 'hello' }],
+    });
   });
 
   it('tells in the event log that the call was lost and what became of it', async () => {
