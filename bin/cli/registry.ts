@@ -51,6 +51,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/workspaces.ts')).workspacesCommand,
   },
   {
+    name: 'models',
+    summary: 'list, fetch and check speech models',
+    load: async () => (await import('./commands/models.ts')).modelsCommand,
+  },
+  {
     name: 'doctor',
     summary: 'look for what would keep the server from working',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,

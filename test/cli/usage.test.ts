@@ -63,7 +63,18 @@ describe('the help', () => {
 
   it('has no command for what does not exist yet', () => {
     const names = COMMANDS.map(({ name }) => name);
-    expect(names).toEqual(['serve', 'demo', 'call', 'trunks', 'keys', 'wallet', 'prices', 'workspaces', 'doctor']);
+    expect(names).toEqual([
+      'serve',
+      'demo',
+      'call',
+      'trunks',
+      'keys',
+      'wallet',
+      'prices',
+      'workspaces',
+      'models',
+      'doctor',
+    ]);
   });
 
   it('is one JSON document with --json', async () => {
@@ -102,7 +113,7 @@ describe('what is not understood', () => {
     { typed: ['workspaces', 'create', 'Sales', '--owner', 'a@b', '--plan', 'gold'], says: ['free, starter, pro'] },
     { typed: ['trunks', 'set', 'x'], says: ['nothing to change is given'] },
     { typed: ['trunks', 'add', 'x', 'sip:x', '--channels', 'many'], says: ['--channels takes a number'] },
-    { typed: ['demo', '--talk', '99'], says: ['2 to 30 seconds'] },
+    { typed: ['demo', '--sentences', '99'], says: ['takes 2 to 4'] },
   ])('ends with 2 and one line: tandem $typed', async ({ typed, says }) => {
     const { exitCode, stdout, stderr } = await tandem(typed, { cwd: folder.path, env: { TANDEM_API_KEY } });
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });

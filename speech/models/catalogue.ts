@@ -1,0 +1,76 @@
+import type { SherpaModelType } from '../engines/sherpa-onnx/model-manifest.ts';
+
+/** What a model is for, and the folder below the folder of models that it lies in. */
+export const MODEL_KINDS = ['stt', 'punctuation', 'language-id'] as const;
+export type ModelKind = (typeof MODEL_KINDS)[number];
+
+export interface CatalogueModel {
+  /** Name of its folder, as in its archive. */
+  name: string;
+  kind: ModelKind;
+  /** Null for punctuation. */
+  type: SherpaModelType | null;
+  /** ISO 639-1; empty for all that Whisper knows. */
+  languages: readonly string[];
+  /** Of the archive, in millions of bytes; null where we do not know. */
+  downloadMb: number | null;
+  url: string;
+  /** Of the archive. Null where nobody whom we can vouch for publishes one: the first download is taken for right. */
+  sha256: string | null;
+}
+
+/** Well-known models of sherpa-onnx, as its project publishes them. Anything else can be fetched by its address. */
+export const CATALOGUE: readonly CatalogueModel[] = [
+  stt('sherpa-onnx-streaming-zipformer-en-20M-2023-02-17', 'streaming-transducer', ['en'], 127),
+  stt('sherpa-onnx-streaming-zipformer-en-2023-06-26', 'streaming-transducer', ['en'], 310),
+  stt('sherpa-onnx-streaming-zipformer-en-kroko-2025-08-06', 'streaming-transducer', ['en'], 57),
+  stt('sherpa-onnx-nemo-streaming-fast-conformer-transducer-en-80ms-int8', 'streaming-transducer', ['en'], 103),
+  stt('sherpa-onnx-streaming-zipformer-bilingual-zh-en-2023-02-20', 'streaming-transducer', ['zh', 'en'], null),
+  stt('sherpa-onnx-streaming-zipformer-fr-2023-04-14', 'streaming-transducer', ['fr'], null),
+  stt('sherpa-onnx-streaming-zipformer-korean-2024-06-16', 'streaming-transducer', ['ko'], null),
+  stt('sherpa-onnx-streaming-paraformer-bilingual-zh-en', 'streaming-paraformer', ['zh', 'en'], null),
+  stt('sherpa-onnx-nemo-parakeet-tdt-0.6b-v2-int8', 'nemo-transducer', ['en'], 482),
+  stt('sherpa-onnx-nemo-parakeet-tdt-0.6b-v3-int8', 'nemo-transducer', europeanLanguages(), 487),
+  stt('sherpa-onnx-moonshine-tiny-en-int8', 'moonshine', ['en'], 108),
+  stt('sherpa-onnx-moonshine-base-en-int8', 'moonshine', ['en'], 251),
+  stt('sherpa-onnx-sense-voice-zh-en-ja-ko-yue-2024-07-17', 'sense-voice', ['zh', 'en', 'ja', 'ko'], null),
+  stt('sherpa-onnx-zipformer-vi-2025-04-20', 'transducer', ['vi'], null),
+  stt('sherpa-onnx-whisper-tiny.en', 'whisper', ['en'], 118),
+  stt('sherpa-onnx-whisper-base', 'whisper', [], null),
+  stt('sherpa-onnx-whisper-small', 'whisper', [], null),
+  stt('sherpa-onnx-whisper-medium', 'whisper', [], null),
+  stt('sherpa-onnx-whisper-turbo', 'whisper', [], 564),
+  {
+    ...stt('sherpa-onnx-whisper-tiny', 'whisper', [], 116),
+    kind: 'language-id',
+  },
+  punctuation('sherpa-onnx-online-punct-en-2024-08-06', ['en']),
+  punctuation('sherpa-onnx-punct-ct-transformer-zh-en-vocab272727-2024-04-12', ['zh', 'en']),
+];
+
+export function findInCatalogue(name: string): CatalogueModel | null {
+  return CATALOGUE.find((model) => model.name === name) ?? null;
+}
+
+function stt(
+  name: string,
+  type: SherpaModelType,
+  languages: readonly string[],
+  downloadMb: number | null,
+): CatalogueModel {
+  return { name, kind: 'stt', type, languages, downloadMb, url: release('asr-models', name), sha256: null };
+}
+
+function punctuation(name: string, languages: readonly string[]): CatalogueModel {
+  const url = release('punctuation-models', name);
+  return { name, kind: 'punctuation', type: null, languages, downloadMb: null, url, sha256: null };
+}
+
+function release(tag: string, name: string): string {
+  return `https://github.com/k2-fsa/sherpa-onnx/releases/download/${tag}/${name}.tar.bz2`;
+}
+
+/** The 25 languages of Parakeet v3. */
+function europeanLanguages(): string[] {
+  return 'en bg hr cs da nl et fi fr de el hu it lv lt mt pl pt ro sk sl es sv ru uk'.split(' ');
+}

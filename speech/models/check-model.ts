@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { RecognitionEngine } from '../recognizer.ts';
+import type { LockedModel } from './lock-file.ts';
+
+/** How the files of a model differ from what was fetched: a line each, none when they do not. */
+export async function checkFiles(folder: string, { files }: LockedModel): Promise<string[]> {
+  const problems: string[] = [];
+  for (const [name, { bytes, sha256 }] of Object.entries(files)) {
+    const path = join(folder, name);
+    const found = await stat(path).catch(() => null);
+    if (found === null) problems.push(`${name} is missing`);
+    else if (found.size !== bytes) problems.push(`${name} has ${found.size} bytes, not ${bytes}`);
+    else if ((await sha256Of(path)) !== sha256) problems.push(`${name} has changed since it was fetched`);
+  }
+  return problems;
+}
+
+/** Why a model cannot be loaded and run; none when it can. */
+export async function loadingProblems(engine: RecognitionEngine, model: string): Promise<string[]> {
+  const description = (await engine.describe()).find((described) => described.model === model);
+  if (description === undefined) return ['it is not there any more'];
+  try {
+    const recognizer = await engine.load(description);
+    await recognizer.begin({ language: description.languages[0]!, keywords: [], wantsHypotheses: false });
+    await recognizer.write(new Int16Array(SECOND_OF_SILENCE));
+    await recognizer.finish();
+    await recognizer.close();
+    return [];
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/** A model may load and still not run. */
+const SECOND_OF_SILENCE = 16_000;
+
+async function sha256Of(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return hash.digest('hex');
+}

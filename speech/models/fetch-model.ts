@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto';
+import { access, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MANIFEST_NAME } from '../engines/sherpa-onnx/model-manifest.ts';
+import { type CatalogueModel, findInCatalogue, type ModelKind } from './catalogue.ts';
+import { type DownloadProgress, download } from './download.ts';
+import { readLockFile, writeLockFile } from './lock-file.ts';
+import { ModelError } from './model-error.ts';
+import { type UnpackedFiles, unpack } from './unpack.ts';
+
+export interface WantedModel {
+  /** Of its folder. */
+  name: string;
+  kind: ModelKind;
+  url: string;
+  /** Of the archive; null when nobody knows it. */
+  sha256: string | null;
+  /** What goes into its manifest, if the archive has none. */
+  manifest: object | null;
+}
+
+export interface FetchModelOptions {
+  modelsDir: string;
+  onProgress: (progress: DownloadProgress) => void;
+  signal?: AbortSignal;
+}
+
+export interface FetchedModel {
+  folder: string;
+  sha256: string;
+  bytes: number;
+  files: number;
+  /** Whether the checksum was known before: else this download is what later ones are compared with. */
+  wasVerified: boolean;
+}
+
+/** What a name of the catalogue or an address stands for. Null when it is neither. */
+export function wantedModel(
+  nameOrUrl: string,
+  given: { name?: string; kind?: ModelKind; sha256?: string } = {},
+): WantedModel | null {
+  const known = findInCatalogue(nameOrUrl);
+  const url = known?.url ?? (URL.canParse(nameOrUrl) ? nameOrUrl : null);
+  if (url === null || !/^https?:/.test(url)) return null;
+  const file = decodeURIComponent(new URL(url).pathname.split('/').at(-1) ?? '');
+  return {
+    name: given.name ?? known?.name ?? file.replace(/\.(tar(\.\w+)?|tgz|tbz2?|txz)$/, ''),
+    kind: given.kind ?? known?.kind ?? 'stt',
+    url,
+    sha256: given.sha256 ?? known?.sha256 ?? null,
+    manifest: known === null ? null : manifestOf(known),
+  };
+}
+
+/**
+ * Downloads a model, verifies it, and unpacks it into its folder, which is there whole or not at all.
+ * @throws ModelError
+ */
+export async function fetchModel(wanted: WantedModel, options: FetchModelOptions): Promise<FetchedModel> {
+  const { modelsDir, onProgress, signal } = options;
+  const { name, kind, url } = wanted;
+  const folder = join(modelsDir, kind, name);
+  if (await exists(folder)) {
+    throw new ModelError('ALREADY_INSTALLED', `${folder} is there already: remove it to fetch the model anew`);
+  }
+  const lock = await readLockFile(modelsDir);
+  const key = `${kind}/${name}`;
+  // Fetched before from the same place: it should still be the same.
+  const locked = lock[key]?.url === url ? lock[key].sha256 : null;
+  const sha256 = wanted.sha256 ?? locked;
+  const archive = join(modelsDir, '.downloads', createHash('sha256').update(url).digest('hex').slice(0, 32));
+  const downloaded = await download({
+    ...{ url, path: archive, sha256, mostBytes: MOST_DOWNLOAD_BYTES, onProgress },
+    ...(signal !== undefined && { signal }),
+  });
+  await mkdir(join(modelsDir, kind), { recursive: true });
+  const temporary = await mkdtemp(join(modelsDir, kind, '.unpacking-'));
+  try {
+    const unpacked = await unpack(archive, temporary, { mostFiles: MOST_FILES, mostBytes: MOST_UNPACKED_BYTES });
+    const { root, files } = await modelIn(temporary, unpacked);
+    if (wanted.manifest !== null && !(MANIFEST_NAME in files)) {
+      await writeFile(join(root, MANIFEST_NAME), `${JSON.stringify(wanted.manifest, null, 2)}\n`);
+    }
+    lock[key] = { url, sha256: downloaded.sha256, fetchedAt: new Date().toISOString(), files };
+    // A model without its entry is not checked; an entry without its model is told by the check.
+    await rename(root, folder);
+    await writeLockFile(modelsDir, lock);
+    await rm(archive, { force: true });
+    const { bytes } = downloaded;
+    const count = Object.keys(files).length;
+    return { folder, sha256: downloaded.sha256, bytes, files: count, wasVerified: sha256 !== null };
+  } catch (error) {
+    // What cannot be unpacked will not be the next time. A missing program can be installed.
+    if (error instanceof ModelError && error.code === 'BAD_ARCHIVE') await rm(archive, { force: true });
+    throw error;
+  } finally {
+    await rm(temporary, { recursive: true, force: true });
+  }
+}
+
+const MOST_DOWNLOAD_BYTES = 8_000_000_000;
+const MOST_UNPACKED_BYTES = 16_000_000_000;
+const MOST_FILES = 10_000;
+
+function manifestOf({ type, languages }: CatalogueModel): object | null {
+  const manifest = { ...(type !== null && { type }), ...(languages.length > 0 && { languages }) };
+  return Object.keys(manifest).length === 0 ? null : manifest;
+}
+
+/** Archives have one folder with the model in it, or its files at once. */
+async function modelIn(folder: string, files: UnpackedFiles): Promise<{ root: string; files: UnpackedFiles }> {
+  const [only, second] = await readdir(folder, { withFileTypes: true });
+  if (only === undefined || second !== undefined || !only.isDirectory()) return { root: folder, files };
+  const below = Object.entries(files).map(([path, file]) => [path.slice(only.name.length + 1), file] as const);
+  return { root: join(folder, only.name), files: Object.fromEntries(below) };
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,48 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { ModelError } from './model-error.ts';
+
+const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+
+const LockedModelSchema = Type.Object({
+  url: Type.String(),
+  /** Of the archive. */
+  sha256: Sha256,
+  /** ISO 8601. */
+  fetchedAt: Type.String(),
+  files: Type.Record(Type.String(), Type.Object({ bytes: Type.Integer({ minimum: 0 }), sha256: Sha256 })),
+});
+
+/** What was fetched, so that a later check finds what has changed since. By folder, such as `stt/whisper-tiny`. */
+export type LockedModel = Static<typeof LockedModelSchema>;
+export type LockFile = Record<string, LockedModel>;
+
+const LockFileSchema = Compile(Type.Record(Type.String(), LockedModelSchema));
+
+export const LOCK_FILE_NAME = 'models.lock.json';
+
+/** Empty when there is none. @throws ModelError `BAD_LOCK_FILE` */
+export async function readLockFile(modelsDir: string): Promise<LockFile> {
+  const path = join(modelsDir, LOCK_FILE_NAME);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    if (LockFileSchema.Check(value)) return value;
+  } catch {}
+  throw new ModelError('BAD_LOCK_FILE', `${path} is damaged: remove it, and fetch the models anew`);
+}
+
+/** Whole or not at all. */
+export async function writeLockFile(modelsDir: string, lock: LockFile): Promise<void> {
+  const path = join(modelsDir, LOCK_FILE_NAME);
+  await writeFile(`${path}.new`, `${JSON.stringify(lock, null, 2)}\n`);
+  await rename(`${path}.new`, path);
+}

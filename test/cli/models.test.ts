@@ -1,0 +1,122 @@
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CATALOGUE } from '../../speech/models/catalogue.ts';
+import { type FileServer, serveFile } from '../speech/models/file-server.ts';
+import { writeOfflineCtc } from '../speech/whistled-models.ts';
+import { serverFolder, tandem } from './command-line.ts';
+
+let folder: Awaited<ReturnType<typeof serverFolder>>;
+let home: string;
+let modelsDir: string;
+let archive: Buffer;
+let server: FileServer;
+
+beforeAll(async () => {
+  folder = await serverFolder();
+  home = await mkdtemp(join(tmpdir(), 'tandem-cli-models-'));
+  modelsDir = join(home, 'models');
+  await writeOfflineCtc(join(home, 'whistle-en'));
+  archive = spawnSync('tar', ['-c', '-z', '-C', home, 'whistle-en']).stdout;
+  server = await serveFile({ bytes: archive, etag: '"one"' });
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(home, { recursive: true });
+  await folder[Symbol.asyncDispose]();
+});
+
+const models = (...argv: string[]) => tandem(['models', ...argv], { cwd: folder.path, env: { MODELS_DIR: modelsDir } });
+
+/** Each goes on where the one before it left the folder. */
+describe('tandem models', () => {
+  it('lists what could be fetched', async () => {
+    const { exitCode, document } = await models('list', '--json');
+    expect(exitCode).toBe(0);
+    const { models: listed } = document.data as { models: object[] };
+    expect(listed).toHaveLength(CATALOGUE.length);
+    expect(listed[0]).toMatchObject({ name: CATALOGUE[0]!.name, kind: 'stt', live: true, status: 'available' });
+    expect((await models('list')).stdout).toContain(modelsDir);
+  });
+
+  it('has nothing to check', async () => {
+    const { exitCode, stdout } = await models('check');
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: `No model is in ${modelsDir}.\n` });
+  });
+
+  it('refuses an archive with another checksum', async () => {
+    const { exitCode, stderr } = await models('fetch', server.url, '--name', 'whistle-en', '--sha256', 'a'.repeat(64));
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tandem: .*SHA-256.*\n$/);
+  });
+
+  it('fetches a model by its address and says what its checksum is', async () => {
+    const { exitCode, document } = await models('fetch', server.url, '--name', 'whistle-en', '--json');
+    expect(exitCode).toBe(0);
+    const sha256 = createHash('sha256').update(archive).digest('hex');
+    expect(document.data).toMatchObject({ name: 'whistle-en', kind: 'stt', sha256, verified: false, files: 2 });
+    const listed = (await models('list')).stdout;
+    expect(listed).toMatch(/^whistle-en +stt +en +no +- +installed$/m);
+  });
+
+  it('does not fetch it twice', async () => {
+    const { exitCode, document } = await models('fetch', server.url, '--name', 'whistle-en', '--json');
+    expect({ exitCode, code: document.code }).toEqual({ exitCode: 1, code: 'ALREADY_INSTALLED' });
+  });
+
+  it('checks it by loading it', async () => {
+    const { exitCode, stdout } = await models('check');
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '✓ whistle-en\nAll is well.\n' });
+  });
+
+  it('says of a model that nobody fetched that it only loads', async () => {
+    await writeOfflineCtc(join(modelsDir, 'stt/brought-en'));
+    const { exitCode, stdout } = await models('check', 'brought-en');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('✓ brought-en (not fetched by us');
+    expect(stdout).not.toContain('whistle-en');
+  });
+
+  it('finds files that have changed, and models that sherpa-onnx cannot load', async () => {
+    await truncate(join(modelsDir, 'stt/whistle-en/model.onnx'), 1000);
+    await writeFile(join(modelsDir, 'stt/brought-en/tokens.txt'), 'no tokens\n');
+    const { exitCode, document } = await models('check', '--json');
+    expect(exitCode).toBe(1);
+    expect(document).toMatchObject({ success: false, code: 'BROKEN_MODELS' });
+    const { models: checked } = document.data as { models: { name: string; problems: string[] }[] };
+    const problems = Object.fromEntries(checked.map((model) => [model.name, model.problems.join()]));
+    expect(problems['whistle-en']).toContain('model.onnx has 1000 bytes');
+    expect(problems['brought-en']).toContain('sherpa-onnx cannot load it');
+    expect((await models('list')).stdout).toMatch(/^whistle-en .* broken: model\.onnx is damaged/m);
+  });
+
+  it('finds that a model is gone', async () => {
+    await rm(join(modelsDir, 'stt/whistle-en'), { recursive: true });
+    const { exitCode, stdout } = await models('check', 'whistle-en');
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('✗ whistle-en\n  it was fetched, and is gone');
+  });
+
+  it.each([
+    { typed: ['fetch'], says: 'NAME|URL missing' },
+    { typed: ['fetch', 'whisper-enormous'], says: 'no model "whisper-enormous"' },
+    { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--sha256', 'abc'], says: '--sha256 takes 64' },
+    { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--for', 'fun'], says: '--for takes stt' },
+    { typed: ['fetch', 'http://127.0.0.1:9/x.tar', '--name', '../x'], says: '--name takes' },
+  ])('does not understand $typed', async ({ typed, says }) => {
+    const { exitCode, stderr } = await models(...typed);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(says);
+  });
+
+  it('says that there is no such model, and no such server', async () => {
+    expect(await models('check', 'nothing')).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('nothing') });
+    const { exitCode, stderr } = await models('fetch', 'http://127.0.0.1:9/x.tar');
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^tandem: http:\/\/127\.0\.0\.1:9\/x\.tar cannot be fetched \(.*\)\n$/);
+  });
+});
