@@ -42,4 +42,4 @@ export class EmbeddingVoice implements Voice<EmbeddingVoice> {
 }
 
 /** Speaker models put two stretches of one voice closer than this, and most strangers further. */
-const ONE_VOICE_COSINE = 0.5;
+const ONE_VOICE_COSINE = 0.6;

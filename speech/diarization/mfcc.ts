@@ -62,6 +62,17 @@ const BAND_EDGES = Float64Array.from({ length: BANDS + 2 }, (_, index) => {
   return ((700 * (10 ** (mel / 2595) - 1)) / SAMPLE_RATE_HZ) * FFT_SIZE;
 });
 
+const FIRST_BINS = Uint16Array.from({ length: BANDS }, (_, band) => Math.ceil(BAND_EDGES[band]!));
+/** Triangles over the bins of each band. */
+const BAND_WEIGHTS = Array.from({ length: BANDS }, (_, band) => {
+  const [from = 0, peak = 0, to = 0] = BAND_EDGES.subarray(band, band + 3);
+  const firstBin = FIRST_BINS[band]!;
+  return Float64Array.from({ length: Math.ceil(to) - firstBin }, (_, index) => {
+    const bin = firstBin + index;
+    return bin < peak ? (bin - from) / (peak - from) : (to - bin) / (to - peak);
+  });
+});
+
 function melOf(hz: number): number {
   return 2595 * Math.log10(1 + hz / 700);
 }
@@ -81,11 +92,13 @@ function windowed(samples: Int16Array, from: number, real: Float64Array): number
 }
 
 function bandPower(band: number, real: Float64Array, imaginary: Float64Array): number {
-  const [from, peak, to] = [BAND_EDGES[band]!, BAND_EDGES[band + 1]!, BAND_EDGES[band + 2]!];
+  const weights = BAND_WEIGHTS[band]!;
+  const firstBin = FIRST_BINS[band]!;
   let power = 0;
-  for (let bin = Math.ceil(from); bin < to; bin++) {
-    const weight = bin < peak ? (bin - from) / (peak - from) : (to - bin) / (to - peak);
-    power += weight * (real[bin]! * real[bin]! + imaginary[bin]! * imaginary[bin]!);
+  for (let index = 0; index < weights.length; index++) {
+    const re = real[firstBin + index]!;
+    const im = imaginary[firstBin + index]!;
+    power += weights[index]! * (re * re + im * im);
   }
   return power;
 }
@@ -107,15 +120,17 @@ const TWIDDLE_SIN = Float64Array.from(
 function transform(real: Float64Array, imaginary: Float64Array): void {
   for (let index = 0; index < FFT_SIZE; index++) {
     const other = REVERSED[index]!;
-    if (other <= index) continue;
-    [real[index], real[other]] = [real[other]!, real[index]!];
-    [imaginary[index], imaginary[other]] = [imaginary[other]!, imaginary[index]!];
+    if (other > index) {
+      swap(real, index, other);
+      swap(imaginary, index, other);
+    }
   }
   for (let half = 1; half < FFT_SIZE; half *= 2) {
     const stride = FFT_SIZE / (2 * half);
     for (let start = 0; start < FFT_SIZE; start += 2 * half) {
       for (let offset = 0; offset < half; offset++) {
-        const [cos, sin] = [TWIDDLE_COS[offset * stride]!, TWIDDLE_SIN[offset * stride]!];
+        const cos = TWIDDLE_COS[offset * stride]!;
+        const sin = TWIDDLE_SIN[offset * stride]!;
         const upper = start + offset;
         const lower = upper + half;
         const turnedReal = real[lower]! * cos - imaginary[lower]! * sin;
@@ -127,4 +142,10 @@ function transform(real: Float64Array, imaginary: Float64Array): void {
       }
     }
   }
+}
+
+function swap(values: Float64Array, a: number, b: number): void {
+  const value = values[a]!;
+  values[a] = values[b]!;
+  values[b] = value;
 }

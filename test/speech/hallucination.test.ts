@@ -81,6 +81,14 @@ describe('the hallucination gate', () => {
     );
   });
 
+  it('judges any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.nat(10_000), (text, speechMs) => {
+        expect(['string', 'object']).toContain(typeof reasonFor(text, { speechMs }));
+      }),
+    );
+  });
+
   it('passes dictated numbers', () => {
     const digits = fc.constantFrom('zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine');
     fc.assert(
