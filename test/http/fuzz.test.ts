@@ -7,6 +7,7 @@ import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
 import { bodyFor, knownValues, nastyText, valueFor } from './fuzz-values.ts';
 import { sessionOf } from './identity-fixture.ts';
+import { formOf, partsOf } from './multipart-body.ts';
 import { examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
@@ -84,7 +85,7 @@ interface Sent {
   path: Record<string, string>;
   query: [name: string, value: string][];
   headers: Record<string, string>;
-  body: { raw: string } | { json: unknown } | null;
+  body: { raw: string } | { json: unknown } | { form: unknown } | null;
   authorization: string | null;
 }
 
@@ -119,13 +120,16 @@ function requestFor({ method, path: route, parameters = [], requestBody }: Named
     ),
     { requiredKeys: [] },
   );
-  const media = requestBody?.content['application/json'];
+  const form = requestBody?.content['multipart/form-data'];
+  const media = form ?? requestBody?.content['application/json'];
   const example = media === undefined ? undefined : examplesOf(media)[0]?.value;
   const body: fc.Arbitrary<Sent['body']> = fc.oneof(
     {
       weight: 12,
       arbitrary:
-        media === undefined ? fc.constant(null) : bodyFor(media.schema ?? {}, example).map((json) => ({ json })),
+        media === undefined
+          ? fc.constant(null)
+          : bodyFor(media.schema ?? {}, example).map((value) => (form ? { form: value } : { json: value })),
     },
     {
       weight: 1,
@@ -182,16 +186,26 @@ describe('whatever is sent, the answer is one the document has, with its headers
 async function send({ method, path }: NamedOperation, { path: ids, query, headers, body, authorization }: Sent) {
   const url = path.replaceAll(/\{(\w+)\}/g, (_braces, name: string) => encodeLeniently(ids[name] ?? ''));
   const text = query.map(([name, value]) => `${encodeLeniently(name)}=${encodeLeniently(value)}`).join('&');
-  const payload = body === null ? undefined : 'raw' in body ? body.raw : (JSON.stringify(body.json) ?? 'null');
+  const { payload, contentType } = payloadOf(body);
   return await fixture.call(method as 'GET', `${url}?${text}`, {
     as: null,
     headers: {
       ...headers,
       ...(authorization === null ? {} : { authorization }),
-      ...(payload === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(payload === undefined ? {} : { 'content-type': contentType }),
     },
     ...(payload === undefined ? {} : { body: payload }),
   });
+}
+
+function payloadOf(body: Sent['body']): { payload?: string | Buffer; contentType: string } {
+  const contentType = 'application/json';
+  if (body === null) return { contentType };
+  if ('raw' in body) return { payload: body.raw, contentType };
+  if ('json' in body) return { payload: JSON.stringify(body.json) ?? 'null', contentType };
+  const isForm = typeof body.form === 'object' && body.form !== null;
+  const form = formOf(isForm ? partsOf(body.form as object) : []);
+  return { payload: form.body, contentType: form.headers['content-type'] };
 }
 
 function expectDocumented({ operationId, responses }: NamedOperation, { status, headers, body }: Answer): void {

@@ -21,6 +21,14 @@ export function formOf(parts: readonly FormPart[]): { body: Buffer; headers: { '
   return { body, headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` } };
 }
 
+/** The example of a form, or what a fuzzer makes of it, as parts: what is a list is repeated. */
+export function partsOf(fields: object): FormPart[] {
+  return Object.entries(fields).flatMap(([name, value]) => {
+    if (name === 'file' && typeof value === 'string') return [{ ...AUDIO, value: Buffer.from(value) }];
+    return [value].flat().map((one) => field(name, typeof one === 'string' ? one : (JSON.stringify(one) ?? '')));
+  });
+}
+
 /** A file of a few bytes. */
 export const AUDIO: FormPart = { name: 'file', value: Buffer.from('RIFF'), filename: 'call.wav', type: 'audio/wav' };
 

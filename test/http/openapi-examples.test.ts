@@ -6,6 +6,7 @@ import { createUser } from '../../storage/queries/workspaces.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { type Answer, createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { sessionOf } from './identity-fixture.ts';
+import { formOf, partsOf } from './multipart-body.ts';
 import { examplesOf, type NamedOperation, operationsOf, readDocument, type Schema } from './openapi-document.ts';
 import { seedRecordedCall } from './seed-calls.ts';
 
@@ -108,6 +109,11 @@ async function send(operation: NamedOperation, { path: ids = {}, query = {}, bod
     ...query,
     ...(needsSession && parameterNames.includes('workspace_id') ? { workspace_id: owner.workspaceId } : {}),
   });
+  const form = requestBody?.content['multipart/form-data'];
+  if (form !== undefined) {
+    const { body, headers } = formOf(partsOf({ ...(examplesOf(form)[0]!.value as object), ...fields }));
+    return await fixture.call('POST', url, { as: owner, body, headers });
+  }
   const media = requestBody?.content['application/json'];
   const example = media === undefined ? undefined : examplesOf(media)[0]?.value;
   const body =
