@@ -77,7 +77,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
       const wordsPerMinute = (body.wpm ?? DEFAULT_WORDS_PER_MINUTE) * (body.speed ?? 1);
       const { workspaceId, userId, apiKeyId } = principal;
-      const text = { text: body.text, voice: voice.name, wordsPerMinute, format };
+      const text = { text: body.text, voice: voice.engineName, wordsPerMinute, format };
       spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...text }, ended.signal);
     } catch (error) {
       ended.abort();

@@ -4,8 +4,9 @@ import { createHash } from 'node:crypto';
 export interface BuiltInVoice {
   /** The same on every installation. */
   id: string;
-  /** As the engine names it, such as `en-us`. */
+  /** A language tag such as `en-us` (BCP 47, in lower case). */
   name: string;
+  engineName: string;
   /** ISO 639. */
   language: string;
   languageName: string;
@@ -14,7 +15,7 @@ export interface BuiltInVoice {
 /** Voices of eSpeak NG for the languages that are asked for most; the first of a language is its usual one. */
 export const BUILT_IN_VOICES: readonly BuiltInVoice[] = [
   voice('en-us', 'en', 'English'),
-  voice('en-gb', 'en', 'English'),
+  voice('en-gb', 'en', 'English', 'en'),
   voice('en-gb-scotland', 'en', 'English'),
   voice('hi', 'hi', 'Hindi'),
   voice('bn', 'bn', 'Bengali'),
@@ -32,7 +33,7 @@ export const BUILT_IN_VOICES: readonly BuiltInVoice[] = [
   voice('si', 'si', 'Sinhala'),
   voice('es', 'es', 'Spanish'),
   voice('es-419', 'es', 'Spanish'),
-  voice('fr-fr', 'fr', 'French'),
+  voice('fr', 'fr', 'French'),
   voice('de', 'de', 'German'),
   voice('it', 'it', 'Italian'),
   voice('pt-br', 'pt', 'Portuguese'),
@@ -64,8 +65,8 @@ export function speechLanguages(): { language: string; name: string }[] {
   );
 }
 
-function voice(name: string, language: string, languageName: string): BuiltInVoice {
-  return { id: nameBasedUuid(`tandem:voice:espeak-ng:${name}`), name, language, languageName };
+function voice(name: string, language: string, languageName: string, engineName = name): BuiltInVoice {
+  return { id: nameBasedUuid(`tandem:voice:espeak-ng:${name}`), name, engineName, language, languageName };
 }
 
 /** RFC 9562 §5.8: a UUID of version 8 is ours to make. */

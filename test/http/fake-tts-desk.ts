@@ -3,7 +3,7 @@ import type { SpokenClause } from '../../speech/synthesizer.ts';
 
 /** Says what it is told to say and remembers what it was asked. */
 export class FakeTtsDesk implements TtsDesk {
-  readonly asked: SpeakTextRequest[] = [];
+  asked: SpeakTextRequest[] = [];
   clauses: SpokenClause[] = [
     { audio: Buffer.from([1, 0, 2, 0]), durationMs: 250, words: [{ word: 'Hello', startMs: 0, endMs: 250 }] },
     { audio: Buffer.from([3, 0]), durationMs: 125, words: [{ word: 'there.', startMs: 5, endMs: 120 }] },

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { SpeakTextRequest } from '../../actors/tts/tts-desk.ts';
+import { createTtsDesk } from '../../actors/tts/tts-stream.actor.ts';
+import type { SpeechSynthesis } from '../../speech/synthesis/speech-synthesis.ts';
+import { type SpokenClause, SynthesizerError } from '../../speech/synthesizer.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { seedWorkspace, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
+
+let database: TestDatabase;
+let request: SpeakTextRequest;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+beforeEach(async () => {
+  const { workspace, user } = await seedWorkspace(database.sql, { balanceNano: USD });
+  request = {
+    workspaceId: workspace.id,
+    userId: user.id,
+    apiKeyId: null,
+    text: 'नमस्ते 😀.',
+    voice: 'hi',
+    wordsPerMinute: 137,
+    format: { encoding: 'LINEAR16', sampleRateHz: 24_000 },
+  };
+});
+
+const listening = () => new AbortController().signal;
+const balance = async () => (await walletOf(database.sql, request.workspaceId)).balanceNano;
+
+describe('a text', () => {
+  it('is charged by the character before it is spoken, in the usage log too', async () => {
+    const { desk } = deskOf(async function* () {
+      // Nine characters at 15 USD a million.
+      expect(await balance()).toBe(USD - 9n * 15_000n);
+      yield clause('one');
+      yield clause('two');
+    });
+    const spoken = await desk.speak(request, listening());
+    expect(spoken.charge).toMatchObject({ chargedNano: 135_000n, balanceAfterNano: USD - 135_000n });
+    expect(await texts(spoken.clauses)).toEqual(['one', 'two']);
+    const usage = await database.sql`select service, operation, resource_id, unit from usage_logs
+      where workspace_id = ${request.workspaceId}`;
+    expect(usage).toMatchObject([
+      { service: 'tts', operation: 'synthesize', resourceId: spoken.streamId, unit: 'character' },
+    ]);
+    await desk.close();
+    expect(await balance()).toBe(USD - 135_000n);
+  });
+
+  it('is refused when the wallet does not cover it, and nothing is said', async () => {
+    const said = vi.fn();
+    const { desk } = deskOf(async function* () {
+      said();
+      yield clause('one');
+    });
+    const { workspace } = await seedWorkspace(database.sql, { balanceNano: 100n });
+    const poor = { ...request, workspaceId: workspace.id };
+    await expect(desk.speak(poor, listening())).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+    expect(said).not.toHaveBeenCalled();
+  });
+
+  it('that cannot be begun is a refusal, and the charge is given back first', async () => {
+    const { desk } = deskOf(async function* () {
+      throw new SynthesizerError('crashed', 'died');
+      // biome-ignore lint/correctness/noUnreachable: makes it a generator of clauses
+      yield clause('never');
+    });
+    await expect(desk.speak(request, listening())).rejects.toMatchObject({ code: 'TTS_UNAVAILABLE', status: 503 });
+    expect(await balance()).toBe(USD);
+  });
+
+  it('that breaks off half-way tells so after what was said, and the charge is given back first', async () => {
+    const { desk } = deskOf(async function* () {
+      yield clause('one');
+      throw new SynthesizerError('crashed', 'died');
+    });
+    const { clauses } = await desk.speak(request, listening());
+    expect((await clauses.next()).value?.audio.toString()).toBe('one');
+    await expect(clauses.next()).rejects.toMatchObject({ code: 'TTS_UNAVAILABLE' });
+    expect(await balance()).toBe(USD);
+    const kinds = await database.sql<{ kind: string }[]>`select kind from entries
+      where workspace_id = ${request.workspaceId} order by position`;
+    expect(kinds.map(({ kind }) => kind)).toEqual(['top_up', 'charge', 'refund']);
+  });
+
+  it('is spoken no faster than it is listened to', async () => {
+    let made = 0;
+    const { desk } = deskOf(async function* () {
+      for (made = 1; made <= 100; made += 1) yield clause(`${made}`);
+    });
+    const { clauses } = await desk.speak(request, listening());
+    await clauses.next();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(made).toBeLessThanOrEqual(3);
+    for await (const _ of clauses);
+    await desk.close();
+    expect(made).toBe(101);
+  });
+
+  it('stops when its listener leaves, and stays charged', async () => {
+    const left = new AbortController();
+    const stopped = Promise.withResolvers<void>();
+    const { desk } = deskOf(async function* (signal) {
+      signal.addEventListener('abort', () => stopped.resolve(), { once: true });
+      for (;;) yield clause('again');
+    });
+    const { clauses } = await desk.speak(request, left.signal);
+    await clauses.next();
+    left.abort(new Error('gone'));
+    await stopped.promise;
+    await desk.close();
+    await expect(texts(clauses)).rejects.toThrow('gone');
+    expect(await balance()).toBe(USD - 135_000n);
+  });
+
+  it('whose listener left before the first word is paid back, and leaves nothing behind', async () => {
+    const { desk } = deskOf(async function* () {
+      yield clause('one');
+    });
+    await expect(desk.speak(request, AbortSignal.abort(new Error('gone')))).rejects.toThrow();
+    await desk.close();
+    expect(await balance()).toBe(USD);
+  });
+});
+
+it('takes no text any more once it closes', async () => {
+  const { desk } = deskOf(async function* () {
+    yield clause('one');
+  });
+  await desk.close();
+  await expect(desk.speak(request, listening())).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+});
+
+function clause(text: string): SpokenClause {
+  return { audio: Buffer.from(text), durationMs: 100, words: [] };
+}
+
+async function texts(clauses: AsyncIterable<SpokenClause>): Promise<string[]> {
+  const heard: string[] = [];
+  for await (const { audio } of clauses) heard.push(audio.toString());
+  return heard;
+}
+
+function deskOf(speak: (signal: AbortSignal) => AsyncGenerator<SpokenClause, void>) {
+  const synthesis: SpeechSynthesis = { speak: (_, signal) => speak(signal), close: async () => {} };
+  const logger = createTestLogger();
+  return { desk: createTtsDesk({ sql: database.sql, synthesis, clock: createTestClock(), logger }), logger };
+}

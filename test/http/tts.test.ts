@@ -1,0 +1,240 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import { parseWav } from '../../media/wav.ts';
+import { BUILT_IN_VOICES } from '../../speech/synthesis/voices.ts';
+import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
+import { eventually } from '../process/server-process.ts';
+import { FakeTtsDesk } from './fake-tts-desk.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+
+let fixture: HttpFixture;
+let limits: Limits;
+
+beforeAll(async () => {
+  limits = createLimitsInProcess();
+  fixture = await createHttpFixture({ limits });
+});
+
+afterAll(async () => {
+  await fixture[Symbol.asyncDispose]();
+});
+
+beforeEach(() => {
+  Object.assign(fixture.speech, new FakeTtsDesk());
+});
+
+const linesOf = (raw: Buffer) =>
+  raw
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+const audioOf = (lines: { type: string; result: { audioContent: string } }[]) =>
+  Buffer.concat(
+    lines.filter(({ type }) => type === 'chunk').map(({ result }) => Buffer.from(result.audioContent, 'base64')),
+  );
+
+describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path) => {
+  it('streams audio as lines of JSON and ends with the words, their times and the cost', async () => {
+    const { status, headers, raw } = await fixture.call('POST', path, { body: { text: 'Hello there.' } });
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      'content-type': 'application/x-ndjson; charset=utf-8',
+      'x-credit-charged': '0.000165',
+      'x-credit-balance': '0.999835',
+      'x-billing-tx': '5b0f3c9e-6a0c-4d5c-8b6e-0d2f7a1c9e34',
+    });
+    const lines = linesOf(raw);
+    expect(audioOf(lines)).toEqual(Buffer.from([1, 0, 2, 0, 3, 0]));
+    expect(lines.at(-1)).toEqual({
+      type: 'complete',
+      result: {
+        timestampInfo: {
+          wordAlignment: {
+            words: ['Hello', 'there.'],
+            wordStartTimeSeconds: [0, 0.255],
+            wordEndTimeSeconds: [0.25, 0.37],
+          },
+        },
+        usage: { processedCharactersCount: 12 },
+      },
+      duration_seconds: 0.375,
+      sample_rate_hertz: 24000,
+      audio_encoding: 'LINEAR16',
+      voice_id: BUILT_IN_VOICES[0]!.id,
+      cost_usd: 0.000165,
+    });
+    expect(fixture.speech.asked).toMatchObject([
+      {
+        workspaceId: fixture.owner.workspaceId,
+        apiKeyId: fixture.owner.keyId,
+        text: 'Hello there.',
+        voice: 'en-us',
+        wordsPerMinute: 137,
+        format: { encoding: 'LINEAR16', sampleRateHz: 24_000 },
+      },
+    ]);
+  });
+
+  it.each([
+    [{}, 'text'],
+    [{ text: '' }, 'text'],
+    [{ text: ' \n\t ' }, 'text'],
+    [{ text: 'a'.repeat(5001) }, 'text'],
+    [{ text: 7 }, 'text'],
+    [{ text: 'a', speed: 0.49 }, 'speed'],
+    [{ text: 'a', speed: 2.01 }, 'speed'],
+    [{ text: 'a', speed: '1' }, 'speed'],
+    [{ text: 'a', loudness: 1 }, 'loudness'],
+  ])('refuses %j and names what is wrong', async (body, wrong) => {
+    const answer = await fixture.call('POST', path, { body });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'VALIDATION_FAILED' } });
+    expect(answer.body.details[0].path).toBe(wrong);
+    expect(fixture.speech.asked).toEqual([]);
+  });
+
+  it('takes 5000 characters, each of two code units', async () => {
+    expect((await fixture.call('POST', path, { body: { text: '😀'.repeat(5000) } })).status).toBe(200);
+  });
+
+  it('finds a voice by its id and by its name, and no other', async () => {
+    const hindi = BUILT_IN_VOICES.find(({ name }) => name === 'hi')!;
+    for (const voiceId of [hindi.id, 'hi', 'HI']) {
+      expect((await fixture.call('POST', path, { body: { text: 'a', voice_id: voiceId } })).status).toBe(200);
+    }
+    expect(fixture.speech.asked.map(({ voice }) => voice)).toEqual(['hi', 'hi', 'hi']);
+    const unknown = await fixture.call('POST', path, { body: { text: 'a', voice_id: '../etc/passwd' } });
+    expect(unknown).toMatchObject({ status: 404, body: { code: 'VOICE_NOT_FOUND' } });
+  });
+
+  it('multiplies the pace by the speed', async () => {
+    await fixture.call('POST', path, { body: { text: 'a', speed: 2 } });
+    expect(fixture.speech.asked[0]?.wordsPerMinute).toBe(274);
+  });
+
+  it('answers with a refusal when nothing was said so far, and gives the slot back', async () => {
+    fixture.speech.refusal = new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover this.');
+    for (let attempt = 0; attempt < 7; attempt += 1) {
+      const answer = await fixture.call('POST', path, { body: { text: 'a' } });
+      expect(answer).toMatchObject({ status: 402, body: { code: 'INSUFFICIENT_CREDITS' } });
+    }
+  });
+
+  it('tells with the last line when it breaks off, without particulars of ours', async () => {
+    fixture.speech.failure = new Error('secret of the house');
+    const { status, raw } = await fixture.call('POST', path, { body: { text: 'a' } });
+    expect(status).toBe(200);
+    expect(linesOf(raw).at(-1)).toEqual({ type: 'error', message: 'The speech was broken off.' });
+  });
+
+  it('is not for viewers', async () => {
+    const viewer = await fixture.addMemberWith('viewer');
+    expect(await fixture.call('POST', path, { as: viewer, body: { text: 'a' } })).toMatchObject({ status: 403 });
+  });
+});
+
+describe('POST /tts-synthesize', () => {
+  it('takes encoding and rate from audio_config, from the older names, and prefers the first', async () => {
+    const formats = [
+      { audio_config: { audio_encoding: 'MULAW', sample_rate_hertz: 8000 } },
+      { audio_encoding: 'ALAW', sample_rate: 16000 },
+      { audio_config: { sample_rate_hertz: 48000 }, sample_rate: 8000, audio_encoding: 'MULAW' },
+    ];
+    for (const format of formats) await fixture.call('POST', '/tts-synthesize', { body: { text: 'a', ...format } });
+    expect(fixture.speech.asked.map(({ format }) => format)).toEqual([
+      { encoding: 'MULAW', sampleRateHz: 8000 },
+      { encoding: 'ALAW', sampleRateHz: 16_000 },
+      { encoding: 'MULAW', sampleRateHz: 48_000 },
+    ]);
+  });
+
+  it('begins WAV with a header that players take as it is', async () => {
+    const body = { text: 'a', audio_config: { audio_encoding: 'WAV', sample_rate_hertz: 16000 } };
+    const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body })).raw);
+    expect(parseWav(audioOf(lines))).toMatchObject({
+      channels: 1,
+      sampleRateHz: 16_000,
+      samples: [Int16Array.from([1, 2, 3])],
+    });
+    expect(lines.at(-1).audio_encoding).toBe('WAV');
+  });
+
+  it('leaves word times out when they are not wanted', async () => {
+    const body = { text: 'a', timestamp_type: 'NONE' };
+    const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body })).raw);
+    expect(lines.at(-1).result).toEqual({ usage: { processedCharactersCount: 1 } });
+  });
+
+  it('speaks at the pace that is asked for', async () => {
+    await fixture.call('POST', '/tts-synthesize', { body: { text: 'a', wpm: 100, speed: 1.5 } });
+    expect(fixture.speech.asked[0]?.wordsPerMinute).toBe(150);
+  });
+
+  it.each([
+    { audio_config: { audio_encoding: 'FLAC' } },
+    { audio_config: { sample_rate_hertz: 12345 } },
+    { audio_encoding: 'PCM' },
+    { wpm: 20 },
+    { timestamp_type: 'LETTER' },
+  ])('refuses %j', async (wrong) => {
+    const answer = await fixture.call('POST', '/tts-synthesize', { body: { text: 'a', ...wrong } });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'VALIDATION_FAILED' } });
+  });
+
+  it('cuts long audio into chunks of whole samples', async () => {
+    const audio = Buffer.alloc(100_000, 3);
+    fixture.speech.clauses = [{ audio, durationMs: 1000, words: [] }];
+    const lines = linesOf((await fixture.call('POST', '/tts-synthesize', { body: { text: 'a' } })).raw);
+    expect(lines.length).toBeGreaterThan(3);
+    expect(audioOf(lines)).toEqual(audio);
+    for (const { type, result } of lines) {
+      if (type === 'chunk') expect(Buffer.from(result.audioContent, 'base64').byteLength % 2).toBe(0);
+    }
+  });
+});
+
+describe('a listener', () => {
+  it('who hangs up ends the speech, and somebody else may speak', async () => {
+    await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = fixture.app.server.address() as { port: number };
+    fixture.speech.clauses = Array.from({ length: 100_000 }, () => ({
+      audio: Buffer.alloc(16_000),
+      durationMs: 1000,
+      words: [],
+    }));
+    for (let hangUp = 0; hangUp < 7; hangUp += 1) {
+      const socket = connect(port, '127.0.0.1');
+      const body = '{"text":"a"}';
+      socket.write(
+        `POST /tts-stream HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${fixture.owner.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      );
+      await new Promise((resolve) => socket.once('data', resolve));
+      socket.destroy();
+      await eventually(async () => fixture.speech.signal?.aborted === true, 'the speech was told to stop');
+    }
+  });
+
+  it('may have five texts spoken at a time', async () => {
+    const slots = await Promise.all(
+      Array.from({ length: 5 }, () => limits.acquireSlot({ userId: fixture.owner.userId, kind: 'tts' })),
+    );
+    const sixth = await fixture.call('POST', '/tts-stream', { body: { text: 'a' } });
+    expect(sixth).toMatchObject({
+      status: 429,
+      body: { code: 'TTS_CONCURRENCY_LIMIT', error_code: 'TTS_CONCURRENCY_LIMIT', details: { limit: 5 } },
+    });
+    expect(sixth.headers['retry-after']).toBeDefined();
+    await slots[0]!.release();
+    expect((await fixture.call('POST', '/tts-stream', { body: { text: 'a' } })).status).toBe(200);
+  });
+});
+
+it('GET /tts/languages lists each language once', async () => {
+  const { status, body } = await fixture.call('GET', '/tts/languages');
+  expect(status).toBe(200);
+  const codes = body.data.map(({ language_id: code }: { language_id: string }) => code);
+  expect(body.data).toContainEqual({ language_id: 'hi', name: 'Hindi' });
+  expect(new Set(codes).size).toBe(codes.length);
+  expect(codes.length).toBeGreaterThanOrEqual(30);
+});
