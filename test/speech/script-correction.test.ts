@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { correctScript } from '../../speech/script-correction.ts';
-import { wordsOf } from './words.ts';
+import { anyText, wordsOf } from './words.ts';
 
 describe('script correction', () => {
   it('writes English words in Latin and Hindi words in Devanagari', () => {
@@ -61,7 +61,7 @@ describe('script correction', () => {
 
   it('takes any text', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => {
+      fc.property(anyText, (text) => {
         expect(typeof correct(text, null)).toBe('string');
       }),
     );

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import type { RecognisedWord } from '../../machines/utterances.ts';
 
 /** The words of a text, 300 ms apart. */
@@ -14,3 +15,6 @@ export function wordsOf(text: string, confidence: number | null = null): Recogni
       original: null,
     }));
 }
+
+/** Of any characters, half of surrogate pairs and unassigned ones included. */
+export const anyText = fc.array(fc.nat(0x10ffff), { maxLength: 100 }).map((codes) => String.fromCodePoint(...codes));
