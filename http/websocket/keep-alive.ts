@@ -13,21 +13,23 @@ export function keepAlive(
   { pingEveryMs = 30_000, pongWithinMs = 10_000 }: KeepAliveTimes,
   signal: AbortSignal,
 ): void {
-  let overdue: NodeJS.Timeout | undefined;
-  const hear = () => clearTimeout(overdue);
+  let overdue: NodeJS.Timeout | null = null;
+  const hear = () => {
+    if (overdue !== null) clearTimeout(overdue);
+    overdue = null;
+  };
   socket.on('pong', hear);
   socket.on('message', hear);
   const pinging = setInterval(() => {
     if (socket.readyState !== socket.OPEN) return;
-    clearTimeout(overdue);
-    overdue = setTimeout(() => socket.terminate(), pongWithinMs);
+    overdue ??= setTimeout(() => socket.terminate(), pongWithinMs);
     socket.ping();
   }, pingEveryMs);
   signal.addEventListener(
     'abort',
     () => {
       clearInterval(pinging);
-      clearTimeout(overdue);
+      hear();
     },
     { once: true },
   );

@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { vi } from 'vitest';
+import { type ClientOptions, WebSocket } from 'ws';
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
+type Message = any;
+
+/** A client of /ws/stt that keeps what it is told. */
+export interface SttClient {
+  socket: WebSocket;
+  messages: Message[];
+  types: () => string[];
+  send(message: object | string): void;
+  /** Resolves with the newest message of a type, once there are so many of it. */
+  until(type: string, count?: number): Promise<Message>;
+  /** Resolves with the code of the close. */
+  closed: Promise<number>;
+}
+
+export function connectStt(origin: string, query: Record<string, string>, options: ClientOptions = {}): SttClient {
+  const url = `${origin.replace('http', 'ws')}/ws/stt?${new URLSearchParams(query)}`;
+  const socket = new WebSocket(url, options);
+  const messages: Message[] = [];
+  socket.on('message', (data) => messages.push(JSON.parse(data.toString())));
+  socket.on('error', () => {
+    // Its close follows.
+  });
+  const closed = once(socket, 'close').then(([code]) => code as number);
+  return {
+    socket,
+    messages,
+    types: () => messages.map(({ type }) => type),
+    send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    async until(type, count = 1) {
+      const matching = () => messages.filter((message) => message.type === type);
+      await vi.waitUntil(() => matching().length >= count, { timeout: 20_000, interval: 5 });
+      return matching()[count - 1];
+    },
+    closed,
+  };
+}
+
+/** Resolves once audio may be sent. */
+export async function startStt(client: SttClient, start: object = {}): Promise<Message> {
+  await client.until('connected', 2);
+  client.send({ type: 'start', ...start });
+  return await client.until('session_started');
+}

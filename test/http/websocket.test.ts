@@ -1,0 +1,536 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { topUp } from '../../storage/ledger.ts';
+import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
+import { createApiKey } from '../../storage/queries/api-keys.ts';
+import { USD } from '../storage/seed.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { sessionOf } from './identity-fixture.ts';
+import { connectStt, type SttClient } from './stt-client.ts';
+
+/** Serves all tests but those that need settings of their own. */
+let shared: HttpFixture;
+let fixture: HttpFixture;
+let origin: string;
+let member: Member;
+const clients: SttClient[] = [];
+
+beforeAll(async () => {
+  shared = await createHttpFixture();
+  await shared.app.listen({ host: '127.0.0.1', port: 0 });
+  await fund(shared, shared.owner);
+});
+afterAll(() => shared[Symbol.asyncDispose]());
+beforeEach(() => use(shared));
+afterEach(async () => {
+  for (const { socket } of clients.splice(0)) socket.terminate();
+  await sessionsEnd();
+  if (fixture !== shared) await fixture[Symbol.asyncDispose]();
+});
+
+async function use(chosen: HttpFixture): Promise<void> {
+  fixture = chosen;
+  origin = `http://127.0.0.1:${(chosen.app.server.address() as AddressInfo).port}`;
+  // Slots are counted by user.
+  member = await chosen.addMemberWith('member');
+  chosen.liveStt.sessions.length = 0;
+}
+
+async function useServerWith(options: Parameters<typeof createHttpFixture>[0]): Promise<void> {
+  const own = await createHttpFixture(options);
+  await own.app.listen({ host: '127.0.0.1', port: 0 });
+  await fund(own, own.owner);
+  await use(own);
+}
+
+async function fund({ sql }: HttpFixture, { workspaceId }: Member): Promise<void> {
+  const amountNano = 5n * USD;
+  await topUp(sql, {
+    workspaceId,
+    amountNano,
+    paymentType: 'admin_bonus',
+    operationKey: `fund:${workspaceId}`,
+  });
+}
+
+function dial(query: Record<string, string>, options = {}): SttClient {
+  const client = connectStt(origin, query, options);
+  clients.push(client);
+  return client;
+}
+
+/** Connected and known. */
+async function established(options = {}): Promise<SttClient> {
+  const client = dial({ apiKey: member.key }, options);
+  await client.until('connected', 2);
+  return client;
+}
+
+describe('the address of the socket', () => {
+  it('says ok to whoever does not upgrade', async () => {
+    const { status, raw, headers } = await fixture.call('GET', '/ws/stt', { as: null });
+    expect([status, raw.toString()]).toEqual([200, 'ok']);
+    expect(headers['x-ratelimit-limit']).toBeDefined();
+  });
+
+  it('leaves upgrades of other addresses and to other protocols what they are without', async () => {
+    const headers = { connection: 'upgrade', upgrade: 'websocket' };
+    expect((await plain('/healthz', headers)).statusCode).toBe(200);
+    expect((await plain('/ws/other', headers)).statusCode).toBe(404);
+    expect((await plain('/ws/stt', { connection: 'upgrade', upgrade: 'h2c' })).statusCode).toBe(200);
+  });
+
+  it('answers a handshake that is none in the words of the API', async () => {
+    const response = await plain('/ws/stt', { connection: 'upgrade', upgrade: 'websocket' });
+    expect(response.statusCode).toBe(400);
+    expect(response.headers['x-request-id']).toBeDefined();
+    const body = JSON.parse(Buffer.concat(await response.toArray()).toString());
+    expect(body).toMatchObject({ success: false, code: 'VALIDATION_FAILED' });
+  });
+});
+
+describe('a client that connects', () => {
+  it('is told that it is, who it is, and what the server can do, in this order', async () => {
+    const client = await established();
+    expect(client.messages).toMatchObject([
+      { type: 'connecting', message: expect.any(String), timestamp: expect.any(Number) },
+      { type: 'connected' },
+      {
+        type: 'connection_established',
+        service: 'stt',
+        user_id: member.userId,
+        credit_balance: 5,
+        workspace: member.workspaceId,
+      },
+      {
+        type: 'connected',
+        server_info: {
+          server_type: 'tandem',
+          ready: true,
+          total_languages: 1,
+          features: { max_languages_per_session: 5, telephony_mulaw: true, interim_results: true },
+        },
+      },
+    ]);
+    const { workspaceId, userId } = member;
+    expect(fixture.liveStt.session.options).toMatchObject({
+      workspaceId,
+      userId,
+      apiKeyId: member.keyId,
+      mayRefine: true,
+    });
+  });
+
+  it('may use the token of a login, with the workspace', async () => {
+    const token = await sessionOf(fixture, member);
+    const client = dial({ token, workspace_id: member.workspaceId });
+    expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
+    const without = dial({ token });
+    expect(await without.until('error')).toMatchObject({ code: 'AUTH_FAILED' });
+  });
+
+  it('is not let in without good credentials, and told why before the close', async () => {
+    const owner = await fixture.addWorkspace();
+    const queries: Record<string, string>[] = [
+      {},
+      { apiKey: '' },
+      { apiKey: 'sk_nothing-of-the-kind-at-all' },
+      { apiKey: 'two words' },
+      { apiKey: `${member.key}x` },
+      { apiKey: member.key, workspace_id: owner.workspaceId },
+      { token: 'a.b.c', workspace_id: member.workspaceId },
+    ];
+    for (const query of queries) {
+      const client = dial(query);
+      expect(await client.closed).toBe(1008);
+      expect(client.types()).toEqual(['connecting', 'error']);
+      expect(client.messages[1]).toMatchObject({ code: 'AUTH_FAILED', message: expect.any(String) });
+    }
+    expect(fixture.liveStt.sessions).toEqual([]);
+    expect(fixture.logLines.join('')).not.toContain(member.key.slice(3));
+  });
+
+  it('is not let in as a viewer, nor with a key for something else', async () => {
+    const viewer = await fixture.addMemberWith('viewer');
+    const limited = mintApiKey();
+    await createApiKey(fixture.sql, {
+      workspaceId: member.workspaceId,
+      createdByUserId: member.userId,
+      name: 'limited',
+      ...fingerprintOf(limited),
+      scopes: ['calls:read'],
+      now: fixture.now.current,
+    });
+    for (const apiKey of [viewer.key, limited]) {
+      const client = dial({ apiKey });
+      expect(await client.closed).toBe(1008);
+      expect(client.messages[1]).toMatchObject({ type: 'error', code: 'FORBIDDEN' });
+    }
+  });
+
+  it('is not let in with an empty wallet', async () => {
+    const { key } = await fixture.addWorkspace();
+    const client = dial({ apiKey: key });
+    expect(await client.closed).toBe(1008);
+    expect(client.messages[1]).toMatchObject({ type: 'error', code: 'INSUFFICIENT_CREDITS' });
+  });
+
+  it('counts its failures against its address, also behind a proxy', async () => {
+    await useServerWith({ rateLimits: { anonymousPerMinute: 2 } });
+    const codes: string[] = [];
+    for (const forwarded of ['10.0.0.1', '10.0.0.1', '10.0.0.1', '10.0.0.2']) {
+      const client = dial({ apiKey: 'sk_nothing-of-the-kind-at-all' }, { headers: { 'x-forwarded-for': forwarded } });
+      codes.push((await client.until('error')).code);
+    }
+    expect(codes).toEqual(['AUTH_FAILED', 'AUTH_FAILED', 'RATE_LIMITED', 'AUTH_FAILED']);
+  });
+
+  it('counts against the requests of its workspace', async () => {
+    await useServerWith({ rateLimits: { plans: { enterprise: { perMinute: 1, perDay: 9 } } } });
+    await established();
+    const second = dial({ apiKey: member.key });
+    expect(await second.until('error')).toMatchObject({ code: 'RATE_LIMITED', retry_after: expect.any(Number) });
+    expect(await second.closed).toBe(1008);
+  });
+
+  it('has so many sessions at a time, and one more when one has ended', async () => {
+    for (let open = 0; open < 8; open += 1) await established();
+    const ninth = dial({ apiKey: member.key });
+    expect(await ninth.closed).toBe(1008);
+    expect(ninth.messages[1]).toMatchObject({ type: 'error', code: 'STT_CONCURRENCY_LIMIT', details: { limit: 8 } });
+    fixture.liveStt.sessions[0]?.close(1000, 'done');
+    expect(await clients[0]?.closed).toBe(1000);
+    await vi.waitFor(async () => await established(), { timeout: 10_000 });
+  });
+
+  it('loses what it says before the connection is established', async () => {
+    const client = dial({ apiKey: member.key });
+    client.socket.on('open', () => {
+      client.send({ type: 'start' });
+      client.socket.send(Buffer.alloc(480));
+    });
+    await client.until('connected', 2);
+    client.send({ type: 'test', timestamp: 1 });
+    await client.until('test_response');
+    expect(fixture.liveStt.session.commands).toEqual([]);
+    expect(fixture.liveStt.session.heard).toEqual([]);
+  });
+
+  it('loses its refinement on the free plan', async () => {
+    const free = await fixture.addWorkspace({ plan: 'free' });
+    await fund(fixture, free);
+    const client = dial({ apiKey: free.key });
+    await client.until('connection_established');
+    expect(fixture.liveStt.session.options.mayRefine).toBe(false);
+  });
+});
+
+describe('what a client sends', () => {
+  it('is audio in base64, each in its own format', async () => {
+    const client = await established();
+    client.send({ type: 'audio', audio: 'AQIDBA==', encoding: 'linear', sample_rate: 48_000, timestamp: 1 });
+    client.send({ type: 'audio', audio: '/w==', encoding: 'mulaw', sample_rate: 8_000 });
+    await answered(client);
+    expect(fixture.liveStt.session.heard).toEqual([
+      { bytes: [1, 2, 3, 4], format: { encoding: 'linear16', sampleRateHz: 48_000, channels: 1 } },
+      { bytes: [255], format: { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 } },
+    ]);
+  });
+
+  it('is mu-law of a telephone in binary frames, each in memory of its own', async () => {
+    const client = await established();
+    for (let frame = 0; frame < 50; frame += 1) client.socket.send(Buffer.alloc(480, frame));
+    await answered(client);
+    const { heard } = fixture.liveStt.session;
+    expect(heard.map(({ bytes }) => [bytes.length, bytes[0], bytes[479]])).toEqual(
+      Array.from({ length: 50 }, (_, frame) => [480, frame, frame]),
+    );
+    expect(heard[0]?.format).toEqual({ encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 });
+  });
+
+  it('is refused as audio before the session has started', async () => {
+    const client = await established();
+    fixture.liveStt.session.isStarted = false;
+    client.socket.send(Buffer.alloc(480));
+    expect(await client.until('error')).toEqual({
+      type: 'error',
+      code: 'unknown_message_type',
+      message: 'unknown message type: audio',
+    });
+  });
+
+  it('is answered with the same timestamp when it is a test', async () => {
+    const client = await established();
+    client.send({ type: 'test', message: 'hello', timestamp: 1_700_000_000_123 });
+    expect(await client.until('test_response')).toEqual({ type: 'test_response', timestamp: 1_700_000_000_123 });
+  });
+
+  it('is told what is wrong with it, and nothing of it is done', async () => {
+    const client = await established();
+    const wrong: [object | string, string, string][] = [
+      ['{', 'MALFORMED_JSON', 'JSON'],
+      ['[]', 'unknown_message_type', 'none'],
+      ['null', 'unknown_message_type', 'none'],
+      [{ type: 'shout' }, 'unknown_message_type', 'unknown message type: shout'],
+      [{ type: '__proto__' }, 'unknown_message_type', '__proto__'],
+      [{ type: 'audio', encoding: 'linear', sample_rate: 16_000 }, 'VALIDATION_FAILED', 'audio'],
+      [{ type: 'audio', audio: 'not base64', encoding: 'linear', sample_rate: 16_000 }, 'VALIDATION_FAILED', 'base64'],
+      [{ type: 'audio', audio: 'AQID=', encoding: 'linear', sample_rate: 16_000 }, 'VALIDATION_FAILED', 'base64'],
+      [{ type: 'audio', audio: 'AQID', encoding: 'opus', sample_rate: 16_000 }, 'VALIDATION_FAILED', 'encoding'],
+      [{ type: 'audio', audio: 'AQID', encoding: 'linear', sample_rate: 11_025 }, 'VALIDATION_FAILED', 'sample_rate'],
+      [{ type: 'start', config: { sample_rate: 22_050 } }, 'VALIDATION_FAILED', 'sample_rate'],
+      [{ type: 'start', config: { encoding: 'mp3' } }, 'VALIDATION_FAILED', 'encoding'],
+      [{ type: 'start', config: { continuous_mode: 'yes' } }, 'VALIDATION_FAILED', 'continuous_mode'],
+      [{ type: 'start', config: { audio_enhancement: 'much' } }, 'VALIDATION_FAILED', 'audio_enhancement'],
+      [{ type: 'start', config: { utterance_end_ms: '1000' } }, 'VALIDATION_FAILED', 'utterance_end_ms'],
+      [{ type: 'start', config: { diarize: true, max_speakers: 'two' } }, 'VALIDATION_FAILED', 'max_speakers'],
+      [{ type: 'start', languages: 'en' }, 'VALIDATION_FAILED', 'array'],
+      [{ type: 'start', languages: ['en', 'de', 'fr', 'es', 'it', 'pt'] }, 'VALIDATION_FAILED', 'more than 5'],
+      [{ type: 'start', context: 'orders' }, 'VALIDATION_FAILED', 'context'],
+      [{ type: 'start', context: { terms: [1] } }, 'VALIDATION_FAILED', 'terms'],
+    ];
+    for (const [index, [message, code, hint]] of wrong.entries()) {
+      client.send(message);
+      const error = await client.until('error', index + 1);
+      expect(error, JSON.stringify(message)).toMatchObject({ code, message: expect.stringContaining(hint) });
+    }
+    expect(fixture.liveStt.session.commands).toEqual([]);
+    expect(fixture.liveStt.session.heard).toEqual([]);
+  });
+
+  it('starts a session as the specification has it: defaults, clamps and what is coerced', async () => {
+    expect(await started({ type: 'start' })).toEqual({
+      type: 'start',
+      settings: {
+        languages: null,
+        encoding: 'linear',
+        sampleRateHz: 16_000,
+        utteranceEndMs: 1_000,
+        isContinuous: true,
+        interimEveryMs: null,
+        enhancement: 'off',
+        diarize: false,
+        minSpeakers: null,
+        maxSpeakers: null,
+        removeFillers: false,
+      },
+      talk: null,
+    });
+    const config = {
+      encoding: 'mulaw',
+      sample_rate: 8_000,
+      utterance_end_ms: 300,
+      continuous_mode: false,
+      interim_results_frequency: 100,
+      audio_enhancement: 'adaptive',
+      diarize: true,
+      min_speakers: 0,
+      max_speakers: 3,
+      remove_fillers: true,
+      no_speech_threshold: 'whatever',
+      something_new: 1,
+    };
+    const context = { general: [{ key: 'domain', value: 'orders' }], text: 'A call.', terms: ['Tandem'] };
+    expect(await started({ type: 'start', languages: ['EN', 'hi', 'en'], context, config })).toEqual({
+      type: 'start',
+      settings: {
+        languages: ['en', 'hi'],
+        encoding: 'mulaw',
+        sampleRateHz: 8_000,
+        utteranceEndMs: 1_000,
+        isContinuous: false,
+        interimEveryMs: 300,
+        enhancement: 'adaptive',
+        diarize: true,
+        minSpeakers: null,
+        maxSpeakers: 3,
+        removeFillers: true,
+      },
+      talk: context,
+    });
+  });
+
+  it('may leave out, null or coerce what the specification says', async () => {
+    const settingsOf = async (message: object) => {
+      const command = await started({ type: 'start', ...message });
+      return command?.type === 'start' ? command : null;
+    };
+    for (const languages of [null, [], 'auto', ['auto'], ['AUTO']]) {
+      expect((await settingsOf({ languages }))?.settings.languages).toBeNull();
+    }
+    expect((await settingsOf({ languages: ['auto', 'en'] }))?.settings.languages).toEqual(['en']);
+    expect((await settingsOf({ config: { languages: ['en'] } }))?.settings.languages).toEqual(['en']);
+    expect((await settingsOf({ config: { remove_fillers: 'yes' } }))?.settings.removeFillers).toBe(false);
+    expect((await settingsOf({ config: { min_speakers: 'two' } }))?.settings.minSpeakers).toBeNull();
+    expect((await settingsOf({ config: { diarize: true, min_speakers: -2 } }))?.settings.minSpeakers).toBeNull();
+    expect((await settingsOf({ context: {} }))?.talk).toEqual({ general: [], text: null, terms: [] });
+    expect((await settingsOf({ context: null, config: null }))?.talk).toBeNull();
+  });
+
+  it('changes only what a config message has, clamped', async () => {
+    const changes: [object, object][] = [
+      [{}, {}],
+      [{ languages: null }, { languages: null }],
+      [
+        { continuous_mode: false, utterance_end_ms: 200 },
+        { isContinuous: false, utteranceEndMs: 1_000 },
+      ],
+      [{ interim_results_frequency: 0 }, { interimEveryMs: 300 }],
+      [{ interim_results_frequency: null }, { interimEveryMs: null }],
+      [{ diarize: false, max_speakers: 'ignored' }, { diarize: false }],
+    ];
+    for (const [fields, change] of changes) {
+      expect(await started({ type: 'config', ...fields })).toEqual({ type: 'config', change });
+    }
+    expect(await started({ type: 'stop' })).toEqual({ type: 'stop' });
+  });
+
+  /** What the session is asked to do when the client sends this. */
+  async function started(message: object) {
+    const client = clients.at(-1) ?? (await established());
+    client.send(message);
+    await answered(client);
+    return fixture.liveStt.session.commands.at(-1);
+  }
+});
+
+describe('a client that misbehaves', () => {
+  it('is cut off when it goes on and on sending what makes no sense', async () => {
+    const client = await established();
+    for (let sent = 0; sent < 70; sent += 1) client.send('?');
+    expect(await client.closed).toBe(1008);
+    expect(client.messages.filter(({ type }) => type === 'error').length).toBeGreaterThanOrEqual(60);
+    await sessionsEnd();
+  });
+
+  it('is cut off when it asks and asks', async () => {
+    const client = await established();
+    for (let sent = 0; sent < 120; sent += 1) client.send({ type: 'config', languages: null });
+    expect(await client.closed).toBe(1008);
+    expect(fixture.liveStt.session.commands.length).toBeLessThan(120);
+  });
+
+  it('is cut off with 1009 when a frame is too large', async () => {
+    const client = await established();
+    client.socket.send(Buffer.alloc(256 * 1024));
+    await answered(client);
+    client.socket.send(Buffer.alloc(256 * 1024 + 1));
+    expect(await client.closed).toBe(1009);
+    expect(fixture.liveStt.session.heard).toHaveLength(1);
+    await sessionsEnd();
+  });
+
+  it('is cut off when what it sends is no WebSocket frame, or no UTF-8', async () => {
+    const garbling = await established();
+    underlying(garbling).write(Buffer.alloc(64, 0xff));
+    expect(await garbling.closed).toBe(1002);
+    const latin = await established();
+    latin.socket.send(Buffer.from([0x22, 0xe9, 0x22]), { binary: false });
+    expect(await latin.closed).toBe(1007);
+    await sessionsEnd();
+  });
+
+  it('is cut off when it does not read', async () => {
+    await useServerWith({ sttTimes: { mostBufferedBytes: 1_000 } });
+    const client = await established();
+    client.socket.pause();
+    const { session } = fixture.liveStt;
+    const message = { type: 'error' as const, code: 'x', message: 'x'.repeat(100_000) };
+    for (let told = 0; told < 1_000 && session.endedBy === null; told += 1) {
+      session.options.onMessage(message);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await sessionsEnd();
+    expect(session.endedBy).toBe('disconnected');
+  });
+
+  it('is cut off when it is gone without a word, and not while it answers', async () => {
+    await useServerWith({ sttTimes: { pingEveryMs: 20, pongWithinMs: 500 } });
+    const alive = await established();
+    const gone = await established({ autoPong: false });
+    expect(await gone.closed).toBe(1006);
+    await vi.waitUntil(() => fixture.liveStt.live.length === 1, { timeout: 10_000 });
+    await answered(alive);
+  });
+
+  it('is heard no more when it leaves, however it does', async () => {
+    const leaving: ((client: SttClient) => void)[] = [
+      ({ socket }) => socket.close(),
+      ({ socket }) => socket.terminate(),
+      (client) => underlying(client).resetAndDestroy(),
+      (client) => underlying(client).end(),
+    ];
+    for (const leave of leaving) {
+      leave(await established());
+      await sessionsEnd();
+      expect(fixture.liveStt.session.endedBy).toBe('disconnected');
+    }
+  });
+
+  it('leaves no session behind when it goes in the middle of being let in', async () => {
+    const before = fixture.liveStt.sessions.length;
+    for (let left = 0; left < 20; left += 1) {
+      const client = dial({ apiKey: member.key });
+      client.socket.once('message', () => client.socket.terminate());
+      await client.closed;
+    }
+    await sessionsEnd();
+    // All slots are free again.
+    for (let open = 0; open < 8; open += 1) {
+      await vi.waitFor(async () => await established(), { timeout: 10_000 });
+    }
+    expect(fixture.liveStt.sessions.length).toBeGreaterThanOrEqual(before + 8);
+  });
+});
+
+describe('a connection that ends', () => {
+  it('is closed when its key is deleted', async () => {
+    const client = await established();
+    await fixture.call('DELETE', `/developer/api/${member.keyId}`, { as: member });
+    expect(await client.closed).toBe(1008);
+    expect(fixture.liveStt.session.endedBy).toBe('credentials');
+  });
+
+  it('is closed with the code and after the last word of its session', async () => {
+    const client = await established();
+    const { session } = fixture.liveStt;
+    session.options.onMessage({ type: 'session_stopped' });
+    session.close(1013, 'overloaded');
+    expect(await client.closed).toBe(1013);
+    expect(client.types().at(-1)).toBe('session_stopped');
+  });
+
+  it('is closed by a server that closes, which does not wait for those who do not answer', async () => {
+    await useServerWith({});
+    const client = await established();
+    const silent = await established();
+    silent.socket.pause();
+    await fixture.app.close();
+    expect(await client.closed).toBe(1008);
+    expect(fixture.liveStt.sessions.map(({ endedBy }) => endedBy)).toEqual(['shutdown', 'shutdown']);
+  });
+});
+
+async function sessionsEnd(): Promise<void> {
+  await vi.waitUntil(() => fixture.liveStt.live.length === 0, { timeout: 10_000, interval: 5 });
+}
+
+/** Everything that was sent before has been read. */
+async function answered(client: SttClient): Promise<void> {
+  const timestamp = Math.random();
+  client.send({ type: 'test', timestamp });
+  await vi.waitUntil(() => client.messages.some((message) => message.timestamp === timestamp), { timeout: 10_000 });
+}
+
+function underlying({ socket }: SttClient): Socket {
+  return (socket as unknown as { _socket: Socket })._socket;
+}
+
+async function plain(path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  const request = httpRequest(`${origin}${path}`, { headers, agent: false });
+  request.end();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return response;
+}
