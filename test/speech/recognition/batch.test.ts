@@ -50,9 +50,11 @@ describe('a batch', () => {
   });
 
   it('credits samples once, however often they were recognised or however they end', async () => {
+    const held = gate(({ type, instance }) => type === 'load' && instance === 0);
     const engine = createFakeEngine({
-      script: ({ type, instance }) => {
-        if (type === 'finish' && instance === 0) crash();
+      script: (step) => {
+        if (step.type === 'finish' && step.instance === 0) crash();
+        return held.script(step);
       },
     });
     await using fixture = new DeskFixture([engine], { processes: 1 });
@@ -62,6 +64,8 @@ describe('a batch', () => {
     speaker.go(second, [2], 1000);
     speaker.discard(second);
     speaker.hangUp();
+    await fixture.received();
+    held.open();
     await speaker.events.first(isEnded);
     await speaker.closed;
     expect(speaker.outcomes).toEqual([
@@ -100,6 +104,7 @@ describe('a batch', () => {
     await Promise.all([batch.events.count(1), live.events.count(1)]);
     const written = engine.steps.all.filter(({ type }) => type === 'write').map(({ words }) => words[0]);
     expect(written).toEqual([2, 1]);
+    expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toEqual([]);
   });
 
   it('gives its recognizer up to what is said live, and starts the utterance again, but only once', async () => {
@@ -128,6 +133,8 @@ describe('a batch', () => {
     const speaker = await fixture.open('batch');
     const utterance = speaker.begin();
     speaker.go(utterance, [1], 1000);
+    await fixture.received();
+    // What it might post back would arrive now.
     await fixture.received();
     expect(credited(speaker)).toBe(0);
     speaker.end(utterance);
