@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
+import type { CallSegment } from '../../machines/events.ts';
+import { concludeTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
 import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from '../calls/platform.ts';
+import { NOW } from '../storage/seed.ts';
 import { type CommandLineOptions, serverFolder, startTandemCommand, tandem } from './command-line.ts';
 
 let platform: Platform;
@@ -48,6 +51,27 @@ describe('tandem call', () => {
     const call = await platform.call('cli-follow');
     expect(call).toMatchObject({ did: DID, metadata: { ticket: 4711 }, record_requested: true, state: 'completed' });
     expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
+  });
+
+  it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
+    const { call_id: callId } = await platform.call('cli-follow');
+    expect((await run('call', 'transcript', callId)).stdout).toBe('Nothing was understood.\nThe transcript is none.\n');
+    const times = { language: 'en', confidence: null, words: [] };
+    const late: CallSegment[] = [
+      { ...times, leg: 'customer', utteranceId: 1, text: 'hello\u001b[2J', startMs: 2_310, endMs: 2_900 },
+      { ...times, leg: 'agent', utteranceId: 1, text: 'good morning', startMs: 400, endMs: 1_000 },
+    ];
+    await openTranscript(platform.sql, { callId, now: NOW });
+    await concludeTranscript(platform.sql, { callId, late, error: 'OVERLOADED', now: NOW });
+    const { stdout } = await run('call', 'transcript', 'cli-follow');
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
+      ['FROM', 'LEG', 'SAID'],
+      ['0.4 s', 'agent', '“good morning”'],
+      // What an engine writes does not steer a terminal.
+      ['2.3 s', 'customer', '“hello [2J”'],
+      ['The transcript is failed: OVERLOADED.'],
+      [''],
+    ]);
   });
 
   it('--follow --json is one document with the call and its events', async () => {

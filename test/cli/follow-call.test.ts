@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Api, ApiError, type CallEvent } from '../../bin/cli/api-client.ts';
+import { eventLines } from '../../bin/cli/event-lines.ts';
 import { followCall } from '../../bin/cli/follow-call.ts';
 import { openTerminal } from '../../bin/cli/terminal.ts';
 import { startTandemCommand } from './command-line.ts';
@@ -100,4 +101,11 @@ describe('tandem call --follow', () => {
     expect(exitCode).toBe(1);
     expect(stderr).toContain('tandem: You left; the call is bridged.');
   });
+});
+
+it('a line of a follower has what was said, and nothing that steers the terminal', () => {
+  const lineOf = eventLines(terminal);
+  const said = { text: 'hello \u001b[31mworld\n', start: 1, end: 2, confidence: null };
+  const final = { ...event(4, 'transcript.final', 'bridged'), leg: 'customer', transcript: said };
+  expect(lineOf(final)).toBe('  0.00 s  bridged    transcript.final      customer, “hello  [31mworld ”');
 });

@@ -178,6 +178,7 @@ function describe(call: PublicCall): string {
     ...(call.talk_seconds === null ? [] : [['talk', `${call.talk_seconds} s`] as const]),
     ...(call.cost_usd === null ? [] : [['cost', `${call.cost_usd} USD`] as const]),
     ...(call.record_requested ? [['recording', call.recording_status] as const] : []),
+    ...(call.transcribe_requested ? [['transcript', `tandem call transcript ${call.call_id}`] as const] : []),
   ]);
 }
 
