@@ -1,4 +1,5 @@
 import { CommandError } from './command.ts';
+import { type UploadOptions, uploadFile } from './upload-file.ts';
 
 /** The command line's view of the API: nothing but HTTP, as any integrator would. */
 export interface Api {
@@ -7,8 +8,12 @@ export interface Api {
   post<T>(path: string, body?: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
+  /** Posts a form with a file in it; the answer has no envelope. */
+  upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fields' | 'onProgress'>): Promise<T>;
   /** The call's events after that sequence as they happen, until the terminal one or until the server ends the stream. */
   events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
+  /** An answer that is one JSON document a line, as the lines come. */
+  lines<T>(path: string, body: unknown): AsyncGenerator<T>;
 }
 
 export interface CallEvent {
@@ -67,6 +72,15 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
     post: (path, body) => ask('POST', path, body),
     patch: (path, body) => ask('PATCH', path, body),
     delete: (path) => ask('DELETE', path),
+    async upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fields' | 'onProgress'>) {
+      const sent = { ...upload, url: new URL(url + path), headers: { authorization } };
+      const { status, text } = await uploadFile(sent).catch((error: unknown) => {
+        throw error instanceof CommandError ? error : unreachable(url, { cause: error });
+      });
+      const answer = parseAnswer(text);
+      if (status === 200 && answer !== null) return answer as T;
+      throw refusal({ status, url }, { answer, request: `POST ${path}` });
+    },
     async *events(callId, { afterSequence = 0 } = {}) {
       const path = `/dialer/click2call/${encodeURIComponent(callId)}/stream`;
       const response = await send(path, { headers: { 'last-event-id': String(afterSequence) } });
@@ -75,18 +89,34 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       if (!response.ok || !response.body) {
         throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
       }
-      let text = '';
-      for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-        text += chunk;
-        const blocks = text.split('\n\n');
-        text = blocks.pop() ?? '';
-        for (const block of blocks) {
-          const data = block.split('\n').find((line) => line.startsWith('data:'));
-          if (data) yield JSON.parse(data.slice(5)) as CallEvent;
-        }
+      for await (const block of separated(response.body, '\n\n')) {
+        const data = block.split('\n').find((line) => line.startsWith('data:'));
+        if (data) yield JSON.parse(data.slice(5)) as CallEvent;
       }
     },
+    async *lines<T>(path: string, body: unknown) {
+      const response = await send(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      if (!response.ok || !response.body) {
+        throw refusal(response, { answer: await readAnswer(response), request: `POST ${path}` });
+      }
+      for await (const line of separated(response.body, '\n')) yield JSON.parse(line) as T;
+    },
   };
+}
+
+/** The blocks of a text that each end with the separator; what is left at its end is none. */
+async function* separated(body: ReadableStream<Uint8Array<ArrayBuffer>>, separator: string): AsyncGenerator<string> {
+  let text = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    const blocks = text.split(separator);
+    text = blocks.pop() ?? '';
+    yield* blocks;
+  }
 }
 
 interface Answer<T> {
@@ -97,15 +127,19 @@ interface Answer<T> {
 
 /** Null for what is not JSON. */
 async function readAnswer<T>(response: Response): Promise<Answer<T> | null> {
+  return parseAnswer(await response.text().catch(() => ''));
+}
+
+function parseAnswer<T>(text: string): Answer<T> | null {
   try {
-    return (await response.json()) as Answer<T>;
+    return JSON.parse(text) as Answer<T>;
   } catch {
     return null;
   }
 }
 
 function refusal(
-  { status, url }: Response,
+  { status, url }: Pick<Response, 'status' | 'url'>,
   { answer, request }: { answer: Answer<unknown> | null; request: string },
 ): ApiError {
   if (answer?.message === undefined) {

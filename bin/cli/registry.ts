@@ -26,6 +26,16 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/call.ts')).callCommand,
   },
   {
+    name: 'transcribe',
+    summary: 'write down what is said in a file',
+    load: async () => (await import('./commands/transcribe.ts')).transcribeCommand,
+  },
+  {
+    name: 'speak',
+    summary: 'turn a text into speech, as a WAV file',
+    load: async () => (await import('./commands/speak.ts')).speakCommand,
+  },
+  {
     name: 'trunks',
     summary: 'list, add and change SIP trunks',
     load: async () => (await import('./commands/trunks.ts')).trunksCommand,

@@ -67,6 +67,8 @@ describe('the help', () => {
       'serve',
       'demo',
       'call',
+      'transcribe',
+      'speak',
       'trunks',
       'keys',
       'wallet',
@@ -86,8 +88,9 @@ describe('the help', () => {
 
 describe('what is not understood', () => {
   it.each([
-    { typed: ['kyes'], says: ['"kyes", did you mean keys?', 'serve, demo, call, trunks'] },
-    { typed: ['transcribe', 'a.wav'], says: ['no command "transcribe"', 'The commands are serve'] },
+    { typed: ['kyes'], says: ['"kyes", did you mean keys?', 'serve, demo, call, transcribe'] },
+    { typed: ['sing', 'hello'], says: ['no command "sing"', 'The commands are serve'] },
+    { typed: ['transcribe'], says: ['FILE missing'] },
     { typed: ['--colour'], says: ['no command "--colour"'] },
     { typed: ['keys', 'lsit'], says: ['no "lsit", did you mean list?', 'list, create, revoke'] },
     { typed: ['keys'], says: ['followed by one of list, create, revoke'] },

@@ -1,0 +1,79 @@
+import type { PublicTranscript } from '../../../actors/stt/transcriber.ts';
+import { API_OPTIONS, openApi } from '../api-access.ts';
+import { type Command, defineAction } from '../command.ts';
+import { table } from '../terminal.ts';
+
+const transcribe = defineAction({
+  summary: 'Has the server write down what is said in a file.',
+  parameters: [{ name: 'FILE', about: 'audio or video in any common format, up to 25 MB' }],
+  options: {
+    language: { value: 'CODES', about: 'what is spoken: en, or en,hi (default: found out)' },
+    diarize: { about: 'say who speaks; costs 30 per cent more' },
+    words: { about: 'list every word with its times and confidence' },
+    keywords: { value: 'TERMS', about: 'terms that are likely to be said: Tandem:3,click to call' },
+    context: { value: 'TEXT', about: 'what the talk is about: a language model mends the text' },
+    'script-correction': { about: 'write a mix of Hindi and English in the script of each' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [filePath = ''], terminal }) {
+    const api = openApi(values);
+    const fields = Object.entries({
+      languages: values.language,
+      diarize: values.diarize && 'true',
+      return_timestamps: values.words && 'word',
+      include_confidence: values.words && 'true',
+      keywords: values.keywords,
+      context: values.context,
+      script_correction: values['script-correction'] && 'true',
+    }).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const progress = openProgress();
+    const transcript = await api
+      .upload<PublicTranscript>('/stt', {
+        filePath,
+        fields,
+        onProgress({ sentBytes, totalBytes }) {
+          const percent = Math.floor((100 * sentBytes) / Math.max(1, totalBytes));
+          progress.show(sentBytes < totalBytes ? `uploading ${percent} %` : 'transcribing');
+        },
+      })
+      .finally(progress.clear);
+    if (!terminal.json) for (const code of transcript.warning_codes) process.stderr.write(`tandem: warning: ${code}\n`);
+    return { data: transcript, text: describe(transcript, values) };
+  },
+});
+
+export const transcribeCommand: Command = { action: transcribe };
+
+function describe(transcript: PublicTranscript, { diarize, words }: { diarize?: true; words?: true }): string {
+  if (words) {
+    const rows = transcript.words.map(({ start, end, word, confidence, speaker }) => [
+      ...[clock(start), clock(end), word],
+      confidence?.toFixed(2) ?? null,
+      ...(diarize ? [speaker ?? null] : []),
+    ]);
+    const headings = ['START', 'END', 'WORD', 'CONFIDENCE', ...(diarize ? ['SPEAKER'] : [])];
+    return `${transcript.text}\n\n${table(headings, rows, 'No words were understood.')}`;
+  }
+  if (!diarize) return transcript.text;
+  const lines = transcript.segments.map(({ start, speaker, text }) => `${clock(start)}  ${speaker ?? '?'}: ${text}`);
+  return lines.join('\n');
+}
+
+function clock(seconds: number): string {
+  return `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(2).padStart(5, '0')}`;
+}
+
+/** One line on standard error, for a person only: what is understood goes to standard output. */
+function openProgress(out: NodeJS.WriteStream = process.stderr): { show(text: string): void; clear: () => void } {
+  let shown = '';
+  return {
+    show(text) {
+      if (!out.isTTY || text === shown) return;
+      shown = text;
+      out.write(`\r\u001B[K${text}`);
+    },
+    clear: () => {
+      if (shown !== '') out.write('\r\u001B[K');
+    },
+  };
+}

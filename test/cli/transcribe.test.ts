@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import { TRANSCRIPT } from '../http/fake-transcriber.ts';
+import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
+import { startTandemCommand, tandem } from './command-line.ts';
+
+let fixture: HttpFixture;
+let folder: string;
+let file: string;
+let env: Record<string, string>;
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = fixture.app.server.address() as AddressInfo;
+  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  folder = await mkdtemp(join(tmpdir(), 'tandem-transcribe-'));
+  file = join(folder, 'a "call".wav');
+  await writeFile(file, Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251)));
+});
+afterAll(async () => {
+  await fixture[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => {
+  fixture.transcriber.requests.length = 0;
+  fixture.transcriber.onTranscribe = () => ({ transcript: TRANSCRIPT, charge: null });
+});
+
+const run = (...argv: string[]) => tandem(['transcribe', ...argv], { cwd: folder, env });
+
+describe('tandem transcribe', () => {
+  it('uploads the file as it is and prints what was said, and nothing else', async () => {
+    let uploaded = Buffer.alloc(0);
+    fixture.transcriber.onTranscribe = (_request, { uploadPath }) => {
+      uploaded = readFileSync(uploadPath);
+      return { transcript: TRANSCRIPT, charge: null };
+    };
+    const { exitCode, stdout, stderr } = await run(file);
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'go forward ten meters\n', stderr: '' });
+    expect(uploaded.equals(readFileSync(file))).toBe(true);
+    expect(fixture.transcriber.requests[0]).toMatchObject({ languages: null, diarize: false, includeWords: false });
+  });
+
+  it('passes its options on', async () => {
+    const options = ['--language', 'en,hi', '--diarize', '--words', '--keywords', 'Tandem:3', '--context', 'A call.'];
+    expect((await run(file, ...options, '--script-correction')).exitCode).toBe(0);
+    expect(fixture.transcriber.requests[0]).toMatchObject({
+      fileName: 'a %22call%22.wav',
+      languages: ['en', 'hi'],
+      diarize: true,
+      includeWords: true,
+      includeConfidence: true,
+      keywords: [{ term: 'Tandem', weight: 3 }],
+      context: 'A call.',
+      scriptCorrection: true,
+    });
+  });
+
+  it('--diarize says who, --words lists each word with its times', async () => {
+    const segments = [
+      { id: 0, chunk_idx: 0, start: 0.5, end: 1, text: 'yes', speaker: 'speaker_1', language: 'en' },
+      { id: 1, chunk_idx: 0, start: 61.25, end: 62, text: 'no', speaker: 'speaker_2', language: 'en' },
+    ];
+    fixture.transcriber.onTranscribe = () => ({ transcript: { ...TRANSCRIPT, segments }, charge: null });
+    expect((await run(file, '--diarize')).stdout).toBe('0:00.50  speaker_1: yes\n1:01.25  speaker_2: no\n');
+    const { stdout } = await run(file, '--words');
+    expect(stdout).toMatch(/^go forward ten meters\n\nSTART +END +WORD +CONFIDENCE\n0:00\.10 +0:00\.30 +go +0\.90\n$/);
+  });
+
+  it('--json is the whole answer, and warnings are on standard error without it', async () => {
+    const transcript = { ...TRANSCRIPT, warning_codes: ['audio_incomplete' as const] };
+    fixture.transcriber.onTranscribe = () => ({ transcript, charge: null });
+    const { document } = await run(file, '--json');
+    expect(document).toMatchObject({ success: true, data: { ...transcript, request_id: expect.any(String) } });
+    expect((await run(file)).stderr).toBe('tandem: warning: audio_incomplete\n');
+  });
+
+  it('says what is wrong: no file, a refusal, no server', async () => {
+    const missing = await run(join(folder, 'nothing.wav'), '--json');
+    expect(missing).toMatchObject({ exitCode: 1, document: { code: 'NO_SUCH_FILE' } });
+    fixture.transcriber.onTranscribe = () => {
+      throw new TandemError('AUDIO_NOT_READABLE', 'The file is no audio.');
+    };
+    const refused = await run(file);
+    expect(refused.exitCode).toBe(1);
+    expect(refused.stderr).toContain('The file is no audio. (AUDIO_NOT_READABLE, 422 to POST /stt)');
+    const alone = await tandem(['transcribe', file], {
+      cwd: folder,
+      env: { ...env, TANDEM_URL: 'http://127.0.0.1:9' },
+    });
+    expect(alone.stderr).toContain('no server answers');
+  });
+
+  it('that is interrupted closes the connection, which cancels the transcription', async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    fixture.transcriber.onTranscribe = async (_request, { signal }) => {
+      begun.resolve(signal);
+      return await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const command = startTandemCommand(['transcribe', file], { cwd: folder, env });
+    const signal = await begun.promise;
+    command.child.kill('SIGINT');
+    await command.ended;
+    await vi.waitFor(() => expect(signal.aborted).toBe(true));
+  });
+});
