@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseWav } from '../../media/wav.ts';
+import { type Platform, startPlatform } from '../calls/platform.ts';
+import { type CommandLineOptions, serverFolder, tandem } from './command-line.ts';
+
+let platform: Platform;
+let folder: Awaited<ReturnType<typeof serverFolder>>;
+let options: CommandLineOptions;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+  folder = await serverFolder();
+  const env = { TANDEM_URL: platform.tandem.url, TANDEM_API_KEY: platform.tandem.mintedApiKey ?? '' };
+  options = { cwd: folder.path, env };
+});
+
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+
+const run = (...argv: string[]) => tandem(['speak', ...argv], options);
+const wav = async (file: string) => parseWav(await readFile(join(folder.path, file)));
+
+describe('tandem speak', () => {
+  it('writes what is said, as long as it says and as loud as speech, and what it cost', async () => {
+    const { exitCode, stdout, stderr } = await run('Your call is being connected. Please hold the line.', '--words');
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    const { sampleRateHz, channels, samples, durationMs } = await wav('speech.wav');
+    expect({ sampleRateHz, channels }).toEqual({ sampleRateHz: 24_000, channels: 1 });
+    const seconds = Number(/^speech\.wav: (\d+\.\d\d) s of speech at 24000 Hz, 0\.000765 USD\.$/m.exec(stdout)?.[1]);
+    expect(durationMs / 1000).toBeCloseTo(seconds, 1);
+    expect(Math.max(...samples[0]!)).toBeGreaterThan(3000);
+    expect(stdout.match(/^\d+\.\d{3} {2}\d+\.\d{3} {2}\S+$/gm)).toHaveLength(9);
+  });
+
+  it('speaks another language at the rate of a telephone, with --json as data', async () => {
+    const { exitCode, document } = await run('नमस्ते', '--voice', 'hi', '--rate', '8000', '--out', 'hi.wav', '--json');
+    expect(exitCode).toBe(0);
+    expect(document.data).toMatchObject({
+      file: 'hi.wav',
+      sample_rate_hertz: 8000,
+      words: [{ word: 'नमस्ते', start: 0 }],
+    });
+    expect((await wav('hi.wav')).sampleRateHz).toBe(8000);
+  });
+
+  it('reads the text from standard input', async () => {
+    const { exitCode, document } = await tandem(['speak', '-', '--out', 'in.wav', '--json'], {
+      ...options,
+      stdin: 'Hi.\n',
+    });
+    expect(exitCode).toBe(0);
+    expect(document.data).toMatchObject({ words: [{ word: 'Hi.' }] });
+  });
+
+  it.each([
+    { argv: ['Hi', '--voice', 'nobody'], code: 'VOICE_NOT_FOUND', exitCode: 1 },
+    { argv: [' '], code: 'VALIDATION_FAILED', exitCode: 1 },
+    { argv: ['Hi', '--wpm', 'fast'], code: 'USAGE', exitCode: 2 },
+    { argv: ['Hi', '--out', 'no/such/folder/a.wav'], code: 'NOT_WRITTEN', exitCode: 1 },
+  ])('refuses $argv with $code', async ({ argv, code, exitCode }) => {
+    const answer = await run(...argv, '--json');
+    expect(answer.exitCode).toBe(exitCode);
+    expect(answer.document).toMatchObject({ success: false, code });
+  });
+});
