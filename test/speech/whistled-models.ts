@@ -116,14 +116,9 @@ export async function writeOfflineCtc(folder: string): Promise<void> {
         { operator: 'Identity', inputs: ['x'], outputs: ['features'] },
         ...SCORES.nodes,
         { operator: 'LogSoftmax', inputs: ['scores'], outputs: ['log_probs'], attributes: { axis: -1 } },
-        { operator: 'Add', inputs: ['x_lens', 'round_up'], outputs: ['rounded'] },
-        { operator: 'Div', inputs: ['rounded', 'subsampling'], outputs: ['log_probs_len'] },
+        ...lengthNodes('log_probs_len'),
       ],
-      weights: [
-        ...SCORES.weights,
-        { name: 'round_up', shape: [1], integers: [SUBSAMPLING - 1] },
-        { name: 'subsampling', shape: [1], integers: [SUBSAMPLING] },
-      ],
+      weights: [...SCORES.weights, ...LENGTH_WEIGHTS],
       metadata: { model_type: 'zipformer2_ctc' },
     },
   });
@@ -133,29 +128,55 @@ export async function writeOfflineCtc(folder: string): Promise<void> {
 export async function writeStreamingTransducer(folder: string): Promise<void> {
   const states = ['h', 'c'];
   const state = (name: string) => ({ name, type: 'float' as const, shape: [1, 'N', 1] });
-  await writeModel(folder, {
-    'encoder.onnx': {
-      inputs: [{ name: 'x', type: 'float', shape: ['N', 'T', BANDS] }, ...states.map(state)],
-      outputs: [
-        { name: 'encoder_out', type: 'float', shape: ['N', 'T2', TOKEN_COUNT] },
-        ...states.map((name) => state(`next_${name}`)),
-      ],
-      nodes: [
-        { operator: 'Identity', inputs: ['x'], outputs: ['features'] },
-        ...SCORES.nodes,
-        { operator: 'Identity', inputs: ['scores'], outputs: ['encoder_out'] },
-        ...states.map((name) => ({ operator: 'Identity', inputs: [name], outputs: [`next_${name}`] })),
-      ],
-      weights: SCORES.weights,
-      metadata: {
-        model_type: 'lstm',
-        num_encoder_layers: 1,
-        T: CHUNK_FRAMES,
-        decode_chunk_len: CHUNK_FRAMES,
-        rnn_hidden_size: 1,
-        d_model: 1,
-      },
+  await writeTransducer(folder, {
+    inputs: [{ name: 'x', type: 'float', shape: ['N', 'T', BANDS] }, ...states.map(state)],
+    outputs: [
+      { name: 'encoder_out', type: 'float', shape: ['N', 'T2', TOKEN_COUNT] },
+      ...states.map((name) => state(`next_${name}`)),
+    ],
+    nodes: [
+      { operator: 'Identity', inputs: ['x'], outputs: ['features'] },
+      ...SCORES.nodes,
+      { operator: 'Identity', inputs: ['scores'], outputs: ['encoder_out'] },
+      ...states.map((name) => ({ operator: 'Identity', inputs: [name], outputs: [`next_${name}`] })),
+    ],
+    weights: SCORES.weights,
+    metadata: {
+      model_type: 'lstm',
+      num_encoder_layers: 1,
+      T: CHUNK_FRAMES,
+      decode_chunk_len: CHUNK_FRAMES,
+      rnn_hidden_size: 1,
+      d_model: 1,
     },
+  });
+}
+
+/** The same for whole utterances. */
+export async function writeOfflineTransducer(folder: string): Promise<void> {
+  await writeTransducer(folder, {
+    inputs: [
+      { name: 'x', type: 'float', shape: ['N', 'T', BANDS] },
+      { name: 'x_lens', type: 'int64', shape: ['N'] },
+    ],
+    outputs: [
+      { name: 'encoder_out', type: 'float', shape: ['N', 'T2', TOKEN_COUNT] },
+      { name: 'encoder_out_lens', type: 'int64', shape: ['N'] },
+    ],
+    nodes: [
+      { operator: 'Identity', inputs: ['x'], outputs: ['features'] },
+      ...SCORES.nodes,
+      { operator: 'Identity', inputs: ['scores'], outputs: ['encoder_out'] },
+      ...lengthNodes('encoder_out_lens'),
+    ],
+    weights: [...SCORES.weights, ...LENGTH_WEIGHTS],
+    metadata: { model_type: 'zipformer2' },
+  });
+}
+
+async function writeTransducer(folder: string, encoder: OnnxModel): Promise<void> {
+  await writeModel(folder, {
+    'encoder.onnx': encoder,
     'decoder.onnx': {
       inputs: [{ name: 'y', type: 'int64', shape: ['N', CONTEXT_TOKENS] }],
       outputs: [{ name: 'decoder_out', type: 'float', shape: ['N', TOKEN_COUNT] }],
@@ -183,6 +204,98 @@ export async function writeStreamingTransducer(folder: string): Promise<void> {
   // What turns words into tokens: pieces and their scores, as exported from SentencePiece.
   const pieces = WHISTLED_TOKENS.map(({ token }) => `${token}\t-1`);
   await writeFile(join(folder, 'bpe.vocab'), `<blk>\t0\n${pieces.join('\n')}\n`);
+}
+
+/** What the Whisper model says of whatever it hears, and when. */
+export const WHISPERED = { text: 'Hello.', startMs: 200, endMs: 600 };
+
+/**
+ * A folder with a multilingual Whisper model, which tells English from French by whether the lower or the upper half
+ * of the bands is louder, and always says the same.
+ */
+export async function writeWhisper(folder: string): Promise<void> {
+  // As in the real ones: text, then the end of it, then commands, then times in steps of 20 ms up to 30 s.
+  const ids = {
+    hello: 0,
+    blank: 1,
+    eot: 2,
+    sot: 3,
+    en: 4,
+    fr: 5,
+    translate: 6,
+    transcribe: 7,
+    noSpeech: 8,
+    noTimestamps: 9,
+  };
+  const firstTime = ids.noTimestamps + 1;
+  const timeToken = (ms: number) => firstTime + ms / 20;
+  const vocabulary = firstTime + 1501;
+  const follows = new Array<number>(vocabulary).fill(ids.eot);
+  follows[ids.transcribe] = timeToken(WHISPERED.startMs);
+  follows[timeToken(WHISPERED.startMs)] = ids.hello;
+  follows[ids.hello] = timeToken(WHISPERED.endMs);
+  const caches = ['n_layer_self_k_cache', 'n_layer_self_v_cache'];
+  const cache = (name: string) => ({ name, type: 'float' as const, shape: [1, 1, 'C', 1] });
+  const cross = (name: string) => ({ name, type: 'float' as const, shape: [1, BANDS, 1] });
+  const loudness = new Array<number>(BANDS * vocabulary).fill(0);
+  for (let band = 0; band < BANDS; band++) loudness[band * vocabulary + (band < BANDS / 2 ? ids.en : ids.fr)] = 0.01;
+  await mkdir(folder, { recursive: true });
+  const files: Record<string, OnnxModel> = {
+    'tiny-encoder.onnx': {
+      inputs: [{ name: 'mel', type: 'float', shape: [1, BANDS, 'T'] }],
+      outputs: [cross('n_layer_cross_k'), cross('n_layer_cross_v')],
+      nodes: ['n_layer_cross_k', 'n_layer_cross_v'].map((output) => ({
+        operator: 'ReduceMax',
+        inputs: ['mel'],
+        outputs: [output],
+        attributes: { axes: [2], keepdims: 1 },
+      })),
+      weights: [],
+      metadata: {
+        ...{ model_type: 'whisper-tiny', n_mels: BANDS, n_text_layer: 1, n_text_ctx: 16, n_text_state: 1 },
+        ...{ n_vocab: vocabulary, sot: ids.sot, eot: ids.eot, blank_id: ids.blank, no_speech: ids.noSpeech },
+        ...{ translate: ids.translate, transcribe: ids.transcribe, no_timestamps: ids.noTimestamps },
+        ...{ is_multilingual: 1, sot_sequence: `${ids.sot},${ids.en},${ids.transcribe}` },
+        ...{ all_language_tokens: `${ids.en},${ids.fr}`, all_language_codes: 'en,fr' },
+      },
+    },
+    'tiny-decoder.onnx': {
+      inputs: [
+        { name: 'tokens', type: 'int64', shape: [1, 'N'] },
+        ...caches.map(cache),
+        cross('n_layer_cross_k'),
+        cross('n_layer_cross_v'),
+        { name: 'offset', type: 'int64', shape: [1] },
+      ],
+      outputs: [
+        { name: 'logits', type: 'float', shape: [1, 'N', vocabulary] },
+        ...caches.map((name) => cache(`out_${name}`)),
+      ],
+      nodes: [
+        { operator: 'Gather', inputs: ['follows', 'tokens'], outputs: ['next'], attributes: { axis: 0 } },
+        { operator: 'OneHot', inputs: ['next', 'depth', 'scores'], outputs: ['said'], attributes: { axis: -1 } },
+        {
+          operator: 'Transpose',
+          inputs: ['n_layer_cross_k'],
+          outputs: ['heard'],
+          attributes: { perm: [0, 2, 1] },
+        },
+        { operator: 'MatMul', inputs: ['heard', 'loudness'], outputs: ['language'] },
+        { operator: 'Add', inputs: ['said', 'language'], outputs: ['logits'] },
+        ...caches.map((name) => ({ operator: 'Identity', inputs: [name], outputs: [`out_${name}`] })),
+      ],
+      weights: [
+        { name: 'follows', shape: [vocabulary], integers: follows },
+        { name: 'depth', shape: [1], integers: [vocabulary] },
+        { name: 'scores', shape: [2], floats: [0, 10] },
+        { name: 'loudness', shape: [BANDS, vocabulary], floats: loudness },
+      ],
+      metadata: {},
+    },
+  };
+  for (const [name, model] of Object.entries(files)) await writeFile(join(folder, name), encodeOnnx(model));
+  const token = Buffer.from(` ${WHISPERED.text}`).toString('base64');
+  await writeFile(join(folder, 'tiny-tokens.txt'), `${token} ${ids.hello}\n`);
 }
 
 /** A folder with a model that sets punctuation: a full stop behind `meters`, a comma behind `go`. */
@@ -247,6 +360,19 @@ const scoresAt = (subsampling: number) =>
   }) satisfies { nodes: OnnxModel['nodes']; weights: OnnxTensor[] };
 
 const SCORES = scoresAt(SUBSAMPLING);
+
+/** `x_lens` becomes the number of frames that are left of it, rounded up. */
+function lengthNodes(output: string): OnnxModel['nodes'] {
+  return [
+    { operator: 'Add', inputs: ['x_lens', 'round_up'], outputs: ['rounded'] },
+    { operator: 'Div', inputs: ['rounded', 'subsampling'], outputs: [output] },
+  ];
+}
+
+const LENGTH_WEIGHTS: OnnxTensor[] = [
+  { name: 'round_up', shape: [1], integers: [SUBSAMPLING - 1] },
+  { name: 'subsampling', shape: [1], integers: [SUBSAMPLING] },
+];
 
 function bandWeights(): number[] {
   const weights = new Array<number>(BANDS * TOKEN_COUNT).fill(0);

@@ -78,7 +78,7 @@ function modelConfigOf(type: SherpaModelType, parts: Parts, language: string | n
           ...parts,
           language: language === 'jv' ? 'jw' : (language ?? ''),
           task: 'transcribe',
-          enableSegmentTimestamps: true,
+          enableSegmentTimestamps: 1,
         },
       };
     case 'moonshine':

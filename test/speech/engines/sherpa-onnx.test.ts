@@ -5,13 +5,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSherpaEngine } from '../../../speech/engines/sherpa-onnx/sherpa-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
 import {
+  WHISPERED,
   WHISTLED_TOKENS,
   whistle,
   whistledAtMs,
   writeOfflineCtc,
+  writeOfflineTransducer,
   writePunctuation,
   writeStreamingCtc,
   writeStreamingTransducer,
+  writeWhisper,
 } from '../whistled-models.ts';
 
 const SENTENCE = ['▁go', '▁for', 'ward', '▁tan', '▁me', 'ters'];
@@ -27,6 +30,7 @@ beforeAll(async () => {
   await writeStreamingCtc(join(modelsDir, 'stt/ctc-streaming-en'));
   await writeOfflineCtc(join(modelsDir, 'stt/ctc-whole-en'));
   await writeStreamingTransducer(join(modelsDir, 'stt/transducer-en'));
+  await writeOfflineTransducer(join(modelsDir, 'stt/transducer-whole-en'));
 });
 
 afterAll(async () => {
@@ -57,6 +61,7 @@ describe('the models of a folder', () => {
       { ...common, model: 'ctc-streaming-en', streams: true, boostsKeywords: false, hasConfidence: false },
       { ...common, model: 'ctc-whole-en', streams: false, boostsKeywords: false, hasConfidence: false },
       { ...common, model: 'transducer-en', streams: true, boostsKeywords: true, hasConfidence: true },
+      { ...common, model: 'transducer-whole-en', streams: false, boostsKeywords: true, hasConfidence: true },
     ]);
   });
 
@@ -66,7 +71,7 @@ describe('the models of a folder', () => {
   });
 });
 
-describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en'])('%s', (model) => {
+describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en', 'transducer-whole-en'])('%s', (model) => {
   let recognizer: Recognizer;
   beforeAll(async () => {
     recognizer = await load(model);
@@ -118,9 +123,11 @@ describe('a streaming model', () => {
     expect(hypothesis?.words.slice(0, 2)).toMatchObject([{ word: 'go' }, { word: 'forward' }]);
     expect((await recognizer.finish()).text).toBe('go forward me');
   });
+});
 
+describe.each(['transducer-en', 'transducer-whole-en'])('a transducer: %s', (model) => {
   it('hears the keyword rather than what sounds like it, and only while it is one', async () => {
-    const recognizer = await load('transducer-en');
+    const recognizer = await load(model);
     const keywords = [
       { term: 'ten', weight: 2 },
       { term: 'no such word', weight: 1 },
@@ -130,7 +137,7 @@ describe('a streaming model', () => {
   });
 
   it('is the less sure of a word the more it could be another', async () => {
-    const { words, confidence } = await recognise(await load('transducer-en'));
+    const { words, confidence } = await recognise(await load(model));
     const sure = Object.fromEntries(words.map((word) => [word.word, word.confidence!]));
     expect(sure.tan).toBeGreaterThan(0.3);
     expect(sure.tan).toBeLessThan(sure.meters!);
@@ -204,6 +211,52 @@ describe('a model that cannot be loaded', () => {
     const engine = createSherpaEngine({ modelsDir: folder, processes: 1 });
     const [description] = await engine.describe();
     await expect(engine.load(description!)).rejects.toMatchObject({ code: 'model' });
+  });
+});
+
+describe('languages that are told apart', () => {
+  const LOW = whistle(['▁go', '▁for']);
+  const HIGH = whistle(['▁me', 'ters']);
+  const ANY: UtteranceOptions = { ...UTTERANCE, language: null };
+
+  it('are told by Whisper, which has times of sentences', async () => {
+    const folder = join(modelsDir, 'whispered');
+    await writeWhisper(join(folder, 'stt/whisper'));
+    const recognizer = await load('whisper', folder);
+    expect(recognizer.description).toMatchObject({ languages: ['en', 'fr'], detectsLanguage: true, streams: false });
+    const { text, startMs, endMs } = WHISPERED;
+    const low = await recognise(recognizer, ANY, LOW);
+    expect(low).toMatchObject({ text, language: 'en', words: [{ word: text, startMs, endMs, confidence: null }] });
+    expect((await recognise(recognizer, ANY, HIGH)).language).toBe('fr');
+    expect((await recognise(recognizer, { ...UTTERANCE, language: 'fr' }, LOW)).language).toBe('fr');
+    expect((await recognise(recognizer, ANY, LOW)).language).toBe('en');
+  });
+
+  it('go each to a model of its own', async () => {
+    const folder = join(modelsDir, 'switching');
+    await writeWhisper(join(folder, 'language-id/whisper'));
+    await writeStreamingTransducer(join(folder, 'stt/one-en'));
+    await writeOfflineCtc(join(folder, 'stt/other-fr'));
+    const recognizer = await load('by-language', folder);
+    expect(recognizer.description).toMatchObject({
+      ...{ languages: ['fr', 'en'], detectsLanguage: true, streams: false },
+      ...{ boostsKeywords: false, hasConfidence: false },
+    });
+    const low = await recognise(recognizer, ANY, LOW);
+    expect(low).toMatchObject({ text: 'go for', language: 'en', model: 'sherpa-onnx/one-en' });
+    const high = await recognise(recognizer, ANY, HIGH);
+    expect(high).toMatchObject({ text: 'meters', language: 'fr', model: 'sherpa-onnx/other-fr' });
+    const told = await recognise(recognizer, { ...UTTERANCE, language: 'en' }, HIGH);
+    expect(told).toMatchObject({ language: 'en', model: 'sherpa-onnx/one-en' });
+  });
+
+  it('are found out from the beginning of a long utterance, none of which is lost', async () => {
+    const recognizer = await load('by-language', join(modelsDir, 'switching'));
+    const samples = new Int16Array(16 * 16_000);
+    const last = whistle(['▁me', 'ters']);
+    samples.set(LOW, 0);
+    samples.set(last, samples.length - last.length);
+    expect((await recognise(recognizer, ANY, samples)).text).toBe('go for meters');
   });
 });
 
