@@ -83,6 +83,8 @@ class RecognizerProcess implements SpawnedRecognizer {
     try {
       return await this.#process.call(name, argument, body);
     } catch (error) {
+      // What the engine did not mean to throw leaves it in a state that nobody knows.
+      if (isUnexpected(error)) this.#process.breakOff('the engine failed', error);
       throw toRecognizerError(error);
     }
   }
@@ -93,7 +95,7 @@ class RecognizerProcess implements SpawnedRecognizer {
 }
 
 /** Whether an error that crossed from the child may be repaired by asking again. */
-const ERROR_CODES: Record<RecognizerErrorCode, { retryable: boolean }> = {
+const ERROR_CODES: Readonly<Record<RecognizerErrorCode, { retryable: boolean }>> = {
   unsupported_language: { retryable: false },
   crashed: { retryable: true },
   model: { retryable: false },
@@ -102,10 +104,18 @@ const ERROR_CODES: Record<RecognizerErrorCode, { retryable: boolean }> = {
   cancelled: { retryable: false },
 };
 
+function isUnexpected(error: unknown): boolean {
+  return error instanceof EngineCallError && !isKnown(error.code);
+}
+
+function isKnown(code: string | null): code is RecognizerErrorCode {
+  return code !== null && Object.hasOwn(ERROR_CODES, code);
+}
+
 function toRecognizerError(error: unknown): RecognizerError {
-  if (error instanceof EngineCallError && error.code !== null && Object.hasOwn(ERROR_CODES, error.code)) {
-    const code = error.code as RecognizerErrorCode;
-    return new RecognizerError(code, error.message, { retryable: ERROR_CODES[code].retryable, cause: error });
+  if (error instanceof EngineCallError && isKnown(error.code)) {
+    const { retryable } = ERROR_CODES[error.code];
+    return new RecognizerError(error.code, error.message, { retryable, cause: error });
   }
   if (error instanceof EngineCallError || error instanceof EngineProcessError) {
     return new RecognizerError('crashed', error.message, { retryable: true, cause: error });

@@ -107,7 +107,7 @@ describe('a recognizer in a child process', () => {
     });
   });
 
-  it.each(['exit', 'abort', 'garbage', 'oversize', 'stranger', 'no-words'])(
+  it.each(['exit', 'abort', 'garbage', 'oversize', 'stranger', 'no-words', 'bug'])(
     'that fails by %s while it finishes has crashed, and every later request fails too',
     async (onFinish) => {
       const recognizer = await recognizerThat({ onFinish });

@@ -9,7 +9,17 @@ import { RecognizerError } from '../../../speech/recognizer.ts';
  * is made or when it is asked to finish.
  */
 
-type Misbehaviour = 'exit' | 'abort' | 'hang' | 'garbage' | 'oversize' | 'stranger' | 'no-words' | 'throw' | 'none';
+type Misbehaviour =
+  | 'exit'
+  | 'abort'
+  | 'hang'
+  | 'garbage'
+  | 'oversize'
+  | 'stranger'
+  | 'no-words'
+  | 'throw'
+  | 'bug'
+  | 'none';
 
 const MISBEHAVIOURS: Record<Misbehaviour, () => void | Promise<void>> = {
   exit: () => process.exit(3),
@@ -21,6 +31,9 @@ const MISBEHAVIOURS: Record<Misbehaviour, () => void | Promise<void>> = {
   'no-words': () => {},
   throw: () => {
     throw new RecognizerError('model', 'the model is damaged');
+  },
+  bug: () => {
+    throw new TypeError('undefined is not a function');
   },
   none: () => {},
 };
