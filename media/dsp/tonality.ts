@@ -18,6 +18,13 @@ const LAST_BIN = 300;
 const PEAK_SHARE = 0.003;
 const MOST_PEAKS = 150;
 
+/** Dialled digits (ITU-T Q.23, Q.24): one tone of either group, each exact to 1.8 %, and next to nothing else. */
+const DTMF_LOW_HZ = [697, 770, 852, 941];
+const DTMF_HIGH_HZ = [1209, 1336, 1477, 1633];
+const DTMF_TOLERANCE = 0.018;
+const DTMF_SHARE = 0.9;
+const DTMF_WEAKER_SHARE = 0.05;
+
 export class TonalityMeter {
   readonly #fft = new RealFft(SPAN);
   readonly #samples = new Float32Array(SPAN);
@@ -27,6 +34,7 @@ export class TonalityMeter {
   #peaksHz = new Float64Array(MOST_PEAKS);
   #lastPeaksHz = new Float64Array(MOST_PEAKS);
   #lastPeaks = 0;
+  #isDtmf = false;
 
   /** Share of the window's power, 0 to 1, that is in tones which were there in the window before. Allocates nothing. */
   add(window: Float32Array): number {
@@ -40,19 +48,34 @@ export class TonalityMeter {
     let peaks = 0;
     let last = 0;
     let still = 0;
+    let lowShare = 0;
+    let highShare = 0;
     for (let bin = FIRST_BIN; bin < LAST_BIN; bin++) {
       const power = powers[bin]!;
       if (power <= total * PEAK_SHARE || power <= powers[bin - 1]! || power < powers[bin + 1]!) continue;
       const peakHz = this.#peakHz(bin);
       this.#peaksHz[peaks++] = peakHz;
+      const share = this.#shareAround(bin, total);
+      if (isOneOf(DTMF_LOW_HZ, peakHz)) lowShare = Math.max(lowShare, share);
+      if (isOneOf(DTMF_HIGH_HZ, peakHz)) highShare = Math.max(highShare, share);
       while (last < this.#lastPeaks && this.#lastPeaksHz[last]! <= peakHz - STILL_HZ) last++;
-      if (last < this.#lastPeaks && this.#lastPeaksHz[last]! < peakHz + STILL_HZ) {
-        for (let near = bin - 2; near <= bin + 2; near++) still += powers[near]!;
-      }
+      if (last < this.#lastPeaks && this.#lastPeaksHz[last]! < peakHz + STILL_HZ) still += share;
     }
     this.#lastPeaks = peaks;
     [this.#peaksHz, this.#lastPeaksHz] = [this.#lastPeaksHz, this.#peaksHz];
-    return total === 0 ? 0 : Math.min(1, still / total);
+    this.#isDtmf = lowShare + highShare > DTMF_SHARE && Math.min(lowShare, highShare) > DTMF_WEAKER_SHARE;
+    return Math.min(1, still);
+  }
+
+  /** Whether the last window holds a dialled digit: those are too short to stand still for long. */
+  get isDtmf(): boolean {
+    return this.#isDtmf;
+  }
+
+  #shareAround(bin: number, total: number): number {
+    let power = 0;
+    for (let near = bin - 2; near <= bin + 2; near++) power += this.#powers[near]!;
+    return power / total;
   }
 
   /** Between bins: the top of the parabola through the logarithms. */
@@ -62,6 +85,13 @@ export class TonalityMeter {
     const above = Math.log(this.#powers[bin + 1]! + Number.MIN_VALUE);
     return (bin + (below - above) / (2 * (below - 2 * top + above))) * BIN_HZ;
   }
+}
+
+function isOneOf(frequenciesHz: readonly number[], hz: number): boolean {
+  for (let i = 0; i < frequenciesHz.length; i++) {
+    if (Math.abs(hz - frequenciesHz[i]!) < frequenciesHz[i]! * DTMF_TOLERANCE) return true;
+  }
+  return false;
 }
 
 const HANN = Float32Array.from({ length: SPAN }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * i) / SPAN));

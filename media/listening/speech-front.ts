@@ -122,7 +122,7 @@ export class SpeechFront {
 
   #take(block: Float32Array, count: number): void {
     for (let i = 0; i < count; i++) {
-      // A high-pass at 13 Hz: an offset of a cheap converter is no sound.
+      // A high-pass at 2.5 Hz: an offset of a cheap converter is no sound.
       const sample = block[i]!;
       this.#directOut = sample - this.#directIn + DIRECT_DECAY * this.#directOut;
       this.#directIn = sample;
@@ -158,7 +158,7 @@ export class SpeechFront {
   }
 }
 
-const DIRECT_DECAY = 0.995;
+const DIRECT_DECAY = 0.999;
 const DITHER_STEPS = 3;
 const LIGHT_STRENGTH = 0.5;
 /** Noise suppression helps recognisers in noise, and harms a little what is clean. */

@@ -188,10 +188,13 @@ export class UtteranceSegmenter {
       this.#utterance.speechWindows -= 1;
       this.#utterance.speechPower -= this.#ring.power(before);
     }
-    if (this.#utterance === null) return;
-    const { startWindow } = this.#utterance;
-    while (this.#utterance.lastSpeechWindow > startWindow && !this.#ring.isSpeech(this.#utterance.lastSpeechWindow)) {
-      this.#utterance.lastSpeechWindow -= 1;
+    if (this.#utterance !== null) this.#findLastSpeech(this.#utterance);
+  }
+
+  /** Going back from what was the last. */
+  #findLastSpeech(utterance: OpenUtterance): void {
+    while (utterance.lastSpeechWindow > utterance.startWindow && !this.#ring.isSpeech(utterance.lastSpeechWindow)) {
+      utterance.lastSpeechWindow -= 1;
     }
   }
 
@@ -234,6 +237,7 @@ export class UtteranceSegmenter {
       utterance.speechPower -= this.#ring.power(window);
     }
     utterance.lastSpeechWindow = Math.min(utterance.lastSpeechWindow, cutWindow - 1);
+    this.#findLastSpeech(utterance);
   }
 
   /** `untilWindow` is the first that is not of the utterance's audio. */

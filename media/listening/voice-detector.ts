@@ -16,6 +16,8 @@ const SHORT_WINDOWS = 4;
 /** How far a voice must be above the background where no network tells it from noise: 9 dB. */
 const CLEAR_RATIO = 8;
 
+/** A digit's end is as little speech as its middle. */
+const AFTER_DTMF_WINDOWS = 3;
 const AUDIBLE_AFTER_RISE_WINDOWS = windowsIn(500);
 
 export class VoiceDetector {
@@ -26,6 +28,8 @@ export class VoiceDetector {
   readonly #shares = new Float64Array(LONG_WINDOWS);
   #windows = 0;
   #audibleWindows = 0;
+  #dtmfWindows = 0;
+  #isAfterTone = false;
 
   constructor(network: SileroNetwork | null) {
     this.#network = network;
@@ -34,11 +38,25 @@ export class VoiceDetector {
   /** Takes the next window, in 16-bit scale, and its mean power. Allocates nothing. */
   judge(window: Float32Array, power: number): WindowKind {
     const isAudible = this.#isAudible(power);
-    const isTonal = this.#isTonal(power > SILENCE_POWER ? this.#tonality.add(window) : 0);
+    const isTonal = this.#isTonal(window, power);
+    if (isTonal) {
+      this.#isAfterTone = true;
+      return 'tone';
+    }
     if (!isAudible) return 'background';
-    const isVoice = this.#network === null ? power > this.#floor.power * CLEAR_RATIO : this.#network.hears(window);
-    if (isTonal) return 'tone';
+    const isVoice = this.#network === null ? this.#isClear(power) : this.#hearsVoice(this.#network, window);
     return isVoice ? 'speech' : 'background';
+  }
+
+  /** The network remembers loud tones so well that it takes the speech after them for more of the same: it starts anew. */
+  #hearsVoice(network: SileroNetwork, window: Float32Array): boolean {
+    if (this.#isAfterTone) network.reset();
+    this.#isAfterTone = false;
+    return network.hears(window);
+  }
+
+  #isClear(power: number): boolean {
+    return power > this.#floor.power * CLEAR_RATIO;
   }
 
   /** Between syllables that stand out there are quiet ones, which only the network tells from noise. */
@@ -48,9 +66,13 @@ export class VoiceDetector {
     return this.#audibleWindows > 0 && power > SILENCE_POWER;
   }
 
-  #isTonal(share: number): boolean {
-    this.#shares[this.#windows % LONG_WINDOWS] = share;
+  #isTonal(window: Float32Array, power: number): boolean {
+    const isSounding = power > SILENCE_POWER;
+    this.#shares[this.#windows % LONG_WINDOWS] = isSounding ? this.#tonality.add(window) : 0;
     this.#windows += 1;
+    if (isSounding && this.#tonality.isDtmf) this.#dtmfWindows = AFTER_DTMF_WINDOWS;
+    else this.#dtmfWindows -= 1;
+    if (this.#dtmfWindows > 0) return true;
     return this.#meanShare(LONG_WINDOWS) > TONAL_SHARE_LONG || this.#meanShare(SHORT_WINDOWS) > TONAL_SHARE_SHORT;
   }
 

@@ -28,7 +28,9 @@ function resample(resampler: Resampler, input: Float32Array, blockLengths = [inp
 function measure(output: Float32Array, frequencyHz: number): { gainDb: number; restDb: number } {
   const middle = output.subarray(output.length >> 3, output.length - (output.length >> 3));
   const basis = [Math.sin, Math.cos].map((wave) =>
-    Float64Array.from(middle, (_, i) => wave((2 * Math.PI * frequencyHz * (i + (output.length >> 3))) / OUTPUT_RATE_HZ)),
+    Float64Array.from(middle, (_, i) =>
+      wave((2 * Math.PI * frequencyHz * (i + (output.length >> 3))) / OUTPUT_RATE_HZ),
+    ),
   ) as [Float64Array, Float64Array];
   const product = (a: ArrayLike<number>, b: ArrayLike<number>): number => {
     let sum = 0;

@@ -1,0 +1,70 @@
+import type { UtteranceMessage } from '../../../machines/utterances.ts';
+import { decodeG711 } from '../../../media/dsp/g711.ts';
+import { ChannelListener } from '../../../media/listening/channel-listener.ts';
+import { NoiseSuppressors } from '../../../media/listening/noise-suppressor.ts';
+import { SileroNetworks } from '../../../media/listening/silero-network.ts';
+import { liveRules } from '../../../media/listening/utterance-segmenter.ts';
+import type { AudioEnhancement } from '../../../media/listening-plane.ts';
+import { asMulaw8k } from '../../speech/spoken.ts';
+
+export const networks = await SileroNetworks.load();
+export const suppressors = await NoiseSuppressors.load();
+
+/** `wide`: 16 kHz as it is; `telephone`: through 8 kHz mu-law. */
+export type Line = 'wide' | 'telephone';
+
+interface HearOptions {
+  line?: Line;
+  enhancement?: AudioEnhancement;
+  /** Whether by energy and tonality alone. */
+  isWithoutNetwork?: boolean;
+}
+
+/** What a listener makes of samples at 16 kHz, in this thread. */
+export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceMessage[] {
+  const messages: UtteranceMessage[] = [];
+  const network = options.isWithoutNetwork ? null : networks.take();
+  const isTelephone = options.line === 'telephone';
+  let utteranceId = 0;
+  const listener = new ChannelListener({
+    channel: 0,
+    sampleRateHz: isTelephone ? 8000 : 16_000,
+    rules: liveRules(1000),
+    enhancement: options.enhancement ?? 'off',
+    network,
+    suppressors,
+    nextUtteranceId: () => utteranceId++,
+    post: (message) => messages.push(message),
+    onSpeechStarted: () => {},
+  });
+  const heard = Float32Array.from(isTelephone ? throughMulaw(samples) : samples);
+  listener.front.push(heard, heard.length);
+  listener.finish();
+  listener.close();
+  if (network !== null) networks.giveBack(network);
+  return messages;
+}
+
+/** Where speech was heard: of each utterance that was not discarded, all its audio and the voice in it. */
+export function spansHeard(messages: UtteranceMessage[]): { fromMs: number; toMs: number; speechMs: number }[] {
+  return messages.flatMap((message) => {
+    if (message.type !== 'utterance.end') return [];
+    const audio = audioOf(messages, message.utteranceId);
+    const { startMs, speechMs } = message.summary;
+    return [{ fromMs: startMs, toMs: startMs + audio.length / 16, speechMs }];
+  });
+}
+
+export function audioOf(messages: UtteranceMessage[], utteranceId: number): Int16Array {
+  const blocks = messages.flatMap((message) =>
+    message.type === 'utterance.audio' && message.utteranceId === utteranceId ? [...message.samples] : [],
+  );
+  return Int16Array.from(blocks);
+}
+
+function throughMulaw(samples: Int16Array): Int16Array {
+  const octets = asMulaw8k(samples);
+  const decoded = new Int16Array(octets.length);
+  decodeG711('PCMU', octets, decoded);
+  return decoded;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { levelDbov } from '../../../media/dsp/level.ts';
+import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
+import { joined, silence } from './heard.ts';
+import { audioOf, hear, suppressors } from './hearing.ts';
+
+const sentence = spokenUtterances().find(({ name }) => name === 'librivox-0920')!.samples;
+const clean = joined(silence(1000), sentence, silence(1500));
+const noisy = withNoise(clean, 8, 1);
+
+/** The utterance as recognised and as it was said, from the same moment on. */
+function improved(
+  heard: Int16Array,
+  enhancement: 'off' | 'light' | 'adaptive',
+): { audio: Int16Array; said: Int16Array } {
+  const messages = hear(heard, { enhancement });
+  const begins = messages.filter((message) => message.type === 'utterance.begin');
+  expect(begins).toHaveLength(1);
+  const audio = audioOf(messages, begins[0]!.utteranceId);
+  const from = begins[0]!.startMs * 16;
+  return { audio, said: clean.subarray(from, from + audio.length) };
+}
+
+interface Levels {
+  noiseDbov: number;
+  voiceDbov: number;
+}
+
+/** How much of the audio is not what was said, in dB; louder or quieter is the same. */
+function errorDb({ audio, said }: { audio: Int16Array; said: Int16Array }, lag = 0): number {
+  let [product, power, total] = [0, 0, 0];
+  for (let i = 200; i < said.length - 200; i++) {
+    product += audio[i + lag]! * said[i]!;
+    power += said[i]! ** 2;
+    total += audio[i + lag]! ** 2;
+  }
+  return 10 * Math.log10((total - product ** 2 / power) / total + 1e-9);
+}
+
+describe('noise suppression', () => {
+  it('is available here', () => {
+    expect(suppressors.problem).toBeNull();
+  });
+
+  it('leaves the samples as they are when off, but for their offset', () => {
+    expect(errorDb(improved(clean, 'off'))).toBeLessThan(-30);
+    const shifted = Int16Array.from(clean, (sample) => Math.min(32_767, sample + 3000));
+    const { audio, said } = improved(shifted, 'off');
+    const mean = audio.reduce((sum, sample) => sum + sample, 0) / audio.length;
+    expect(Math.abs(mean)).toBeLessThan(30);
+    expect(errorDb({ audio, said })).toBeLessThan(-20);
+  });
+
+  it('takes noise out, lightly or as much as there is, and leaves the voice', () => {
+    const [off, light, adaptive] = (['off', 'light', 'adaptive'] as const).map((enhancement) => {
+      const { audio } = improved(noisy, enhancement);
+      const preRoll = audio.subarray(0, 3200);
+      return { noiseDbov: levelDbov(preRoll), voiceDbov: levelDbov(audio.subarray(16_000, 64_000)) };
+    }) as [Levels, Levels, Levels];
+    expect(light.noiseDbov).toBeLessThan(off.noiseDbov - 4);
+    expect(light.noiseDbov).toBeGreaterThan(off.noiseDbov - 8);
+    expect(adaptive.noiseDbov).toBeLessThan(off.noiseDbov - 12);
+    expect(Math.abs(adaptive.voiceDbov - off.voiceDbov)).toBeLessThan(2);
+  });
+
+  it('leaves clean speech alone when adaptive', () => {
+    expect(errorDb(improved(clean, 'adaptive'))).toBeLessThan(-30);
+  });
+
+  it('moves nothing in time', () => {
+    for (const enhancement of ['off', 'light', 'adaptive'] as const) {
+      const pair = improved(noisy, enhancement);
+      const errors = Array.from({ length: 81 }, (_, i) => errorDb(pair, i - 40));
+      expect(errors.indexOf(Math.min(...errors)) - 40, enhancement).toBe(0);
+    }
+  });
+});

@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+import type { UtteranceMessage } from '../../../machines/utterances.ts';
+import {
+  chunkRules,
+  liveRules,
+  type SegmentationRules,
+  UtteranceSegmenter,
+} from '../../../media/listening/utterance-segmenter.ts';
+import { WINDOW_MS, WINDOW_SAMPLES, type WindowKind } from '../../../media/listening/windows.ts';
+
+/** Feeds windows whose samples are their numbers, and puts together what comes out. */
+class Segmentation {
+  readonly segmenter: UtteranceSegmenter;
+  readonly messages: UtteranceMessage[] = [];
+  readonly started: { utteranceId: number; atMs: number }[] = [];
+  #windows = 0;
+  #utteranceId = 0;
+
+  constructor(rules: SegmentationRules) {
+    this.segmenter = new UtteranceSegmenter({
+      channel: 0,
+      rules,
+      nextUtteranceId: () => this.#utteranceId++,
+      post: (message) => this.messages.push(message),
+      onSpeechStarted: (utteranceId, atMs) => this.started.push({ utteranceId, atMs }),
+    });
+  }
+
+  /** So many windows of a kind; speech is 40 dB above the background unless told otherwise. */
+  add(kind: WindowKind, windows: number, power = kind === 'background' ? 100 : 1_000_000): this {
+    for (let i = 0; i < windows; i++) {
+      this.segmenter.add(new Int16Array(WINDOW_SAMPLES).fill(this.#windows++), power, kind);
+    }
+    return this;
+  }
+
+  finish(): this {
+    this.segmenter.finish(this.#windows * WINDOW_MS);
+    return this;
+  }
+
+  /** By the windows they hold, the first and the last. */
+  utterances() {
+    return this.messages
+      .filter((message) => message.type === 'utterance.begin')
+      .map(({ utteranceId, startMs }) => {
+        const blocks = this.messages.flatMap((message) =>
+          message.type === 'utterance.audio' && message.utteranceId === utteranceId ? [message.samples] : [],
+        );
+        const windows = blocks.flatMap((block) =>
+          Array.from({ length: block.length / WINDOW_SAMPLES }, (_, i) => block[i * WINDOW_SAMPLES]!),
+        );
+        expect(windows).toEqual(windows.map((_, i) => startMs / WINDOW_MS + i));
+        expect(Math.max(0, ...blocks.map((block) => block.length))).toBeLessThanOrEqual(3 * WINDOW_SAMPLES);
+        const end = this.messages.find(
+          (message) =>
+            (message.type === 'utterance.end' || message.type === 'utterance.discard') &&
+            message.utteranceId === utteranceId,
+        );
+        const summary = end !== undefined && 'summary' in end ? end.summary : null;
+        const outcome = end === undefined ? 'open' : end.type === 'utterance.discard' ? end.reason : 'end';
+        return { first: windows[0], last: windows.at(-1), summary, outcome };
+      });
+  }
+}
+
+/** Windows of background that surely end an utterance. */
+const PAUSE = Math.ceil(1000 / WINDOW_MS);
+
+describe('cutting a live stream into utterances', () => {
+  it('begins before speech was heard and ends after the pause, with little of it', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 40);
+    expect(segmentation.started).toEqual([{ utteranceId: 0, atMs: 50 * WINDOW_MS }]);
+    segmentation.add('background', PAUSE);
+    const [utterance] = segmentation.utterances();
+    expect(utterance).toMatchObject({ first: 40, last: 96, outcome: 'end' });
+    expect(utterance!.summary).toMatchObject({
+      channel: 0,
+      startMs: 40 * WINDOW_MS,
+      endMs: 90 * WINDOW_MS,
+      speechMs: 40 * WINDOW_MS,
+      snrDb: expect.closeTo(40, 0),
+    });
+  });
+
+  it('keeps a shorter pause inside, whole', () => {
+    const segmentation = new Segmentation(liveRules(1000))
+      .add('background', 20)
+      .add('speech', 20)
+      .add('background', PAUSE - 3)
+      .add('speech', 20)
+      .add('background', PAUSE);
+    expect(segmentation.utterances()).toMatchObject([
+      { first: 10, last: 20 + 20 + (PAUSE - 3) + 20 + 7 - 1, outcome: 'end' },
+    ]);
+    expect(segmentation.utterances()[0]!.summary!.speechMs).toBe(40 * WINDOW_MS);
+  });
+
+  it('holds back a pause until speech goes on', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 30).add('background', 25);
+    expect(segmentation.utterances()[0]!.last).toBeLessThan(30 + 8);
+    segmentation.add('speech', 3);
+    expect(segmentation.utterances()[0]!.last).toBeGreaterThan(54);
+  });
+
+  it('gives no window to two utterances', () => {
+    const segmentation = new Segmentation(liveRules(200));
+    for (let i = 0; i < 5; i++) segmentation.add('speech', 10).add('background', 8);
+    const utterances = segmentation.finish().utterances();
+    expect(utterances).toHaveLength(5);
+    for (let i = 1; i < 5; i++) expect(utterances[i]!.first).toBeGreaterThan(utterances[i - 1]!.last!);
+  });
+
+  it('does not begin for a click', () => {
+    const segmentation = new Segmentation(liveRules(1000));
+    for (let i = 0; i < 10; i++) segmentation.add('background', 10).add('speech', 2);
+    expect(segmentation.finish().messages).toEqual([]);
+  });
+
+  it('discards what is too short for a word', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 20).add('speech', 3);
+    segmentation.add('background', PAUSE);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'speech_end_too_short' }]);
+    expect(segmentation.segmenter.utterances).toBe(0);
+  });
+
+  it('discards what is quieter than the background', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 30, 180);
+    segmentation.add('background', PAUSE);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'low_snr_dropped' }]);
+    expect(segmentation.utterances()[0]!.summary!.snrDb).toBeLessThan(0);
+  });
+
+  it('does not hold noise after an utterance against it', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 30);
+    segmentation.add('background', 3 * PAUSE, 10_000_000);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'end', summary: { snrDb: expect.closeTo(40, 0) } }]);
+  });
+
+  it('knows no ratio where there was no background', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 30).add('tone', PAUSE);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'end', summary: { snrDb: null } }]);
+  });
+
+  it('takes back what passed for speech before it was known for a tone', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 4).add('tone', PAUSE);
+    expect(segmentation.utterances()).toMatchObject([{ outcome: 'speech_end_too_short', summary: { speechMs: 0 } }]);
+  });
+
+  it('cuts what never pauses where it was quietest, and goes on from there', () => {
+    const quietest = 910;
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', quietest).add('speech', 1, 1000);
+    segmentation.add('speech', 400).add('background', PAUSE);
+    const utterances = segmentation.utterances();
+    expect(utterances).toMatchObject([
+      { first: 0, last: quietest - 1, outcome: 'end' },
+      { first: quietest, outcome: 'end' },
+    ]);
+    expect(utterances[0]!.summary).toMatchObject({ endMs: quietest * WINDOW_MS, speechMs: quietest * WINDOW_MS });
+    expect(utterances[1]!.summary!.speechMs).toBe(401 * WINDOW_MS);
+  });
+
+  it('cuts in the longest pause where there is one', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 890).add('background', 1).add('speech', 10);
+    segmentation.add('background', 5).add('speech', 200).finish();
+    const [first, second] = segmentation.utterances();
+    expect(first!.summary!.endMs).toBe(901 * WINDOW_MS);
+    expect(second!.first).toBeGreaterThan(901);
+    expect(second!.first).toBeLessThan(906);
+  });
+
+  it('ends what is open with the stream', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 20).add('speech', 20).finish();
+    expect(segmentation.utterances()).toMatchObject([{ first: 10, last: 39, outcome: 'end' }]);
+    expect(segmentation.segmenter.totals()).toMatchObject({ speechWindows: 20, speechPower: 20_000_000 });
+  });
+
+  it('applies another pause while an utterance goes on, and then has room for a longer one', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('speech', 20).add('background', 20);
+    segmentation.segmenter.configure(liveRules(5000));
+    segmentation.add('background', 130).add('speech', 20);
+    expect(segmentation.finish().utterances()).toMatchObject([{ first: 0, last: 189, outcome: 'end' }]);
+  });
+});
+
+describe('cutting a file into chunks', () => {
+  it('joins utterances until they are long enough, pauses included', () => {
+    const segmentation = new Segmentation(chunkRules(10_000));
+    for (let i = 0; i < 14; i++) segmentation.add('speech', 31).add('background', 31);
+    const utterances = segmentation.finish().utterances();
+    expect(utterances.map(({ outcome }) => outcome)).toEqual(['end', 'end', 'end']);
+    for (const { summary } of utterances.slice(0, 2)) {
+      const lengthMs = summary!.endMs - summary!.startMs;
+      expect(lengthMs).toBeGreaterThan(9000);
+      expect(lengthMs).toBeLessThan(12_000);
+    }
+    expect(utterances.reduce((sum, { summary }) => sum + summary!.speechMs, 0)).toBe(14 * 31 * WINDOW_MS);
+  });
+
+  it('cuts at the longest pause there is before twice the length', () => {
+    const segmentation = new Segmentation(chunkRules(5000)).add('speech', 200).add('background', 3);
+    segmentation.add('speech', 20).add('background', 8).add('speech', 100).finish();
+    expect(segmentation.utterances()).toMatchObject([
+      { first: 0, summary: { endMs: 223 * WINDOW_MS } },
+      { first: expect.closeTo(227, -1), outcome: 'end' },
+    ]);
+  });
+
+  it('does not wait for ever in a pause', () => {
+    const segmentation = new Segmentation(chunkRules(5000)).add('speech', 50).add('background', 5000);
+    segmentation.add('speech', 50).finish();
+    const utterances = segmentation.utterances();
+    expect(utterances).toHaveLength(2);
+    expect(utterances[0]!.last).toBeLessThan(60);
+    expect(utterances[1]!.first).toBeGreaterThan(5030);
+  });
+});
