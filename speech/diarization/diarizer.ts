@@ -94,7 +94,8 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   readonly #max: number;
   readonly #voiceOf: (turn: Turn, samples: Int16Array) => Promise<Kind | null>;
   readonly #turns: RememberedTurn<Kind>[] = [];
-  #speakersTold = 0;
+  /** All names so far. */
+  readonly #told: string[] = [];
   #lastSpeaker: string | null = null;
 
   constructor(options: {
@@ -153,18 +154,24 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
     );
   }
 
-  /** A group is called what most of it was called before; one without a name of its own takes a new one. */
+  /**
+   * A group is called what most of it was called before. One without a name of its own takes a new one or, when there
+   * may be no more, one that no group bears any longer: it was given to a voice by mistake.
+   */
   #nameTurns(): void {
     const groups = this.#groups();
     const names = new Map<number, string>();
+    const isBorne = (name: string) => [...names.values()].includes(name);
     for (const { group, name } of this.#votes(groups)) {
-      if (!names.has(group) && ![...names.values()].includes(name)) names.set(group, name);
+      if (!names.has(group) && !isBorne(name)) names.set(group, name);
     }
     for (const [index, turn] of this.#turns.entries()) {
       if (turn.speaker !== null) continue;
       const group = groups[index]!;
-      if (!names.has(group) && this.#speakersTold < this.#max) names.set(group, this.#newSpeaker());
-      turn.speaker = names.get(group) ?? this.#nearestNamed(turn.voice);
+      const free = this.#told.find((name) => !isBorne(name));
+      const name = names.get(group) ?? (this.#told.length < this.#max ? this.#newSpeaker() : free);
+      if (name !== undefined) names.set(group, name);
+      turn.speaker = name ?? this.#nearestNamed(turn.voice);
     }
   }
 
@@ -187,8 +194,9 @@ class VoiceDiarizer<Kind extends Voice<Kind>> implements Diarizer {
   }
 
   #newSpeaker(): string {
-    this.#speakersTold += 1;
-    return `speaker_${this.#speakersTold}`;
+    const name = `speaker_${this.#told.length + 1}`;
+    this.#told.push(name);
+    return name;
   }
 }
 
