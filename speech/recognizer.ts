@@ -99,6 +99,8 @@ export interface RecognitionEngine {
   readonly name: EngineName;
   /** What it can do with what is installed; several entries when it has several models. Cheap: loads no model. */
   describe(): Promise<readonly RecognizerDescription[]>;
+  /** Why `describe` answers nothing, and what to do about it; null when it does. */
+  problem?(): Promise<string | null>;
   /** Loads a model. Takes as long as that takes. @throws RecognizerError `model`, `crashed` */
   load(description: RecognizerDescription): Promise<Recognizer>;
   /** How many may run side by side at most: processes for local engines, requests for upstreams. */

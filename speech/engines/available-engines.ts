@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { SpeakerEmbedder } from '../diarization/diarizer.ts';
 import type { EngineName, RecognitionEngine } from '../recognizer.ts';
 import { createOpenAiEngine } from './openai/openai-engine.ts';
+import { createNativePocketsphinxEngine, createPocketsphinxEngine } from './pocketsphinx/pocketsphinx-engine.ts';
 import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
 
 export interface EngineSettings {
@@ -54,8 +55,12 @@ export function engineSettingsOf(config: EngineConfig): EngineSettings {
 
 /** The engines that are installed and configured. Loads no model. */
 export async function createEngines(settings: EngineSettings): Promise<AvailableEngines> {
-  const { processes, modelsDir, upstream } = settings;
-  const engines: RecognitionEngine[] = [createSherpaEngine({ modelsDir, processes })];
+  const { processes, modelsDir, cacheDir, upstream } = settings;
+  const engines: RecognitionEngine[] = [
+    createNativePocketsphinxEngine({ processes }),
+    createPocketsphinxEngine({ processes, cacheDir }),
+    createSherpaEngine({ modelsDir, processes }),
+  ];
   const missing: MissingEngine[] = [];
   if (upstream === null) missing.push({ engine: 'openai', problem: 'no server is configured: set STT_BASE_URL' });
   else
@@ -64,6 +69,14 @@ export async function createEngines(settings: EngineSettings): Promise<Available
     );
   return { engines, missing, embedder: null };
 }
+
+/** Why an engine has no model; null when it has. */
+export async function problemOf(engine: RecognitionEngine): Promise<string | null> {
+  if (engine.problem !== undefined) return await engine.problem();
+  return (await engine.describe()).length === 0 ? NO_MODEL : null;
+}
+
+const NO_MODEL = 'no model yet: tandem models list shows which there are, tandem models fetch brings one';
 
 /** The name that servers know which have one model only, or several of OpenAI's. */
 const UPSTREAM_MODEL = 'whisper-1';

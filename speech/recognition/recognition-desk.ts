@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { TandemError } from '../../machines/errors.ts';
 import type { RecognitionEvent } from '../../machines/utterances.ts';
-import type { AvailableEngines } from '../engines/available-engines.ts';
+import { type AvailableEngines, problemOf } from '../engines/available-engines.ts';
 import type { EngineName } from '../recognizer.ts';
 import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../speech-recognition.ts';
 import type { EnginesDescribed, StreamModel } from './protocol.ts';
@@ -94,11 +94,14 @@ export class RecognitionDesk {
   async describe(): Promise<EnginesDescribed> {
     const capabilities = await this.#capabilities();
     const { engines, missing } = this.#options.available;
-    const installed = engines.map(({ name }): EngineStatus => {
-      const models = capabilities.filter(({ engine }) => engine.name === name).map((it) => it.description.model);
-      const status = this.#pool.statusOf(name);
-      return { engine: name, models, ...status, problem: status.problem ?? (models.length === 0 ? 'no model' : null) };
-    });
+    const installed = await Promise.all(
+      engines.map(async (engine): Promise<EngineStatus> => {
+        const { name } = engine;
+        const models = capabilities.filter((it) => it.engine === engine).map(({ description }) => description.model);
+        const status = this.#pool.statusOf(name);
+        return { engine: name, models, ...status, problem: status.problem ?? (await problemOf(engine)) };
+      }),
+    );
     const absent = missing.map(
       ({ engine, problem }): EngineStatus => ({
         engine,

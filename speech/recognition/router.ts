@@ -1,4 +1,6 @@
+import { WHISPER_LANGUAGES } from '../engines/whisper-languages.ts';
 import { describeLanguage } from '../languages.ts';
+import { CATALOGUE } from '../models/catalogue.ts';
 import type { EngineName, RecognitionEngine, RecognizerDescription } from '../recognizer.ts';
 
 /** One model of one engine. */
@@ -94,9 +96,19 @@ function explainUnsupported({ languages, capabilities }: RouteOptions): string {
         : 'No engine for speech is installed.';
   const now = understood.size > 0 ? ` Understood now: ${named([...understood].sort())}.` : '';
   return (
-    `${wanted} sherpa-onnx with a model for it would do (tandem models list), and so would an OpenAI-compatible ` +
-    `server that knows it (STT_BASE_URL).${now}`
+    `${wanted} sherpa-onnx would, with ${namedModels(languages ?? [])}; so would an OpenAI-compatible server that ` +
+    `knows it (STT_BASE_URL).${now}`
   );
+}
+
+/** Those of the catalogue that know the languages; the one that knows the least else is the best at them. */
+function namedModels(languages: readonly string[]): string {
+  const [best] = CATALOGUE.filter(({ kind }) => kind === 'stt')
+    .map((model) => ({ name: model.name, known: model.languages.length === 0 ? WHISPER_LANGUAGES : model.languages }))
+    .filter(({ known }) => languages.every((language) => known.includes(language)))
+    .sort((a, b) => a.known.length - b.known.length);
+  if (best === undefined) return 'a model for it in MODELS_DIR';
+  return `a model such as ${best.name} (tandem models fetch ${best.name})`;
 }
 
 function named(codes: readonly string[]): string {

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -55,10 +55,10 @@ describe('tandem doctor', () => {
       'clock',
       'RTP ports',
       'SIP_HOST',
+      'transcription',
     ]) {
       expect(stdout).toMatch(new RegExp(`^[✓!] (ok|warn) +${check} `, 'm'));
     }
-    expect(stdout).toContain('recogniser and synthesizer: not part of this version');
     expect(stdout).toContain('the first start makes');
     const again = await findings();
     expect(again['secret key']?.message).toContain('the first start makes');
@@ -248,6 +248,42 @@ describe('drachtio', () => {
     await server.close();
     const gone = await findings({ ...at, DRACHTIO_SECRET: 'right' });
     expect(gone.drachtio).toMatchObject({ status: 'fail', advice: expect.stringContaining('DRACHTIO_PORT') });
+  });
+});
+
+describe('speech recognition', () => {
+  it('tells which engine understands which language, and how to have more of them', async () => {
+    const found = await findings({ MODELS_DIR: join(dataDir, 'models') });
+    expect(found.transcription?.message).toBe('1 of 39 languages: English (en)');
+    expect(found.pocketsphinx?.message).toBe('en-us: English (en), with interim results');
+    expect(found['sherpa-onnx']?.message).toContain('tandem models fetch');
+    expect(found.openai?.message).toContain('STT_BASE_URL');
+  });
+
+  it('asks an upstream server whether it is there, and whether it knows the key', async () => {
+    const statuses: Record<string, number> = { 'Bearer right': 200, 'Bearer wrong': 401 };
+    const server = createServer(({ headers }, response) => {
+      response.writeHead(statuses[headers.authorization ?? ''] ?? 503).end();
+    }).listen(0, '127.0.0.1');
+    clean.push(() => server.close());
+    await once(server, 'listening');
+    const STT_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    const upstream = async (env: Record<string, string>) => (await findings({ STT_BASE_URL, ...env })).STT_BASE_URL;
+    expect(await upstream({ STT_API_KEY: 'right' })).toMatchObject({ status: 'ok' });
+    const wrong = await upstream({ STT_API_KEY: 'wrong' });
+    expect(wrong).toMatchObject({ status: 'warn', advice: expect.stringContaining('STT_API_KEY') });
+    expect(await upstream({})).toMatchObject({ status: 'warn', message: expect.stringContaining('503') });
+    server.close();
+    const gone = await upstream({ STT_API_KEY: 'right' });
+    expect(gone).toMatchObject({ status: 'warn', message: expect.stringContaining('ECONNREFUSED') });
+  });
+
+  it('names a model that is damaged, and an engine to be asked first that has none', async () => {
+    const MODELS_DIR = join(dataDir, 'models');
+    await mkdir(join(MODELS_DIR, 'stt', 'broken'), { recursive: true });
+    const found = await findings({ MODELS_DIR, STT_ENGINE: 'sherpa-onnx' });
+    expect(found.model).toMatchObject({ status: 'warn', message: expect.stringContaining('broken') });
+    expect(found.STT_ENGINE).toMatchObject({ status: 'warn', message: expect.stringContaining('sherpa-onnx') });
   });
 });
 

@@ -7,7 +7,8 @@ import { checkDatabase, checkRedis } from '../doctor/database.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkPorts } from '../doctor/ports.ts';
-import { checkRuntime, checkSpeech, checkTools } from '../doctor/runtime.ts';
+import { checkRecognition } from '../doctor/recognition.ts';
+import { checkRuntime, checkSynthesis, checkTools } from '../doctor/runtime.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
@@ -59,7 +60,9 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     await sql?.end({ timeout: 1 });
   }
   yield await checkTools();
-  yield checkSpeech();
+  terminal.progress('speech ...');
+  yield* await checkRecognition(config);
+  yield checkSynthesis();
 }
 
 function settingsOrFinding(): Config | Finding {

@@ -28,8 +28,8 @@ export async function checkTools(): Promise<Finding> {
   return ok('optional programs', found.join(', '));
 }
 
-export function checkSpeech(): Finding {
-  return ok('speech', 'recogniser and synthesizer: not part of this version');
+export function checkSynthesis(): Finding {
+  return ok('speech synthesis', 'not part of this version');
 }
 
 async function isInstalled(program: string): Promise<boolean> {

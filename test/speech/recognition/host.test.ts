@@ -93,7 +93,7 @@ describe('speech recognition', () => {
   it('refuses a language that no engine understands, and says how to get one that does', async () => {
     await expect(open({ languages: ['bn'] })).rejects.toMatchObject({
       code: 'unsupported_language',
-      message: expect.stringMatching(/Bengali \(bn\).*tandem models list.*STT_BASE_URL.*English \(en\), Hindi \(hi\)/),
+      message: expect.stringMatching(/Bengali \(bn\).*tandem models fetch.*STT_BASE_URL.*English \(en\), Hindi \(hi\)/),
     });
   });
 

@@ -83,10 +83,15 @@ describe('the router', () => {
   });
 
   it('says what is missing for a language, and what is there', () => {
-    expect(route([WASM], { languages: ['en', 'ta'] })).toBe(
-      'No engine that understands Tamil (ta) is installed. sherpa-onnx with a model for it would do (tandem models ' +
-        'list), and so would an OpenAI-compatible server that knows it (STT_BASE_URL). Understood now: English (en).',
+    expect(route([WASM], { languages: ['vi'] })).toBe(
+      'No engine that understands Vietnamese (vi) is installed. sherpa-onnx would, with a model such as ' +
+        'sherpa-onnx-zipformer-vi-2025-04-20 (tandem models fetch sherpa-onnx-zipformer-vi-2025-04-20); so would an ' +
+        'OpenAI-compatible server that knows it (STT_BASE_URL). Understood now: English (en).',
     );
+    expect(route([WASM], { languages: ['en', 'ta'] })).toContain(
+      'understands Tamil (ta) is installed. sherpa-onnx would, with a model such as sherpa-onnx-whisper-',
+    );
+    expect(route([WASM], { languages: ['or'] })).toContain('with a model for it in MODELS_DIR;');
     expect(route([WASM, HINDI], { languages: ['en', 'hi'] })).toMatch(
       /^No model that is installed tells English \(en\), Hindi \(hi\) apart: ask for one of them\./,
     );

@@ -1,0 +1,82 @@
+import type { Config } from '../../../config.ts';
+import { createEngines, engineSettingsOf, problemOf } from '../../../speech/engines/available-engines.ts';
+import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
+import { describeLanguage, TRANSCRIPTION_LANGUAGES } from '../../../speech/languages.ts';
+import type { RecognizerDescription } from '../../../speech/recognizer.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
+
+/** Which engines understand speech here, and how to get those that do not. Loads no model. */
+export async function checkRecognition(config: Config): Promise<Finding[]> {
+  const { engines, missing } = await createEngines(engineSettingsOf(config));
+  const described = await Promise.all(
+    engines.map(async (engine) => ({
+      name: engine.name,
+      models: await engine.describe(),
+      problem: await problemOf(engine),
+    })),
+  );
+  const models = described.flatMap((engine) => engine.models);
+  const found = described.map(({ name, models: own, problem }) =>
+    ok(name, problem ?? own.map(describeModel).join('; ')),
+  );
+  const absent = missing.map(({ engine, problem }) => ok(engine, problem));
+  return [
+    checkLanguages(models),
+    ...checkPreferred(config, models),
+    ...found,
+    ...absent,
+    ...(await checkModelFolders(config)),
+    ...(await checkUpstream(config)),
+  ];
+}
+
+const MOST_LANGUAGES_NAMED = 6;
+
+function checkLanguages(models: readonly RecognizerDescription[]): Finding {
+  const check = 'transcription';
+  const understood = new Set(models.flatMap(({ languages }) => languages));
+  const catalogued = TRANSCRIPTION_LANGUAGES.filter(({ code }) => understood.has(code));
+  if (catalogued.length === 0) {
+    return fail(check, 'No engine for speech is there.', 'Run npm ci: PocketSphinx comes with it.');
+  }
+  return ok(check, `${catalogued.length} of ${TRANSCRIPTION_LANGUAGES.length} languages: ${named([...understood])}`);
+}
+
+function checkPreferred({ sttEngine }: Config, models: readonly RecognizerDescription[]): Finding[] {
+  if (sttEngine === 'auto' || models.some(({ engine }) => engine.startsWith(sttEngine))) return [];
+  const advice = 'Give it a model (tandem models fetch) or a server (STT_BASE_URL), or set STT_ENGINE=auto.';
+  return [warn('STT_ENGINE', `${sttEngine} is to be asked first, but cannot do anything yet.`, advice)];
+}
+
+function describeModel({ model, languages, streams }: RecognizerDescription): string {
+  return `${model}: ${named(languages)}${streams ? ', with interim results' : ''}`;
+}
+
+function named(codes: readonly string[]): string {
+  if (codes.length > MOST_LANGUAGES_NAMED) return `${codes.length} languages`;
+  return codes.map(describeLanguage).join(', ');
+}
+
+async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {
+  const { problems } = await findInstalledModels(modelsDir);
+  const advice = 'Fetch it anew (tandem models fetch), or remove the folder.';
+  return problems.map(({ folder, problem }) => warn('model', `${folder}: ${problem}`, advice));
+}
+
+async function checkUpstream({ sttBaseUrl: url, sttApiKey: key }: Config): Promise<Finding[]> {
+  if (url === null) return [];
+  const check = 'STT_BASE_URL';
+  try {
+    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+    const { status } = await fetch(`${url}/models`, { headers, signal: AbortSignal.timeout(3_000) });
+    if (status === 401 || status === 403) {
+      return [warn(check, 'The server refuses the key.', 'Set STT_API_KEY to one that it knows.')];
+    }
+    if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
+    return [ok(check, 'the server is there')];
+  } catch (error) {
+    // What fetch throws tells little; its cause tells whether a name or a port is wrong.
+    const reason = reasonOf((error as Error).cause ?? error);
+    return [warn(check, `No server there: ${reason}`, 'Start it, or correct STT_BASE_URL; it ends in /v1 mostly.')];
+  }
+}
