@@ -24,10 +24,13 @@ export async function loadingProblems(engine: RecognitionEngine, model: string):
   if (description === undefined) return ['it is not there any more'];
   try {
     const recognizer = await engine.load(description);
-    await recognizer.begin({ language: description.languages[0]!, keywords: [], wantsHypotheses: false });
-    await recognizer.write(new Int16Array(SECOND_OF_SILENCE));
-    await recognizer.finish();
-    await recognizer.close();
+    try {
+      await recognizer.begin({ language: description.languages[0]!, keywords: [], wantsHypotheses: false });
+      await recognizer.write(new Int16Array(SECOND_OF_SILENCE));
+      await recognizer.finish();
+    } finally {
+      await recognizer.close();
+    }
     return [];
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];

@@ -81,10 +81,11 @@ export async function fetchModel(wanted: WantedModel, options: FetchModelOptions
     if (wanted.manifest !== null && !(MANIFEST_NAME in files)) {
       await writeFile(join(root, MANIFEST_NAME), `${JSON.stringify(wanted.manifest, null, 2)}\n`);
     }
-    lock[key] = { url, sha256: downloaded.sha256, fetchedAt: new Date().toISOString(), files };
+    const entry = { url, sha256: downloaded.sha256, fetchedAt: new Date().toISOString(), files };
     // A model without its entry is not checked; an entry without its model is told by the check.
     await rename(root, folder);
-    await writeLockFile(modelsDir, lock);
+    // Another model may have been fetched meanwhile.
+    await writeLockFile(modelsDir, { ...(await readLockFile(modelsDir)), [key]: entry });
     await rm(archive, { force: true });
     const { bytes } = downloaded;
     const count = Object.keys(files).length;

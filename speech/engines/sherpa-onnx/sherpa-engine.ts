@@ -106,6 +106,9 @@ async function argumentFor(
   throw new RecognizerError('model', `${description.model}: ${problem ?? 'the model is not installed any more'}`);
 }
 
+/** A gigabyte from a slow disk. */
+const LOAD_WITHIN_MS = 180_000;
+
 /** @throws RecognizerError */
 async function start(options: {
   description: RecognizerDescription;
@@ -119,6 +122,7 @@ async function start(options: {
       description,
       // It holds nothing but texts, numbers and lists of them.
       argument: options.argument as unknown as JsonValue,
+      loadWithinMs: LOAD_WITHIN_MS,
       ...(signal !== undefined && { signal }),
     });
   } catch (error) {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSherpaEngine } from '../../../speech/engines/sherpa-onnx/sherpa-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
+import { WHISPERED, writeWhisper } from '../whisper-model.ts';
 import {
-  WHISPERED,
   WHISTLED_TOKENS,
   whistle,
   whistledAtMs,
@@ -14,7 +14,6 @@ import {
   writePunctuation,
   writeStreamingCtc,
   writeStreamingTransducer,
-  writeWhisper,
 } from '../whistled-models.ts';
 
 const SENTENCE = ['▁go', '▁for', 'ward', '▁tan', '▁me', 'ters'];
