@@ -103,7 +103,6 @@ export function configOnWire(settings: SttSettings, talk: TalkContext | null): C
 export function interimMessage(hypothesis: Extract<RecognitionEvent, { type: 'utterance.hypothesis' }>) {
   const { utteranceId, text, words, lagMs } = hypothesis;
   return {
-    ...UNREFINED,
     type: 'transcription',
     text,
     is_final: false,
@@ -115,6 +114,7 @@ export function interimMessage(hypothesis: Extract<RecognitionEvent, { type: 'ut
     words: words.map(wordOnWire),
     snr_db: null,
     processing_mode: 'interim',
+    ...UNREFINED,
     tentative: false,
     tentative_reason: null,
     lag_ms: Math.round(lagMs),
@@ -129,12 +129,6 @@ export function finalMessage(
   const { text, words } = refined ?? final;
   const isTentative = final.mode === 'hallucination_rejected' && text !== '';
   return {
-    ...UNREFINED,
-    ...(refined && {
-      llm_applied: refined.llmApplied,
-      llm_reason: refined.llmReason,
-      llm_latency_ms: refined.llmLatencyMs === null ? null : Math.round(refined.llmLatencyMs),
-    }),
     type: 'transcription',
     text,
     is_final: true,
@@ -146,6 +140,12 @@ export function finalMessage(
     words: words.map(wordOnWire),
     snr_db: final.summary.snrDb === null ? null : Math.round(final.summary.snrDb * 10) / 10,
     processing_mode: final.mode,
+    ...UNREFINED,
+    ...(refined && {
+      llm_applied: refined.llmApplied,
+      llm_reason: refined.llmReason,
+      llm_latency_ms: refined.llmLatencyMs === null ? null : Math.round(refined.llmLatencyMs),
+    }),
     ...(final.diarized && { speakers: speakersOf(words) }),
     tentative: isTentative,
     tentative_reason: isTentative ? 'hallucination_rejected' : null,

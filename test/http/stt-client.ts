@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { vi } from 'vitest';
 import { type ClientOptions, WebSocket } from 'ws';
 
@@ -25,7 +24,7 @@ export function connectStt(origin: string, query: Record<string, string>, option
   socket.on('error', () => {
     // Its close follows.
   });
-  const closed = once(socket, 'close').then(([code]) => code as number);
+  const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
   return {
     socket,
     messages,
