@@ -1,0 +1,69 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../actors/clock.ts';
+import { createLiveStt, type LiveSttDesk } from '../../actors/stt/stt-session.actor.ts';
+import type { HttpServerOptions } from '../../http/server.ts';
+import { createListeningPlane } from '../../media/listening/listening-pool.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { createSpeechRecognition } from '../../speech/recognition-host.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
+import { topUp } from '../../storage/ledger.ts';
+import { createFakeDeliverer, createTestLogger } from '../actors/fakes.ts';
+import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
+import { USD } from '../storage/seed.ts';
+
+/** The API with real ears and a real recogniser behind its socket, and an owner with 5 USD. */
+export interface LiveServer extends AsyncDisposable {
+  fixture: HttpFixture;
+  origin: string;
+  stt: LiveSttDesk;
+  listening: ListeningPlane;
+  recognition: SpeechRecognition;
+}
+
+export async function startLiveServer(options: Partial<HttpServerOptions> = {}): Promise<LiveServer> {
+  const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-live-'));
+  const listening = createListeningPlane({ workers: 1 });
+  const settings = {
+    preferred: 'pocketsphinx',
+    processes: 1,
+    modelsDir: join(cacheDir, 'models'),
+    upstream: null,
+  } as const;
+  const recognition = await createSpeechRecognition({
+    settings: { ...settings, cacheDir },
+    enginesModule: new URL('./pocketsphinx-only.ts', import.meta.url),
+  });
+  let desk: LiveSttDesk | null = null;
+  const fixture = await createHttpFixture({
+    liveStt: { open: (session) => desk!.open(session), languages: () => desk!.languages() },
+    now: () => new Date(),
+    ...options,
+  });
+  const parts = { sql: fixture.sql, listening, recognition, refine: null, clock: systemClock };
+  const stt = createLiveStt({ ...parts, deliverer: createFakeDeliverer(), logger: createTestLogger() });
+  desk = stt;
+  await topUp(fixture.sql, {
+    workspaceId: fixture.owner.workspaceId,
+    amountNano: 5n * USD,
+    paymentType: 'admin_bonus',
+    operationKey: 'live server',
+  });
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    fixture,
+    origin: `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`,
+    stt,
+    listening,
+    recognition,
+    async [Symbol.asyncDispose]() {
+      await fixture[Symbol.asyncDispose]();
+      await stt.close();
+      await recognition.close();
+      await listening.close();
+      await rm(cacheDir, { recursive: true, force: true });
+    },
+  };
+}

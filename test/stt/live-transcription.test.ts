@@ -1,0 +1,152 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pace } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { walletOf } from '../../storage/ledger.ts';
+import { connectStt, type SttClient, startStt } from '../http/stt-client.ts';
+import { asMulaw8k, spokenUtterances } from '../speech/spoken.ts';
+import { USD } from '../storage/seed.ts';
+import { type LiveServer, startLiveServer } from './live-server.ts';
+
+/** Debian's interpreter: another one on the PATH need not have the package. */
+const PYTHON = '/usr/bin/python3';
+const isPythonThere = runs(PYTHON, ['-c', 'import websockets']);
+
+const CHUNK_BYTES = 480;
+const CHUNK_MS = 60;
+
+/** What is left of "go forward ten meters" on any line; how much is right is measured by `bench/stt-accuracy.ts`. */
+const UNDERSTOOD = /^go forward \w+/;
+
+let server: LiveServer;
+beforeAll(async () => {
+  const limits = { concurrency: { stt: 64 }, plans: { enterprise: { perMinute: 1e6, perDay: 1e6 } } };
+  server = await startLiveServer({ rateLimits: limits });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+describe('somebody who speaks over a telephone', () => {
+  it('is understood while they speak, and billed for what they said', async () => {
+    const { apiKey, balanceNano } = await caller();
+    const client = connectStt(server.origin, { apiKey });
+    await startStt(client, { languages: ['en'], config: { interim_results_frequency: 300 } });
+    await play(client, goForward());
+    const final = await vi.waitUntil(() => finalOf(client), { timeout: 20_000 });
+    expect(final).toMatchObject({
+      text: expect.stringMatching(UNDERSTOOD),
+      is_final: true,
+      speech_final: true,
+      processing_mode: 'speech_end',
+      language: 'en',
+      snr_db: expect.any(Number),
+    });
+    expect(final.words.map(({ word }: { word: string }) => word).join(' ')).toBe(final.text);
+    client.send({ type: 'stop' });
+    expect(await client.closed).toBe(1000);
+    const types = client.types();
+    expect(types.indexOf('speech_started')).toBeLessThan(types.indexOf('transcription'));
+    expect(types.slice(-3)).toEqual(['billing_summary', 'session_stopped', 'connection_closed']);
+    const summary = client.messages.at(-3);
+    expect(summary.total_duration_seconds).toBeCloseTo(final.end - final.start, 2);
+    expect(await balanceNano()).toBe(5n * USD - BigInt(Math.round(summary.amount * 1e9)));
+  });
+
+  it.skipIf(!isPythonThere)('is understood through a client in Python (python3-websockets)', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-python-'));
+    try {
+      const path = join(folder, 'speech.ulaw');
+      await writeFile(path, goForward());
+      const url = `${server.origin.replace('http', 'ws')}/ws/stt?apiKey=${server.fixture.owner.key}`;
+      const script = join(import.meta.dirname, 'live_client.py');
+      const { stdout } = await promisify(execFile)(PYTHON, [script, url, path], { timeout: 60_000 });
+      const messages = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      const finals = messages.filter(({ speech_final }) => speech_final);
+      expect(finals.map(({ text }) => text)).toEqual([expect.stringMatching(UNDERSTOOD)]);
+      expect(messages.slice(-4).map(({ type }) => type)).toEqual([
+        'billing_summary',
+        'session_stopped',
+        'connection_closed',
+        'closed',
+      ]);
+      expect(messages.at(-1)).toEqual({ type: 'closed', code: 1000 });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+it('a thousand clients that vanish leave no session, no listener and no slot behind', async () => {
+  const { apiKey } = await caller();
+  const audio = goForward();
+  const vanish = async (number: number): Promise<void> => {
+    const client = connectStt(server.origin, { apiKey });
+    // In the handshake, while credentials are checked, before and after the start, and in the middle of speech.
+    if (number % 5 > 0) await client.until('connecting');
+    if (number % 5 > 1) await client.until('connected', 2);
+    if (number % 5 > 2) client.send({ type: 'start', languages: ['en'] });
+    if (number % 5 > 3) {
+      await client.until('session_started');
+      client.socket.send(audio);
+    }
+    client.socket.terminate();
+    await client.closed;
+  };
+  for (let number = 0; number < 1_000; number += 25) {
+    await Promise.all(Array.from({ length: 25 }, (_, index) => vanish(number + index)));
+  }
+  await vi.waitUntil(() => server.stt.count() === 0, { timeout: 20_000 });
+  await vi.waitUntil(() => server.listening.capacity().sessions === 0, { timeout: 20_000 });
+  await vi.waitUntil(async () => (await server.recognition.engines()).every(({ busy }) => busy === 0), {
+    timeout: 20_000,
+  });
+  // All 64 slots are free.
+  const clients = await vi.waitFor(async () => {
+    const all = Array.from({ length: 64 }, () => connectStt(server.origin, { apiKey }));
+    await Promise.all(all.map((client) => client.until('connection_established')));
+    return all;
+  });
+  for (const { socket } of clients) socket.terminate();
+  await vi.waitUntil(() => server.stt.count() === 0, { timeout: 20_000 });
+}, 120_000);
+
+/** "go forward ten meters" as a telephone sends it, and the silence that ends it. */
+function goForward(): Uint8Array<ArrayBuffer> {
+  const spoken = spokenUtterances().find(({ text }) => text === 'go forward ten meters')!;
+  const padded = new Int16Array(spoken.samples.length + 2 * 16_000);
+  padded.set(spoken.samples, 8_000);
+  return asMulaw8k(padded);
+}
+
+/** At the pace of a telephone. */
+async function play({ socket }: SttClient, audio: Uint8Array): Promise<void> {
+  const startedMs = performance.now();
+  for (let offset = 0, sent = 1; offset < audio.length; offset += CHUNK_BYTES, sent += 1) {
+    socket.send(audio.subarray(offset, offset + CHUNK_BYTES));
+    await pace(Math.max(0, startedMs + sent * CHUNK_MS - performance.now()));
+  }
+}
+
+function finalOf({ messages }: SttClient) {
+  return messages.find(({ speech_final }) => speech_final === true);
+}
+
+async function caller() {
+  const { key: apiKey, workspaceId } = server.fixture.owner;
+  const balanceNano = async () => (await walletOf(server.fixture.sql, workspaceId)).balanceNano;
+  return { apiKey, balanceNano };
+}
+
+function runs(program: string, args: string[]): boolean {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
