@@ -32,12 +32,21 @@ export async function unpack(archive: string, folder: string, limits: UnpackLimi
       throw new ModelError('BAD_ARCHIVE', 'the archive is larger than a model can be');
     }
     if (path === '') continue;
-    if (entry.kind === 'folder') await mkdir(join(folder, path), { recursive: true });
-    else files[path] = await writeEntry(entry, join(folder, path));
+    try {
+      if (entry.kind === 'folder') await mkdir(join(folder, path), { recursive: true });
+      else files[path] = await writeEntry(entry, join(folder, path));
+    } catch (error) {
+      if (!IMPOSSIBLE_NAME.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      throw new ModelError('BAD_ARCHIVE', 'the archive has a name twice, or one that no file can have', {
+        cause: error,
+      });
+    }
   }
   if (count === 0) throw new ModelError('BAD_ARCHIVE', 'there is nothing in the archive');
   return files;
 }
+
+const IMPOSSIBLE_NAME: ReadonlySet<string> = new Set(['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'EINVAL']);
 
 /** What the first bytes of a file say. */
 const COMPRESSIONS = [
@@ -122,9 +131,7 @@ async function writeEntry(entry: TarEntry, path: string): Promise<{ bytes: numbe
   await mkdir(dirname(path), { recursive: true });
   const hash = createHash('sha256');
   // A second file of the same name would be written through whatever the first one was.
-  await using file = await open(path, 'wx', 0o644).catch((error: unknown) => {
-    throw new ModelError('BAD_ARCHIVE', 'the archive has a file twice', { cause: error });
-  });
+  await using file = await open(path, 'wx', 0o644);
   for await (const chunk of entry.content) {
     await file.writeFile(chunk);
     hash.update(chunk);

@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CATALOGUE } from '../../speech/models/catalogue.ts';
 import { type FileServer, serveFile } from '../speech/models/file-server.ts';
 import { writeOfflineCtc } from '../speech/whistled-models.ts';
-import { serverFolder, tandem } from './command-line.ts';
+import { serverFolder, startTandemCommand, tandem } from './command-line.ts';
 
 let folder: Awaited<ReturnType<typeof serverFolder>>;
 let home: string;
@@ -32,6 +33,11 @@ afterAll(async () => {
 
 const models = (...argv: string[]) => tandem(['models', ...argv], { cwd: folder.path, env: { MODELS_DIR: modelsDir } });
 
+function bytesBelow(path: string): number {
+  const names = existsSync(path) ? readdirSync(path).filter((name) => !name.endsWith('.json')) : [];
+  return names.reduce((sum, name) => sum + statSync(join(path, name)).size, 0);
+}
+
 /** Each goes on where the one before it left the folder. */
 describe('tandem models', () => {
   it('lists what could be fetched', async () => {
@@ -52,6 +58,23 @@ describe('tandem models', () => {
     const { exitCode, stderr } = await models('fetch', server.url, '--name', 'whistle-en', '--sha256', 'a'.repeat(64));
     expect(exitCode).toBe(1);
     expect(stderr).toMatch(/^tandem: .*SHA-256.*\n$/);
+  });
+
+  it('goes on with a download that somebody interrupted', async () => {
+    const half = Math.floor(archive.length / 2);
+    await using slow = await serveFile({ bytes: archive, etag: '"one"', cutAfter: [half] });
+    const argv = ['models', 'fetch', slow.url, '--name', 'interrupted-en', '--json'];
+    const options = { cwd: folder.path, env: { MODELS_DIR: modelsDir } };
+    const { child, ended } = startTandemCommand(argv, options);
+    await vi.waitUntil(() => bytesBelow(join(modelsDir, '.downloads')) >= half);
+    child.kill('SIGINT');
+    const interrupted = await ended;
+    expect(interrupted.exitCode).toBe(1);
+    expect(interrupted.document).toMatchObject({ success: false, code: 'INTERRUPTED' });
+    expect((await tandem(argv, options)).exitCode).toBe(0);
+    expect(slow.requests.map(({ range }) => range)).toEqual([undefined, `bytes=${half}-`]);
+    await rm(join(modelsDir, 'stt/interrupted-en'), { recursive: true });
+    await rm(join(modelsDir, 'models.lock.json'));
   });
 
   it('fetches a model by its address and says what its checksum is', async () => {

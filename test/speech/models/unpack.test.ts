@@ -4,7 +4,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ModelError } from '../../../speech/models/model-error.ts';
 import { unpack } from '../../../speech/models/unpack.ts';
 import { type ArchivedEntry, tarOf } from './tar-archive.ts';
 
@@ -111,6 +113,39 @@ describe('what is no archive', () => {
     await expect(unpackBytes(bytes)).rejects.toMatchObject({ code: 'BAD_ARCHIVE' });
   });
 });
+
+it('makes nothing but an error or files of the folder of whatever is damaged', async () => {
+  const whole = tarOf([
+    { name: 'long', type: 'L', content: 'folder/name\0' },
+    { name: 'x', content: 'x'.repeat(600) },
+    { name: 'pax', type: 'x', content: '18 path=other/name\n' },
+    { name: 'y', content: 'y' },
+  ]);
+  const damage = fc.array(fc.record({ at: fc.nat(whole.length - 1), to: fc.nat(255) }), { minLength: 1, maxLength: 4 });
+  const property = fc.asyncProperty(damage, fc.boolean(), async (changes, repairs) => {
+    const bytes = Buffer.from(whole);
+    for (const { at, to } of changes) bytes[at] = to;
+    if (repairs) repairChecksums(bytes);
+    await rm(folder, { recursive: true });
+    await mkdir(folder);
+    await unpackBytes(bytes).catch((error: unknown) => {
+      if (!(error instanceof ModelError)) throw error;
+    });
+    expect((await readdir(home)).sort()).toEqual(['archive', 'inside']);
+  });
+  await fc.assert(property, { numRuns: 150 });
+});
+
+/** Of what looks like a header: else the parser would see nothing but wrong checksums. */
+function repairChecksums(bytes: Buffer): void {
+  for (let start = 0; start + 512 <= bytes.length; start += 512) {
+    const header = bytes.subarray(start, start + 512);
+    if (header.toString('latin1', 257, 262) !== 'ustar') continue;
+    header.write('        ', 148, 'latin1');
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1');
+  }
+}
 
 it('says which program is missing', async () => {
   const path = process.env.PATH;
