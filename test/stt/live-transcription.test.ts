@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pace } from 'node:timers/promises';
@@ -15,6 +15,7 @@ import { type LiveServer, startLiveServer } from './live-server.ts';
 const PYTHON = '/usr/bin/python3';
 const isPythonThere = runs(PYTHON, ['-c', 'import websockets']);
 
+const ROOT = join(import.meta.dirname, '../..');
 const CHUNK_BYTES = 480;
 const CHUNK_MS = 60;
 
@@ -75,6 +76,25 @@ describe('somebody who speaks over a telephone', () => {
         'closed',
       ]);
       expect(messages.at(-1)).toEqual({ type: 'closed', code: 1000 });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('is understood through the client of the guide', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-guide-'));
+    try {
+      const path = join(folder, 'speech.ulaw');
+      await writeFile(path, goForward());
+      const guide = await readFile(join(ROOT, 'docs/stt-websocket.md'), 'utf8');
+      const code = /```js\n([\s\S]*?)```/.exec(guide)![1]!;
+      const here = code
+        .replace('ws://localhost:8080', server.origin.replace('http', 'ws'))
+        .replace('speech.ulaw', path);
+      const env = { ...process.env, KEY: server.fixture.owner.key };
+      const run = { cwd: ROOT, env, timeout: 60_000 };
+      const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', here], run);
+      expect(stdout).toMatch(UNDERSTOOD);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
