@@ -24,11 +24,17 @@ export interface Claim<Lease> extends ClaimOptions {
   refuse(error: unknown): void;
 }
 
-const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
-
-export function isMoreUrgent(a: Urgency, b: Urgency): boolean {
-  return RANK[a] < RANK[b];
+/** A claim that was served. */
+export interface Granted<Lease> {
+  readonly claim: Claim<Lease>;
+  readonly atMs: number;
+  isRecalled: boolean;
 }
+
+/** Whoever has had a recognizer for longer loses too much by starting again. */
+const RECALLABLE_FOR_MS = 10_000;
+
+const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
 
 /** The order in which claims are served: by urgency; then whose stream had one longest ago; then who came first. */
 export function inOrder<Lease>(
@@ -39,4 +45,16 @@ export function inOrder<Lease>(
     .map((claim) => ({ claim, rank: RANK[claim.urgency()], lastGrant: lastGrantTo(claim.streamKey) }))
     .sort((a, b) => a.rank - b.rank || a.lastGrant - b.lastGrant || a.claim.order - b.claim.order)
     .map(({ claim }) => claim);
+}
+
+/** Whose recognizer goes to a claim that is more urgent: that of the least urgent, and among these of who loses least. */
+export function whomToRecall<Lease>(claim: Claim<Lease>, granted: readonly Granted<Lease>[]): Granted<Lease> | null {
+  const rank = RANK[claim.urgency()];
+  const latestMs = performance.now() - RECALLABLE_FOR_MS;
+  const [first] = granted
+    .filter((lease) => lease.claim.isRecallable && !lease.isRecalled && lease.atMs > latestMs)
+    .map((lease) => ({ lease, rank: RANK[lease.claim.urgency()] }))
+    .filter((other) => other.rank > rank)
+    .sort((a, b) => b.rank - a.rank || b.lease.atMs - a.lease.atMs);
+  return first?.lease ?? null;
 }

@@ -33,8 +33,10 @@ export type Decoded =
   /** Nobody can recognise anything of this stream. */
   | { type: 'refused'; error: RecognizerError };
 
-/** An instance that breaks may have been broken before; a second one breaks of this utterance. */
+/** One recognizer may break by chance; the second breaks of this utterance. */
 const ATTEMPTS_PER_CANDIDATE = 2;
+/** Those that were broken before do not count, as their processes may have been killed all at once; up to a limit. */
+const MOST_BROKEN_BEFORE = 8;
 /** Of an upstream server that asks to wait, or is not there for a moment. */
 const USUAL_PATIENCE_S = 1;
 const MOST_PATIENCE_S = 3;
@@ -49,12 +51,14 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
   let isRecallable = true;
   for (const candidate of options.candidates) {
     let { language } = candidate;
+    let brokenBefore = 0;
     for (let failures = 0; failures < ATTEMPTS_PER_CANDIDATE; ) {
       const attempt = await attemptOn(utterance, { ...options, candidate, language, isRecallable });
       if (attempt.type === 'recalled') {
         isRecallable = false;
       } else if (attempt.type === 'failed') {
         lastError = attempt.error;
+        if (attempt.wasBroken && ++brokenBefore < MOST_BROKEN_BEFORE) continue;
         const patienceMs = patienceFor(attempt.error);
         failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
         if (patienceMs !== null && failures < ATTEMPTS_PER_CANDIDATE) await pause(patienceMs, options.signal);
@@ -81,16 +85,20 @@ interface AttemptOptions extends DecodeOptions {
 type Attempt =
   | Extract<Decoded, { type: 'recognised' }>
   | { type: 'recalled' }
-  | { type: 'failed'; error: RecognizerError };
+  /** `wasBroken`: it was so before it heard anything of the utterance. */
+  | { type: 'failed'; error: RecognizerError; wasBroken: boolean };
 
 async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise<Attempt> {
-  const { pool, streamKey, candidate, urgency, isRecallable, signal } = options;
+  const { pool, streamKey, candidate, language, keywords, urgency, isRecallable, signal } = options;
   const wake = (): void => utterance.wake();
   let lease: Lease | null = null;
+  let hasBegun = false;
   signal.addEventListener('abort', wake);
   try {
     await claimable(utterance, options);
     lease = await pool.claim({ streamKey, model: candidate, urgency, isRecallable, onRecall: wake, signal });
+    await lease.work(lease.recognizer.begin({ language, keywords, wantsHypotheses: hypothesesFor(options) !== null }));
+    hasBegun = true;
     const attempt = await feed(utterance, lease, options);
     if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());
     lease.giveBack({ broken: null, audioMs: millisecondsOf(utterance.length) });
@@ -99,7 +107,7 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
     const error = signal.aborted ? new RecognizerError('cancelled', 'aborted') : asRecognizerError(thrown);
     await abandon(lease, error);
     signal.throwIfAborted();
-    return { type: 'failed', error };
+    return { type: 'failed', error, wasBroken: lease !== null && !hasBegun && error.code === 'crashed' };
   } finally {
     signal.removeEventListener('abort', wake);
   }
@@ -123,9 +131,8 @@ async function claimable(utterance: Utterance, options: AttemptOptions): Promise
 
 async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions): Promise<Attempt> {
   const { recognizer } = lease;
-  const { candidate, language, keywords, urgency, signal, onTaken } = options;
-  const hypotheses = candidate.description.streams ? options.hypotheses : null;
-  await lease.work(recognizer.begin({ language, keywords, wantsHypotheses: hypotheses !== null }));
+  const { urgency, signal, onTaken } = options;
+  const hypotheses = hypothesesFor(options);
   let position = 0;
   for (;;) {
     signal.throwIfAborted();
@@ -137,11 +144,27 @@ async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions)
       await lease.work(recognizer.write(samples));
       onTaken(utterance.take(position));
     } else if (utterance.end !== null) {
-      return { type: 'recognised', recognition: await lease.work(recognizer.finish()) };
+      return { type: 'recognised', recognition: await unlessAborted(lease.work(recognizer.finish()), signal) };
     } else if (!hypotheses?.areDue()) {
       await changed;
     }
     if (hypotheses?.areDue()) hypotheses.onHypothesis(await lease.work(recognizer.hypothesis()));
+  }
+}
+
+function hypothesesFor({ candidate, hypotheses }: AttemptOptions): DecodeOptions['hypotheses'] {
+  return candidate.description.streams ? hypotheses : null;
+}
+
+/** An engine elsewhere may take its time: whoever leaves meanwhile has it cancelled. @throws the signal's reason */
+async function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  const aborted = Promise.withResolvers<never>();
+  const onAbort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([answer, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

@@ -1,7 +1,8 @@
 import type { EngineName, RecognitionEngine, Recognizer } from '../recognizer.ts';
 import { RecognizerError } from '../recognizer.ts';
-import { type Claim, type ClaimOptions, inOrder, isMoreUrgent } from './claims.ts';
+import { type Claim, type ClaimOptions, type Granted, inOrder, whomToRecall } from './claims.ts';
 import { type Capability, modelNameOf } from './router.ts';
+import { answeredWithin, WorkMeter } from './work-meter.ts';
 
 /** A recognizer for one utterance. */
 export interface Lease {
@@ -28,8 +29,6 @@ const DEFAULT_IDLE_MS = 300_000;
 const DEFAULT_ANSWER_WITHIN_MS = 120_000;
 /** Whether a model was repaired is looked at so often. */
 const DAMAGED_FOR_MS = 30_000;
-/** Whoever has been spoken to for longer loses too much by starting again. */
-const RECALLABLE_FOR_MS = 10_000;
 
 /** A place for a recognizer, from the moment on that it is loaded until it is closed. */
 interface Instance {
@@ -40,7 +39,7 @@ interface Instance {
   lastStreamKey: number | null;
   /** Number of the grant that it served last. */
   lastGrant: number;
-  lease: { claim: Claim<Lease>; isRecalled: boolean; atMs: number } | null;
+  lease: Granted<Lease> | null;
   idleTimer: NodeJS.Timeout | null;
   closed: Promise<void> | null;
   /** It is closed so that one of this model can be loaded. */
@@ -57,7 +56,7 @@ export class RecognizerPool {
   readonly #claims = new Set<Claim<Lease>>();
   /** By stream: the number of the last grant. Streams are forgotten when they close. */
   readonly #lastGrants = new Map<number, number>();
-  readonly #work = new Map<EngineName, { workMs: number; audioMs: number }>();
+  readonly #work = new WorkMeter();
   readonly #problems = new Map<EngineName, string>();
   /** Models that could not be loaded, by name, and when that is worth another try. */
   readonly #damaged = new Map<string, { error: RecognizerError; untilMs: number }>();
@@ -135,11 +134,10 @@ export class RecognizerPool {
     problem: string | null;
   } {
     const instances = [...this.#instances].filter(({ capability }) => capability.engine.name === engine);
-    const work = this.#work.get(engine);
     return {
       loaded: instances.filter(({ state }) => state === 'idle' || state === 'leased').length,
       busy: instances.filter(({ state }) => state === 'leased').length,
-      realTimeFactor: work === undefined || work.audioMs === 0 ? null : work.workMs / work.audioMs,
+      realTimeFactor: this.#work.realTimeFactorOf(engine),
       problem: this.#problems.get(engine) ?? null,
     };
   }
@@ -203,24 +201,9 @@ export class RecognizerPool {
   }
 
   #recallFor(claim: Claim<Lease>, model: string): void {
-    const now = performance.now();
-    const victims = [...this.#instances].filter(
-      (instance) =>
-        instance.model === model &&
-        instance.lease?.isRecalled === false &&
-        instance.lease.claim.isRecallable &&
-        now - instance.lease.atMs < RECALLABLE_FOR_MS &&
-        isMoreUrgent(claim.urgency(), instance.lease.claim.urgency()),
-    );
-    // The less urgent first, and among these who loses least.
-    victims.sort((a, b) => {
-      const [one, other] = [a.lease!, b.lease!];
-      if (isMoreUrgent(other.claim.urgency(), one.claim.urgency())) return -1;
-      if (isMoreUrgent(one.claim.urgency(), other.claim.urgency())) return 1;
-      return other.atMs - one.atMs;
-    });
-    const lease = victims[0]?.lease;
-    if (!lease) return;
+    const leases = [...this.#instances].flatMap((instance) => (instance.model === model ? (instance.lease ?? []) : []));
+    const lease = whomToRecall(claim, leases);
+    if (lease === null) return;
     lease.isRecalled = true;
     lease.claim.onRecall();
   }
@@ -249,7 +232,7 @@ export class RecognizerPool {
         }
       },
       giveBack: ({ broken, audioMs }) => {
-        this.#measure(instance.capability.engine.name, { workMs, audioMs });
+        this.#work.add(instance.capability.engine.name, { workMs, audioMs });
         instance.lease = null;
         if (broken === null && instance.state === 'leased') this.#becomeIdle(instance);
         else void this.#close(instance);
@@ -322,21 +305,12 @@ export class RecognizerPool {
     await instance.closed;
   }
 
-  /** Of late: what is long ago counts for less and less. */
-  #measure(engine: EngineName, { workMs, audioMs }: { workMs: number; audioMs: number }): void {
-    const work = this.#work.get(engine) ?? { workMs: 0, audioMs: 0 };
-    const weight = work.audioMs > MEASURED_AUDIO_MS ? 0.5 : 1;
-    this.#work.set(engine, { workMs: work.workMs * weight + workMs, audioMs: work.audioMs * weight + audioMs });
-  }
-
   #count(predicate: (instance: Instance) => boolean): number {
     let count = 0;
     for (const instance of this.#instances) if (predicate(instance)) count += 1;
     return count;
   }
 }
-
-const MEASURED_AUDIO_MS = 600_000;
 
 /** Upstream servers have their own cores. */
 function isLocal(engine: RecognitionEngine): boolean {
@@ -349,17 +323,4 @@ function isLocalInstance({ capability }: Instance): boolean {
 
 function leastRecentlyUsed(instances: readonly Instance[]): Instance | null {
   return instances.toSorted((a, b) => a.lastGrant - b.lastGrant)[0] ?? null;
-}
-
-async function answeredWithin<Answer>(answer: Promise<Answer>, withinMs: number): Promise<Answer> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new RecognizerError('crashed', 'the recognizer does not answer', { retryable: true })),
-    withinMs,
-  );
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -118,6 +118,29 @@ describe('a live stream', () => {
     expect(engine.alive).toBe(1);
   });
 
+  it('loses nothing when all recognizers died while nobody spoke', async () => {
+    const engine = createFakeEngine({
+      script: ({ type, instance }) => {
+        if (type === 'begin' && instance < 3) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes: 3 });
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    await speaker.events.count(1);
+    expect(speaker.outcomes).toEqual([[0, '1']]);
+    expect(fixture.broken).toHaveLength(3);
+  });
+
+  it('gives up an utterance when recognizers break as soon as they are asked', async () => {
+    const engine = createFakeEngine({ script: ({ type }) => void (type === 'begin' && crash()) });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    await speaker.events.count(1);
+    expect(speaker.outcomes).toEqual([[0, 'speech_end_no_result']]);
+  });
+
   it('gives up an utterance that breaks two recognizers, and goes on with the next', async () => {
     const engine = createFakeEngine({
       script: ({ type, words }) => {
