@@ -8,7 +8,7 @@ export function clientSignal(reply: FastifyReply, closing: AbortSignal): AbortSi
   if (closing.aborted) shutDown();
   closing.addEventListener('abort', shutDown, { once: true, signal: ended.signal });
   reply.raw.once('close', () => {
-    if (reply.raw.writableFinished) closing.removeEventListener('abort', shutDown);
+    if (reply.raw.writableEnded) closing.removeEventListener('abort', shutDown);
     else ended.abort(new TandemError('STT_CLIENT_CANCELLED', 'The client closed the connection.'));
   });
   return ended.signal;

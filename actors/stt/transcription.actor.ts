@@ -98,26 +98,29 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
     const over = new AbortController();
     const finished = Promise.withResolvers<TranscriptionOutput>();
     finished.promise.catch(() => undefined);
+    const cancel = () => actor.send({ type: 'transcription.cancelled', ...cancellationOf(signal.reason) });
+    const heedNoMore = () => signal.removeEventListener('abort', cancel);
     actor.subscribe({
       complete: () => {
+        heedNoMore();
         const output = actor.getSnapshot().output!;
         if (output.outcome === 'failed') over.abort(errorOf(output, entry.thrown));
         finished.resolve(output);
       },
       error(error) {
+        heedNoMore();
         logger.error({ transcriptionId, err: error }, 'a transcription actor broke');
         over.abort(error);
         finished.reject(error);
       },
     });
-    const cancel = () => actor.send({ type: 'transcription.cancelled', ...cancellationOf(signal.reason) });
     actor.start();
     if (signal.aborted) cancel();
     else signal.addEventListener('abort', cancel, { once: true });
     let ended: Promise<void> | null = null;
 
     async function end(): Promise<void> {
-      signal.removeEventListener('abort', cancel);
+      heedNoMore();
       actor.stop();
       over.abort(new TandemError('STT_CLIENT_CANCELLED', 'The transcription was ended.'));
       live.delete(transcriptionId);

@@ -1,0 +1,227 @@
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Transcriber } from '../../actors/stt/transcriber.ts';
+import { createTranscriber } from '../../actors/stt/transcription.actor.ts';
+import { createListeningPlane } from '../../media/listening/listening-pool.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { createSpeechRecognition } from '../../speech/recognition-host.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { createLimitsInProcess } from '../../storage/limits/limits.ts';
+import { createTestClock, createTestLogger } from '../actors/fakes.ts';
+import { encoded, wavFile } from '../media/audio-file/wav-files.ts';
+import { asMulaw8k, spokenUtterances } from '../speech/spoken.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+import { type FormPart, field, formOf } from './multipart-body.ts';
+
+/** POST /stt with real ears and a real speech thread, of which only the engine is a server that says what we want. */
+
+const USD = 1_000_000_000n;
+const SPEECH = spokenUtterances();
+const [SENTENCE, OTHER_SENTENCE] = [SPEECH[0]!.samples, SPEECH[1]!.samples];
+const PAUSE = new Int16Array(2 * 16_000);
+
+let fixture: HttpFixture;
+let folder: string;
+let tempDir: string;
+let listening: ListeningPlane;
+let recognition: SpeechRecognition;
+/** What the engine is asked for, and what it does. */
+let asked: FormData[];
+let onAsked: (response: ServerResponse, form: FormData) => void;
+
+const engine = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', async () => {
+    const headers = { 'content-type': request.headers['content-type'] ?? '' };
+    const form = await new Response(Buffer.concat(chunks), { headers }).formData();
+    asked.push(form);
+    onAsked(response, form);
+  });
+});
+
+beforeAll(async () => {
+  engine.listen(0, '127.0.0.1');
+  await once(engine, 'listening');
+  folder = await mkdtemp(join(tmpdir(), 'tandem-stt-'));
+  tempDir = await mkdtemp(join(folder, 'temp-'));
+  listening = createListeningPlane({ workers: 1 });
+  recognition = await createSpeechRecognition({
+    settings: {
+      preferred: 'openai',
+      processes: 1,
+      modelsDir: join(folder, 'models'),
+      cacheDir: join(folder, 'cache'),
+      upstream: {
+        baseUrl: `http://127.0.0.1:${(engine.address() as AddressInfo).port}/v1`,
+        apiKey: 'sk-upstream',
+        model: 'whisper-1',
+      },
+    },
+  });
+  let transcriber: Transcriber | null = null;
+  fixture = await createHttpFixture({
+    transcriber: { begin: (request) => transcriber!.begin(request), languages: () => transcriber!.languages() },
+  });
+  const { sql } = fixture;
+  transcriber = createTranscriber({
+    sql,
+    limits: createLimitsInProcess(),
+    listening,
+    recognition,
+    refine: null,
+    deliverer: { enqueue: async () => {} },
+    tempDir,
+    clock: createTestClock(),
+    logger: createTestLogger(),
+  });
+  const wallet = { workspaceId: fixture.owner.workspaceId, amountNano: 5n * USD };
+  await topUp(sql, { ...wallet, paymentType: 'admin_bonus', operationKey: 'top-up' });
+});
+afterAll(async () => {
+  await fixture[Symbol.asyncDispose]();
+  await Promise.all([listening.close(), recognition.close()]);
+  engine.closeAllConnections();
+  engine.close();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => {
+  asked = [];
+  onAsked = (response) => answer(response, 'it was said');
+});
+
+function answer(response: ServerResponse, text: string): void {
+  const words = text.split(' ').map((word, i) => ({ word, start: i * 0.3, end: i * 0.3 + 0.2 }));
+  response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify({ task: 'transcribe', language: 'english', duration: 2, text, words }));
+}
+
+function post(value: Buffer, name: string, fields: readonly FormPart[] = []) {
+  const { body, headers } = formOf([...fields, { name: 'file', value, filename: name }]);
+  return fixture.call('POST', '/stt', { body, headers });
+}
+
+const balance = async () => (await walletOf(fixture.sql, fixture.owner.workspaceId)).balanceNano;
+
+function joined(...parts: Int16Array[]): Int16Array {
+  const whole = new Int16Array(parts.reduce((sum, { length }) => sum + length, 0));
+  parts.reduce((at, part) => {
+    whole.set(part, at);
+    return at + part.length;
+  }, 0);
+  return whole;
+}
+
+describe('a file', () => {
+  it('is heard, cut at its silence, recognised in parts and charged by its length', async () => {
+    const before = await balance();
+    const speech = joined(SENTENCE, PAUSE, OTHER_SENTENCE);
+    const fields = [field('language', 'en'), field('min_split_sec', '6'), field('return_timestamps', 'word')];
+    const { status, body, headers } = await post(wavFile(speech), 'two.wav', fields);
+    expect([status, body.text]).toEqual([200, 'it was said it was said']);
+    expect(body).toMatchObject({
+      language: 'en',
+      language_source: 'long_audio_chunked',
+      duration: Math.round((speech.length * 1000) / 16_000) / 1000,
+      warning_codes: [],
+      model: 'openai/whisper-1',
+    });
+    expect(asked).toHaveLength(2);
+    expect(asked[0]?.get('language')).toBe('en');
+    const chunks = body.segments.map((segment: { chunk_idx: number }) => segment.chunk_idx);
+    expect(chunks).toEqual([0, 1]);
+    const [first, last] = [body.words[0], body.words.at(-1)];
+    expect(first.start).toBeLessThan(1);
+    expect(last.end).toBeGreaterThan(SENTENCE.length / 16_000 + 2);
+    const charged = before - (await balance());
+    expect(Number(charged) / 1e9).toBe(body.cost_usd);
+    expect(charged).toBe(BigInt(Math.ceil((speech.length / 16) * 100)));
+    expect(headers['x-billing-tx']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  it.each([
+    ['MP3', 'speech.mp3', () => compressed('mp3')],
+    ['raw mu-law', 'speech.ulaw', async () => Buffer.from(asMulaw8k(SENTENCE))],
+  ])('of %s is heard as well', async (_kind, name, make) => {
+    const { status, body } = await post(await make(), name);
+    expect([status, body.text, body.language_source]).toEqual([200, 'it was said', 'detected']);
+    expect(Math.abs(body.duration - SENTENCE.length / 16_000)).toBeLessThan(0.2);
+    expect(body.snr_db).toBeGreaterThan(10);
+  });
+
+  it('of a call has its parties told apart by channel', async () => {
+    const agent = joined(SENTENCE, new Int16Array(OTHER_SENTENCE.length));
+    const customer = joined(new Int16Array(SENTENCE.length), OTHER_SENTENCE);
+    onAsked = (response) => answer(response, asked.length === 1 ? 'how may i help you' : 'where is my parcel');
+    const { body } = await post(wavFile(agent, customer), 'call.wav', [field('diarize', 'true')]);
+    expect(body.speakers).toEqual(['speaker_1', 'speaker_2']);
+    expect(body.segments.map(({ speaker, text }: { speaker: string; text: string }) => [speaker, text])).toEqual([
+      ['speaker_1', 'how may i help you'],
+      ['speaker_2', 'where is my parcel'],
+    ]);
+  });
+
+  it('of silence asks no engine and costs nothing', async () => {
+    const before = await balance();
+    const { status, body } = await post(wavFile(new Int16Array(5 * 16_000)), 'silence.wav');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ text: '', warning_codes: ['no_speech_detected'], segments: [], cost_usd: 0 });
+    expect(asked).toEqual([]);
+    expect(await balance()).toBe(before);
+  });
+});
+
+describe('an engine elsewhere', () => {
+  it.each([
+    [429, { 'retry-after': '17' }, 429, 'STT_UPSTREAM_RATE_LIMIT', '17'],
+    [500, {}, 503, 'STT_UPSTREAM_UNAVAILABLE', '5'],
+  ])('that answers %i costs nothing', async (engineStatus, engineHeaders, status, code, retryAfter) => {
+    const before = await balance();
+    onAsked = (response) => {
+      const headers = { 'content-type': 'application/json', ...(engineHeaders as Record<string, string>) };
+      response.writeHead(engineStatus, headers).end('{"error":{"message":"sk-upstream is at its limit"}}');
+    };
+    const refused = await post(wavFile(SENTENCE), 'speech.wav');
+    expect([refused.status, refused.body.code]).toEqual([status, code]);
+    expect(refused.headers['retry-after']).toBe(retryAfter);
+    expect(refused.raw.toString()).not.toContain('sk-upstream');
+    expect(await balance()).toBe(before);
+  });
+
+  it('is left alone once the client is gone', async () => {
+    await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = fixture.app.server.address() as AddressInfo;
+    const left = Promise.withResolvers<void>();
+    onAsked = (response) => response.once('close', left.resolve);
+    const client = new AbortController();
+    const { body, headers } = formOf([{ name: 'file', value: wavFile(SENTENCE), filename: 'speech.wav' }]);
+    const asking = fetch(`http://127.0.0.1:${port}/stt`, {
+      method: 'POST',
+      body,
+      headers: { ...headers, authorization: `Bearer ${fixture.owner.key}` },
+      signal: client.signal,
+    });
+    asking.catch(() => undefined);
+    await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 10_000 });
+    client.abort();
+    await expect(asking).rejects.toThrow();
+    await left.promise;
+  });
+});
+
+it('nothing is left in the folder of uploads', async () => {
+  await vi.waitFor(async () => expect(await readdir(tempDir)).toEqual([]));
+});
+
+async function compressed(format: string): Promise<Buffer> {
+  const path = join(folder, 'speech.wav');
+  await writeFile(path, wavFile(SENTENCE));
+  return await encoded(path, format);
+}
