@@ -1,50 +1,97 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecognitionEvent } from '../../../machines/utterances.ts';
 import { createSpeechRecognition } from '../../../speech/recognition-host.ts';
-import { Arrivals } from '../arrivals.ts';
+import type { SpeechRecognition } from '../../../speech/speech-recognition.ts';
 import { spokenUtterances } from '../spoken.ts';
+import { Speaker } from './spoken-to-desk.ts';
 
-it('understands human speech with what comes with the installation', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'tandem-recognition-'));
+type Recognised = Extract<RecognitionEvent, { type: 'utterance.recognised' }>;
+
+const logged: string[] = [];
+let folder: string;
+let recognition: SpeechRecognition;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-recognition-'));
   const settings = { preferred: 'auto', processes: 1, modelsDir: folder, cacheDir: folder, upstream: null } as const;
-  const recognition = await createSpeechRecognition({ settings });
-  try {
-    const events = new Arrivals<RecognitionEvent>();
-    const stream = await recognition.open({
-      streamId: 'a stream',
-      mode: 'live',
-      languages: ['en'],
-      keywords: [],
-      hypothesisEveryMs: 300,
-      diarization: null,
-      onEvent: (event) => events.push(event),
-      signal: new AbortController().signal,
-    });
-    const { text, samples } = spokenUtterances().find(({ text: said }) => said === 'go forward ten meters')!;
-    const endMs = 1000 + samples.length / 16;
-    const { utterances: port } = stream;
-    port.postMessage({ type: 'utterance.begin', utteranceId: 0, channel: 0, startMs: 1000 });
-    for (let at = 0; at < samples.length; at += 1600) {
-      port.postMessage({ type: 'utterance.audio', utteranceId: 0, samples: samples.slice(at, at + 1600) });
-    }
-    const summary = { channel: 0, startMs: 1000, endMs, speechMs: endMs - 1000, snrDb: 30 };
-    port.postMessage({ type: 'utterance.end', utteranceId: 0, summary });
-    port.postMessage({ type: 'stream.end' });
-    await events.first(({ type }) => type === 'recognition.ended');
-    const told = await events.first(({ type }) => type === 'utterance.recognised');
-    expect(told).toMatchObject({ recognition: { text, language: 'en', model: stream.model } });
-    const { words } = (told as Extract<RecognitionEvent, { type: 'utterance.recognised' }>).recognition;
+  const logger = { warn: (_: object, message: string) => logged.push(message) };
+  recognition = await createSpeechRecognition({ settings, logger });
+});
+
+afterAll(async () => {
+  await recognition.close();
+  expect(childProcesses()).toEqual([]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function open(): Promise<{ speaker: Speaker; model: string }> {
+  let speaker: Speaker | null = null;
+  const stream = await recognition.open({
+    streamId: 'a stream',
+    mode: 'live',
+    languages: ['en'],
+    keywords: [],
+    hypothesisEveryMs: 300,
+    diarization: null,
+    onEvent: (event) => speaker?.events.push(event),
+    signal: new AbortController().signal,
+  });
+  speaker = new Speaker(stream.utterances);
+  return { speaker, model: stream.model };
+}
+
+/** What a human said, second by second. */
+function humanSpeech(): { text: string; seconds: Int16Array<ArrayBuffer>[] } {
+  const { text, samples } = spokenUtterances().find(({ text: said }) => said === 'go forward ten meters')!;
+  const starts = Array.from({ length: Math.ceil(samples.length / 16_000) }, (_, second) => second * 16_000);
+  return { text, seconds: starts.map((start) => samples.slice(start, start + 16_000)) };
+}
+
+/** Of this process, by what the kernel says of its threads. */
+function childProcesses(): number[] {
+  return readdirSync('/proc/self/task').flatMap((thread) =>
+    readFileSync(`/proc/self/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+describe('recognition with what comes with the installation', () => {
+  it('understands human speech, and where its words are', async () => {
+    const { speaker, model } = await open();
+    const { text, seconds } = humanSpeech();
+    const utteranceId = speaker.begin();
+    for (const samples of seconds) speaker.post({ type: 'utterance.audio', utteranceId, samples });
+    const endMs = 1000 * seconds.length;
+    speaker.end(utteranceId, { endMs, speechMs: endMs });
+    const told = (await speaker.events.first(({ type }) => type === 'utterance.recognised')) as Recognised;
+    expect(told).toMatchObject({ recognition: { text, language: 'en', model } });
+    const { words } = told.recognition;
     expect(words.map(({ word }) => word)).toEqual(text.split(' '));
     for (const [index, word] of words.entries()) {
-      expect(word.startMs).toBeGreaterThanOrEqual(index === 0 ? 1000 : words[index - 1]!.startMs);
+      expect(word.startMs).toBeGreaterThanOrEqual(words[index - 1]?.endMs ?? 0);
       expect(word.endMs).toBeLessThanOrEqual(endMs);
       expect(word.confidence).toBeGreaterThan(0);
     }
-  } finally {
-    await recognition.close();
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
+
+  it('loses nothing when its process is killed in the middle of an utterance', async () => {
+    const { speaker } = await open();
+    const { text, seconds } = humanSpeech();
+    const [first, ...rest] = seconds;
+    const utteranceId = speaker.begin();
+    speaker.post({ type: 'utterance.audio', utteranceId, samples: first! });
+    await expect.poll(async () => (await recognition.engines()).map(({ busy }) => busy)).toContain(1);
+    const engines = childProcesses();
+    expect(engines).toHaveLength(1);
+    for (const pid of engines) process.kill(pid, 'SIGKILL');
+    for (const samples of rest) speaker.post({ type: 'utterance.audio', utteranceId, samples });
+    speaker.end(utteranceId, { speechMs: 1000 * seconds.length });
+    speaker.hangUp();
+    await speaker.events.first(({ type }) => type === 'recognition.ended');
+    expect(speaker.outcomes).toEqual([[0, text]]);
+    expect(logged).toEqual(['recognizer broke']);
+  });
 });
