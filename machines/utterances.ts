@@ -24,6 +24,7 @@ export type UnusableReason =
 export interface UtteranceSummary {
   /** 0, or the channel of a stereo file. */
   channel: number;
+  /** Of its first sample, which is up to 0.3 s before the first word: onsets are quiet. */
   startMs: number;
   /** Where speech ended; the pause that told so is not part of it. */
   endMs: number;

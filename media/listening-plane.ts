@@ -24,7 +24,7 @@ export type AudioEnhancement = 'off' | 'light' | 'adaptive';
 
 export interface ListeningSettings {
   format: AudioFormat;
-  /** Silence after which an utterance is over. */
+  /** Silence after which an utterance is over. Counts as 30 000 at most: no utterance is longer. */
   utteranceEndMs: number;
   enhancement: AudioEnhancement;
 }

@@ -60,7 +60,12 @@ export class NoiseSuppressor {
     for (let at = 0; at < count; at += BLOCK_SAMPLES) {
       const length = Math.min(BLOCK_SAMPLES, count - at);
       const widened = this.#up.process(samples.subarray(at, at + length), length, this.#wide);
-      for (let i = 0; i < widened; i++) this.#takeWide(this.#wide[i]!, emit);
+      for (let taken = 0; taken < widened; ) {
+        const missing = Math.min(FRAME_SAMPLES - this.#frameFilled, widened - taken);
+        this.#fillFrame(taken, missing);
+        taken += missing;
+        if (this.#frameFilled === FRAME_SAMPLES) this.#takeFrame(emit);
+      }
     }
   }
 
@@ -81,15 +86,16 @@ export class NoiseSuppressor {
     this.#rnnoise._free(this.#frame);
   }
 
-  #takeWide(sample: number, emit: (sample: number, quiet: number) => void): void {
+  #fillFrame(from: number, count: number): void {
     // Read anew each time: opening another stream may move the memory.
-    const memory = this.#rnnoise.HEAPF32;
-    const input = this.#frame / 4;
-    memory[input + this.#frameFilled] = sample;
-    this.#frameFilled += 1;
-    if (this.#frameFilled < FRAME_SAMPLES) return;
+    this.#rnnoise.HEAPF32.set(this.#wide.subarray(from, from + count), this.#frame / 4 + this.#frameFilled);
+    this.#frameFilled += count;
+  }
+
+  #takeFrame(emit: (sample: number, quiet: number) => void): void {
     this.#frameFilled = 0;
-    const output = input + FRAME_SAMPLES;
+    const memory = this.#rnnoise.HEAPF32;
+    const output = this.#frame / 4 + FRAME_SAMPLES;
     this.#rnnoise._rnnoise_process_frame(this.#state, 4 * output, this.#frame);
     const isFirst = this.#isFirstFrame;
     this.#isFirstFrame = false;

@@ -20,12 +20,18 @@ export interface SegmentationRules {
   earliestCutMs: number;
 }
 
+const LONGEST_LIVE_MS = 30_000;
+
+/** A pause that would outlast the longest utterance is as good as none. */
 export function liveRules(utteranceEndMs: number): SegmentationRules {
-  return { pauseMs: utteranceEndMs, shortestMs: 0, longestMs: 30_000, earliestCutMs: 28_000 };
+  const pauseMs = Math.min(utteranceEndMs, LONGEST_LIVE_MS);
+  return { pauseMs, shortestMs: 0, longestMs: LONGEST_LIVE_MS, earliestCutMs: LONGEST_LIVE_MS - 2000 };
 }
 
+/** Chunks of less than a second hold no sentence, and those of ten minutes do not belong into memory. */
 export function chunkRules(minSplitMs: number): SegmentationRules {
-  return { pauseMs: 400, shortestMs: minSplitMs, longestMs: 2 * minSplitMs, earliestCutMs: minSplitMs };
+  const shortestMs = Math.max(1000, Math.min(minSplitMs, 600_000));
+  return { pauseMs: 400, shortestMs, longestMs: 2 * shortestMs, earliestCutMs: shortestMs };
 }
 
 /** A word begins before the detector is sure of it. */
