@@ -114,6 +114,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
   try {
     const folder = await openDataFolder(config.dataDir, config.secretKey ?? undefined);
     opened.push(() => folder.close());
+    // Its thread takes a while to look at what is installed; storage and SIP need not wait for that.
+    const recognising = createSpeechRecognition({ settings: engineSettingsOf(config), logger });
+    const recognised = recognising.catch(() => null);
+    opened.push(async () => await (await recognised)?.close());
     const databaseUrl = config.databaseUrl ?? (await embeddedDatabase());
     const database = await openDatabase({ url: databaseUrl, max: 16, logger });
     opened.push(() => database.close());
@@ -142,8 +146,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
 
     const listening = createListeningPlane({ workers: config.mediaWorkers, logger });
     opened.push(() => listening.close());
-    const recognition = await createSpeechRecognition({ settings: engineSettingsOf(config), logger });
-    opened.push(() => recognition.close());
+    const recognition = await recognising;
     step('speech');
 
     const clock = systemClock;
