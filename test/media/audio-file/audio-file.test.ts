@@ -52,35 +52,41 @@ async function samplesOf({ source }: AudioFile): Promise<Int16Array> {
   return Int16Array.from({ length: source.bytes / 2 }, (_, i) => file.readInt16LE(source.offset + i * 2));
 }
 
+/** Container, and what makes a file of it. The first few stand for all where each takes its time. */
+const FORMATS: [container: string, format: string, more: string[]][] = [
+  ['mp3', 'mp3', ['-b:a', '64k']],
+  ['mov', 'mp4', ['-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov']],
+  ['ogg', 'ogg', ['-c:a', 'libvorbis']],
+  ['matroska', 'webm', ['-c:a', 'libopus']],
+  ['flac', 'flac', []],
+  ['wav', 'wav', ['-c:a', 'pcm_s24le']],
+  ['wav', 'wav', ['-ar', '11025']],
+  ['au', 'au', []],
+];
+
 const programs = [BUNDLED_FFMPEG, await findFfmpeg()].filter(
   // Where the system has none there is the bundled one to test.
   (program, index, all) => all.indexOf(program) === index,
 );
 
 describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (ffmpeg) => {
-  it.each([
-    ['mp3', 'mp3', ['-b:a', '64k']],
-    ['mov', 'mp4', ['-c:a', 'aac', '-movflags', 'frag_keyframe+empty_moov']],
-    ['ogg', 'ogg', ['-c:a', 'libvorbis']],
-    ['matroska', 'webm', ['-c:a', 'libopus']],
-    ['flac', 'flac', []],
-    ['wav', 'wav', ['-c:a', 'pcm_s24le']],
-    ['wav', 'wav', ['-ar', '11025']],
-    ['au', 'au', []],
-  ])('%s, from -f %s %j', async (container, format, more) => {
-    const path = await put(`of-${ffmpeg.kind}.${format}`, await speechAs(format, more));
-    const file = await opened(path, { ffmpeg });
-    expect(file).toMatchObject({ container, isIncomplete: false });
-    expect(file.source.format).toEqual({ encoding: 'linear16', sampleRateHz: 16_000, channels: 1 });
-    // Lossy encoders pad both ends.
-    expect(Math.abs(file.durationMs - SPEECH_MS)).toBeLessThan(200);
-    const loudness = meanPower(await samplesOf(file)) / meanPower(SPEECH);
-    expect(loudness).toBeGreaterThan(0.8);
-    expect(loudness).toBeLessThan(1.25);
-    expect((await stat(file.source.filePath)).mode & 0o777).toBe(0o600);
-    await file.dispose();
-    expect(await leftBehind()).toEqual([]);
-  });
+  it.each(ffmpeg.kind === 'system' ? FORMATS : FORMATS.slice(0, 4))(
+    '%s, from -f %s %j',
+    async (container, format, more) => {
+      const path = await put(`of-${ffmpeg.kind}.${format}`, await speechAs(format, more));
+      const file = await opened(path, { ffmpeg });
+      expect(file).toMatchObject({ container, isIncomplete: false });
+      expect(file.source.format).toEqual({ encoding: 'linear16', sampleRateHz: 16_000, channels: 1 });
+      // Lossy encoders pad both ends.
+      expect(Math.abs(file.durationMs - SPEECH_MS)).toBeLessThan(200);
+      const loudness = meanPower(await samplesOf(file)) / meanPower(SPEECH);
+      expect(loudness).toBeGreaterThan(0.8);
+      expect(loudness).toBeLessThan(1.25);
+      expect((await stat(file.source.filePath)).mode & 0o777).toBe(0o600);
+      await file.dispose();
+      expect(await leftBehind()).toEqual([]);
+    },
+  );
 
   it('keeps two channels apart and makes two of more', async () => {
     const stereo = await put('stereo.wav', wavFile(SPEECH, OTHER_SPEECH));

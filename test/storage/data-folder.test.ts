@@ -1,0 +1,24 @@
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { openDataFolder } from '../../storage/data-folder.ts';
+
+let root: string;
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'tandem-data-'));
+});
+afterAll(() => rm(root, { recursive: true }));
+
+it('a start empties what a killed process left for the time of a request, and nothing else', async () => {
+  const first = await openDataFolder(root);
+  await mkdir(join(first.tempDir, 'upload-1'));
+  await writeFile(join(first.tempDir, 'upload-1', 'upload'), 'what a client sent');
+  await writeFile(join(first.recordingsDir, 'call.wav'), 'what a call left');
+  await first.close();
+  const second = await openDataFolder(root);
+  expect(await readdir(second.tempDir)).toEqual([]);
+  expect((await stat(second.tempDir)).mode & 0o777).toBe(0o700);
+  expect(await readdir(second.recordingsDir)).toEqual(['call.wav']);
+  await second.close();
+});
