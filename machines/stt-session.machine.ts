@@ -72,7 +72,8 @@ export const sttSessionMachine = setup({
     concludeTimeout: 5_000,
   },
   guards: {
-    mayTryAgain: ({ event }) => event.type === 'pipeline.refused' && event.code === 'unsupported_language',
+    mayTryAgain: ({ event }) =>
+      event.type === 'pipeline.refused' && ['unsupported_language', 'VALIDATION_FAILED'].includes(event.code),
     endsSpeech: ({ context, event }) => 'utteranceId' in event && event.utteranceId === context.speakingId,
     hasFinal: ({ context }) => context.finals.length > 0,
     isUsable: ({ context }) => context.finals[0]?.mode === 'speech_end',
@@ -85,12 +86,9 @@ export const sttSessionMachine = setup({
   },
   actions: {
     tell: emit((_, message: SttMessage) => ({ type: 'told' as const, message })),
-    refuse: emit(({ event }, { message }: { message: string }) => ({
+    refuse: emit((_, { code = 'invalid_state', message }: { code?: string; message: string }) => ({
       type: 'told' as const,
-      message: {
-        type: 'error' as const,
-        ...('code' in event ? { code: event.code, message: event.message } : { code: 'invalid_state', message }),
-      },
+      message: { type: 'error' as const, code, message },
     })),
     tellSpeech: emit(({ event }) => {
       const { utteranceId, atMs } = event as Extract<SttSessionEvent, { type: 'speech.started' }>;
@@ -261,6 +259,18 @@ export const sttSessionMachine = setup({
           type: 'parallel',
           states: {
             stream: {
+              on: {
+                // Also of a change that the stop has overtaken: each is answered once.
+                'pipeline.configured': {
+                  actions: [
+                    { type: 'noteSettings', params: ({ event }) => ({ settings: event.settings }) },
+                    'tellConfig',
+                  ],
+                },
+                'pipeline.config_refused': {
+                  actions: { type: 'refuse', params: ({ event: { code, message } }) => ({ code, message }) },
+                },
+              },
               initial: 'starting',
               states: {
                 starting: {
@@ -271,7 +281,10 @@ export const sttSessionMachine = setup({
                       {
                         guard: 'mayTryAgain',
                         target: '#sttSession.active.established',
-                        actions: { type: 'refuse', params: { message: '' } },
+                        actions: {
+                          type: 'refuse',
+                          params: ({ event: { code, message } }) => ({ code, message }),
+                        },
                       },
                       {
                         target: '#sttSession.concluding',
@@ -296,13 +309,6 @@ export const sttSessionMachine = setup({
                         params: ({ event }) => ({ type: 'configure', change: event.change }),
                       },
                     },
-                    'pipeline.configured': {
-                      actions: [
-                        { type: 'noteSettings', params: ({ event }) => ({ settings: event.settings }) },
-                        'tellConfig',
-                      ],
-                    },
-                    'pipeline.config_refused': { actions: { type: 'refuse', params: { message: '' } } },
                     'speech.started': { target: '.speaking', actions: ['noteSpeech', 'tellSpeech'] },
                   },
                   initial: 'listening',

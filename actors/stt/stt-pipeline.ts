@@ -40,6 +40,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
     async function open(): Promise<void> {
       const common = { onEvent: tell, signal };
       const format = formatOf(settings);
+      requireSpeakersInOrder(settings);
       stream = await recognition.open({
         ...common,
         ...(recognitionSettings(settings) as RecognitionSettings),
@@ -71,6 +72,7 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       }
       const { utteranceEndMs, enhancement } = command.change;
       const changed = { ...settings, ...command.change };
+      requireSpeakersInOrder(changed);
       await stream.configure(recognitionSettings(command.change, changed));
       ears.configure({
         ...(utteranceEndMs !== undefined && { utteranceEndMs }),
@@ -118,6 +120,13 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
 
 export function formatOf({ encoding, sampleRateHz }: Pick<SttSettings, 'encoding' | 'sampleRateHz'>): AudioFormat {
   return { encoding: encoding === 'linear' ? 'linear16' : 'mulaw', sampleRateHz, channels: 1 };
+}
+
+/** A change of one of them may contradict the other. @throws TandemError VALIDATION_FAILED */
+function requireSpeakersInOrder({ minSpeakers, maxSpeakers }: SttSettings): void {
+  if (minSpeakers === null || maxSpeakers === null || minSpeakers <= maxSpeakers) return;
+  const details = [{ path: 'max_speakers', message: 'must not be below min_speakers' }];
+  throw new TandemError('VALIDATION_FAILED', 'max_speakers must not be below min_speakers.', { details });
 }
 
 /** What of a change concerns recognition; the numbers of speakers are read with `all` the settings. */

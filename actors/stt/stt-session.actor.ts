@@ -72,7 +72,14 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
       ended.resolve();
     };
     actor.on('told', ({ message }) => onMessage(message));
-    actor.on('closed', ({ code, reason }) => onClosed({ code, reason }));
+    actor.on('closed', ({ code, reason }) => {
+      const { workspaceId } = owner;
+      logger.info(
+        { sessionId: id, workspaceId, code, reason, receivedMs: intake.receivedMs },
+        'live transcription ended',
+      );
+      onClosed({ code, reason });
+    });
     actor.subscribe({
       complete: leave,
       error(error) {

@@ -98,6 +98,29 @@ describe('a live transcription', () => {
     ]);
   });
 
+  it('refuses fewer speakers at most than at least, and keeps what was', async () => {
+    const { session, recognition, told, until } = await openSession();
+    const settings = { ...SETTINGS, diarize: true, minSpeakers: 3, maxSpeakers: 2 };
+    session.send({ type: 'start', settings, talk: null });
+    await until('error');
+    session.send({ type: 'start', settings: { ...settings, maxSpeakers: 4 }, talk: null });
+    await until('session_started');
+    session.send({ type: 'config', change: { maxSpeakers: 2 } });
+    await until('error', 2);
+    session.send({ type: 'config', change: { maxSpeakers: 3 } });
+    await until('config_updated');
+    expect(told.at(-1)).toMatchObject({ config: { min_speakers: 3, max_speakers: 3 } });
+    expect(recognition.stream.changes).toEqual([{ diarization: { by: 'voice', minSpeakers: 3, maxSpeakers: 3 } }]);
+  });
+
+  it('answers a change that its stop overtakes', async () => {
+    const { session, told } = await startedSession();
+    session.send({ type: 'config', change: { enhancement: 'light' } });
+    session.send({ type: 'stop' });
+    await session.ended;
+    expect(told.map(({ type }) => type)).toContain('config_updated');
+  });
+
   it('refuses dialects of Arabic, what the catalogue does not have, and what is for files only', async () => {
     const { session, told } = await openSession();
     for (const language of ['ar-eg', 'xx', 'en-us', 'zh', 'fa']) {

@@ -90,6 +90,8 @@ const NO_SECOND_START = { start: 'same error:invalid_state', 'start.context': 's
 const IN_SESSION = {
   ...ENDS,
   ...NO_SECOND_START,
+  configured: 'same config_updated',
+  unconfigured: 'same error:unsupported_language',
   overloaded: 'concluding error:overloaded',
   failed: 'concluding error:STT_UPSTREAM_RATE_LIMIT',
   lost: 'concluding error:STT_UPSTREAM_UNAVAILABLE',
@@ -97,8 +99,6 @@ const IN_SESSION = {
 const STARTED = {
   ...IN_SESSION,
   config: 'same',
-  configured: 'same config_updated',
-  unconfigured: 'same error:unsupported_language',
   'recognition.ended': 'concluding',
 };
 
