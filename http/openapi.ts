@@ -21,7 +21,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       title: 'Tandem API',
       version: '0.1.0',
       description: [
-        'Self-hosted click-to-call over SIP, with recording and signed callbacks.',
+        'Self-hosted click-to-call over SIP, with recording and signed callbacks, transcription and synthesis of speech.',
         'Success is `{success: true, data}`, refusal is `{success: false, error, message, code, request_id}`.',
         'Every response carries `x-request-id` and the `X-RateLimit-*` headers.',
         'A request is judged in this order: credentials, rate limit, role, body, parameters, and then the operation;',
@@ -32,7 +32,8 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
     servers: [{ url: '/', description: 'The server this document came from.' }],
     tags: [
       { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
-      { name: 'speech-to-text', description: 'Transcribe files.' },
+      { name: 'speech-to-text', description: 'Transcribe files, and talk as it happens.' },
+      { name: 'speech', description: 'Have texts spoken.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },
