@@ -2,32 +2,36 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PublicCall } from '../../actors/call-view.ts';
+import type { PublicCall, PublicTranscript } from '../../actors/call-view.ts';
 import { loadConfig } from '../../config.ts';
 import { createLogger } from '../../logging.ts';
 import { startTandem, type Tandem } from '../../main.ts';
-import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { readWav } from '../../media/wav.ts';
 import { connect } from '../../storage/database.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { type Api, apiClient } from '../cli/api-client.ts';
+import { spoken } from '../cli/event-lines.ts';
 import type { Terminal } from '../cli/terminal.ts';
+import { awaitWords, talkProgress } from './awaiting-words.ts';
 import { type ReceivedCallback, startCallbackReceiver } from './callback-receiver.ts';
+import { type Conversation, conversationOf } from './conversation.ts';
 import { curlOf } from './curl.ts';
+import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from './likeness.ts';
 import { openScreen, type Screen } from './screen.ts';
-import { measureHearing, NUMBERS, startTown, type Town, VOICES } from './town.ts';
+import { measureHearing, NUMBERS, startTown, type Town } from './town.ts';
 
 const CALLBACK_SECRET = 'demo-callback-secret-0123456789';
 const DIDS = ['+911140000001', '+911140000002'];
 const PRICE_PER_MINUTE_USD = 0.012;
 /** A demo that takes longer than this is stuck, and says so. */
-const DEADLINE_MS = 55_000;
+const DEADLINE_MS = 75_000;
 
 export interface DemoOptions {
   terminal: Terminal;
   /** The server and the phones stay up afterwards, until a signal. */
   keep: boolean;
-  talkSeconds: number;
+  /** How many the phones say to each other. */
+  sentences: number;
   /** Told what came of it once everything is measured; with `keep` the demo goes on after that. */
   onResult?: (result: DemoResult) => void;
 }
@@ -40,8 +44,8 @@ export interface DemoResult {
 }
 
 /**
- * Boots everything embedded, rings two softphones over real SIP and RTP, bridges and records them, and shows each
- * state as it happens. Resolves with the exit code: 0 when every claim was found true, 130 when a signal cut it short.
+ * Boots everything embedded, rings two softphones over real SIP and RTP, bridges, records and transcribes them, and
+ * shows each state, and each sentence, as it happens. Resolves with the exit code: 0 when every claim was found true, 130 when a signal cut it short.
  */
 export async function runDemo(options: DemoOptions): Promise<number> {
   const stuck = setTimeout(() => {
@@ -67,10 +71,11 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
 }
 
-async function play({ terminal, keep, talkSeconds, onResult }: DemoOptions, onOver: () => void): Promise<number> {
+async function play({ terminal, keep, sentences, onResult }: DemoOptions, onOver: () => void): Promise<number> {
   const screen = openScreen(terminal);
-  const stage = await setUp(screen, { keep, json: terminal.json });
-  const ending = await oneCall(screen, stage, talkSeconds);
+  const conversation = conversationOf(sentences);
+  const stage = await setUp(screen, { keep, json: terminal.json, conversation });
+  const ending = await oneCall(screen, stage);
   await report(screen, stage, ending);
   const exitCode = screen.checks.every(({ ok }) => ok) ? 0 : 1;
   onResult?.({ call: ending.call, checks: screen.checks, url: stage.tandem.url, api_key: stage.apiKey });
@@ -87,13 +92,17 @@ const clean: (() => Promise<unknown>)[] = [];
 interface Stage {
   tandem: Tandem;
   town: Town;
+  conversation: Conversation;
   api: Api;
   apiKey: string;
   receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
 }
 
 /** Boots the server on a data folder of its own, and furnishes it: trunk, numbers, a funded wallet, two phones. */
-async function setUp(screen: Screen, { keep, json }: { keep: boolean; json: boolean }): Promise<Stage> {
+async function setUp(
+  screen: Screen,
+  { keep, json, conversation }: { keep: boolean; json: boolean; conversation: Conversation },
+): Promise<Stage> {
   screen.heading('Booting, everything embedded');
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-demo-'));
   clean.push(() => rm(dataDir, { recursive: true, force: true }));
@@ -112,7 +121,7 @@ async function setUp(screen: Screen, { keep, json }: { keep: boolean; json: bool
   const api = apiClient({ url: tandem.url, apiKey });
   const receiver = await startCallbackReceiver(CALLBACK_SECRET);
   clean.push(() => receiver.stop());
-  const town = await startTown(keep ? { autoHangupAfterMs: 60_000 } : {});
+  const town = await startTown({ conversation, ...(keep && { autoHangupAfterMs: 60_000 }) });
   clean.push(() => town.stop());
   screen.line(`two softphones and a carrier  ${town.agent.sipUri}, ${town.customer.sipUri}, ${town.carrier.sipUri}`);
 
@@ -137,13 +146,14 @@ async function setUp(screen: Screen, { keep, json }: { keep: boolean; json: bool
   screen.line(
     `a trunk to it at ${PRICE_PER_MINUTE_USD} USD a minute, numbers ${DIDS.join(' and ')}, wallet ${usd(wallet.balanceNano)}`,
   );
-  return { tandem, town, api, apiKey, receiver };
+  return { tandem, town, conversation, api, apiKey, receiver };
 }
 
 const PARTS: Record<string, string> = {
   storage: 'Postgres, schema, job queue   ',
   media: 'media workers                 ',
   sip: 'SIP server and gateway        ',
+  speech: 'listeners, speech recogniser  ',
   actors: 'call actors, callback sender  ',
   http: 'HTTP server                   ',
 };
@@ -153,8 +163,8 @@ interface Ending {
   callback: ReceivedCallback;
 }
 
-/** Places the call, shows what happens, lets them talk, hangs up, and waits for recording and callback. */
-async function oneCall(screen: Screen, { tandem, api, apiKey, receiver }: Stage, talkSeconds: number): Promise<Ending> {
+/** Places the call, shows what happens, hangs up once all is said and understood, waits for recording and callback. */
+async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversation }: Stage): Promise<Ending> {
   const path = '/dialer/click2call';
   const request = {
     agent_number: NUMBERS.agent,
@@ -164,6 +174,7 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver }: Stage,
     callback_url: receiver.url,
     callback_secret: CALLBACK_SECRET,
     record: true,
+    transcribe: true,
     metadata: { ticket: 4711 },
   };
   screen.heading('Placing the call');
@@ -173,11 +184,13 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver }: Stage,
 
   let ringing = true;
   const rings = setInterval(() => ringing && screen.progress('☎ ringing …'), 250);
+  const words = awaitWords(conversation);
   for await (const event of api.events(call.call_id)) {
     screen.event(event);
+    words.take(event);
     if (event.event === 'call.bridged') {
       ringing = false;
-      void talk(screen, talkSeconds).then(() => api.post(`${path}/${call.call_id}/hangup`));
+      void talkProgress(screen, words).then(() => api.post(`${path}/${call.call_id}/hangup`));
     }
   }
   clearInterval(rings);
@@ -192,31 +205,27 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver }: Stage,
   return { call: final.call, callback };
 }
 
-async function talk(screen: Screen, seconds: number): Promise<void> {
-  const width = 30;
-  for (let tenth = 0; tenth <= seconds * 10; tenth += 1) {
-    const done = Math.round((tenth / (seconds * 10)) * width);
-    screen.progress(`talking ${'█'.repeat(done)}${'░'.repeat(width - done)} ${(tenth / 10).toFixed(1)} s`);
-    await sleep(100);
-  }
-}
-
 /** What came of it, every claim measured. */
-async function report(screen: Screen, { tandem, town, api }: Stage, { call, callback }: Ending): Promise<void> {
+async function report(
+  screen: Screen,
+  { tandem, town, api, conversation }: Stage,
+  { call, callback }: Ending,
+): Promise<void> {
   screen.heading('The call object');
   for (const line of JSON.stringify(call, null, 2).split('\n')) screen.line(line);
 
   screen.heading('What was measured');
   screen.check(call.state === 'completed', `the call is ${call.state}, ${call.talk_seconds} s of talk`);
-  for (const hearing of measureHearing(town)) {
+  for (const hearing of measureHearing(town, conversation)) {
     const other = hearing.listener === 'agent' ? 'customer' : 'agent';
     screen.check(
       hearing.heardTheOther,
-      `the ${hearing.listener} heard the ${other}: ${hearing.otherDbov.toFixed(1)} dBov at ${VOICES[other].frequencyHz} Hz ` +
-        `(own voice ${hearing.ownDbov.toFixed(1)} dBov), ${hearing.packets} packets, ${hearing.lost} lost`,
+      `the ${hearing.listener} heard the ${other}: correlation ${hearing.otherLikeness.toFixed(3)} with what was said ` +
+        `(own voice ${hearing.ownLikeness.toFixed(3)}), ${hearing.packets} packets, ${hearing.lost} lost`,
     );
   }
-  await checkRecording(screen, api, call);
+  await checkRecording(screen, { api, conversation, call });
+  await checkTranscript(screen, { api, conversation, call });
   const { sql, close } = await openPool(tandem.databaseUrl);
   const wallet = await walletOf(sql, tandem.workspaceId);
   await close();
@@ -229,7 +238,7 @@ async function report(screen: Screen, { tandem, town, api }: Stage, { call, call
 }
 
 /** Fetches the recording through its signed URL, keeps it, and listens to both channels. */
-async function checkRecording(screen: Screen, api: Api, call: PublicCall): Promise<void> {
+async function checkRecording(screen: Screen, { api, conversation, call }: Evidence): Promise<void> {
   if (!call.recording_available) return screen.check(false, `the recording is ${call.recording_status}`);
   const { recording } = await api.post<{ recording: { playback_url: string; recording_size: number } }>(
     `/dialer/click2call/${call.call_id}/recording`,
@@ -243,14 +252,39 @@ async function checkRecording(screen: Screen, api: Api, call: PublicCall): Promi
   const wav = await readWav(path);
   const [left, right] = wav.samples as [Int16Array, Int16Array];
   const seconds = left.length / wav.sampleRateHz;
-  const middle = (channel: Int16Array) => channel.subarray(channel.length >> 2, (channel.length * 3) >> 2);
-  const agentDbov = toneLevelDbov(middle(left), VOICES.agent.frequencyHz, wav.sampleRateHz);
-  const customerDbov = toneLevelDbov(middle(right), VOICES.customer.frequencyHz, wav.sampleRateHz);
+  const of = (speaker: string) => conversation.sentences.filter((sentence) => sentence.speaker === speaker);
+  const likenessIn = (channel: Int16Array, speaker: string) =>
+    of(speaker).map(({ samples }) => likenessOf(channel, samples));
+  const agent = Math.min(...likenessIn(left, 'agent'));
+  const customer = Math.min(...likenessIn(right, 'customer'));
+  const mixedUp = Math.max(...likenessIn(left, 'customer'), ...likenessIn(right, 'agent'));
   screen.check(
-    agentDbov > -30 && customerDbov > -30 && Math.abs(seconds - (call.talk_seconds ?? 0)) < 1.5,
-    `recording ${path}\n    ${seconds.toFixed(2)} s stereo, agent left ${agentDbov.toFixed(1)} dBov, ` +
-      `customer right ${customerDbov.toFixed(1)} dBov, ${recording.recording_size} bytes`,
+    Math.min(agent, customer) > SAME_LIKENESS &&
+      mixedUp < FOREIGN_LIKENESS &&
+      Math.abs(seconds - (call.talk_seconds ?? 0)) < 1.5,
+    `recording ${path}\n    ${seconds.toFixed(2)} s stereo, agent left (correlation ${agent.toFixed(3)}), ` +
+      `customer right (${customer.toFixed(3)}), ${recording.recording_size} bytes`,
   );
+}
+
+/** Compares what was understood of each leg with the published texts. */
+async function checkTranscript(screen: Screen, { api, conversation, call }: Evidence): Promise<void> {
+  const transcript = await api.get<PublicTranscript>(`/dialer/click2call/${call.call_id}/transcript`);
+  for (const leg of ['agent', 'customer'] as const) {
+    const said = conversation.sentences.filter(({ speaker }) => speaker === leg).map(({ text }) => text);
+    const segments = transcript.segments.filter((segment) => segment.leg === leg).map(({ text }) => text);
+    const { words, understood } = wordsUnderstood(said.join(' '), segments.join(' '));
+    screen.check(
+      understood >= words / 2,
+      `transcript of the ${leg}: ${understood} of ${words} words understood of ${spoken(said.join(' / '))}`,
+    );
+  }
+}
+
+interface Evidence {
+  api: Api;
+  conversation: Conversation;
+  call: PublicCall;
 }
 
 async function keepUp(screen: Screen, { tandem, apiKey }: Stage): Promise<void> {

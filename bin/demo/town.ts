@@ -1,5 +1,7 @@
 import { type LoopbackCarrier, startLoopbackCarrier } from '../../test/softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../../test/softphone/softphone.ts';
+import type { Conversation } from './conversation.ts';
+import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS } from './likeness.ts';
 
 /** A town to call in, on this machine: a carrier and two telephones, real SIP over UDP and real RTP. */
 export interface Town {
@@ -9,23 +11,30 @@ export interface Town {
   stop(): Promise<void>;
 }
 
-/** What each party says: a tone of its own, so that it can be told who was heard. */
-export const VOICES = { agent: { frequencyHz: 440 }, customer: { frequencyHz: 660 } } as const;
-
 export const NUMBERS = { agent: '+919811111111', customer: '+919822222222' } as const;
 
-export async function startTown({ autoHangupAfterMs }: { autoHangupAfterMs?: number } = {}): Promise<Town> {
+const AGENT_RINGS_MS = 700;
+const CUSTOMER_RINGS_MS = 1_500;
+
+export async function startTown({
+  conversation,
+  autoHangupAfterMs,
+}: {
+  conversation: Conversation;
+  autoHangupAfterMs?: number;
+}): Promise<Town> {
   const agent = await startSoftphone({
     name: 'agent',
     user: NUMBERS.agent,
-    ringForMs: 700,
-    audio: { kind: 'tone', ...VOICES.agent },
+    ringForMs: AGENT_RINGS_MS,
+    // Who answers first speaks to nobody until the customer has answered.
+    audio: { kind: 'samples', samples: conversation.trackOf('agent', { leadMs: CUSTOMER_RINGS_MS }) },
   });
   const customer = await startSoftphone({
     name: 'customer',
     user: NUMBERS.customer,
-    ringForMs: 1_500,
-    audio: { kind: 'tone', ...VOICES.customer },
+    ringForMs: CUSTOMER_RINGS_MS,
+    audio: { kind: 'samples', samples: conversation.trackOf('customer', { leadMs: 0 }) },
     ...(autoHangupAfterMs !== undefined && { autoHangupAfterMs }),
   });
   const carrier = await startLoopbackCarrier({
@@ -47,35 +56,32 @@ export async function startTown({ autoHangupAfterMs }: { autoHangupAfterMs?: num
 
 export interface Hearing {
   listener: 'agent' | 'customer';
-  seconds: number;
   packets: number;
   lost: number;
-  /** Level of the other party's tone in what this one heard, over the last seconds of the call. */
-  otherDbov: number;
-  /** Level of its own tone: an echo, if it is there. */
-  ownDbov: number;
+  /** Likeness of what was heard to what the other said: of the sentence that came over worst. */
+  otherLikeness: number;
+  /** Likeness to what the listener itself said, which an echo would have. */
+  ownLikeness: number;
   heardTheOther: boolean;
 }
 
-/** Measures, out of the RTP that reached each phone, whether it heard the other. */
-export function measureHearing(town: Town): Hearing[] {
+/** Compares what reached each phone, as RTP, with what was said to it. */
+export function measureHearing(town: Town, { sentences }: Conversation): Hearing[] {
   return (['agent', 'customer'] as const).map((listener) => {
-    const other = listener === 'agent' ? 'customer' : 'agent';
     const heard = town[listener].heard();
-    const [otherDbov = -96, ownDbov = -96] = heard.toneLevels(
-      [VOICES[other].frequencyHz, VOICES[listener].frequencyHz],
-      3_000,
-    );
+    const likenesses = (own: boolean) =>
+      sentences
+        .filter(({ speaker }) => (speaker === listener) === own)
+        .map(({ samples }) => likenessOf(heard.pcm, samples));
+    const otherLikeness = Math.min(...likenesses(false));
+    const ownLikeness = Math.max(...likenesses(true));
     return {
       listener,
-      seconds: heard.seconds,
       packets: heard.packets,
       lost: heard.continuity.lost,
-      otherDbov,
-      ownDbov,
-      heardTheOther: otherDbov > AUDIBLE_DBOV && otherDbov > ownDbov + 20,
+      otherLikeness,
+      ownLikeness,
+      heardTheOther: otherLikeness > SAME_LIKENESS && ownLikeness < FOREIGN_LIKENESS,
     };
   });
 }
-
-const AUDIBLE_DBOV = -30;

