@@ -4,6 +4,7 @@ import type { EngineName, RecognitionEngine } from '../recognizer.ts';
 import { createOpenAiEngine } from './openai/openai-engine.ts';
 import { createNativePocketsphinxEngine, createPocketsphinxEngine } from './pocketsphinx/pocketsphinx-engine.ts';
 import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
+import { createSpeakerEmbedder, findSpeakerModel } from './sherpa-onnx/speaker-embedder.ts';
 
 export interface EngineSettings {
   /** Who is asked first. */
@@ -67,7 +68,8 @@ export async function createEngines(settings: EngineSettings): Promise<Available
     engines.push(
       createOpenAiEngine({ ...upstream, model: upstream.model ?? UPSTREAM_MODEL, maxRequests: UPSTREAM_REQUESTS }),
     );
-  return { engines, missing, embedder: null };
+  const speakerModel = await findSpeakerModel(modelsDir);
+  return { engines, missing, embedder: speakerModel === null ? null : createSpeakerEmbedder(speakerModel) };
 }
 
 /** Why an engine has no model; null when it has. */

@@ -67,7 +67,11 @@ export class RecognitionDesk {
       pool: this.#pool,
       settings,
       candidates,
-      speakers: new SpeakerLabels({ mode, embedder: this.#options.available.embedder }),
+      speakers: new SpeakerLabels({
+        mode,
+        embedder: this.#options.available.embedder,
+        onBroken: (detail) => this.#options.onBroken?.({ model: 'speaker model', detail }),
+      }),
       onEvent: (event) => this.#options.onEvent(streamKey, event),
       onClosed: () => this.#streams.delete(streamKey),
     });

@@ -13,17 +13,21 @@ export interface SpeakerLabelsOptions {
   mode: 'live' | 'batch';
   /** Null leaves voices to the basic method. */
   embedder: SpeakerEmbedder | null;
+  /** The model is given up for this stream. */
+  onBroken?: (detail: string) => void;
 }
 
 /** Who spoke in a stream: by its channels, or by voices. */
 export class SpeakerLabels {
   readonly #mode: 'live' | 'batch';
+  readonly #onBroken: SpeakerLabelsOptions['onBroken'];
   #embedder: SpeakerEmbedder | null;
   #diarizer: Diarizer | null = null;
   #settings: RecognitionSettings['diarization'] = null;
 
-  constructor({ mode, embedder }: SpeakerLabelsOptions) {
+  constructor({ mode, embedder, onBroken }: SpeakerLabelsOptions) {
     this.#mode = mode;
+    this.#onBroken = onBroken;
     this.#embedder = embedder;
   }
 
@@ -42,6 +46,7 @@ export class SpeakerLabels {
     } catch (error) {
       if (this.#embedder === null) throw error;
       // What compared the voices broke: the rest of the stream has to do without.
+      this.#onBroken?.(error instanceof Error ? error.message : String(error));
       this.#embedder = null;
       this.#diarizer = null;
       return await this.#diarizerFor(settings).label(heard);

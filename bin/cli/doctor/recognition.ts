@@ -1,6 +1,7 @@
 import type { Config } from '../../../config.ts';
 import { createEngines, engineSettingsOf, problemOf } from '../../../speech/engines/available-engines.ts';
 import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
+import { findSpeakerModel } from '../../../speech/engines/sherpa-onnx/speaker-embedder.ts';
 import { describeLanguage, TRANSCRIPTION_LANGUAGES } from '../../../speech/languages.ts';
 import type { RecognizerDescription } from '../../../speech/recognizer.ts';
 import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
@@ -25,6 +26,7 @@ export async function checkRecognition(config: Config): Promise<Finding[]> {
     ...checkPreferred(config, models),
     ...found,
     ...absent,
+    await checkSpeakers(config),
     ...(await checkModelFolders(config)),
     ...(await checkUpstream(config)),
   ];
@@ -55,6 +57,12 @@ function describeModel({ model, languages, streams }: RecognizerDescription): st
 function named(codes: readonly string[]): string {
   if (codes.length > MOST_LANGUAGES_NAMED) return `${codes.length} languages`;
   return codes.map(describeLanguage).join(', ');
+}
+
+async function checkSpeakers({ modelsDir }: Config): Promise<Finding> {
+  const model = await findSpeakerModel(modelsDir);
+  const basic = 'told apart by the basic method: a speaker model in MODELS_DIR/speaker does it better';
+  return ok('speakers', model === null ? basic : `told apart by ${model}`);
 }
 
 async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {

@@ -47,12 +47,20 @@ declare module 'sherpa-onnx-node' {
     addPunct(text: string): string;
   }
 
+  export class SpeakerEmbeddingExtractor {
+    constructor(config: object);
+    createStream(): OnlineStream;
+    isReady(stream: OnlineStream): boolean;
+    compute(stream: OnlineStream, enableExternalBuffer: boolean): Float32Array;
+  }
+
   const sherpa: {
     OnlineRecognizer: typeof OnlineRecognizer;
     OfflineRecognizer: typeof OfflineRecognizer;
     SpokenLanguageIdentification: typeof SpokenLanguageIdentification;
     OfflinePunctuation: typeof OfflinePunctuation;
     OnlinePunctuation: typeof OnlinePunctuation;
+    SpeakerEmbeddingExtractor: typeof SpeakerEmbeddingExtractor;
   };
   export default sherpa;
 }

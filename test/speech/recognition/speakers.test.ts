@@ -46,12 +46,15 @@ describe('speakers told apart by voice', () => {
       asked += 1;
       throw new Error('the model broke');
     };
-    const labels = new SpeakerLabels({ mode: 'live', embedder: { embed } });
+    const broken: string[] = [];
+    const onBroken = (detail: string) => broken.push(detail);
+    const labels = new SpeakerLabels({ mode: 'live', embedder: { embed }, onBroken });
     const { samples } = spokenUtterances()[0]!;
     for (let time = 0; time < 2; time++) {
       const [word] = await labels.label(utteranceOf(samples), [WORD], BY_VOICE);
       expect(word?.speaker).toBe('speaker_1');
     }
     expect(asked).toBe(1);
+    expect(broken).toEqual(['the model broke']);
   });
 });
