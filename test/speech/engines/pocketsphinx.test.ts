@@ -1,0 +1,145 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findNativeInstallation, NATIVE_PACKAGES } from '../../../speech/engines/pocketsphinx/native-decoder.ts';
+import {
+  createNativePocketsphinxEngine,
+  createPocketsphinxEngine,
+  type PocketsphinxEngine,
+} from '../../../speech/engines/pocketsphinx/pocketsphinx-engine.ts';
+import { repairedWasm } from '../../../speech/engines/pocketsphinx/repaired-wasm.ts';
+import { PACKAGED_WASM } from '../../../speech/engines/pocketsphinx/wasm-decoder.ts';
+import type { Keyword } from '../../../speech/recognizer.ts';
+import { itIsARecognizer } from '../recognizer-conformance.ts';
+import { spokenUtterances } from '../spoken.ts';
+
+const isNativeInstalled = (await findNativeInstallation()) !== null;
+const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-pocketsphinx-'));
+const wasm = createPocketsphinxEngine({ cacheDir, processes: 1 });
+const native = createNativePocketsphinxEngine({ processes: 1 });
+/** Of different voices; longer ones are for the bench. */
+const spoken = ['goforward', 'librivox-0880', 'cards-004'].map((wanted) => {
+  const { samples, text } = utteranceNamed(wanted);
+  return { samples, text, language: 'en' };
+});
+
+afterAll(() => rm(cacheDir, { recursive: true, force: true }));
+
+itIsARecognizer({
+  name: 'PocketSphinx in WebAssembly',
+  load: () => load(wasm),
+  spoken,
+  mostWordErrorRate: 0.35,
+  unknownLanguage: 'de',
+});
+
+describe.skipIf(!isNativeInstalled)(`with ${NATIVE_PACKAGES} installed`, () => {
+  itIsARecognizer({
+    name: 'PocketSphinx, native',
+    load: () => load(native),
+    spoken,
+    mostWordErrorRate: 0.35,
+    unknownLanguage: 'de',
+  });
+});
+
+const engines = [wasm, ...(isNativeInstalled ? [native] : [])];
+
+describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name', { timeout: 120_000 }, ({ engine }) => {
+  let recognizer: Awaited<ReturnType<typeof load>>;
+
+  beforeAll(async () => {
+    recognizer = await load(engine);
+  });
+
+  afterAll(() => recognizer?.close());
+
+  it('is surer of the words that it has right', async () => {
+    const { samples, text } = utteranceNamed('librivox-0870');
+    const { words } = await understood(samples);
+    const mean = (of: typeof words): number => of.reduce((sum, word) => sum + word.confidence!, 0) / of.length;
+    const right = words.filter(({ word }) => text.split(' ').includes(word));
+    const wrong = words.filter(({ word }) => !text.split(' ').includes(word));
+    expect(wrong.length).toBeGreaterThan(0);
+    expect(mean(right)).toBeGreaterThan(mean(wrong));
+  });
+
+  it('understands a name that no dictionary has once it is a keyword, and forgets it after', async () => {
+    // "mister john dashwood": the name is in no dictionary of the package.
+    const { samples } = utteranceNamed('librivox-0870');
+    const keywords = [{ term: 'John Dashwood', weight: 3 }];
+    expect((await understood(samples, keywords)).text).toContain('john dashwood');
+    expect((await understood(samples)).text).not.toContain('dashwood');
+  });
+
+  it('does not hear keywords everywhere', async () => {
+    const { samples } = utteranceNamed('digits-2934z');
+    const keywords = ['Dashwood', 'Tandem', 'IVR', 'call centre', ''].map((term) => ({ term, weight: 5 }));
+    expect((await understood(samples, keywords)).text).toBe((await understood(samples)).text);
+  });
+
+  it('fails what it is asked when it is killed in the middle, and another one goes on', async () => {
+    const { samples } = spoken[0]!;
+    await recognizer.begin({ language: 'en', keywords: [], wantsHypotheses: true });
+    await recognizer.write(samples.slice(0, 32_000));
+    const finishing = recognizer.finish();
+    process.kill(recognizer.pid!, 'SIGKILL');
+    await expect(finishing).rejects.toMatchObject({ code: 'crashed', retryable: true });
+    await recognizer.close();
+    recognizer = await load(engine);
+    expect((await understood(samples)).text).not.toBe('');
+  });
+
+  async function understood(samples: Int16Array<ArrayBuffer>, keywords: Keyword[] = []) {
+    await recognizer.begin({ language: 'en', keywords, wantsHypotheses: false });
+    await recognizer.write(samples.slice());
+    return recognizer.finish();
+  }
+});
+
+describe('the native library', () => {
+  it('is described only where it is installed, and says what is missing', async () => {
+    const descriptions = await native.describe();
+    expect(descriptions.map(({ engine }) => engine)).toEqual(isNativeInstalled ? ['pocketsphinx-native'] : []);
+    expect(await native.problem()).toBe(isNativeInstalled ? null : `${NATIVE_PACKAGES} are not installed`);
+  });
+});
+
+describe('the repaired WebAssembly', () => {
+  it('is kept, and made anew when what was kept is damaged', async () => {
+    const folder = join(cacheDir, 'kept', 'here');
+    const made = await repairedWasm(PACKAGED_WASM, folder);
+    const [name] = await readdir(folder);
+    const file = join(folder, name!);
+    const sealed = await readFile(file);
+    sealed[1000]! ^= 1;
+    await writeFile(file, sealed);
+    expect(await repairedWasm(PACKAGED_WASM, folder)).toEqual(made);
+    sealed[1000]! ^= 1;
+    expect(await readFile(file)).toEqual(sealed);
+    expect(await readdir(folder)).toEqual([name]);
+  });
+
+  it('works where nothing can be kept', async () => {
+    // A file is no folder.
+    expect((await repairedWasm(PACKAGED_WASM, PACKAGED_WASM)).length).toBeGreaterThan(0);
+  });
+
+  it('is not made of another build, or of none', async () => {
+    const other = join(cacheDir, 'other.wasm');
+    // An empty module.
+    await writeFile(other, Buffer.from([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+    await expect(repairedWasm(other, cacheDir)).rejects.toMatchObject({ code: 'model' });
+    await expect(repairedWasm(join(cacheDir, 'none.wasm'), cacheDir)).rejects.toMatchObject({ code: 'model' });
+  });
+});
+
+function utteranceNamed(wanted: string) {
+  return spokenUtterances().find(({ name }) => name === wanted)!;
+}
+
+async function load(engine: PocketsphinxEngine) {
+  const [description] = await engine.describe();
+  return engine.load(description!);
+}
