@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createOpenAiEngine, type OpenAiEngineOptions } from '../../../speech/engines/openai/openai-engine.ts';
 import type { Recognizer, UtteranceOptions } from '../../../speech/recognizer.ts';
+import { itIsARecognizer } from '../recognizer-conformance.ts';
 
 const API_KEY = 'sk-upstream-0123456789';
 const UTTERANCE: UtteranceOptions = { language: null, keywords: [], wantsHypotheses: false };
@@ -19,6 +20,9 @@ interface Asked {
 type Handler = (response: ServerResponse, asked: Asked) => void;
 
 const open: AsyncDisposable[] = [];
+let conformanceServer: AsyncDisposable | undefined;
+
+afterAll(() => conformanceServer?.[Symbol.asyncDispose]());
 
 afterEach(async () => {
   await Promise.all(open.splice(0).map((resource) => resource[Symbol.asyncDispose]()));
@@ -188,6 +192,38 @@ it('refuses languages it is not set up for, and utterances that no server takes'
   await recognizer.write(new Int16Array(11_000_000));
   const written = recognizer.write(new Int16Array(2_000_000));
   await expect(written).rejects.toMatchObject({ code: 'unavailable', retryable: false });
+});
+
+/** What a server would understand, by how long it is: what it is sent arrives whole or is another utterance. */
+const SPOKEN = [
+  { samples: new Int16Array(3 * SECOND).fill(1000), text: 'go forward ten meters', language: 'en' },
+  { samples: new Int16Array(SECOND + 7).fill(500), text: 'allo', language: 'fr' },
+];
+
+async function transcribe(response: ServerResponse, { form }: Asked): Promise<void> {
+  const wav = Buffer.from(await (form.get('file') as File).arrayBuffer());
+  const samples = (wav.length - 44) / 2;
+  const text = SPOKEN.find((spoken) => spoken.samples.length === samples)?.text ?? '';
+  const words = text.split(' ').filter((word) => word !== '');
+  const each = samples / SECOND / Math.max(1, words.length);
+  json(response, 200, {
+    text,
+    words: words.map((word, index) => ({ word, start: index * each, end: (index + 1) * each, probability: 0.5 })),
+  });
+}
+
+itIsARecognizer({
+  name: 'openai',
+  async load() {
+    const { baseUrl } = await serverThat((response, asked) => void transcribe(response, asked));
+    // Until the last of its tests: they have one server.
+    conformanceServer = open.pop();
+    const engine = createOpenAiEngine({ baseUrl, apiKey: API_KEY, model: 'whisper-1', maxRequests: 1 });
+    return await engine.load((await engine.describe())[0]!);
+  },
+  spoken: SPOKEN,
+  mostWordErrorRate: 0.01,
+  unknownLanguage: 'xx',
 });
 
 describe('a server that fails', () => {
