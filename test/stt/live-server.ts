@@ -14,16 +14,52 @@ import { createFakeDeliverer, createTestLogger } from '../actors/fakes.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
 import { USD } from '../storage/seed.ts';
 
-/** The API with real ears and a real recogniser behind its socket, and an owner with 5 USD. */
-export interface LiveServer extends AsyncDisposable {
-  fixture: HttpFixture;
-  origin: string;
-  stt: LiveSttDesk;
+export interface Speech {
   listening: ListeningPlane;
   recognition: SpeechRecognition;
 }
 
-export async function startLiveServer(options: Partial<HttpServerOptions> = {}): Promise<LiveServer> {
+/** The API with the real actors of live transcription behind its socket, and an owner with money. */
+export interface LiveServer extends AsyncDisposable {
+  fixture: HttpFixture;
+  origin: string;
+  stt: LiveSttDesk;
+}
+
+export async function startLiveServer(
+  { listening, recognition }: Speech,
+  { balanceNano = 5n * USD, ...options }: Partial<HttpServerOptions> & { balanceNano?: bigint } = {},
+): Promise<LiveServer> {
+  let desk: LiveSttDesk | null = null;
+  const fixture = await createHttpFixture({
+    liveStt: { open: (session) => desk!.open(session), languages: () => desk!.languages() },
+    now: () => new Date(),
+    ...options,
+  });
+  const parts = { sql: fixture.sql, listening, recognition, refine: null, clock: systemClock };
+  const stt = createLiveStt({ ...parts, deliverer: createFakeDeliverer(), logger: createTestLogger() });
+  desk = stt;
+  await topUp(fixture.sql, {
+    workspaceId: fixture.owner.workspaceId,
+    amountNano: balanceNano,
+    paymentType: 'admin_bonus',
+    operationKey: 'live server',
+  });
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  return {
+    fixture,
+    origin: `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`,
+    stt,
+    async [Symbol.asyncDispose]() {
+      await fixture.app.close();
+      await stt.close();
+      await fixture[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Real ears and the recogniser that comes along. */
+export async function startSpeech(): Promise<Speech & AsyncDisposable> {
   const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-live-'));
   const listening = createListeningPlane({ workers: 1 });
   const settings = {
@@ -36,31 +72,10 @@ export async function startLiveServer(options: Partial<HttpServerOptions> = {}):
     settings: { ...settings, cacheDir },
     enginesModule: new URL('./pocketsphinx-only.ts', import.meta.url),
   });
-  let desk: LiveSttDesk | null = null;
-  const fixture = await createHttpFixture({
-    liveStt: { open: (session) => desk!.open(session), languages: () => desk!.languages() },
-    now: () => new Date(),
-    ...options,
-  });
-  const parts = { sql: fixture.sql, listening, recognition, refine: null, clock: systemClock };
-  const stt = createLiveStt({ ...parts, deliverer: createFakeDeliverer(), logger: createTestLogger() });
-  desk = stt;
-  await topUp(fixture.sql, {
-    workspaceId: fixture.owner.workspaceId,
-    amountNano: 5n * USD,
-    paymentType: 'admin_bonus',
-    operationKey: 'live server',
-  });
-  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
   return {
-    fixture,
-    origin: `http://127.0.0.1:${(fixture.app.server.address() as AddressInfo).port}`,
-    stt,
     listening,
     recognition,
     async [Symbol.asyncDispose]() {
-      await fixture[Symbol.asyncDispose]();
-      await stt.close();
       await recognition.close();
       await listening.close();
       await rm(cacheDir, { recursive: true, force: true });

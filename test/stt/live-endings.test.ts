@@ -1,0 +1,87 @@
+import { expect, it } from 'vitest';
+import { eventually } from '../actors/fakes.ts';
+import { createFakeSpeech } from '../actors/stt-fakes.ts';
+import { connectStt, type SttClient, startStt } from '../http/stt-client.ts';
+import { type LiveServer, startLiveServer } from './live-server.ts';
+
+/** A session that was started, on a server of its own. */
+async function session(options: Parameters<typeof startLiveServer>[1] = {}) {
+  const speech = createFakeSpeech();
+  const server = await startLiveServer(speech, options);
+  const client = connectStt(server.origin, { apiKey: server.fixture.owner.key });
+  await startStt(client);
+  return { ...speech, server, client, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+async function expectNothingLeft(server: LiveServer, { listening, recognition }: ReturnType<typeof createFakeSpeech>) {
+  await eventually(() => expect(server.stt.count()).toBe(0));
+  expect(listening.live).toEqual([]);
+  expect(recognition.live).toEqual([]);
+}
+
+function lastTypes(client: SttClient, count: number): string[] {
+  return client.types().slice(-count);
+}
+
+it('a wallet that runs dry in mid-session ends it with the nested error, and what it did not cover is not told', async () => {
+  await using opened = await session({ balanceNano: 300_000n });
+  const { client, recognition, server } = opened;
+  recognition.stream.recognise(1, 'this is covered');
+  await client.until('transcription');
+  recognition.stream.recognise(2, 'this is not');
+  expect(await client.closed).toBe(1008);
+  expect(lastTypes(client, 4)).toEqual(['transcription', 'error', 'billing_summary', 'connection_closed']);
+  expect(client.messages.at(-3)).toMatchObject({
+    type: 'error',
+    error: { code: 'INSUFFICIENT_CREDITS', message: expect.any(String), details: { available: 0.0001 } },
+  });
+  await expectNothingLeft(server, opened);
+});
+
+it('a key that is deleted ends the session, with an error before the close', async () => {
+  await using opened = await session();
+  const { client, server } = opened;
+  const { owner } = server.fixture;
+  await server.fixture.call('DELETE', `/developer/api/${owner.keyId}`, { as: owner });
+  expect(await client.closed).toBe(1008);
+  expect(lastTypes(client, 3)).toEqual(['error', 'billing_summary', 'connection_closed']);
+  expect(client.messages.at(-3)).toMatchObject({ code: 'AUTH_FAILED' });
+  await expectNothingLeft(server, opened);
+});
+
+it('a key that expires ends it too', async () => {
+  await using opened = await session({ heartbeatMs: 20 });
+  const { client, server } = opened;
+  const { owner, sql } = server.fixture;
+  // By another process: this one only sees it when it looks again.
+  await sql`update api_keys set expires_at = now() - interval '1 second' where id = ${owner.keyId}`;
+  expect(await client.closed).toBe(1008);
+  expect(client.messages.at(-3)).toMatchObject({ code: 'AUTH_FAILED' });
+});
+
+it('a recogniser that cannot keep up ends it with 1013', async () => {
+  await using opened = await session();
+  const { client, recognition, server } = opened;
+  recognition.stream.tell({ type: 'recognition.overloaded', lagMs: 31_000 });
+  expect(await client.closed).toBe(1013);
+  expect(client.messages.at(-3)).toMatchObject({ type: 'error', code: 'overloaded' });
+  await expectNothingLeft(server, opened);
+});
+
+it('a server that closes says so first', async () => {
+  await using opened = await session();
+  const { client, server } = opened;
+  await server.fixture.app.close();
+  expect(await client.closed).toBe(1012);
+  expect(client.messages.at(-3)).toMatchObject({ type: 'error', code: 'SHUTTING_DOWN' });
+  await expectNothingLeft(server, opened);
+});
+
+it('a client that is gone without a word leaves nothing behind', async () => {
+  const speech = createFakeSpeech();
+  await using server = await startLiveServer(speech, { sttTimes: { pingEveryMs: 200, pongWithinMs: 100 } });
+  const client = connectStt(server.origin, { apiKey: server.fixture.owner.key }, { autoPong: false });
+  await startStt(client);
+  await client.closed;
+  await expectNothingLeft(server, speech);
+});
