@@ -1,0 +1,54 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { loadConfig } from '../../../config.ts';
+import { createEngines, engineSettingsOf, problemOf } from '../../../speech/engines/available-engines.ts';
+
+const NO_DOT_ENV = '/nowhere/.env';
+
+function enginesFor(env: Record<string, string>) {
+  return createEngines(engineSettingsOf(loadConfig({ MODELS_DIR: '/nowhere', ...env }, [], NO_DOT_ENV)));
+}
+
+describe('the engines', () => {
+  it('are made of the configuration', () => {
+    const settings = engineSettingsOf(
+      loadConfig(
+        { STT_ENGINE: 'openai', STT_PROCESSES: '3', STT_BASE_URL: 'http://gpu:8000/v1', TANDEM_DATA_DIR: '/data' },
+        [],
+        NO_DOT_ENV,
+      ),
+    );
+    expect(settings).toEqual({
+      preferred: 'openai',
+      processes: 3,
+      modelsDir: './.data/models',
+      cacheDir: join('/data', 'cache'),
+      upstream: { baseUrl: 'http://gpu:8000/v1', apiKey: null, model: null },
+    });
+  });
+
+  it('that come with the installation understand English, without any configuration', async () => {
+    const { engines, missing, embedder } = await enginesFor({});
+    const pocketsphinx = engines.find(({ name }) => name === 'pocketsphinx')!;
+    expect(await pocketsphinx.describe()).toMatchObject([{ model: 'en-us', languages: ['en'], streams: true }]);
+    expect(await problemOf(pocketsphinx)).toBeNull();
+    expect(missing).toEqual([{ engine: 'openai', problem: expect.stringContaining('STT_BASE_URL') }]);
+    expect(embedder).toBeNull();
+  });
+
+  it('that have no model say how to get one', async () => {
+    const { engines } = await enginesFor({});
+    const sherpa = engines.find(({ name }) => name === 'sherpa-onnx')!;
+    expect(await sherpa.describe()).toEqual([]);
+    expect(await problemOf(sherpa)).toContain('tandem models fetch');
+  });
+
+  it('ask an upstream server for the model that is set, or the one that most servers know', async () => {
+    const modelFor = async (env: Record<string, string>) => {
+      const { engines, missing } = await enginesFor({ STT_BASE_URL: 'http://gpu:8000/v1', ...env });
+      expect(missing).toEqual([]);
+      return (await engines.find(({ name }) => name === 'openai')!.describe())[0]?.model;
+    };
+    expect([await modelFor({}), await modelFor({ STT_MODEL: 'large' })]).toEqual(['whisper-1', 'large']);
+  });
+});
