@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { conversationOf, MOST_SENTENCES } from '../../bin/demo/conversation.ts';
+import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from '../../bin/demo/likeness.ts';
+
+const conversation = conversationOf(MOST_SENTENCES);
+
+it('each sentence of the demo is found in what its speaker says, also when a packet of it is lost', () => {
+  for (const { speaker, samples, startMs } of conversation.sentences) {
+    const heard = conversation.trackOf(speaker, { leadMs: 1_234 });
+    expect(likenessOf(heard, samples)).toBeCloseTo(1, 6);
+    const at = (1_234 + startMs) * 8 + samples.length / 2;
+    heard.fill(0, at, at + 160);
+    expect(likenessOf(heard, samples)).toBeGreaterThan(SAME_LIKENESS);
+  }
+});
+
+it('no sentence of the demo is found in what the other says, in silence, or where most of it is missing', () => {
+  for (const { speaker, samples } of conversation.sentences) {
+    const other = conversation.trackOf(speaker === 'agent' ? 'customer' : 'agent', { leadMs: 0 });
+    expect(likenessOf(other, samples)).toBeLessThan(FOREIGN_LIKENESS);
+    expect(likenessOf(new Int16Array(40_000), samples)).toBe(0);
+    expect(likenessOf(new Int16Array(0), samples)).toBe(0);
+    expect(likenessOf(samples.subarray(0, samples.length / 4), samples)).toBeLessThan(SAME_LIKENESS);
+  }
+});
+
+it('the parties of the demo do not speak at the same time', () => {
+  const [agent, customer] = (['agent', 'customer'] as const).map((leg) => conversation.trackOf(leg, { leadMs: 0 }));
+  expect(agent!.some((sample, at) => sample !== 0 && customer![at] !== 0)).toBe(false);
+});
+
+it('words count as understood in their order, whatever stands between them', () => {
+  expect(wordsUnderstood('go forward ten meters', 'Go forward, and ten meters!')).toEqual({ words: 4, understood: 4 });
+  expect(wordsUnderstood('go forward ten meters', 'meters ten forward go')).toEqual({ words: 4, understood: 1 });
+  expect(wordsUnderstood('five five', 'five')).toEqual({ words: 2, understood: 1 });
+  expect(wordsUnderstood('five five', '')).toEqual({ words: 2, understood: 0 });
+});
