@@ -36,6 +36,7 @@ export class SileroNetworks {
   }
 
   giveBack(network: SileroNetwork): void {
+    if (this.#idle.length >= MOST_IDLE) return;
     network.reset();
     this.#idle.push(network);
   }
@@ -74,6 +75,8 @@ export class SileroNetwork {
   }
 }
 
+/** Each takes 9 MB, which the collector frees once nobody has it. */
+const MOST_IDLE = 16;
 const CONTEXT_SAMPLES = 64;
 const BUFFER_S = 1;
 
