@@ -399,7 +399,7 @@ describe('what a client sends', () => {
 describe('a client that misbehaves', () => {
   it('is cut off when it goes on and on sending what makes no sense', async () => {
     const client = await established();
-    for (let sent = 0; sent < 70; sent += 1) client.send('?');
+    for (let sent = 0; sent < 300; sent += 1) client.send('?');
     expect(await client.closed).toBe(1008);
     expect(client.messages.filter(({ type }) => type === 'error').length).toBeGreaterThanOrEqual(60);
     await sessionsEnd();
@@ -407,9 +407,9 @@ describe('a client that misbehaves', () => {
 
   it('is cut off when it asks and asks', async () => {
     const client = await established();
-    for (let sent = 0; sent < 120; sent += 1) client.send({ type: 'config', languages: null });
+    for (let sent = 0; sent < 500; sent += 1) client.send({ type: 'config', languages: null });
     expect(await client.closed).toBe(1008);
-    expect(fixture.liveStt.session.commands.length).toBeLessThan(120);
+    expect(fixture.liveStt.session.commands.length).toBeLessThan(500);
   });
 
   it('is cut off with 1009 when a frame is too large', async () => {

@@ -109,7 +109,8 @@ describe('somebody who speaks over a telephone', () => {
 
 it('a thousand clients that vanish leave no session, no listener and no slot behind', async () => {
   const { apiKey } = await caller();
-  const audio = goForward();
+  // From the middle of a word.
+  const audio = goForward().subarray(8_000, 12_000);
   const vanish = async (number: number): Promise<void> => {
     const client = connectStt(server.origin, { apiKey });
     // In the handshake, while credentials are checked, before and after the start, and in the middle of speech.
