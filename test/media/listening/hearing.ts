@@ -6,6 +6,7 @@ import { SileroNetworks } from '../../../media/listening/silero-network.ts';
 import { liveRules } from '../../../media/listening/utterance-segmenter.ts';
 import type { AudioEnhancement } from '../../../media/listening-plane.ts';
 import { asMulaw8k } from '../../speech/spoken.ts';
+import { joined } from './heard.ts';
 
 export const networks = await SileroNetworks.load();
 export const suppressors = await NoiseSuppressors.load();
@@ -49,17 +50,20 @@ export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceM
 export function spansHeard(messages: UtteranceMessage[]): { fromMs: number; toMs: number; speechMs: number }[] {
   return messages.flatMap((message) => {
     if (message.type !== 'utterance.end') return [];
-    const audio = audioOf(messages, message.utteranceId);
+    const samples = blocksOf(messages, message.utteranceId).reduce((sum, { length }) => sum + length, 0);
     const { startMs, speechMs } = message.summary;
-    return [{ fromMs: startMs, toMs: startMs + audio.length / 16, speechMs }];
+    return [{ fromMs: startMs, toMs: startMs + samples / 16, speechMs }];
   });
 }
 
 export function audioOf(messages: UtteranceMessage[], utteranceId: number): Int16Array {
-  const blocks = messages.flatMap((message) =>
-    message.type === 'utterance.audio' && message.utteranceId === utteranceId ? [...message.samples] : [],
+  return joined(...blocksOf(messages, utteranceId));
+}
+
+function blocksOf(messages: UtteranceMessage[], utteranceId: number): Int16Array[] {
+  return messages.flatMap((message) =>
+    message.type === 'utterance.audio' && message.utteranceId === utteranceId ? [message.samples] : [],
   );
-  return Int16Array.from(blocks);
 }
 
 function throughMulaw(samples: Int16Array): Int16Array {
