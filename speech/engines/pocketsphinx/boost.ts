@@ -10,8 +10,8 @@ export interface Boost {
 }
 
 /**
- * A first word of weight 1 is as likely, wherever it stands, as a word that is a thousandth of all that is said is in
- * general, and the next words of a term are likely after it. Ten times as heavy is a hundred times as likely.
+ * A term of weight 1 is taken to be a thousandth of all that is said, and one of weight 10 sixty times as likely; after
+ * its first word the next is likely.
  */
 const LOG10_OF_WEIGHT_0 = -3.2;
 const LOG10_PER_WEIGHT = 0.2;

@@ -16,8 +16,8 @@ export interface PocketsphinxRecognizerOptions {
 const BLOCK_SAMPLES = RECOGNITION_RATE_HZ / 10;
 /**
  * How much is heard before decoding begins, since the cepstral mean must be known by then: without hypotheses all of
- * the utterance, within reason. On speech of changing speakers, where nothing may be remembered, a mean that is learnt
- * on the way costs a third more word errors than that of the whole utterance.
+ * the utterance, within reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words
+ * wrong with the mean of the model, 0.66 with one that is learnt from the first frame on, 0.56 with the utterance's own.
  */
 const HEARD_FIRST_MS = { withHypotheses: 2000, without: 30_000 };
 /** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and helps on telephone speech, too. */

@@ -53,7 +53,7 @@ export interface WasmDecoderOptions {
 }
 
 const SUCCESS = 0;
-/** Only what is touched is ever taken: 95 MB by the model, the rest by long utterances and keywords. */
+/** Only what is touched is ever taken: beyond the model, by long utterances and keywords. */
 const MEMORY_BYTES = 512 * 1024 * 1024;
 
 /**
