@@ -7,8 +7,8 @@ import { Resampler } from '../media/dsp/resample.ts';
 import { ChannelListener } from '../media/listening/channel-listener.ts';
 import { NoiseSuppressors } from '../media/listening/noise-suppressor.ts';
 import { SampleDecoder } from '../media/listening/sample-decoder.ts';
+import { liveRules } from '../media/listening/segmentation-rules.ts';
 import { SileroNetworks } from '../media/listening/silero-network.ts';
-import { liveRules } from '../media/listening/utterance-segmenter.ts';
 import type { AudioEnhancement } from '../media/listening-plane.ts';
 import { asMulaw8k, spokenUtterances } from '../test/speech/spoken.ts';
 

@@ -2,9 +2,10 @@ import type { UtteranceMessage } from '../../machines/utterances.ts';
 import { powerToDbov, SILENCE_DBOV } from '../dsp/level.ts';
 import type { AudioEnhancement } from '../listening-plane.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
+import type { SegmentationRules } from './segmentation-rules.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { SpeechFront } from './speech-front.ts';
-import { type SegmentationRules, UtteranceSegmenter } from './utterance-segmenter.ts';
+import { UtteranceSegmenter } from './utterance-segmenter.ts';
 import { VoiceDetector } from './voice-detector.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 

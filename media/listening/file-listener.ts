@@ -4,9 +4,9 @@ import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
+import { chunkRules } from './segmentation-rules.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
-import { chunkRules } from './utterance-segmenter.ts';
 import type { ListeningCalls } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 16_384;

@@ -5,9 +5,9 @@ import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
 import { SampleDecoder } from './sample-decoder.ts';
+import { liveRules } from './segmentation-rules.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
-import { liveRules } from './utterance-segmenter.ts';
 
 const BLOCK_SAMPLES = 4096;
 

@@ -1,6 +1,8 @@
 import type { UtteranceMessage, UtteranceSummary } from '../../machines/utterances.ts';
 import { BackgroundLevel, speechSnrDb } from '../dsp/speech-snr.ts';
-import { WINDOW_MS, WINDOW_SAMPLES, type WindowKind, windowsIn } from './windows.ts';
+import type { SegmentationRules } from './segmentation-rules.ts';
+import { WindowRing } from './window-ring.ts';
+import { WINDOW_MS, type WindowKind, windowsIn } from './windows.ts';
 
 /**
  * Cuts the windows of one channel into utterances. Idle until speech fills most of a moment; then an utterance begins,
@@ -8,31 +10,6 @@ import { WINDOW_MS, WINDOW_SAMPLES, type WindowKind, windowsIn } from './windows
  * the rest is kept and follows if speech goes on. The pause that is long enough ends the utterance where speech ended.
  * One that grows too long is cut in a pause of its last stretch, which for that is kept, and goes on as the next.
  */
-
-export interface SegmentationRules {
-  /** A pause of this length ends an utterance, */
-  pauseMs: number;
-  /** unless it is shorter than this, its pause included. */
-  shortestMs: number;
-  /** An utterance this long is cut, */
-  longestMs: number;
-  /** but not before this much of it. */
-  earliestCutMs: number;
-}
-
-const LONGEST_LIVE_MS = 30_000;
-
-/** A pause that would outlast the longest utterance is as good as none. */
-export function liveRules(utteranceEndMs: number): SegmentationRules {
-  const pauseMs = Math.min(utteranceEndMs, LONGEST_LIVE_MS);
-  return { pauseMs, shortestMs: 0, longestMs: LONGEST_LIVE_MS, earliestCutMs: LONGEST_LIVE_MS - 2000 };
-}
-
-/** Chunks of less than a second hold no sentence, and those of ten minutes do not belong into memory. */
-export function chunkRules(minSplitMs: number): SegmentationRules {
-  const shortestMs = Math.max(1000, Math.min(minSplitMs, 600_000));
-  return { pauseMs: 400, shortestMs, longestMs: 2 * shortestMs, earliestCutMs: shortestMs };
-}
 
 /** A word begins before the detector is sure of it. */
 const PRE_ROLL_WINDOWS = windowsIn(300);
@@ -306,73 +283,4 @@ export class UtteranceSegmenter {
 function capacityFor(rules: SegmentationRules): number {
   const pause = Math.max(rules.pauseMs, Math.min(rules.shortestMs, rules.longestMs));
   return windowsIn(Math.max(pause, rules.longestMs - rules.earliestCutMs)) + PRE_ROLL_WINDOWS + 2 * ONSET_WINDOWS;
-}
-
-/** The latest windows, by their number in the stream. */
-class WindowRing {
-  readonly capacity: number;
-  readonly #samples: Int16Array;
-  readonly #powers: Float64Array;
-  readonly #speech: Uint8Array;
-
-  constructor(capacity: number) {
-    this.capacity = capacity;
-    this.#samples = new Int16Array(capacity * WINDOW_SAMPLES);
-    this.#powers = new Float64Array(capacity);
-    this.#speech = new Uint8Array(capacity);
-  }
-
-  put(window: number, samples: Int16Array, power: number, isSpeech: boolean): void {
-    const slot = window % this.capacity;
-    this.#samples.set(samples, slot * WINDOW_SAMPLES);
-    this.#powers[slot] = power;
-    this.#speech[slot] = isSpeech ? 1 : 0;
-  }
-
-  /** It was no speech after all. */
-  silence(window: number): void {
-    this.#speech[window % this.capacity] = 0;
-  }
-
-  isSpeech(window: number): boolean {
-    return this.#speech[window % this.capacity] === 1;
-  }
-
-  power(window: number): number {
-    return this.#powers[window % this.capacity]!;
-  }
-
-  copy(window: number, count: number): Int16Array<ArrayBuffer> {
-    const samples = new Int16Array(count * WINDOW_SAMPLES);
-    for (let i = 0; i < count; i++) {
-      const at = ((window + i) % this.capacity) * WINDOW_SAMPLES;
-      samples.set(this.#samples.subarray(at, at + WINDOW_SAMPLES), i * WINDOW_SAMPLES);
-    }
-    return samples;
-  }
-
-  /** The middle of the longest stretch without speech, or the quietest window where speech never stops. */
-  quietestBetween(from: number, until: number): number {
-    let quietest = from;
-    let longest = 0;
-    let middle = from;
-    let length = 0;
-    for (let window = from; window < until; window++) {
-      length = this.isSpeech(window) ? 0 : length + 1;
-      if (length > longest) {
-        longest = length;
-        middle = window - (length >> 1);
-      }
-      if (this.power(window) < this.power(quietest)) quietest = window;
-    }
-    return longest > 0 ? middle : quietest;
-  }
-
-  grownTo(capacity: number, windows: number): WindowRing {
-    const larger = new WindowRing(capacity);
-    for (let window = Math.max(0, windows - this.capacity); window < windows; window++) {
-      larger.put(window, this.copy(window, 1), this.power(window), this.isSpeech(window));
-    }
-    return larger;
-  }
 }

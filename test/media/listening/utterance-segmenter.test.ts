@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { UtteranceMessage } from '../../../machines/utterances.ts';
-import {
-  chunkRules,
-  liveRules,
-  type SegmentationRules,
-  UtteranceSegmenter,
-} from '../../../media/listening/utterance-segmenter.ts';
+import { chunkRules, liveRules, type SegmentationRules } from '../../../media/listening/segmentation-rules.ts';
+import { UtteranceSegmenter } from '../../../media/listening/utterance-segmenter.ts';
 import { WINDOW_MS, WINDOW_SAMPLES, type WindowKind } from '../../../media/listening/windows.ts';
 
 /** Feeds windows whose samples are their numbers, and puts together what comes out. */
