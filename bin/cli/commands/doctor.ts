@@ -86,6 +86,6 @@ const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'
 
 function describe({ check, status, message, advice }: Finding, { paint }: Terminal): string {
   const [colour, mark] = MARKS[status];
-  const line = `${paint(colour, mark)} ${status.padEnd(5)}${check.padEnd(19)}${message}`;
-  return advice === null ? line : `${line}\n  ${' '.repeat(24)}-> ${advice}`;
+  const line = `${paint(colour, mark)} ${status.padEnd(5)}${check.padEnd(21)}${message}`;
+  return advice === null ? line : `${line}\n  ${' '.repeat(26)}-> ${advice}`;
 }
