@@ -52,6 +52,8 @@ export const ERROR_CATALOGUE = {
   // Recognition and synthesis.
   STT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
   TTS_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+  TTS_UNAVAILABLE: { status: 503, retryable: true },
+  VOICE_NOT_FOUND: { status: 404, retryable: false },
   STT_UPSTREAM_RATE_LIMIT: { status: 429, retryable: true },
   STT_CLIENT_CANCELLED: { status: 499, retryable: false },
   STT_UPSTREAM_UNAVAILABLE: { status: 503, retryable: true },

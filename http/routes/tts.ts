@@ -9,7 +9,7 @@ import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithCredentials } from '../credential-watch.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-import { type AUDIO_ENCODINGS, SpeakBody, SynthesizeBody, spokenLines } from '../schemas/tts.ts';
+import { SpeakBody, SynthesizeBody, spokenLines } from '../schemas/tts.ts';
 import { spokenAsLines } from '../spoken-lines.ts';
 
 /** Platform specification, Voice: where neither the request nor the voice has a pace. */
@@ -118,8 +118,6 @@ function voiceOf(voiceId: string): BuiltInVoice {
   if (voice !== null) return voice;
   throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice. en-us, hi and the like name built-in ones.');
 }
-
-export type AudioEncoding = (typeof AUDIO_ENCODINGS)[number];
 
 const LanguagesResponse = responseOf(
   Type.Object(
