@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { RawData, WebSocket } from 'ws';
 import type { LiveSession, LiveStt } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -43,7 +42,11 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
   socket.on('error', () => {
     // What is against RFC 6455 or too large: ws closes the connection and says so.
   });
-  socket.on('close', () => gone.abort());
+  const left = Promise.withResolvers<void>();
+  socket.on('close', () => {
+    gone.abort();
+    left.resolve();
+  });
   // What comes before the session is there is dropped (platform specification, Ordering rule 1).
   socket.on('message', (data, isBinary) => session && hear(session, data, isBinary));
   keepAlive(socket, times, gone.signal);
@@ -62,7 +65,7 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
     refuse(error);
   }
   // A client that answers no close is cut off.
-  if (!gone.signal.aborted) await once(socket, 'close');
+  await left.promise;
 
   function refuse(error: unknown): void {
     const refusal = toRefusal(error);

@@ -424,12 +424,29 @@ describe('a client that misbehaves', () => {
 
   it('is cut off when what it sends is no WebSocket frame, or no UTF-8', async () => {
     const garbling = await established();
-    underlying(garbling).write(Buffer.alloc(64, 0xff));
+    underlying(garbling).write(GARBAGE);
     expect(await garbling.closed).toBe(1002);
     const latin = await established();
     latin.socket.send(Buffer.from([0x22, 0xe9, 0x22]), { binary: false });
     expect(await latin.closed).toBe(1007);
     await sessionsEnd();
+  });
+
+  it('brings nobody down by garbling what follows its refusal', async () => {
+    const rejected: unknown[] = [];
+    const note = (reason: unknown) => rejected.push(reason);
+    process.on('unhandledRejection', note);
+    try {
+      const client = dial({ apiKey: 'sk_nothing-of-the-kind-at-all' });
+      // The error comes before the close, so this is on its way before the close is answered.
+      client.socket.on('message', () => client.types().at(-1) === 'error' && underlying(client).write(GARBAGE));
+      await client.closed;
+      const known = await established();
+      await answered(known);
+    } finally {
+      process.off('unhandledRejection', note);
+    }
+    expect(rejected).toEqual([]);
   });
 
   it('is cut off when it does not read', async () => {
@@ -523,6 +540,8 @@ async function answered(client: SttClient): Promise<void> {
   client.send({ type: 'test', timestamp });
   await vi.waitUntil(() => client.messages.some((message) => message.timestamp === timestamp), { timeout: 10_000 });
 }
+
+const GARBAGE = Buffer.alloc(64, 0xff);
 
 function underlying({ socket }: SttClient): Socket {
   return (socket as unknown as { _socket: Socket })._socket;
