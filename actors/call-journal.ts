@@ -16,7 +16,8 @@ import type { Logger } from './logger.ts';
 /**
  * Writes the moves of one call to its event log, in the order they happened, each stamped with the moment it
  * happened. Moves that pile up while a transaction runs share the next one. While storage is away nothing is lost:
- * writing is retried until it succeeds or the call's signal aborts.
+ * writing is retried until it succeeds or the call's signal aborts. Only what was said is given up when storage is
+ * there and does not take it: the call, which is settled after its last move, must not wait for its transcript.
  */
 export interface CallJournal {
   append(move: CallMove): void;
@@ -81,6 +82,18 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
 type StampedMove = CallMove & { at: Date };
 
 const RETRY_DELAYS_MS = [50, 200, 1_000, 5_000];
+const MOST_REFUSALS = 3;
+
+/** A move of the transcript could not be stored, which may be its own fault. */
+class TranscriptRefusedError extends Error {
+  override readonly name = 'TranscriptRefusedError';
+  readonly move: StampedMove;
+
+  constructor(move: StampedMove, cause: unknown) {
+    super('a move of the transcript was not stored', { cause });
+    this.move = move;
+  }
+}
 
 interface Commit {
   batch: StampedMove[];
@@ -88,16 +101,26 @@ interface Commit {
 }
 
 /** Returns what was stored: nothing when the call is final already or another's, or aborted. */
-async function commitUntilStored(options: CallJournalOptions, work: Commit): Promise<CallEventRow[]> {
+async function commitUntilStored(
+  options: CallJournalOptions,
+  { batch, lastSequence }: Commit,
+): Promise<CallEventRow[]> {
+  const refusals = new Map<StampedMove, number>();
+  let moves = batch;
   for (let failures = 0; !options.signal.aborted; failures += 1) {
     try {
-      const stored = await commit(options, work);
+      const stored = await commit(options, { batch: moves, lastSequence });
       if (stored) return stored.events;
       options.logger.warn({ callId: options.callId }, 'moves of a call that was taken over or is final were dropped');
       options.onLost();
       return [];
     } catch (error) {
       options.logger.error({ callId: options.callId, err: error, failures }, 'storing the moves of a call failed');
+      if (error instanceof TranscriptRefusedError) {
+        const refused = (refusals.get(error.move) ?? 0) + 1;
+        refusals.set(error.move, refused);
+        if (refused >= MOST_REFUSALS) moves = moves.flatMap((move) => (move === error.move ? insteadOf(move) : move));
+      }
       const delayMs = RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length - 1)] as number;
       await pause(options, delayMs);
     }
@@ -115,7 +138,10 @@ async function commit({ sql, callId, boot }: CallJournalOptions, { batch, lastSe
     }
     const moves: StampedMove[] = [];
     for (const move of batch) {
-      const kept = await withWhatItTells(tx, { call, move, sequence: call.seq + moves.length + 1 });
+      const storing = withWhatItTells(tx, { call, move, sequence: call.seq + moves.length + 1 });
+      const kept = await storing.catch((cause) => {
+        throw move.event.startsWith('transcript.') ? new TranscriptRefusedError(move, cause) : cause;
+      });
       if (kept !== null) moves.push(kept);
     }
     return await recordMoves(tx, callId, moves.map(toStoredMove), patchOf(moves));
@@ -145,13 +171,20 @@ async function withWhatItTells(
       if (move.segment === null) return null;
       const outcome = await addSegment(tx, call, { segment: move.segment, eventSequence: sequence, now });
       if (outcome === 'stored') return move;
-      return outcome === 'over'
-        ? null
-        : { ...move, event: 'transcript.failed', detail: UNPAID, leg: null, segment: null };
+      return outcome === 'over' ? null : failureOf(move, UNPAID);
     }
     default:
       return move;
   }
+}
+
+/** What is tried once a move of the transcript was given up: to say so, and if that is refused as well, nothing. */
+function insteadOf(move: StampedMove): StampedMove[] {
+  return move.event === 'transcript.failed' ? [] : [failureOf(move, 'INTERNAL')];
+}
+
+function failureOf(move: StampedMove, reason: string): StampedMove {
+  return { ...move, event: 'transcript.failed', detail: reason, leg: null, segment: null };
 }
 
 /** What is stored is stored, whatever a listener makes of it. */

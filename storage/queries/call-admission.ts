@@ -127,7 +127,6 @@ async function callUnderReference(
   return call;
 }
 
-/** A rejected call was refused, so it was not placed. One from a future beyond the window saw the clock set back. */
 /** A reference that is bound to a call has been answered before: that needs no line. */
 function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void {
   if (!isLineDown?.(trunk.id)) return;
@@ -141,7 +140,8 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
 async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput): Promise<void> {
   const windowStart = new Date(now.getTime() - PLACEMENT_WINDOW_MS);
   const windowEnd = new Date(now.getTime() + PLACEMENT_WINDOW_MS);
-  // The oldest of the calls that fill the window: once it leaves, there is room for one more.
+  // The oldest of the calls that fill the window: once it leaves, there is room for one more. A rejected call was
+  // refused, so it was not placed. One from a future beyond the window saw the clock set back.
   const [blocking] = await tx<{ createdAt: Date }[]>`
     select created_at from calls
     where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}

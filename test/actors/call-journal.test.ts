@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openCallJournal } from '../../actors/call-journal.ts';
 import type { CallMove } from '../../machines/call-events.ts';
+import type { CallSegment } from '../../machines/events.ts';
 import type { Sql } from '../../storage/database.ts';
 import {
   type CallEventRow,
@@ -11,6 +12,7 @@ import {
   markOrphansUnknown,
 } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
+import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestClock, createTestLogger, eventually, sqlWithFaults } from './fakes.ts';
@@ -204,6 +206,65 @@ describe('the journal of a call', () => {
     expect(committed).toEqual([]);
     expect(logger.lines).toMatchObject([{ level: 'warn', fields: { callId: call.callId } }]);
     expect(lost()).toBe(1);
+  });
+});
+
+describe('the journal of a call whose transcript storage does not take', () => {
+  const said = (segment: Partial<CallSegment> = {}): CallMove =>
+    move('transcript.final', {
+      state: 'bridged',
+      leg: 'agent',
+      segment: {
+        leg: 'agent',
+        utteranceId: 1,
+        text: 'hello',
+        language: 'en',
+        startMs: 0,
+        endMs: 1_000,
+        confidence: null,
+        words: [],
+        ...segment,
+      },
+    });
+
+  it('stores the other moves and fails the transcript, once', async () => {
+    const { journal, clock, events, committed, call } = await openJournal();
+    journal.append(move('call.bridged', { state: 'bridged' }));
+    journal.append(move('transcript.started', { state: 'bridged' }));
+    journal.append(said());
+    journal.append(said({ utteranceId: 2, startMs: Number.NaN }));
+    journal.append(move('customer.media', { state: 'bridged' }));
+    journal.append(said({ utteranceId: 3 }));
+    for (const delayMs of [50, 200, 1_000]) {
+      await eventually(() => expect(clock.waiting()).toEqual([delayMs]));
+      clock.advance(delayMs);
+    }
+    await journal.drained();
+    expect((await events()).map(({ event, detail }) => [event, detail])).toEqual([
+      ['call.pending', null],
+      ['call.bridged', null],
+      ['transcript.started', null],
+      ['transcript.final', null],
+      ['transcript.failed', 'INTERNAL'],
+      ['customer.media', null],
+    ]);
+    expect(committed.flat()).toContain('transcript.failed');
+    const stored = await getTranscript(database.sql, call.callId);
+    expect(stored?.transcript).toMatchObject({ status: 'failed', error: 'INTERNAL' });
+    expect(stored?.segments.map(({ text }) => text)).toEqual(['hello']);
+  });
+
+  it('leaves the transcript out when not even its failure is taken', async () => {
+    const { journal, clock, events, call } = await openJournal();
+    await database.sql.unsafe(`alter table call_transcripts add check (call_id <> '${call.callId}')`);
+    journal.append(move('transcript.started', { state: 'bridged' }));
+    journal.append(move('customer.media', { state: 'bridged' }));
+    for (const delayMs of [50, 200, 1_000, 5_000, 5_000, 5_000]) {
+      await eventually(() => expect(clock.waiting()).toEqual([delayMs]));
+      clock.advance(delayMs);
+    }
+    await journal.drained();
+    expect((await events()).map(({ event }) => event)).toEqual(['call.pending', 'customer.media']);
   });
 });
 
