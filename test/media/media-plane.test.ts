@@ -199,6 +199,7 @@ describe('the media plane', () => {
   });
 
   it('ends a worker that is stuck, but not one that answers', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       const workerFile = new URL('./faulty-worker.ts', import.meta.url);
@@ -209,7 +210,7 @@ describe('the media plane', () => {
         await session.quality();
       }
       expect(bench.events).toEqual([]);
-      const recording = session.startRecording({ filePath: 'stuck.wav' });
+      const recording = session.startRecording({ filePath: join(folder, 'stuck.wav') });
       vi.advanceTimersByTime(20_000);
       await expect(recording).rejects.toMatchObject({ code: 'INTERNAL' });
       expect(bench.events).toEqual([
@@ -217,6 +218,7 @@ describe('the media plane', () => {
       ]);
     } finally {
       vi.useRealTimers();
+      await rm(folder, { recursive: true });
     }
   });
 
