@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parentPort, workerData } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { RemoteMedia } from '../machines/events.ts';
 import { PortPairs } from '../media/port-pairs.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
@@ -12,7 +12,7 @@ import { PortTakenError, RelaySession, SESSION_TICK_MS } from '../media/relay/se
 
 /** One contender of `media-relay.ts` in its own thread, so that its CPU time is its own. */
 
-export type Contender = 'bare forwarder' | 'relay' | 'relay, transcoding' | 'relay, recording';
+export type Contender = 'bare forwarder' | 'relay' | 'relay, transcoding' | 'relay, recording' | 'relay, tapped';
 
 export interface ContenderInput {
   contender: Contender;
@@ -23,13 +23,14 @@ export interface ContenderInput {
 export type ContenderRequest = 'start' | 'stop';
 
 export type ContenderAnswer =
-  /** Where the phones of each call send to, `[agent, customer]`. */
-  | { type: 'listening'; ports: [number, number][] }
+  /** Where the phones of each call send to, `[agent, customer]`, and what its legs are tapped by. */
+  | { type: 'listening'; ports: [number, number][]; taps: MessagePort[] }
   /** CPU time of the thread since `start`. */
   | { type: 'measured'; cpuMs: number };
 
 const { contender, calls } = workerData as ContenderInput;
 const closers: (() => Promise<unknown>)[] = [];
+const taps: MessagePort[] = [];
 const ports = contender === 'bare forwarder' ? await openForwarders() : await openRelay();
 let started = process.threadCpuUsage();
 parentPort!.on('message', (request: ContenderRequest) => {
@@ -41,7 +42,7 @@ parentPort!.on('message', (request: ContenderRequest) => {
   parentPort!.postMessage({ type: 'measured', cpuMs: (used.user + used.system) / 1000 } satisfies ContenderAnswer);
   void Promise.all(closers.map((close) => close())).then(() => parentPort!.close());
 });
-parentPort!.postMessage({ type: 'listening', ports } satisfies ContenderAnswer);
+parentPort!.postMessage({ type: 'listening', ports, taps } satisfies ContenderAnswer, taps);
 
 /** The least that a relay in Node can do: two sockets a call, and what one hears the other sends. */
 function openForwarders(): Promise<[number, number][]> {
@@ -71,6 +72,7 @@ async function openRelay(): Promise<[number, number][]> {
     await session.connectLeg('customer', remote(customerPort, contender === 'relay, transcoding' ? 'PCMA' : 'PCMU'));
     session.setPath('bridged');
     if (contender === 'relay, recording') await session.startRecording(join(folder, `${agentPort}.wav`));
+    if (contender === 'relay, tapped') session.startTap({ agent: tap(), customer: tap() });
     sessions.push(session);
     bound.push(rtpPorts);
   }
@@ -104,6 +106,13 @@ async function openSession(
       if (!(error instanceof PortTakenError)) throw error;
     }
   }
+}
+
+/** The end that the relay posts to; the other one is for whoever listens. */
+function tap(): MessagePort {
+  const { port1, port2 } = new MessageChannel();
+  taps.push(port2);
+  return port1;
 }
 
 function remote(rtpPort: number, codec: RemoteMedia['codec']): RemoteMedia {

@@ -1,6 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import type { BytesTaken } from '../machines/utterances.ts';
 import { toneFrames } from '../media/dsp/tones.ts';
 import { buildRtpPacket } from '../media/rtp/packet.ts';
 import type { Contender, ContenderAnswer, ContenderInput, ContenderRequest } from './media-relay-contender.ts';
@@ -16,7 +17,14 @@ const MEASURE_MS = 1000 * Number(process.argv[3] ?? 1.8);
 const WARM_UP_MS = 400;
 const speech = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 1000 });
 
-const order: Contender[] = ['bare forwarder', 'relay', 'relay, transcoding', 'relay, recording', 'bare forwarder'];
+const order: Contender[] = [
+  'bare forwarder',
+  'relay',
+  'relay, transcoding',
+  'relay, recording',
+  'relay, tapped',
+  'bare forwarder',
+];
 const results: Result[] = [];
 for (const contender of order) results.push(await measure(contender));
 report(results);
@@ -36,6 +44,11 @@ async function measure(contender: Contender): Promise<Result> {
   const worker = new Worker(new URL('./media-relay-contender.ts', import.meta.url), { workerData: input });
   const ask = (request: ContenderRequest): void => worker.postMessage(request);
   const targets = await answerOf(worker, 'listening');
+  for (const tap of targets.taps) {
+    tap.on('message', ({ length: bytes }: Uint8Array) => {
+      tap.postMessage({ type: 'bytes.taken', bytes } satisfies BytesTaken);
+    });
+  }
 
   let received = 0;
   for (const phone of phones) phone.on('message', () => received++);
