@@ -83,7 +83,7 @@ export interface ConfigOnWire {
   remove_fillers: boolean;
 }
 
-/** What is in effect: fillers are left out of refined text only. */
+/** What is in effect: fillers are left out of refined text only, and nobody counts speakers who are not told apart. */
 export function configOnWire(settings: SttSettings, talk: TalkContext | null): ConfigOnWire {
   return {
     languages: settings.languages,
@@ -94,8 +94,8 @@ export function configOnWire(settings: SttSettings, talk: TalkContext | null): C
     interim_results_frequency: settings.interimEveryMs,
     audio_enhancement: settings.enhancement,
     diarize: settings.diarize,
-    min_speakers: settings.minSpeakers,
-    max_speakers: settings.maxSpeakers,
+    min_speakers: settings.diarize ? settings.minSpeakers : null,
+    max_speakers: settings.diarize ? settings.maxSpeakers : null,
     remove_fillers: settings.removeFillers && talk !== null,
   };
 }
@@ -194,6 +194,10 @@ const ENDINGS = {
   shutdown: {
     close: { code: 1012, reason: 'SHUTTING_DOWN' },
     error: { code: 'SHUTTING_DOWN', message: 'The server is shutting down. Connect again shortly.' },
+  },
+  unstarted: {
+    close: { code: 1008, reason: 'start_timeout' },
+    error: { code: 'start_timeout', message: 'No start came within a minute. Connect again when there is audio.' },
   },
   overloaded: {
     close: { code: 1013, reason: 'overloaded' },

@@ -158,6 +158,8 @@ export type SttEnding =
   | { kind: 'stopped' }
   /** Nobody is there to be told anything. */
   | { kind: 'disconnected' }
+  /** It never began. */
+  | { kind: 'unstarted' }
   | { kind: 'credentials' }
   | { kind: 'shutdown' }
   | { kind: 'overloaded' }

@@ -36,10 +36,10 @@ const MAX_BILL_FAILURES = 5;
 const MAX_TRANSCRIPT_LENGTH = 20_000;
 
 /**
- * One live transcription, from the moment its client is known and funded. `established` waits for a `start`; then the
- * session is `running`, in two regions. The stream is `starting` while recognition and listening are opened, `started`
- * (`listening`, or `speaking` while somebody does) while audio comes, and `stopping` once the client said stop and what
- * is left is recognised. Utterances that are over queue up beside it and leave one after the other: with context each
+ * One live transcription, from the moment its client is known and funded. `established` waits a minute for a `start`; then
+ * the session is `running`, in two regions. The stream is `starting` while recognition and listening are opened,
+ * `started` (`listening`, or `speaking` while somebody does) while audio comes, and `stopping` once the client said stop
+ * and what is left is recognised. Utterances that are over queue up beside it and leave one after the other: with context each
  * is told at once and then `refining`; it is `billing` before the canonical final is told, and nothing is told that the
  * wallet does not cover. One that has no usable text is told without being billed. Whatever ends the session decides
  * the ending once and leads to `concluding`: the reason is told, webhooks are stored, and then come the summary and the
@@ -63,6 +63,7 @@ export const sttSessionMachine = setup({
     conclude: fromPromise<Conclusion, ConcludeInput>(notProvided('conclude')),
   },
   delays: {
+    startPatience: 60_000,
     startTimeout: 30_000,
     /** Twice what an overloaded recogniser may be behind. */
     stopTimeout: 60_000,
@@ -141,7 +142,8 @@ export const sttSessionMachine = setup({
     }),
     noteTold: assign(({ context }) => {
       const [told, ...finals] = context.finals;
-      const { text } = context.refined ?? told!;
+      // A tentative text was rejected: it was not said.
+      const { text } = told!.mode === 'speech_end' ? (context.refined ?? told!) : { text: '' };
       const transcript = [context.transcript, text].filter((part) => part !== '').join(' ');
       return {
         finals,
@@ -221,6 +223,13 @@ export const sttSessionMachine = setup({
       initial: 'established',
       states: {
         established: {
+          // It holds one of its user's slots.
+          after: {
+            startPatience: {
+              target: '#sttSession.concluding',
+              actions: { type: 'end', params: { ending: { kind: 'unstarted' } } },
+            },
+          },
           on: {
             'start.requested': { target: 'running', actions: 'noteStart' },
             'stop.requested': {

@@ -14,6 +14,9 @@ export interface AudioFormat {
 
 export const RECOGNITION_RATE_HZ = 16_000;
 
+/** A live utterance that gets this long is cut, so no longer pause can end one. */
+export const LONGEST_LIVE_UTTERANCE_MS = 30_000;
+
 /** Why an utterance has no text of its own: a `processing_mode` that is never billed. */
 export type UnusableReason =
   | 'speech_end_no_result'

@@ -4,6 +4,7 @@ import { inTransaction, type Sql } from '../../storage/database.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
 import type { LiveSessions } from './live-sessions.ts';
 
 export interface ConclusionPortOptions {
@@ -11,20 +12,38 @@ export interface ConclusionPortOptions {
   sessions: LiveSessions;
   deliverer: Pick<Deliverer, 'enqueue'>;
   clock: Clock;
+  logger: Logger;
 }
 
+/** The client waits for its summary meanwhile. */
+const STORE_WITHIN_MS = 4_000;
+
 /** The session machine's `conclude` port: tells webhooks what was said, or why it failed. */
-export function conclusionPort({ sql, sessions, deliverer, clock }: ConclusionPortOptions) {
+export function conclusionPort({ sql, sessions, deliverer, clock, logger }: ConclusionPortOptions) {
   return fromPromise<Conclusion, ConcludeInput>(async ({ input }) => {
-    const { workspaceId, intake } = sessions.get(input.sessionId);
+    const { sessionId } = input;
+    const { workspaceId, intake } = sessions.get(sessionId);
     const { receivedMs } = intake;
     const told = outcomeOf(input, receivedMs);
     if (told === null) return { receivedMs };
+    const late = Promise.withResolvers<void>();
+    const timer = clock.setTimeout(() => {
+      logger.warn({ sessionId }, 'storing what webhooks are told of a live transcription takes long');
+      late.resolve();
+    }, STORE_WITHIN_MS);
+    const stored = tellWebhooks(workspaceId, told).catch((error: unknown) => {
+      logger.error({ sessionId, err: error }, 'webhooks are not told of a live transcription');
+    });
+    await Promise.race([stored, late.promise]);
+    clock.clearTimeout(timer);
+    return { receivedMs };
+  });
+
+  async function tellWebhooks(workspaceId: string, told: NonNullable<ReturnType<typeof outcomeOf>>): Promise<void> {
     const now = new Date(clock.now());
     const deliveries = await inTransaction(sql, (tx) => emitWebhookEvent(tx, { workspaceId, now, ...told }));
     for (const id of deliveries) void deliverer.enqueue(id);
-    return { receivedMs };
-  });
+  }
 }
 
 /** Null: it did not fail, and nothing was said. */

@@ -123,8 +123,8 @@ export function formatOf({ encoding, sampleRateHz }: Pick<SttSettings, 'encoding
 }
 
 /** A change of one of them may contradict the other. @throws TandemError VALIDATION_FAILED */
-function requireSpeakersInOrder({ minSpeakers, maxSpeakers }: SttSettings): void {
-  if (minSpeakers === null || maxSpeakers === null || minSpeakers <= maxSpeakers) return;
+function requireSpeakersInOrder({ diarize, minSpeakers, maxSpeakers }: SttSettings): void {
+  if (!diarize || minSpeakers === null || maxSpeakers === null || minSpeakers <= maxSpeakers) return;
   const details = [{ path: 'max_speakers', message: 'must not be below min_speakers' }];
   throw new TandemError('VALIDATION_FAILED', 'max_speakers must not be below min_speakers.', { details });
 }

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { SttSettings } from '../../actors/stt/live-stt.ts';
+import { LONGEST_LIVE_UTTERANCE_MS } from '../../machines/utterances.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 
 export const SAMPLE_RATES = [8_000, 16_000, 24_000, 44_100, 48_000];
@@ -30,7 +31,7 @@ export const CONFIG_FIELDS = {
   ),
   encoding: Type.Optional(orNull(Type.Enum(['linear', 'mulaw']))),
   sample_rate: Type.Optional(orNull(Type.Enum(SAMPLE_RATES))),
-  utterance_end_ms: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
+  utterance_end_ms: Type.Optional(orNull(Type.Number())),
   continuous_mode: Type.Optional(orNull(Type.Boolean())),
   interim_results_frequency: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
   audio_enhancement: Type.Optional(orNull(Type.Enum(['off', 'light', 'adaptive']))),
@@ -47,8 +48,7 @@ type ConfigBlock = Static<typeof CONFIG_BLOCK>;
 
 /** The whole settings of a session that starts. @throws TandemError VALIDATION_FAILED */
 export function readSettings(block: ConfigBlock): SttSettings {
-  const settings = { ...DEFAULTS, ...readChange(block) };
-  return settings.diarize ? settings : { ...settings, minSpeakers: null, maxSpeakers: null };
+  return { ...DEFAULTS, ...readChange({ ...block, diarize: block.diarize ?? DEFAULTS.diarize }) };
 }
 
 /** What a message changes: the fields that it has, clamped. @throws TandemError VALIDATION_FAILED */
@@ -58,7 +58,7 @@ export function readChange(block: ConfigBlock): Partial<SttSettings> {
   if (block.encoding !== undefined) change.encoding = block.encoding ?? DEFAULTS.encoding;
   if (block.sample_rate !== undefined) change.sampleRateHz = block.sample_rate ?? DEFAULTS.sampleRateHz;
   if (block.utterance_end_ms !== undefined) {
-    change.utteranceEndMs = Math.max(LEAST_UTTERANCE_END_MS, Math.round(block.utterance_end_ms ?? 0));
+    change.utteranceEndMs = readUtteranceEnd(block.utterance_end_ms ?? DEFAULTS.utteranceEndMs);
   }
   if (block.continuous_mode !== undefined) change.isContinuous = block.continuous_mode ?? DEFAULTS.isContinuous;
   if (block.interim_results_frequency !== undefined) {
@@ -88,6 +88,10 @@ function readLanguages(languages: ConfigBlock['languages']): SttSettings['langua
     throw invalid({ path: 'languages', message: `must not be more than ${MAX_LANGUAGES}` });
   }
   return wanted.length === 0 ? null : wanted;
+}
+
+function readUtteranceEnd(ms: number): number {
+  return Math.round(Math.min(Math.max(ms, LEAST_UTTERANCE_END_MS), LONGEST_LIVE_UTTERANCE_MS));
 }
 
 /** None is as good as not said. */

@@ -143,29 +143,40 @@ const TELEPHONY: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8_000, channel
 /** Of messages that make no sense, and of those that are no audio: a client that goes on and on is cut off. */
 const FAULTS = { atOnce: 60, perSecond: 1 };
 const COMMANDS = { atOnce: 100, perSecond: 10 };
+/** Of answers to audio that comes too early: a microphone may well be on already while recognition starts. */
+const EARLY_AUDIO = { atOnce: 60, perSecond: 1 };
 
 /** Takes the frames of one client. */
 function listenerOf(outlet: Outlet) {
   const faults = createAllowance(FAULTS);
   const commands = createAllowance(COMMANDS);
+  const earlyAudio = createAllowance(EARLY_AUDIO);
 
-  function refuse(error: unknown): void {
-    if (!faults.take()) {
-      outlet.close(1008, 'too many messages that make no sense');
-    } else if (error instanceof UnknownMessageType) {
-      outlet.tell({ type: 'error', code: 'unknown_message_type', message: error.message });
-    } else {
-      outlet.tell(errorMessageOf(toRefusal(error)));
-    }
+  function refuse(session: LiveSession, error: unknown): void {
+    if (!faults.take()) cutOff(session, 'Too many messages that make no sense.');
+    else if (error instanceof UnknownMessageType) tellUnknown(error);
+    else outlet.tell(errorMessageOf(toRefusal(error)));
+  }
+
+  function cutOff(session: LiveSession, message: string): void {
+    outlet.tell({ type: 'error', code: 'RATE_LIMITED', message });
+    outlet.close(1008, 'RATE_LIMITED');
+    // Nothing more can be told, so nothing more may be billed.
+    session.end('disconnected');
+  }
+
+  function tellUnknown({ message }: UnknownMessageType): void {
+    outlet.tell({ type: 'error', code: 'unknown_message_type', message });
   }
 
   function take(session: LiveSession, bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): void {
-    if (!session.audio(bytes, format)) throw new UnknownMessageType('unknown message type: audio');
+    if (session.audio(bytes, format) || !earlyAudio.take()) return;
+    tellUnknown(new UnknownMessageType('unknown message type: audio'));
   }
 
   function hearText(session: LiveSession, message: ClientMessage): void {
     if (message.type === 'audio') take(session, message.bytes, message.format);
-    else if (!commands.take()) outlet.close(1008, 'too many messages');
+    else if (!commands.take()) cutOff(session, 'Too many messages.');
     else if (message.type === 'test') outlet.tell({ type: 'test_response', timestamp: message.timestamp });
     else session.send(message);
   }
@@ -178,7 +189,7 @@ function listenerOf(outlet: Outlet) {
       if (isBinary) take(session, new Uint8Array(frame), TELEPHONY);
       else hearText(session, readClientMessage(frame.toString()));
     } catch (error) {
-      refuse(error);
+      refuse(session, error);
     }
   };
 }

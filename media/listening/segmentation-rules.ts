@@ -1,3 +1,5 @@
+import { LONGEST_LIVE_UTTERANCE_MS } from '../../machines/utterances.ts';
+
 /** When an utterance ends. */
 export interface SegmentationRules {
   /** A pause of this length ends an utterance, */
@@ -10,12 +12,10 @@ export interface SegmentationRules {
   earliestCutMs: number;
 }
 
-const LONGEST_LIVE_MS = 30_000;
-
 /** A pause that would outlast the longest utterance is as good as none. */
 export function liveRules(utteranceEndMs: number): SegmentationRules {
-  const pauseMs = Math.min(utteranceEndMs, LONGEST_LIVE_MS);
-  return { pauseMs, shortestMs: 0, longestMs: LONGEST_LIVE_MS, earliestCutMs: LONGEST_LIVE_MS - 2000 };
+  const longestMs = LONGEST_LIVE_UTTERANCE_MS;
+  return { pauseMs: Math.min(utteranceEndMs, longestMs), shortestMs: 0, longestMs, earliestCutMs: longestMs - 2000 };
 }
 
 /** Chunks of less than a second hold no sentence, and those of ten minutes do not belong into memory. */

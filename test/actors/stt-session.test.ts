@@ -113,6 +113,17 @@ describe('a live transcription', () => {
     expect(recognition.stream.changes).toEqual([{ diarization: { by: 'voice', minSpeakers: 3, maxSpeakers: 3 } }]);
   });
 
+  it('does not read the numbers of speakers without diarisation', async () => {
+    const { session, recognition, told, until } = await openSession();
+    session.send({ type: 'start', settings: { ...SETTINGS, diarize: true, minSpeakers: 2 }, talk: null });
+    await until('session_started');
+    session.send({ type: 'config', change: { diarize: false } });
+    session.send({ type: 'config', change: { maxSpeakers: 1 } });
+    await until('config_updated', 2);
+    expect(told.at(-1)).toMatchObject({ config: { diarize: false, min_speakers: null, max_speakers: null } });
+    expect(recognition.stream.changes).toEqual([{ diarization: null }, { diarization: null }]);
+  });
+
   it('answers a change that its stop overtakes', async () => {
     const { session, told } = await startedSession();
     session.send({ type: 'config', change: { enhancement: 'light' } });
@@ -292,6 +303,19 @@ describe('the end of a live transcription', () => {
     expect(closed()).toMatchObject({ code: 1011 });
     const data = { id: session.id, error: 'STT_UPSTREAM_UNAVAILABLE' };
     expect(await deliveries()).toMatchObject([{ event: 'stt.failed', data }]);
+  });
+
+  it('counts what was sent although webhooks cannot be stored, or storage does not answer', async () => {
+    const storages = { broken: () => Promise.reject(new Error('gone')), silent: () => new Promise<never>(() => {}) };
+    for (const [storage, begin] of Object.entries(storages)) {
+      const { session, listening, clock, told, until } = await startedSession({}, { webhook: true, begin });
+      session.audio(new Uint8Array(64_000), LINEAR_16K);
+      listening.session.options.onEvent({ type: 'listening.lost', detail: 'the worker died' });
+      await until('error');
+      if (storage === 'silent') clock.advance(4_000);
+      await session.ended;
+      expect(told.find(({ type }) => type === 'billing_summary')).toMatchObject({ client_estimated_seconds: 2 });
+    }
   });
 
   it('comes with 1013 when audio is sent far faster than it could be kept', async () => {

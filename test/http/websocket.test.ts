@@ -3,6 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
+import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { USD } from '../storage/seed.ts';
@@ -206,11 +207,20 @@ describe('a client that connects', () => {
   });
 
   it('loses what it says before the connection is established', async () => {
+    const heard = Promise.withResolvers<void>();
+    const limits = createLimitsInProcess();
+    const acquireSlot: Limits['acquireSlot'] = async (request) => {
+      await heard.promise;
+      return await limits.acquireSlot(request);
+    };
+    await useServerWith({ limits: { ...limits, acquireSlot } });
     const client = dial({ apiKey: member.key });
     client.socket.on('open', () => {
       client.send({ type: 'start' });
       client.socket.send(Buffer.alloc(480));
+      client.socket.ping();
     });
+    client.socket.on('pong', () => heard.resolve());
     await client.until('connected', 2);
     client.send({ type: 'test', timestamp: 1 });
     await client.until('test_response');
@@ -364,6 +374,7 @@ describe('what a client sends', () => {
     expect((await settingsOf({ config: { languages: ['en'] } }))?.settings.languages).toEqual(['en']);
     expect((await settingsOf({ config: { remove_fillers: 'yes' } }))?.settings.removeFillers).toBe(false);
     expect((await settingsOf({ config: { min_speakers: 'two' } }))?.settings.minSpeakers).toBeNull();
+    expect((await settingsOf({ config: { diarize: null, max_speakers: 2 } }))?.settings.maxSpeakers).toBeNull();
     expect((await settingsOf({ config: { diarize: true, min_speakers: -2 } }))?.settings.minSpeakers).toBeNull();
     expect((await settingsOf({ context: {} }))?.talk).toEqual({ general: [], text: null, terms: [] });
     expect((await settingsOf({ context: null, config: null }))?.talk).toBeNull();
@@ -377,6 +388,8 @@ describe('what a client sends', () => {
         { continuous_mode: false, utterance_end_ms: 200 },
         { isContinuous: false, utteranceEndMs: 1_000 },
       ],
+      [{ utterance_end_ms: 30_001 }, { utteranceEndMs: 30_000 }],
+      [{ utterance_end_ms: null }, { utteranceEndMs: 1_000 }],
       [{ interim_results_frequency: 0 }, { interimEveryMs: 300 }],
       [{ interim_results_frequency: null }, { interimEveryMs: null }],
       [{ diarize: false, max_speakers: 'ignored' }, { diarize: false }],
@@ -390,9 +403,12 @@ describe('what a client sends', () => {
   /** What the session is asked to do when the client sends this. */
   async function started(message: object) {
     const client = clients.at(-1) ?? (await established());
+    const { commands } = fixture.liveStt.session;
+    const before = commands.length;
     client.send(message);
     await answered(client);
-    return fixture.liveStt.session.commands.at(-1);
+    expect(commands, JSON.stringify(client.messages.at(-2))).toHaveLength(before + 1);
+    return commands.at(-1);
   }
 });
 
@@ -401,15 +417,32 @@ describe('a client that misbehaves', () => {
     const client = await established();
     for (let sent = 0; sent < 300; sent += 1) client.send('?');
     expect(await client.closed).toBe(1008);
-    expect(client.messages.filter(({ type }) => type === 'error').length).toBeGreaterThanOrEqual(60);
-    await sessionsEnd();
+    expect(client.messages.filter(({ code }) => code === 'MALFORMED_JSON').length).toBeGreaterThanOrEqual(60);
+    expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' });
+    expect(fixture.liveStt.session.endedBy).toBe('disconnected');
   });
 
   it('is cut off when it asks and asks', async () => {
     const client = await established();
     for (let sent = 0; sent < 500; sent += 1) client.send({ type: 'config', languages: null });
     expect(await client.closed).toBe(1008);
-    expect(fixture.liveStt.session.commands.length).toBeLessThan(500);
+    expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' });
+    expect(fixture.liveStt.session).toMatchObject({ endedBy: 'disconnected', commands: { length: 100 } });
+  });
+
+  it('is not cut off for audio that comes too early, and told so as often as it can read', async () => {
+    const client = await established();
+    const { session } = fixture.liveStt;
+    session.isStarted = false;
+    for (let sent = 0; sent < 500; sent += 1) client.socket.send(Buffer.alloc(160));
+    await answered(client);
+    const errors = client.messages.filter(({ code }) => code === 'unknown_message_type');
+    expect(errors.length).toBeGreaterThanOrEqual(60);
+    expect(errors.length).toBeLessThan(500);
+    session.isStarted = true;
+    client.socket.send(Buffer.alloc(160));
+    await answered(client);
+    expect(session.heard).toHaveLength(1);
   });
 
   it('is cut off with 1009 when a frame is too large', async () => {

@@ -411,6 +411,8 @@ describe('a session', () => {
     session.send({ ...unusable('hallucination_rejected', null), utteranceId: 2 });
     expect(session.transcriptions().at(-1)).toMatchObject({ text: '', tentative: false, tentative_reason: null });
     expect(session.bills).toEqual([]);
+    session.tell('end.shutdown');
+    expect(session.concludes).toMatchObject([{ transcript: '' }]);
   });
 
   it('ends without continuous mode once something was said and told, not with a cough', async () => {
@@ -418,6 +420,7 @@ describe('a session', () => {
     session.send({ type: 'start.requested', settings: { ...SETTINGS, isContinuous: false }, talk: null });
     session.tell('opened');
     session.tell('short');
+    session.tell('hallucination');
     expect(session.state()).toBe('listening');
     session.send(recognised(2, 'hello'));
     session.send(recognised(3, 'not wanted'));
@@ -426,6 +429,7 @@ describe('a session', () => {
     expect(session.told.map(nameOf)).toEqual([
       'session_started',
       'final:speech_end_too_short',
+      'final:hallucination_rejected',
       'final:speech_end',
       'billing_summary',
       'session_stopped',
@@ -546,6 +550,18 @@ describe('a session that fails', () => {
       expect(session.closed).toMatchObject({ code });
     });
   }
+
+  it('gives up a client that does not start within a minute, also one that tried', async () => {
+    const session = startSession();
+    await session.passed(59_999);
+    for (const step of ['start', 'refused.language']) session.tell(step);
+    await session.passed(59_999);
+    expect(session.state()).toBe('established');
+    await session.passed(1);
+    expect(session.told.map(nameOf).at(-1)).toBe('error:start_timeout');
+    await session.concluded();
+    expect(session.closed).toMatchObject({ code: 1008 });
+  });
 
   for (const [state, timeoutMs] of [
     ['starting', 30_000],
