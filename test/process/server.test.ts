@@ -3,16 +3,18 @@ import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { PublicCall } from '../../actors/call-view.ts';
+import type { PublicCall, PublicCallEvent, PublicTranscript } from '../../actors/call-view.ts';
 import { apiClient } from '../../bin/cli/api-client.ts';
 import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
+import { conversationOf } from '../../bin/demo/conversation.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
 import { connect, type Sql } from '../../storage/database.ts';
 import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
 import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
-import { startSoftphone } from '../softphone/softphone.ts';
+import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { eventually, postgresPid, type ServerProcess, startServerProcess } from './server-process.ts';
 
@@ -143,10 +145,60 @@ describe('kill -9 in the middle of a call', () => {
     expect(states.events.map(({ event }) => event).slice(-2)).toEqual(['call.unknown', 'call.completed']);
   });
 
+  it('keeps what was understood of a call that is transcribed, as interrupted, and settles the call once', async () => {
+    const dataDir = await dataFolder();
+    // What `npm ci` alone brings, wherever the tests run.
+    const first = await startReady(dataDir, { STT_ENGINE: 'pocketsphinx', LOG_LEVEL: 'trace' });
+    const receiver = await startCallbackReceiver(SECRET);
+    clean.push(() => receiver.stop());
+    const conversation = conversationOf(2);
+    const speak = (leg: 'agent' | 'customer') => ({
+      audio: { kind: 'samples' as const, samples: conversation.trackOf(leg, { leadMs: 0 }) },
+    });
+    const town = await townFor(first, { agent: speak('agent'), customer: speak('customer') });
+    const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_number: town.agent.user,
+      customer_number: town.customer.user,
+      transcribe: true,
+      callback_url: receiver.url,
+      callback_secret: SECRET,
+    });
+    const path = `/dialer/click2call/${call.call_id}`;
+    for await (const { event } of first.api.events(call.call_id)) if (event === 'transcript.final') break;
+    const before = await first.api.get<PublicTranscript>(`${path}/transcript`);
+    expect(before.status).toBe('in_progress');
+    expect(before.segments.length).toBeGreaterThan(0);
+    first.server.child.kill('SIGKILL');
+    await first.server.exited;
+
+    const second = await startReady(dataDir);
+    expect(await receiver.callbackOf(call.call_id)).toMatchObject({
+      verified: { ok: true },
+      body: { event: 'call.completed' },
+    });
+    const settled = await callOf(second, call.call_id);
+    expect(settled).toMatchObject({ state: 'completed', error: 'server_lost', billing_status: 'billed' });
+    const after = await second.api.get<PublicTranscript>(`${path}/transcript`);
+    expect(after).toMatchObject({ status: 'failed', error: 'INTERRUPTED' });
+    expect(after.segments.slice(0, before.segments.length)).toEqual(before.segments);
+    const { events } = await second.api.get<{ events: PublicCallEvent[] }>(`${path}/events`);
+    expect(events.filter(({ event }) => event === 'call.completed')).toHaveLength(1);
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index + 1));
+    const usage = await withDatabase(dataDir, (sql) =>
+      listUsage(sql, { workspaceId: first.workspaceId }, { page: 1, limit: 50 }),
+    );
+    const chargedFor = (operation: string) => usage.rows.filter((row) => row.operation === operation).length;
+    expect([chargedFor('click2call'), chargedFor('call_transcript')]).toEqual([1, after.segments.length]);
+    expect(await heldOf(second)).toBe(0n);
+    for (const secret of [before.segments[0]!.text, town.agent.user, town.customer.user]) {
+      expect(first.server.output() + second.server.output()).not.toContain(secret);
+    }
+  }, 60_000);
+
   it('costs nothing when the legs were not bridged yet, and the agent can be called again', async () => {
     const dataDir = await dataFolder();
     const first = await startReady(dataDir);
-    const town = await townFor(first, { answer: 'manual' });
+    const town = await townFor(first, { agent: { answer: 'manual' } });
     const { call } = await first.api.post<{ call: PublicCall }>('/dialer/click2call', {
       agent_number: town.agent.user,
       customer_number: town.customer.user,
@@ -209,17 +261,21 @@ async function dataFolder(): Promise<string> {
 }
 
 /** Two phones and a carrier, a trunk to it, a number and money. */
-async function townFor({ api, workspaceId, dataDir }: Ready, agentOptions: { answer?: 'manual' } = {}) {
+async function townFor(
+  { api, workspaceId, dataDir }: Ready,
+  phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
+) {
   const agent = await startSoftphone({
     name: 'agent',
     user: '+919811111111',
     audio: { kind: 'tone', frequencyHz: 440 },
-    ...agentOptions,
+    ...phones.agent,
   });
   const customer = await startSoftphone({
     name: 'customer',
     user: '+919822222222',
     audio: { kind: 'tone', frequencyHz: 660 },
+    ...phones.customer,
   });
   const routes = new Map([agent, customer].map((phone) => [phone.user, phone.address]));
   const carrier = await startLoopbackCarrier({ routes });
