@@ -1,3 +1,5 @@
+import { RealFft } from '../../../media/dsp/fft.ts';
+
 /**
  * The mean of an utterance's mel-frequency cepstra, as PocketSphinx computes them for its `en-us` model (feat.params:
  * 25 filters from 130 to 6,800 Hz, orthonormal DCT, lifter 22; frames of 410 samples every 160). The decoder subtracts
@@ -6,8 +8,9 @@
  */
 export class CepstralMean {
   readonly #sums = new Float64Array(CEPSTRA);
-  readonly #frame = new Float64Array(FFT_POINTS);
-  readonly #imaginary = new Float64Array(FFT_POINTS);
+  readonly #fft = new RealFft(FFT_POINTS);
+  readonly #frame = new Float32Array(FFT_POINTS);
+  readonly #powers = new Float32Array(FFT_POINTS / 2 + 1);
   #frames = 0;
   /** The sample before the first of `#rest`, and samples whose frame is not yet whole. */
   #previous = 0;
@@ -41,8 +44,8 @@ export class CepstralMean {
       frame[index] = (sample - PRE_EMPHASIS * previous) * HAMMING[index]!;
       previous = sample;
     }
-    transform(frame, this.#imaginary.fill(0));
-    const cepstra = cepstraOf(frame, this.#imaginary);
+    this.#fft.powers(frame, this.#powers);
+    const cepstra = cepstraOf(this.#powers);
     // The decoder leaves frames without energy as they are, and so out of the mean.
     if (cepstra[0]! < 0) return;
     for (let index = 0; index < CEPSTRA; index++) this.#sums[index]! += cepstra[index]!;
@@ -108,46 +111,13 @@ function melOf(hz: number): number {
   return 2595 * Math.log10(1 + hz / 700);
 }
 
-function cepstraOf(real: Float64Array, imaginary: Float64Array): number[] {
+function cepstraOf(powers: Float32Array): number[] {
   const logs = FILTER_BANK.map(({ firstBin, weights }) => {
     let energy = 0;
     for (let offset = 0; offset < weights.length; offset++) {
-      const bin = firstBin + offset;
-      energy += weights[offset]! * (real[bin]! ** 2 + imaginary[bin]! ** 2);
+      energy += weights[offset]! * powers[firstBin + offset]!;
     }
     return Math.log(energy + LOG_FLOOR);
   });
   return DCT.map((row) => logs.reduce((sum, log, filter) => sum + log * row[filter]!, 0));
 }
-
-/** Fast Fourier transform in place, radix 2. */
-function transform(real: Float64Array, imaginary: Float64Array): void {
-  for (let index = 0; index < FFT_POINTS; index++) {
-    const mirrored = BIT_REVERSED[index]!;
-    if (mirrored <= index) continue;
-    [real[index], real[mirrored]] = [real[mirrored]!, real[index]!];
-    [imaginary[index], imaginary[mirrored]] = [imaginary[mirrored]!, imaginary[index]!];
-  }
-  for (let half = 1; half < FFT_POINTS; half *= 2) {
-    const stride = FFT_POINTS / (2 * half);
-    for (let first = 0; first < FFT_POINTS; first += 2 * half) {
-      for (let offset = 0; offset < half; offset++) {
-        const [even, odd] = [first + offset, first + offset + half];
-        const cosine = COSINES[offset * stride]!;
-        const sine = SINES[offset * stride]!;
-        const turnedReal = real[odd]! * cosine + imaginary[odd]! * sine;
-        const turnedImaginary = imaginary[odd]! * cosine - real[odd]! * sine;
-        real[odd] = real[even]! - turnedReal;
-        imaginary[odd] = imaginary[even]! - turnedImaginary;
-        real[even]! += turnedReal;
-        imaginary[even]! += turnedImaginary;
-      }
-    }
-  }
-}
-
-const COSINES = Float64Array.from({ length: FFT_POINTS / 2 }, (_, k) => Math.cos((2 * Math.PI * k) / FFT_POINTS));
-const SINES = Float64Array.from({ length: FFT_POINTS / 2 }, (_, k) => Math.sin((2 * Math.PI * k) / FFT_POINTS));
-const BIT_REVERSED = Uint16Array.from({ length: FFT_POINTS }, (_, index) =>
-  Number.parseInt(index.toString(2).padStart(Math.log2(FFT_POINTS), '0').split('').reverse().join(''), 2),
-);

@@ -3,6 +3,7 @@ import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts
 import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
 import { CepstralMean } from './cepstral-mean.ts';
 import type { Decoder } from './decoder.ts';
+import { lacksUpperBand, UpperBand } from './upper-band.ts';
 import { textOf, wordsOf } from './words.ts';
 
 export interface PocketsphinxRecognizerOptions {
@@ -107,6 +108,8 @@ class Utterance {
   #blockSamples = 0;
   #samples = 0;
   #isDecoding = false;
+  /** Of a telephone's audio, which is known by the time decoding begins. */
+  #upperBand: UpperBand | null = null;
   #noise = 1;
 
   constructor(decoder: Decoder, wantsHypotheses: boolean) {
@@ -142,7 +145,6 @@ class Utterance {
     const block = this.#block.slice(0, this.#blockSamples);
     if (block.length === 0) return;
     this.#blockSamples = 0;
-    this.#mean.add(block);
     this.#waiting.push(block);
     if (this.#isDecoding) this.#decodeWaiting();
     else if (this.#waiting.length * BLOCK_SAMPLES >= this.#heardFirstSamples) this.#startDecoding();
@@ -151,11 +153,16 @@ class Utterance {
   #startDecoding(): void {
     if (this.#isDecoding) return;
     this.#isDecoding = true;
+    if (lacksUpperBand(this.#waiting)) this.#upperBand = new UpperBand();
     this.#decoder.startUtterance();
     this.#decodeWaiting();
   }
 
   #decodeWaiting(): void {
+    for (const block of this.#waiting) {
+      this.#upperBand?.addTo(block);
+      this.#mean.add(block);
+    }
     const mean = this.#mean.mean();
     for (const block of this.#waiting.splice(0)) {
       // Again for each: the decoder replaces it by what it has learnt, of other utterances too.
