@@ -50,7 +50,6 @@ const speak = defineAction({
 
 export const speakCommand: Command = {
   action: speak,
-  notes: 'Play it with aplay speech.wav, or send it to tandem transcribe.',
 };
 
 type Line = { type: 'chunk'; result: { audioContent: string } } | Complete | { type: 'error'; message: string };
