@@ -9,6 +9,7 @@ import { startTandem, type Tandem } from '../../main.ts';
 import { readWav } from '../../media/wav.ts';
 import { connect } from '../../storage/database.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
 import { type Api, apiClient } from '../cli/api-client.ts';
 import { spoken } from '../cli/event-lines.ts';
 import type { Terminal } from '../cli/terminal.ts';
@@ -23,6 +24,7 @@ import { measureHearing, NUMBERS, startTown, type Town } from './town.ts';
 const CALLBACK_SECRET = 'demo-callback-secret-0123456789';
 const DIDS = ['+911140000001', '+911140000002'];
 const PRICE_PER_MINUTE_USD = 0.012;
+const TOP_UP_NANO = 5_000_000_000n;
 /** A demo that takes longer than this is stuck, and says so. */
 const DEADLINE_MS = 75_000;
 
@@ -106,23 +108,26 @@ async function setUp(
   screen.heading('Booting, everything embedded');
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-demo-'));
   clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  const receiver = await startCallbackReceiver(CALLBACK_SECRET);
+  clean.push(() => receiver.stop());
+  const town = await startTown({ conversation, ...(keep && { autoHangupAfterMs: 60_000 }) });
+  clean.push(() => town.stop());
   const config = loadConfig({
+    ...speechSettings(process.env),
     TANDEM_DATA_DIR: dataDir,
     PORT: '0',
     SIP_PORT: '0',
     CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
   });
-  const tandem = await startTandem(config, {
+  const starting = startTandem(config, {
     logger: createLogger({ level: 'warn', ...(json && { destination: process.stderr }) }),
     onStep: ({ name, ms }) => screen.line(`${PARTS[name] ?? name} ${ms} ms`),
   });
-  clean.push(() => tandem.stop());
+  // Before the phones, which it hangs up; also when it was interrupted while it started.
+  clean.push(async () => (await starting.catch(() => null))?.stop());
+  const tandem = await starting;
   const apiKey = tandem.mintedApiKey ?? '';
   const api = apiClient({ url: tandem.url, apiKey });
-  const receiver = await startCallbackReceiver(CALLBACK_SECRET);
-  clean.push(() => receiver.stop());
-  const town = await startTown({ conversation, ...(keep && { autoHangupAfterMs: 60_000 }) });
-  clean.push(() => town.stop());
   screen.line(`two softphones and a carrier  ${town.agent.sipUri}, ${town.customer.sipUri}, ${town.carrier.sipUri}`);
 
   await api.post('/dialer/trunks', {
@@ -137,7 +142,7 @@ async function setUp(
   const { sql, close } = await openPool(tandem.databaseUrl);
   const { wallet } = await topUp(sql, {
     workspaceId: tandem.workspaceId,
-    amountNano: 5_000_000_000n,
+    amountNano: TOP_UP_NANO,
     paymentType: 'admin_bonus',
     operationKey: 'demo:top-up',
     description: 'Demo credit',
@@ -147,6 +152,11 @@ async function setUp(
     `a trunk to it at ${PRICE_PER_MINUTE_USD} USD a minute, numbers ${DIDS.join(' and ')}, wallet ${usd(wallet.balanceNano)}`,
   );
   return { tandem, town, conversation, api, apiKey, receiver };
+}
+
+/** The recogniser is the operator's choice; all else is the demo's own. */
+function speechSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith('STT_') || name === 'MODELS_DIR'));
 }
 
 const PARTS: Record<string, string> = {
@@ -190,7 +200,8 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversa
     words.take(event);
     if (event.event === 'call.bridged') {
       ringing = false;
-      void talkProgress(screen, words).then(() => api.post(`${path}/${call.call_id}/hangup`));
+      // It fails only when the server is stopping, which hangs up itself.
+      void talkProgress(screen, words).then(() => api.post(`${path}/${call.call_id}/hangup`).catch(() => {}));
     }
   }
   clearInterval(rings);
@@ -228,11 +239,18 @@ async function report(
   await checkTranscript(screen, { api, conversation, call });
   const { sql, close } = await openPool(tandem.databaseUrl);
   const wallet = await walletOf(sql, tandem.workspaceId);
+  const { rows } = await listUsage(sql, { workspaceId: tandem.workspaceId, service: 'stt' }, { page: 1, limit: 100 });
   await close();
+  const transcriptNano = rows.reduce((sum, { amountNano }) => sum + amountNano, 0n);
+  const callNano = BigInt(Math.round((call.cost_usd ?? 0) * 1e9));
   const expected = ((call.talk_seconds ?? 0) * PRICE_PER_MINUTE_USD) / 60;
   screen.check(
-    call.billing_status === 'billed' && Math.abs((call.cost_usd ?? 0) - expected) < 1e-8 && wallet.heldNano === 0n,
-    `billed ${call.cost_usd} USD for ${call.talk_seconds} s; the wallet has ${usd(wallet.balanceNano)}, nothing held`,
+    call.billing_status === 'billed' &&
+      Math.abs((call.cost_usd ?? 0) - expected) < 1e-8 &&
+      wallet.balanceNano === TOP_UP_NANO - callNano - transcriptNano &&
+      wallet.heldNano === 0n,
+    `billed ${call.cost_usd} USD for ${call.talk_seconds} s and ${usd(transcriptNano)} for the words; ` +
+      `the wallet has ${usd(wallet.balanceNano)}, nothing held`,
   );
   screen.check(callback.verified.ok, `callback ${callback.body.event}, signature verified: ${callback.signature}`);
 }

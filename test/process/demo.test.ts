@@ -91,6 +91,14 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     expect(await readdir(demo.folder)).toEqual(['here']);
   });
 
+  it('cleans up when it is interrupted while it starts', async () => {
+    const demo = await startDemo([]);
+    await demo.printed('Postgres, schema');
+    demo.child.kill('SIGINT');
+    expect(await demo.exited, demo.output()).toBe(130);
+    expect(await readdir(demo.folder)).toEqual(['here']);
+  });
+
   it('is one JSON document with --json, and keeps the server up with --keep until it is told to stop', async () => {
     const demo = await startDemo(['--sentences', '2', '--keep', '--json']);
     await demo.printed('\n}\n');

@@ -32,5 +32,6 @@ export const demoCommand: Command = {
       return { data: result, failure: { code: exitCode === 130 ? 'INTERRUPTED' : 'DEMO_FAILED', message }, exitCode };
     },
   }),
-  notes: 'Everything runs embedded, on a data folder and ports of its own; the recording is kept in .data/demo.',
+  notes:
+    'Everything runs embedded, on a data folder and ports of its own; the recording is kept in .data/demo. Of your settings it heeds those of the speech recogniser: STT_* and MODELS_DIR.',
 };
