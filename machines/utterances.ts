@@ -52,7 +52,7 @@ export type UtteranceMessage =
   /** Nothing follows. */
   | { type: 'stream.end' };
 
-/** What goes back on the same port: so many samples have been recognised or were discarded. A file waits for it. */
+/** What goes back on the same port: so many samples have come to a recogniser or were discarded. A file waits for it. */
 export interface SamplesTaken {
   type: 'samples.taken';
   samples: number;

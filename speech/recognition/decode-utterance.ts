@@ -20,7 +20,7 @@ export interface DecodeOptions {
     areDue: () => boolean;
     onHypothesis: (hypothesis: Hypothesis | null) => void;
   } | null;
-  /** So many more samples have been recognised. */
+  /** So many more samples have been recognised; of a file, have come to a recognizer. */
   onTaken: (samples: number) => void;
   /** Of this utterance. Aborting gives the recognizer back as soon as it answers. */
   signal: AbortSignal;
@@ -42,12 +42,13 @@ const USUAL_PATIENCE_S = 1;
 const MOST_PATIENCE_S = 3;
 
 /**
- * Recognises an utterance while it goes on. When a recognizer breaks, or is recalled for somebody more urgent, the
+ * Recognises an utterance, a live one while it goes on. When a recognizer breaks, or is recalled for somebody more urgent, the
  * utterance starts again elsewhere from its first sample.
  * @throws the signal's reason when aborted
  */
 export async function decodeUtterance(utterance: Utterance, options: DecodeOptions): Promise<Decoded> {
   let lastError: RecognizerError | null = null;
+  let hadRecognizer = false;
   let isRecallable = true;
   for (const candidate of options.candidates) {
     let { language } = candidate;
@@ -58,6 +59,7 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
         isRecallable = false;
       } else if (attempt.type === 'failed') {
         lastError = attempt.error;
+        hadRecognizer ||= attempt.hadRecognizer;
         if (attempt.wasBroken && ++brokenBefore < MOST_BROKEN_BEFORE) continue;
         const patienceMs = patienceFor(attempt.error);
         failures += patienceMs === null ? ATTEMPTS_PER_CANDIDATE : 1;
@@ -69,7 +71,8 @@ export async function decodeUtterance(utterance: Utterance, options: DecodeOptio
     }
   }
   if (lastError === null) throw new TypeError('an utterance without anybody to recognise it');
-  return lastError.code === 'crashed' ? { type: 'given-up' } : { type: 'refused', error: lastError };
+  // What cannot even be started does not break of this utterance.
+  return lastError.code === 'crashed' && hadRecognizer ? { type: 'given-up' } : { type: 'refused', error: lastError };
 }
 
 export function millisecondsOf(samples: number): number {
@@ -86,7 +89,7 @@ type Attempt =
   | Extract<Decoded, { type: 'recognised' }>
   | { type: 'recalled' }
   /** `wasBroken`: it was so before it heard anything of the utterance. */
-  | { type: 'failed'; error: RecognizerError; wasBroken: boolean };
+  | { type: 'failed'; error: RecognizerError; hadRecognizer: boolean; wasBroken: boolean };
 
 async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise<Attempt> {
   const { pool, streamKey, candidate, language, keywords, urgency, isRecallable, signal } = options;
@@ -107,7 +110,8 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
     const error = signal.aborted ? new RecognizerError('cancelled', 'aborted') : asRecognizerError(thrown);
     await abandon(lease, error);
     signal.throwIfAborted();
-    return { type: 'failed', error, wasBroken: lease !== null && !hasBegun && error.code === 'crashed' };
+    const hadRecognizer = lease !== null;
+    return { type: 'failed', error, hadRecognizer, wasBroken: hadRecognizer && !hasBegun && error.code === 'crashed' };
   } finally {
     signal.removeEventListener('abort', wake);
   }
@@ -115,25 +119,29 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
 
 /**
  * Resolves when it is time to claim a recognizer. One that hears an utterance as a whole can do nothing before that is
- * whole; and who had to give one up for somebody more urgent waits until it is as urgent.
+ * whole; and who had to give one up for somebody more urgent waits until it is as urgent. A file is read so fast that
+ * it is no loss to wait for the rest of an utterance, and a recognizer that waited for it could keep those from the
+ * others that the reader waits for.
  */
 async function claimable(utterance: Utterance, options: AttemptOptions): Promise<void> {
   const { candidate, isLive, isRecallable, urgency, signal, onTaken } = options;
   const { streams } = candidate.description;
-  while (utterance.end === null && (!streams || (!isRecallable && urgency() === 'spoken'))) {
+  while (utterance.end === null && (!isLive || !streams || (!isRecallable && urgency() === 'spoken'))) {
+    signal.throwIfAborted();
     const changed = utterance.changed();
     // What nobody could work on yet does not lag behind. The reader of a file is to wait, though.
     if (!streams && isLive) onTaken(utterance.take(utterance.length));
     await changed;
-    signal.throwIfAborted();
   }
 }
 
 async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions): Promise<Attempt> {
   const { recognizer } = lease;
-  const { urgency, signal, onTaken } = options;
+  const { isLive, urgency, signal, onTaken } = options;
   const hypotheses = hypothesesFor(options);
   let position = 0;
+  // The reader of a file is to keep all recognizers busy, not only so far ahead of those that are.
+  if (!isLive) onTaken(utterance.take(utterance.length));
   for (;;) {
     signal.throwIfAborted();
     if (lease.isRecalled && urgency() !== 'due') return { type: 'recalled' };

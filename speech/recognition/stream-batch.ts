@@ -5,7 +5,7 @@ import { type Entry, UtteranceStream } from './utterance-stream.ts';
 
 /**
  * A file: its utterances are recognised side by side, on as many recognizers as can be had. The reader of the file is
- * told how far recognition has come, and waits. Where voices are told apart, all is told at the end.
+ * told what has come to a recognizer, and waits. Where voices are told apart, all is told at the end.
  */
 export class BatchStream extends UtteranceStream {
   /** Outcomes with speakers that may turn out to be others. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RecognizerError } from '../../../speech/recognizer.ts';
-import { crash, createFakeEngine } from '../fake-engine.ts';
+import { crash, createFakeEngine, type FakeStep } from '../fake-engine.ts';
 import { gate } from './gate.ts';
 import { DeskFixture, type Speaker } from './spoken-to-desk.ts';
 
@@ -31,18 +31,18 @@ describe('a batch', () => {
     expect(engine.steps.all.filter(({ type }) => type === 'load')).toHaveLength(2);
   });
 
-  it('lets the reader of the file on as far as it was recognised', async () => {
-    const held = gate(({ type, words }) => type === 'write' && words.includes(2));
+  it('lets the reader of the file on until there is an utterance that no recognizer has', async () => {
+    const held = gate(({ type }) => type === 'write');
     const engine = createFakeEngine({ script: held.script });
-    await using fixture = new DeskFixture([engine], { processes: 1 });
+    await using fixture = new DeskFixture([engine], { processes: 2 });
     const speaker = await fixture.open('batch');
     speaker.say([1], 1000);
-    const second = speaker.say([2], 1000);
+    speaker.say([2], 1000);
     speaker.say([3], 1000);
     speaker.hangUp();
-    await engine.steps.first(({ type, words }) => type === 'write' && words.includes(2));
-    await speaker.credits.count(1);
-    expect([second, credited(speaker)]).toEqual([1, 16_000]);
+    await engine.steps.count(2, ({ type }) => type === 'write');
+    await speaker.credits.count(2);
+    expect(credited(speaker)).toBe(32_000);
     held.open();
     await speaker.events.first(isEnded);
     await speaker.closed;
@@ -108,39 +108,69 @@ describe('a batch', () => {
   });
 
   it('gives its recognizer up to what is said live, and starts the utterance again, but only once', async () => {
-    const engine = createFakeEngine();
+    const isOfFile = ({ type, words }: FakeStep) => type === 'write' && words[0] === 1;
+    const holds = [gate(isOfFile), gate(isOfFile)];
+    const engine = createFakeEngine({
+      script: (step) => {
+        const attempt = engine.steps.all.filter((it) => it.type === 'begin' && it.words.length === 0).length;
+        return holds[attempt === 1 ? 0 : 1]!.script(step);
+      },
+    });
     await using fixture = new DeskFixture([engine], { processes: 1 });
     const [batch, live] = [await fixture.open('batch'), await fixture.open('live')];
-    const slow = batch.begin();
-    batch.go(slow, [1]);
-    await engine.steps.first(({ type }) => type === 'write');
+    batch.say([1, 3], 2000);
+    await engine.steps.first(isOfFile);
     live.say([2]);
+    await fixture.received();
+    holds[0]!.open();
     await live.events.count(1);
-    await engine.steps.count(2, ({ type, words }) => type === 'write' && words[0] === 1);
+    await engine.steps.count(2, isOfFile);
     live.say([4]);
     await fixture.received();
-    batch.go(slow, [3]);
-    batch.end(slow);
+    holds[1]!.open();
     await Promise.all([batch.events.count(1), live.events.count(2)]);
     expect(batch.outcomes).toEqual([[0, '1 3']]);
     expect(fixture.broken).toEqual([]);
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
   });
 
-  it('lets the reader wait while an engine that hears whole utterances waits for the end of one', async () => {
-    const engine = createFakeEngine({ streams: false });
-    await using fixture = new DeskFixture([engine]);
+  it('keeps no recognizer for an utterance that is still being read from one that starts again', async () => {
+    let crashes = 0;
+    const held = gate(({ type, words }) => type === 'write' && words.includes(1));
+    const engine = createFakeEngine({
+      script: async (step) => {
+        await held.script(step);
+        if (step.type === 'write' && step.words.includes(1) && crashes++ === 0) crash();
+      },
+    });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
     const speaker = await fixture.open('batch');
-    const utterance = speaker.begin();
-    speaker.go(utterance, [1], 1000);
+    speaker.say([1], 1000);
+    await engine.steps.first(({ type }) => type === 'write');
+    speaker.go(speaker.begin(), [2], 1000);
     await fixture.received();
-    // What it might post back would arrive now.
-    await fixture.received();
-    expect(credited(speaker)).toBe(0);
-    speaker.end(utterance);
-    await speaker.credits.count(1);
-    expect(credited(speaker)).toBe(16_000);
+    held.open();
+    await speaker.events.count(1);
+    expect(speaker.outcomes).toEqual([[0, '1']]);
   });
+
+  it.each([true, false])(
+    'lets the reader wait while an utterance is not whole (engine streams: %s)',
+    async (streams) => {
+      const engine = createFakeEngine({ streams });
+      await using fixture = new DeskFixture([engine]);
+      const speaker = await fixture.open('batch');
+      const utterance = speaker.begin();
+      speaker.go(utterance, [1], 1000);
+      await fixture.received();
+      // What it might post back would arrive now.
+      await fixture.received();
+      expect(credited(speaker)).toBe(0);
+      speaker.end(utterance);
+      await speaker.credits.count(1);
+      expect(credited(speaker)).toBe(16_000);
+    },
+  );
 
   it('fails with the code and patience of an upstream that refuses', async () => {
     const engine = createFakeEngine({
