@@ -48,7 +48,8 @@ export class RecognitionDesk {
   async open(options: OpenStreamOptions): Promise<StreamModel> {
     const isLive = options.mode === 'live';
     try {
-      return this.#open(options, isLive, await this.#candidatesFor(options.settings, isLive));
+      const capabilities = await this.#capabilities();
+      return this.#open(options, isLive, this.#candidatesFor(options.settings, isLive, capabilities));
     } catch (error) {
       options.utterances.close();
       throw error;
@@ -82,10 +83,11 @@ export class RecognitionDesk {
 
   /** @throws TandemError `unsupported_language`, and nothing changes */
   async configure(streamKey: number, change: Partial<RecognitionSettings>): Promise<StreamModel> {
+    const capabilities = await this.#capabilities();
     const open = this.#streams.get(streamKey);
     if (open === undefined) throw new TandemError('INTERNAL', 'The stream is closed.');
     const settings = { ...open.stream.settings, ...change };
-    const candidates = await this.#candidatesFor(settings, open.isLive);
+    const candidates = this.#candidatesFor(settings, open.isLive, capabilities);
     open.stream.configure(settings, candidates);
     this.#warm(candidates[0]);
     return { model: modelNameOf(candidates[0]) };
@@ -129,12 +131,13 @@ export class RecognitionDesk {
     this.#pool.warm(candidate, this.#streams.size);
   }
 
-  async #candidatesFor(
+  #candidatesFor(
     { languages }: RecognitionSettings,
     isLive: boolean,
-  ): Promise<readonly [Candidate, ...Candidate[]]> {
+    capabilities: readonly Capability[],
+  ): readonly [Candidate, ...Candidate[]] {
     const { preferred } = this.#options;
-    const route = findRoute({ languages, preferred, isLive, capabilities: await this.#capabilities() });
+    const route = findRoute({ languages, preferred, isLive, capabilities });
     if (route.type === 'unsupported') throw new TandemError('unsupported_language', route.message);
     return route.candidates;
   }

@@ -141,6 +141,30 @@ describe('a live stream', () => {
     expect(speaker.outcomes).toEqual([[0, 'speech_end_no_result']]);
   });
 
+  it('fails when no recognizer can be started', async () => {
+    const engine = createFakeEngine({ script: ({ type }) => void (type === 'load' && crash()) });
+    await using fixture = new DeskFixture([engine]);
+    const speaker = await fixture.open('live');
+    speaker.say([1]);
+    await speaker.closed;
+    expect(speaker.events.all).toMatchObject([{ type: 'recognition.failed', code: 'INTERNAL' }]);
+  });
+
+  it('takes changes that are made at the same time together', async () => {
+    const english = createFakeEngine();
+    const hindi = createFakeEngine({ engine: 'sherpa-onnx', model: 'hindi', languages: ['hi'] });
+    await using fixture = new DeskFixture([english, hindi]);
+    const speaker = await fixture.open('live', { languages: ['en'] });
+    await Promise.all([
+      fixture.desk.configure(speaker.key, { languages: ['hi'] }),
+      fixture.desk.configure(speaker.key, { keywords: [{ term: 'seven', weight: 1 }] }),
+    ]);
+    speaker.say([1]);
+    await speaker.events.count(1);
+    const { options } = await hindi.steps.first(({ type }) => type === 'begin');
+    expect(options).toMatchObject({ language: 'hi', keywords: [{ term: 'seven' }] });
+  });
+
   it('gives up an utterance that breaks two recognizers, and goes on with the next', async () => {
     const engine = createFakeEngine({
       script: ({ type, words }) => {
