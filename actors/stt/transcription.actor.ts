@@ -100,7 +100,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
     finished.promise.catch(() => undefined);
     const cancel = () => actor.send({ type: 'transcription.cancelled', ...cancellationOf(signal.reason) });
     const heedNoMore = () => signal.removeEventListener('abort', cancel);
-    actor.subscribe({
+    const subscription = actor.subscribe({
       complete: () => {
         heedNoMore();
         const output = actor.getSnapshot().output!;
@@ -121,8 +121,12 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
 
     async function end(): Promise<void> {
       heedNoMore();
+      // An actor that is stopped completes too, without an output.
+      subscription.unsubscribe();
       actor.stop();
-      over.abort(new TandemError('STT_CLIENT_CANCELLED', 'The transcription was ended.'));
+      const ending = new TandemError('STT_CLIENT_CANCELLED', 'The transcription was ended.');
+      over.abort(ending);
+      finished.reject(ending);
       live.delete(transcriptionId);
       await rm(entry.folder, { recursive: true, force: true }).catch((error: unknown) => {
         // The next start empties the folder above it.

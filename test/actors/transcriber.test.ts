@@ -337,6 +337,20 @@ describe('the slot and the files of an upload', () => {
     expect(await readdir(tempDir)).toEqual([]);
   });
 
+  it('an end in the middle of it ends the waiting too', async () => {
+    const { transcriber, userId, request, hear, heardFiles } = await setUp();
+    hear(() => new Promise(() => undefined));
+    const pending = await transcriber.begin({ userId, requestId: 'r', signal: new AbortController().signal });
+    await writeFile(pending.uploadPath, AUDIO);
+    const transcribing = pending.transcribe(request);
+    transcribing.catch(() => undefined);
+    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    await pending.end();
+    await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
+    expect(heardFiles[0]!.signal.aborted).toBe(true);
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
   it('a server that shuts down says so', async () => {
     const { transcriber, userId, request } = await setUp();
     const server = new AbortController();
