@@ -10,8 +10,11 @@ export class AudioIntake {
   readonly #clock: Clock;
   #ears: ListeningSession | null = null;
   #format: AudioFormat | null = null;
-  #openedAtMs: number | null = null;
+  #isOpened = false;
   #receivedMs = 0;
+  /** How far the audio was ahead of its time, and when. */
+  #aheadMs = 0;
+  #asOfMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -25,7 +28,8 @@ export class AudioIntake {
   open(ears: ListeningSession, format: AudioFormat): void {
     this.#ears = ears;
     this.#format = format;
-    this.#openedAtMs = this.#clock.now();
+    this.#isOpened = true;
+    this.#asOfMs = this.#clock.now();
   }
 
   /** What comes from now on is dropped. */
@@ -38,17 +42,28 @@ export class AudioIntake {
    * a session is dropped.
    */
   write(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): 'taken' | 'too early' | 'flooding' {
-    if (this.#openedAtMs === null) return 'too early';
+    if (!this.#isOpened) return 'too early';
     if (this.#ears === null) return 'taken';
-    const receivedMs = this.#receivedMs + durationMs(bytes.length, format);
-    if (receivedMs - (this.#clock.now() - this.#openedAtMs) > MOST_AHEAD_MS) return 'flooding';
-    this.#receivedMs = receivedMs;
+    const lengthMs = durationMs(bytes.length, format);
+    const aheadMs = this.#stillAheadMs() + lengthMs;
+    if (aheadMs > MOST_AHEAD_MS) return 'flooding';
+    this.#aheadMs = aheadMs;
+    this.#receivedMs += lengthMs;
     if (!isSame(format, this.#format)) {
       this.#format = format;
       this.#ears.configure({ format });
     }
     this.#ears.write(bytes);
     return 'taken';
+  }
+
+  /** An hour of silence is no leave to send an hour at once; and a clock that is set back takes nothing away. */
+  #stillAheadMs(): number {
+    const nowMs = this.#clock.now();
+    const passedMs = Math.max(0, nowMs - this.#asOfMs);
+    this.#asOfMs = nowMs;
+    this.#aheadMs = Math.max(0, this.#aheadMs - passedMs);
+    return this.#aheadMs;
   }
 }
 

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import { AudioIntake } from '../../actors/stt/audio-intake.ts';
+import type { AudioFormat } from '../../machines/utterances.ts';
+import type { ListeningSession } from '../../media/listening-plane.ts';
+
+const MULAW_8K: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8000, channels: 1 };
+const MINUTE_MS = 60_000;
+
+function openIntake() {
+  const clock = { nowMs: 1_000_000 };
+  const heard: number[] = [];
+  const intake = new AudioIntake({ now: () => clock.nowMs, setTimeout: () => null, clearTimeout: () => {} });
+  const ears: Pick<ListeningSession, 'write' | 'configure'> = {
+    write: (bytes) => heard.push(bytes.length / 8),
+    configure: () => {},
+  };
+  intake.open(ears as ListeningSession, MULAW_8K);
+  const send = (durationMs: number) => intake.write(new Uint8Array(durationMs * 8), MULAW_8K);
+  return { clock, heard, intake, send };
+}
+
+it('takes audio a minute ahead of its time, and no more', () => {
+  const { clock, heard, intake, send } = openIntake();
+  expect(send(MINUTE_MS)).toBe('taken');
+  expect(send(100)).toBe('flooding');
+  clock.nowMs += 100;
+  expect(send(100)).toBe('taken');
+  expect(heard).toEqual([MINUTE_MS, 100]);
+  expect(intake.receivedMs).toBe(MINUTE_MS + 100);
+});
+
+it('takes no more at once after a long silence', () => {
+  const { clock, send } = openIntake();
+  clock.nowMs += 60 * MINUTE_MS;
+  expect(send(MINUTE_MS)).toBe('taken');
+  expect(send(100)).toBe('flooding');
+});
+
+it('does not take a clock that is set back for a flood', () => {
+  const { clock, send } = openIntake();
+  expect(send(1000)).toBe('taken');
+  clock.nowMs -= 60 * MINUTE_MS;
+  expect(send(1000)).toBe('taken');
+});
