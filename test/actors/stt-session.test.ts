@@ -200,6 +200,31 @@ describe('a live transcription', () => {
     expect(closed()).toEqual({ code: 1008, reason: 'INSUFFICIENT_CREDITS' });
   });
 
+  it('charges nothing for a final that was given up, also when storage comes back afterwards', async () => {
+    const isBack = Promise.withResolvers<void>();
+    const attempts: Promise<unknown>[] = [];
+    const { session, recognition, clock, told, closed, balance } = await startedSession(
+      {},
+      {
+        begin: (run) => {
+          const attempt = isBack.promise.then(run);
+          attempts.push(attempt);
+          return attempt;
+        },
+      },
+    );
+    recognition.stream.recognise(1, 'go forward');
+    await eventually(() => {
+      clock.advance(1_000);
+      expect(closed()).not.toBeNull();
+    });
+    await session.ended;
+    isBack.resolve();
+    await Promise.allSettled(attempts);
+    expect(told.map(({ type }) => type)).toEqual(['session_started', 'error', 'billing_summary', 'connection_closed']);
+    expect(await balance()).toBe(10n * USD);
+  });
+
   it('charges once although the answer of storage was lost', async () => {
     let isLost = false;
     const { recognition, until, clock, balance } = await startedSession(
