@@ -236,7 +236,8 @@ export class RecognizerPool {
         instance.lease = null;
         if (broken === null && instance.state === 'leased') this.#becomeIdle(instance);
         else void this.#close(instance);
-        if (broken !== null) this.#options.onBroken?.({ model: instance.model, detail: broken });
+        // Those that are in use when all is closed do not break.
+        if (broken !== null && !this.#isClosed) this.#options.onBroken?.({ model: instance.model, detail: broken });
         this.reconsider();
       },
     });

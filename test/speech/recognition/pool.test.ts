@@ -151,6 +151,18 @@ describe('the recognizers', () => {
     expect(engine.alive).toBe(0);
   });
 
+  it('do not count as broken when all is closed while they are in use', async () => {
+    const engine = createFakeEngine();
+    const broken: unknown[] = [];
+    const pool = new RecognizerPool({ processes: 1, onBroken: (instance) => broken.push(instance) });
+    const lease = await claimFrom(pool, engine);
+    const closing = pool.close();
+    lease.giveBack({ broken: 'the engine process was closed', audioMs: 0 });
+    await closing;
+    expect(broken).toEqual([]);
+    expect(engine.alive).toBe(0);
+  });
+
   it('are not kept for who does not wait any longer', async () => {
     const engine = createFakeEngine();
     const pool = new RecognizerPool({ processes: 1 });
