@@ -11,7 +11,10 @@ export class SileroNetworks {
   /** Why there are none; null when there are. */
   readonly problem: string | null;
   readonly #makeVad: (() => Vad) | null;
-  /** Loading a model takes some 30 ms, so those of closed sessions are kept for the next. */
+  /**
+   * Those of closed sessions, all of them: loading a model takes some 30 ms and 8 MB, of which the collector knows
+   * nothing, so that it would leave those that nobody has any more to pile up.
+   */
   readonly #idle: SileroNetwork[] = [];
 
   private constructor(makeVad: (() => Vad) | null, problem: string | null) {
@@ -36,7 +39,6 @@ export class SileroNetworks {
   }
 
   giveBack(network: SileroNetwork): void {
-    if (this.#idle.length >= MOST_IDLE) return;
     network.reset();
     this.#idle.push(network);
   }
@@ -75,8 +77,6 @@ export class SileroNetwork {
   }
 }
 
-/** Each takes 9 MB, which the collector frees once nobody has it. */
-const MOST_IDLE = 16;
 const CONTEXT_SAMPLES = 64;
 const BUFFER_S = 1;
 

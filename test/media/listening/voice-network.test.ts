@@ -31,6 +31,14 @@ describe('the voice network', () => {
     expect(verdicts(networks)).toBe(first);
   });
 
+  it('is loaded no more often than it is used at the same time', async () => {
+    const networks = await SileroNetworks.load();
+    const takeAll = () => Array.from({ length: 24 }, () => networks.take()!);
+    const first = takeAll();
+    for (const network of first) networks.giveBack(network);
+    expect(new Set([...first, ...takeAll()]).size).toBe(24);
+  });
+
   it('says why there is none where its library cannot be loaded', async () => {
     vi.resetModules();
     vi.doMock('sherpa-onnx-node/vad.js', () => {
