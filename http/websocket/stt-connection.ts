@@ -47,8 +47,16 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
     gone.abort();
     left.resolve();
   });
-  // What comes before the session is there is dropped (platform specification, Ordering rule 1).
-  socket.on('message', (data, isBinary) => session && hear(session, data, isBinary));
+  const frames = createAllowance(FRAMES);
+  socket.on('message', (data, isBinary) => {
+    // What comes before the session is there is dropped (platform specification, Ordering rule 1).
+    if (frames.take()) session && hear(session, data, isBinary);
+    else if (socket.readyState === socket.OPEN) {
+      // Reading on would keep the process from everything else.
+      socket.pause();
+      cutOff(outlet, session, 'Too many frames.');
+    }
+  });
   keepAlive(socket, times, gone.signal);
   outlet.tell({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
 
@@ -140,11 +148,20 @@ function endWhenDue(
 /** Raw binary frames are what telephones send. */
 const TELEPHONY: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 };
 
+/** Of all; a minute ahead in frames of 5 ms. */
+const FRAMES = { atOnce: 12_000, perSecond: 1_000 };
 /** Of messages that make no sense, and of those that are no audio: a client that goes on and on is cut off. */
 const FAULTS = { atOnce: 60, perSecond: 1 };
 const COMMANDS = { atOnce: 100, perSecond: 10 };
 /** Of answers to audio that comes too early: a microphone may well be on already while recognition starts. */
 const EARLY_AUDIO = { atOnce: 60, perSecond: 1 };
+
+function cutOff(outlet: Outlet, session: LiveSession | null, message: string): void {
+  outlet.tell({ type: 'error', code: 'RATE_LIMITED', message });
+  outlet.close(1008, 'RATE_LIMITED');
+  // Nothing more can be told, so nothing more may be billed.
+  session?.end('disconnected');
+}
 
 /** Takes the frames of one client. */
 function listenerOf(outlet: Outlet) {
@@ -153,16 +170,9 @@ function listenerOf(outlet: Outlet) {
   const earlyAudio = createAllowance(EARLY_AUDIO);
 
   function refuse(session: LiveSession, error: unknown): void {
-    if (!faults.take()) cutOff(session, 'Too many messages that make no sense.');
+    if (!faults.take()) cutOff(outlet, session, 'Too many messages that make no sense.');
     else if (error instanceof UnknownMessageType) tellUnknown(error);
     else outlet.tell(errorMessageOf(toRefusal(error)));
-  }
-
-  function cutOff(session: LiveSession, message: string): void {
-    outlet.tell({ type: 'error', code: 'RATE_LIMITED', message });
-    outlet.close(1008, 'RATE_LIMITED');
-    // Nothing more can be told, so nothing more may be billed.
-    session.end('disconnected');
   }
 
   function tellUnknown({ message }: UnknownMessageType): void {
@@ -176,7 +186,7 @@ function listenerOf(outlet: Outlet) {
 
   function hearText(session: LiveSession, message: ClientMessage): void {
     if (message.type === 'audio') take(session, message.bytes, message.format);
-    else if (!commands.take()) cutOff(session, 'Too many messages.');
+    else if (!commands.take()) cutOff(outlet, session, 'Too many messages.');
     else if (message.type === 'test') outlet.tell({ type: 'test_response', timestamp: message.timestamp });
     else session.send(message);
   }

@@ -430,6 +430,16 @@ describe('a client that misbehaves', () => {
     expect(fixture.liveStt.session).toMatchObject({ endedBy: 'disconnected', commands: { length: 100 } });
   });
 
+  it('is cut off when it floods the server with tiny frames', async () => {
+    const client = await established();
+    for (let sent = 0; sent < 50_000; sent += 1) client.socket.send(Buffer.alloc(1));
+    expect(await client.closed).toBe(1008);
+    expect(client.messages.at(-1)).toMatchObject({ type: 'error', code: 'RATE_LIMITED' });
+    expect(fixture.liveStt.session.heard.length).toBeGreaterThanOrEqual(12_000);
+    expect(fixture.liveStt.session.heard.length).toBeLessThan(50_000);
+    expect(fixture.liveStt.session.endedBy).toBe('disconnected');
+  });
+
   it('is not cut off for audio that comes too early, and told so as often as it can read', async () => {
     const client = await established();
     const { session } = fixture.liveStt;
