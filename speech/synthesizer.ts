@@ -41,7 +41,7 @@ export interface SpokenWord {
 
 export class SynthesizerError extends Error {
   override readonly name = 'SynthesizerError';
-  readonly code: 'unknown_voice' | 'crashed';
+  readonly code: 'unknown_voice' | 'too_long' | 'crashed';
 
   constructor(code: SynthesizerError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

@@ -1,10 +1,10 @@
 /**
  * Cuts a text into what is spoken at once: sentences, and parts of long ones. The first is as short as the text allows,
- * because whoever listens waits for it. Words stay whole; joined with spaces the clauses are the text, its white space
- * made one.
+ * because whoever listens waits for it. Words stay whole, unless they are longer than any clause; joined with spaces the
+ * clauses are the text, its white space made one.
  */
 export function clausesOf(text: string): string[] {
-  const words = text.split(/\s+/u).filter((word) => word !== '');
+  const words = text.split(/\s+/u).flatMap(piecesOf);
   const clauses: string[] = [];
   let clause: string[] = [];
   let length = 0;
@@ -25,6 +25,12 @@ export function clausesOf(text: string): string[] {
   return clauses;
 }
 
+/** A thousand smileys, or a script without spaces, is a word too. None is empty. */
+function piecesOf(word: string): string[] {
+  if (word === '') return [];
+  return word.length > LONGEST_CLAUSE ? word.match(PIECE)! : [word];
+}
+
 /** With what may close after it. */
 const SENTENCE_END = /[.!?…。！？।॥؟][)\]}"'”’»]*$/u;
 const CLAUSE_END = /[,;:،、，；：–—][)\]}"'”’»]*$/u;
@@ -33,3 +39,5 @@ const FIRST_WORDS = 3;
 const FIRST_LENGTH = 90;
 const LONG_CLAUSE = 80;
 const LONGEST_CLAUSE = 250;
+/** Of code points: none is torn apart. */
+const PIECE = /.{1,60}/gsu;

@@ -1,4 +1,4 @@
-import type { SpeechFormat, SpokenClause, Synthesizer } from '../synthesizer.ts';
+import { type SpeechFormat, type SpokenClause, type Synthesizer, SynthesizerError } from '../synthesizer.ts';
 import { clausesOf } from './clauses.ts';
 import { SynthesizerPool } from './synthesizer-pool.ts';
 
@@ -30,19 +30,37 @@ export function createSpeechSynthesis(options: SpeechSynthesisOptions): SpeechSy
   const pool = new SynthesizerPool(options);
   return {
     async *speak({ text, ...how }, signal) {
-      const [first, ...rest] = clausesOf(text);
-      if (first === undefined) return;
-      const say = (clause: string) => pool.speak({ ...how, text: clause }, signal);
-      let next = say(first);
-      for (const clause of rest) {
-        const spoken = await next;
-        next = say(clause);
-        // Its failure is met when it is waited for, or not at all when nobody listens any more.
-        next.catch(() => {});
-        yield spoken;
+      const clauses = clausesOf(text);
+      let next = sayNext();
+      while (next !== null) {
+        const { clause, spoken } = next;
+        const heard = await spoken.catch((error: unknown) => {
+          clauses.unshift(...halvesOf(clause, error));
+          return null;
+        });
+        next = sayNext();
+        if (heard !== null) yield heard;
       }
-      yield await next;
+
+      function sayNext() {
+        const clause = clauses.shift();
+        if (clause === undefined) return null;
+        const spoken = pool.speak({ ...how, text: clause }, signal);
+        // Its failure is met when it is waited for, or not at all when nobody listens any more.
+        spoken.catch(() => {});
+        return { clause, spoken };
+      }
     },
     close: () => pool.close(),
   };
+}
+
+/** Of a clause that would be spoken for minutes. @throws the error where it is another one, or nothing can be halved */
+function halvesOf(clause: string, error: unknown): [string, string] {
+  if (!(error instanceof SynthesizerError && error.code === 'too_long')) throw error;
+  const words = clause.split(' ');
+  const [parts, joint] = words.length > 1 ? [words, ' '] : [[...clause], ''];
+  if (parts.length < 2) throw error;
+  const middle = parts.length >> 1;
+  return [parts.slice(0, middle).join(joint), parts.slice(middle).join(joint)];
 }

@@ -14,55 +14,54 @@ export class SynthesizerPool {
     this.#options = options;
   }
 
-  /** A clause whose instance died is spoken by another one, once. @throws SynthesizerError, the signal's reason */
+  /** A clause whose instance died is spoken by a new one, once. @throws SynthesizerError, the signal's reason */
   async speak(clause: Clause, signal: AbortSignal): Promise<SpokenClause> {
     await this.#turn(signal);
     try {
-      return await this.#speakOnce(clause).catch(async (error: unknown) => {
+      signal.throwIfAborted();
+      return await this.#speakBy(this.#idle.pop(), clause).catch(async (error: unknown) => {
         if (!(error instanceof SynthesizerError && error.retryable)) throw error;
         signal.throwIfAborted();
-        return await this.#speakOnce(clause);
+        // Others that are idle may have died of the same.
+        return await this.#speakBy(undefined, clause);
       });
     } finally {
-      this.#running -= 1;
-      this.#waiting.shift()?.();
+      this.#passOn();
     }
   }
 
   async close(): Promise<void> {
     this.#closing.abort(new SynthesizerError('crashed', 'the synthesizers are closed'));
-    for (const wake of this.#waiting.splice(0)) wake();
     await Promise.all([...this.#all].map((synthesizer) => synthesizer.close()));
   }
 
+  /** Who waits gets the turn of one who is done; who comes meanwhile does not get ahead. */
   async #turn(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      signal.throwIfAborted();
-      this.#closing.signal.throwIfAborted();
-      if (this.#running < this.#options.processes) break;
-      await this.#woken(signal);
+    const ended = AbortSignal.any([signal, this.#closing.signal]);
+    ended.throwIfAborted();
+    if (this.#running < this.#options.processes) {
+      this.#running += 1;
+      return;
     }
-    this.#running += 1;
-  }
-
-  /** Until a turn is free, or the signal aborts. */
-  async #woken(signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push(resolve);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
     const leave = () => {
       const index = this.#waiting.indexOf(resolve);
       if (index >= 0) this.#waiting.splice(index, 1);
-      resolve();
+      reject(ended.reason);
     };
-    signal.addEventListener('abort', leave, { once: true });
-    await promise;
-    signal.removeEventListener('abort', leave);
-    // A turn that was given to one who has left is the next one's.
-    if (signal.aborted && this.#running < this.#options.processes) this.#waiting.shift()?.();
+    this.#waiting.push(resolve);
+    ended.addEventListener('abort', leave, { once: true });
+    await promise.finally(() => ended.removeEventListener('abort', leave));
   }
 
-  async #speakOnce(clause: Clause): Promise<SpokenClause> {
-    const synthesizer = this.#idle.pop() ?? (await this.#start());
+  #passOn(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#running -= 1;
+    else next();
+  }
+
+  async #speakBy(idle: Synthesizer | undefined, clause: Clause): Promise<SpokenClause> {
+    const synthesizer = idle ?? (await this.#start());
     try {
       const spoken = await synthesizer.speak(clause);
       this.#idle.push(synthesizer);

@@ -8,8 +8,15 @@ import { type Asked, ClauseArgument } from './espeak-calls.ts';
 
 /** eSpeak NG in a process of its own: its licence (GPL-3) stays there, a program spoken to over a pipe. */
 
-/** What a minute at the slowest rate comes to. A clause that takes longer is no clause. */
+/** A clause that takes longer is no clause: its caller asks for parts of it. */
 const MOST_CLAUSE_MS = 120_000;
+
+/**
+ * What is only text to us: it reads SSML whether one wants it or not, takes a control character for the start of a
+ * command, which would hold for whoever is spoken for next, and stops at NUL.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
+const MARKUP = /[<>\u0000-\u001f\u007f-\u009f]/g;
 
 serveEngine(async () => {
   const { eSpeakNGWorker } = await load();
@@ -30,15 +37,16 @@ serveEngine(async () => {
     const blocks: Int16Array[] = [];
     const marks: { position: number; atMs: number }[] = [];
     let samples = 0;
-    // It reads SSML whether one wants it or not: what looks like a tag to it is only text to us.
-    espeak.synthesize(text.replace(/[<>]/g, ' '), (block, events) => {
+    const mostSamples = (MOST_CLAUSE_MS / 1000) * sampleRateHz;
+    espeak.synthesize(text.replace(MARKUP, ' '), (block, events) => {
       for (const { type, text_position: position, audio_position: atMs } of events) {
         if (type === 'word') marks.push({ position: position - 1, atMs });
       }
       blocks.push(block);
       samples += block.length;
-      return samples > (MOST_CLAUSE_MS / 1000) * sampleRateHz;
+      return samples > mostSamples;
     });
+    if (samples > mostSamples) throw new SynthesizerError('too_long', 'a clause that takes minutes');
     const durationMs = (samples * 1000) / sampleRateHz;
     rest = encodeSpeech(blocks, { sampleRateHz, format });
     return {

@@ -43,7 +43,8 @@ class EspeakSynthesizer implements Synthesizer {
 }
 
 function toSynthesizerError(error: unknown): SynthesizerError {
-  const isUnknownVoice = error instanceof EngineCallError && error.code === 'unknown_voice';
+  const code = error instanceof EngineCallError ? error.code : null;
   const message = error instanceof Error ? error.message : String(error);
-  return new SynthesizerError(isUnknownVoice ? 'unknown_voice' : 'crashed', message, { cause: error });
+  const isRefusal = code === 'unknown_voice' || code === 'too_long';
+  return new SynthesizerError(isRefusal ? code : 'crashed', message, { cause: error });
 }

@@ -9,7 +9,9 @@ describe('a text in clauses', () => {
       fc.property(fc.array(piece, { maxLength: 200 }), (pieces) => {
         const text = pieces.join('');
         const words = text.split(/\s+/u).filter((word) => word !== '');
-        expect(clausesOf(text).join(' ')).toBe(words.join(' '));
+        const clauses = clausesOf(text);
+        expect(clauses.join('').replaceAll(' ', '')).toBe(words.join(''));
+        if (words.every(({ length }) => length <= 250)) expect(clauses.join(' ')).toBe(words.join(' '));
       }),
     );
   });
@@ -38,6 +40,14 @@ describe('a text in clauses', () => {
     const clauses = clausesOf('word '.repeat(1000));
     expect(Math.max(...clauses.map((clause) => clause.length))).toBeLessThanOrEqual(260);
     expect(clauses[0]!.length).toBeLessThan(100);
+  });
+
+  it('cuts a word that is longer than any clause, but no character', () => {
+    const clauses = clausesOf(`a ${'😀'.repeat(500)} b`);
+    expect(Math.max(...clauses.map((clause) => clause.length))).toBeLessThanOrEqual(400);
+    expect(clauses.join('').replaceAll(' ', '')).toBe(`a${'😀'.repeat(500)}b`);
+    for (const clause of clauses) expect(clause.isWellFormed()).toBe(true);
+    expect(clausesOf('x'.repeat(200))).toEqual(['x'.repeat(200)]);
   });
 
   it('is none without words', () => {

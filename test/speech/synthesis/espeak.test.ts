@@ -79,6 +79,23 @@ describe('eSpeak NG in a process', () => {
     expect((await speak()).durationMs).toBeGreaterThan(100);
   });
 
+  it('speaks on after control characters, and takes none for a command', async () => {
+    const texts = ['good\0 morning my friend', 'good\u0001200S morning my friend', 'good\u001b morning my friend'];
+    for (const text of texts) {
+      const { durationMs, words } = await speak({ text });
+      const { durationMs: expectedMs } = await speak({ text: text.replace(/\p{Cc}/u, ' ') });
+      // Breath is random: some samples more or less.
+      expect(Math.abs(durationMs - expectedMs)).toBeLessThan(20);
+      expect(words.at(-1)!.endMs - words.at(-1)!.startMs).toBeGreaterThan(100);
+    }
+  });
+
+  it('refuses what it would speak for minutes, instead of a part of it, and speaks on', async () => {
+    const text = '7 '.repeat(1000);
+    await expect(speak({ text })).rejects.toMatchObject({ code: 'too_long', retryable: false });
+    expect((await speak()).durationMs).toBeGreaterThan(100);
+  });
+
   it('says nothing for what cannot be said', async () => {
     const { words } = await speak({ text: '...' });
     expect(words.map(({ word }) => word)).toEqual(['...']);

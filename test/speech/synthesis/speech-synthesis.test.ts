@@ -42,6 +42,26 @@ describe('a text', () => {
     await expect(said(synthesis.speak({ ...REQUEST, text: TEXT }, open()))).rejects.toMatchObject({ code: 'crashed' });
   });
 
+  it('goes on in a new process when those that were idle are dead', async () => {
+    const { synthesis, killAll } = speaking({ processes: 3 });
+    await Promise.all(Array.from({ length: 3 }, () => said(synthesis.speak({ ...REQUEST, text: 'Hello.' }, open()))));
+    killAll();
+    expect(await said(synthesis.speak({ ...REQUEST, text: TEXT }, open()))).toHaveLength(4);
+  });
+
+  it('is spoken in parts where a clause takes the engine too long, and none of it is lost', async () => {
+    const { synthesis } = speaking({ longestText: 12 });
+    const text = `one two three four five six, ${'😀'.repeat(20)} end.`;
+    const parts = await said(synthesis.speak({ ...REQUEST, text }, open()));
+    expect(Math.max(...parts.map((part) => part.length))).toBeLessThanOrEqual(12);
+    expect(parts.join('').replaceAll(' ', '')).toBe(text.replaceAll(' ', ''));
+  });
+
+  it('fails where a single character takes too long', async () => {
+    const { synthesis } = speaking({ longestText: 0 });
+    await expect(said(synthesis.speak({ ...REQUEST, text: 'ab' }, open()))).rejects.toMatchObject({ code: 'too_long' });
+  });
+
   it('does not try again with a voice that does not exist, and keeps the process', async () => {
     const { synthesis, started, asked } = speaking({ unknownVoice: 'nobody' });
     const request = { ...REQUEST, voice: 'nobody', text: 'Hello.' };
@@ -72,6 +92,15 @@ describe('many texts', () => {
     const { synthesis, mostAtOnce, started } = speaking({ processes: 2 });
     await Promise.all(Array.from({ length: 10 }, () => said(synthesis.speak({ ...REQUEST, text: TEXT }, open()))));
     expect({ mostAtOnce: mostAtOnce(), started: started() }).toEqual({ mostAtOnce: 2, started: 2 });
+  });
+
+  it('are spoken by turns, however fast one of them is listened to', async () => {
+    const { synthesis, asked } = speaking({ processes: 1 });
+    await Promise.all([
+      said(synthesis.speak({ ...REQUEST, text: 'a1. a2. a3. a4. a5.' }, open())),
+      said(synthesis.speak({ ...REQUEST, text: 'b1. b2. b3.' }, open())),
+    ]);
+    expect(asked).toEqual(['a1.', 'b1.', 'a2.', 'b2.', 'a3.', 'b3.', 'a4.', 'a5.']);
   });
 
   it('are not held up by one that left while it waited', async () => {
@@ -115,16 +144,18 @@ function speaking({
   processes = 2,
   dyingAt = [],
   unknownVoice = null,
+  longestText = Number.POSITIVE_INFINITY,
 }: {
   processes?: number;
+  longestText?: number;
   dyingAt?: string[];
   unknownVoice?: string | null;
 } = {}) {
   const toDieAt = [...dyingAt];
   const asked: string[] = [];
-  let [started, closed, running, mostAtOnce] = [0, 0, 0, 0];
+  let [started, closed, running, mostAtOnce, killed] = [0, 0, 0, 0, 0];
   const start = async (): Promise<Synthesizer> => {
-    started += 1;
+    const number = ++started;
     return {
       async speak({ text, voice }: Clause) {
         asked.push(text);
@@ -132,6 +163,8 @@ function speaking({
         mostAtOnce = Math.max(mostAtOnce, running);
         await settled();
         running -= 1;
+        if (number <= killed) throw new SynthesizerError('crashed', 'died');
+        if (text.length > longestText) throw new SynthesizerError('too_long', 'minutes');
         if (voice === unknownVoice) throw new SynthesizerError('unknown_voice', 'no');
         const dies = toDieAt.indexOf(text);
         if (dies < 0) return { audio: Buffer.from(text), durationMs: 100, words: [] };
@@ -144,5 +177,8 @@ function speaking({
     };
   };
   const synthesis = createSpeechSynthesis({ processes, start });
-  return { synthesis, asked, started: () => started, closed: () => closed, mostAtOnce: () => mostAtOnce };
+  const killAll = () => {
+    killed = started;
+  };
+  return { synthesis, asked, killAll, started: () => started, closed: () => closed, mostAtOnce: () => mostAtOnce };
 }
