@@ -1,3 +1,4 @@
+import { TandemError } from '../machines/errors.ts';
 import { isRevoked, type Principal } from './auth.ts';
 import type { HttpContext } from './context.ts';
 
@@ -12,7 +13,7 @@ export function endWithCredentials(
   { sql, now, heartbeatMs, revocations }: Pick<HttpContext, 'sql' | 'now' | 'heartbeatMs' | 'revocations'>,
   { principal, ended }: { principal: Principal; ended: AbortController },
 ): void {
-  const end = () => ended.abort();
+  const end = () => ended.abort(new TandemError('UNAUTHORIZED', 'The credentials have ended.'));
   revocations.watch(principal, end, ended.signal);
   const looking = setInterval(async () => {
     if (await isRevoked(principal, { sql, now: now() })) end();

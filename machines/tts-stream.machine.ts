@@ -5,14 +5,15 @@ import { notProvided } from './not-provided.ts';
  * A text on its way to a listener. It is `charging` first: a text that is not paid for is `refused` before anything is
  * said. Then it is `speaking`, clause by clause, as fast as the listener takes them, and `completed` when all is said.
  * A listener who leaves makes it `abandoned`; what was charged stays charged, for it was spoken for them. When the
- * engine fails, or the listener left before anything was said, the charge is given back (`refunding`, again and again
- * until that is stored) and the text has `failed`.
+ * engine fails, the listener left before anything was said, or was made to, the charge is given back (`refunding`, again
+ * and again until that is stored) and the text has `failed`.
  */
 export const ttsStreamMachine = setup({
   types: {} as {
     context: TtsStreamContext;
     input: TtsStreamInput;
-    events: { type: 'listener.left' };
+    /** `owes`: of their own accord, and having heard something. */
+    events: { type: 'listener.left'; owes: boolean };
     output: TtsStreamOutcome;
   },
   actors: {
@@ -24,6 +25,7 @@ export const ttsStreamMachine = setup({
   },
   guards: {
     hasLeft: ({ context }) => context.hasLeft,
+    owes: (_, { owes }: { owes: boolean }) => owes,
   },
   delays: {
     refundBackoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.refundFailures, 20)),
@@ -55,7 +57,12 @@ export const ttsStreamMachine = setup({
         onDone: 'completed',
         onError: 'refunding',
       },
-      on: { 'listener.left': 'abandoned' },
+      on: {
+        'listener.left': [
+          { guard: { type: 'owes', params: ({ event }) => event }, target: 'abandoned' },
+          { target: 'refunding' },
+        ],
+      },
     },
     refunding: {
       invoke: {

@@ -5,8 +5,9 @@ import type { Charge } from '../../storage/ledger.ts';
 export interface TtsDesk {
   /**
    * Charges for the text and begins to speak it. Resolves with the first clause in hand, so that whatever is wrong by
-   * then is a refusal and nothing is owed. The signal is to abort when nobody listens any more.
-   * @throws TandemError `INSUFFICIENT_CREDITS`, `TTS_UNAVAILABLE`, `SHUTTING_DOWN`
+   * then is a refusal and nothing is owed. The signal is to abort when nobody listens any more: with a `TandemError`
+   * where that is our doing, and then nothing is owed either.
+   * @throws TandemError `INSUFFICIENT_CREDITS`, `TTS_UNAVAILABLE`, `SHUTTING_DOWN`; the signal's reason
    */
   speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText>;
   /** No stream begins any more; resolves when those that run are over. */

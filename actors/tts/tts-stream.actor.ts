@@ -24,6 +24,7 @@ interface LiveStream {
   request: SpeakTextRequest;
   clauses: Handover<SpokenClause>;
   charge: Charge | null;
+  isHeard: boolean;
   /** Why it was refused, or failed. */
   error: unknown;
 }
@@ -62,12 +63,13 @@ export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions)
     async speak(request, listening) {
       if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
       const streamId = `tts_${randomUUID()}`;
-      const stream: LiveStream = { request, clauses: new Handover(), charge: null, error: null };
+      const stream: LiveStream = { request, clauses: new Handover(), charge: null, isHeard: false, error: null };
       live.set(streamId, stream);
       const actor = createActor(machine, { input: { streamId }, clock });
       const ended = waitFor(actor, ({ status }) => status !== 'active', { timeout: Number.POSITIVE_INFINITY }).then(
         ({ output }) => {
-          if (output === 'failed') {
+          if (output === 'failed' && listening.aborted) stream.clauses.fail(listening.reason);
+          else if (output === 'failed') {
             logger.warn({ streamId, err: stream.error }, 'a text could not be spoken and was refunded');
             stream.clauses.fail(unavailable(stream.error));
           }
@@ -83,7 +85,10 @@ export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions)
       });
       over.add(gone);
       actor.start();
-      const leave = () => actor.send({ type: 'listener.left' });
+      const leave = () => {
+        const isOurDoing = listening.reason instanceof TandemError;
+        actor.send({ type: 'listener.left', owes: stream.isHeard && !isOurDoing });
+      };
       listening.addEventListener('abort', leave, { once: true });
       void gone.then(() => listening.removeEventListener('abort', leave));
       if (listening.aborted) leave();
@@ -102,6 +107,7 @@ async function begun(streamId: string, stream: LiveStream): Promise<SpokenText> 
   const first = await stream.clauses.take();
   if (stream.charge === null) throw new Error('a text was spoken that nobody was charged for');
   async function* clauses(): AsyncGenerator<SpokenClause, void> {
+    stream.isHeard = true;
     for (let clause = first; clause !== null; clause = await stream.clauses.take()) yield clause;
   }
   return { streamId, charge: stream.charge, clauses: clauses() };

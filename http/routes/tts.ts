@@ -69,9 +69,13 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
     const slot = await context.limits.acquireSlot({ userId: principal.userId, kind: 'tts' });
     const ended = new AbortController();
     ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
-    reply.raw.once('close', () => ended.abort());
     endWithCredentials(context, { principal, ended });
-    context.closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
+    const shutDown = () => ended.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
+    context.closing.addEventListener('abort', shutDown, { once: true, signal: ended.signal });
+    reply.raw.once('close', () => ended.abort());
+    // Either may have happened while the slot was asked for.
+    if (context.closing.aborted) shutDown();
+    if (reply.raw.destroyed) ended.abort();
     let spoken: SpokenText;
     try {
       const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
@@ -81,6 +85,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...text }, ended.signal);
     } catch (error) {
       ended.abort();
+      if (reply.raw.destroyed) return reply.hijack();
       throw error;
     }
     const lines = spokenAsLines(spoken, {

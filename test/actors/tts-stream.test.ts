@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SpeakTextRequest } from '../../actors/tts/tts-desk.ts';
 import { createTtsDesk } from '../../actors/tts/tts-stream.actor.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { SpeechSynthesis } from '../../speech/synthesis/speech-synthesis.ts';
 import { type SpokenClause, SynthesizerError } from '../../speech/synthesizer.ts';
 import { walletOf } from '../../storage/ledger.ts';
@@ -119,6 +120,26 @@ describe('a text', () => {
     await desk.close();
     await expect(texts(clauses)).rejects.toThrow('gone');
     expect(await balance()).toBe(USD - 135_000n);
+  });
+
+  it.each([
+    ['is cut off by us', new TandemError('SHUTTING_DOWN', 'The server is shutting down.'), 'one'],
+    ['is left before a word of it was heard', new Error('gone'), null],
+  ])('that %s is paid back before that is told', async (_, reason, heard) => {
+    const left = new AbortController();
+    const asked = Promise.withResolvers<void>();
+    const { desk, logger } = deskOf(async function* (signal) {
+      if (heard !== null) yield clause(heard);
+      asked.resolve();
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    });
+    const speaking = (async () => await texts((await desk.speak(request, left.signal)).clauses))();
+    speaking.catch(() => undefined);
+    await asked.promise;
+    left.abort(reason);
+    await expect(speaking).rejects.toBe(reason);
+    expect(await balance()).toBe(USD);
+    expect(logger.lines.filter(({ level }) => level !== 'info')).toEqual([]);
   });
 
   it('whose listener left before the first word is paid back, and leaves nothing behind', async () => {

@@ -215,6 +215,37 @@ describe('a listener', () => {
     }
   });
 
+  it('who is gone before it begins keeps no slot', async () => {
+    const released = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const gone = Promise.withResolvers<void>();
+    const slowLimits: Limits = {
+      ...limits,
+      async acquireSlot() {
+        asked.resolve();
+        await gone.promise;
+        const release = async () => released.resolve();
+        return { release, [Symbol.asyncDispose]: release };
+      },
+    };
+    await using slow = await createHttpFixture({ limits: slowLimits });
+    slow.app.server.on('request', (_, response) => response.once('close', () => setImmediate(gone.resolve)));
+    await slow.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = slow.app.server.address() as { port: number };
+    const client = new AbortController();
+    const asking = fetch(`http://127.0.0.1:${port}/tts-stream`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${slow.owner.key}`, 'content-type': 'application/json' },
+      body: '{"text":"a"}',
+      signal: client.signal,
+    });
+    await asked.promise;
+    client.abort();
+    await expect(asking).rejects.toThrow('aborted');
+    await released.promise;
+    expect(slow.logLines.filter((line) => line.includes('"level":"error"'))).toEqual([]);
+  });
+
   it('may have five texts spoken at a time', async () => {
     const slots = await Promise.all(
       Array.from({ length: 5 }, () => limits.acquireSlot({ userId: fixture.owner.userId, kind: 'tts' })),

@@ -3,7 +3,7 @@ import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
 
 type Port = 'charge' | 'speak' | 'refund';
-type Happening = `${Port} done` | `${Port} failed` | 'listener left' | 'backoff passed';
+type Happening = `${Port} done` | `${Port} failed` | 'listener left' | 'listener sent away' | 'backoff passed';
 const HAPPENINGS: Happening[] = [
   'charge done',
   'charge failed',
@@ -12,6 +12,7 @@ const HAPPENINGS: Happening[] = [
   'refund done',
   'refund failed',
   'listener left',
+  'listener sent away',
   'backoff passed',
 ];
 
@@ -29,7 +30,12 @@ const PATHS = {
 /** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   charging: { 'charge done': 'speaking', 'charge failed': 'refused' },
-  speaking: { 'speak done': 'completed', 'speak failed': 'refunding', 'listener left': 'abandoned' },
+  speaking: {
+    'speak done': 'completed',
+    'speak failed': 'refunding',
+    'listener left': 'abandoned',
+    'listener sent away': 'refunding',
+  },
   refunding: { 'refund done': 'failed', 'refund failed': 'refundLater' },
   refundLater: { 'backoff passed': 'refunding' },
   refused: {},
@@ -108,7 +114,8 @@ function startStream() {
     state: () => actor.getSnapshot().value,
     outcome: () => actor.getSnapshot().output,
     async take(happening: Happening) {
-      if (happening === 'listener left') actor.send({ type: 'listener.left' });
+      if (happening === 'listener left') actor.send({ type: 'listener.left', owes: true });
+      else if (happening === 'listener sent away') actor.send({ type: 'listener.left', owes: false });
       else if (happening === 'backoff passed') clock.increment(60_000);
       else {
         const [name, how] = happening.split(' ') as [Port, 'done' | 'failed'];
