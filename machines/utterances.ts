@@ -67,7 +67,7 @@ export interface BytesTaken {
 /** What a listener tells its owner. */
 export type ListeningEvent =
   | { type: 'speech.started'; utteranceId: number; atMs: number }
-  /** The worker that listened died. Nothing follows. */
+  /** Who listened broke, or its worker died. Nothing follows. */
   | { type: 'listening.lost'; detail: string };
 
 export interface RecognisedWord {

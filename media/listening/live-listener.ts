@@ -18,6 +18,8 @@ interface LiveListenerOptions {
   network: SileroNetwork | null;
   suppressors: NoiseSuppressors;
   onEvent: (event: ListeningEvent) => void;
+  /** What came through the inlet could not be heard. */
+  onBroken: (error: unknown) => void;
 }
 
 /** Hears one live stream, a stereo one as the mean of its channels, and posts its utterances. */
@@ -47,7 +49,13 @@ export class LiveListener {
       onSpeechStarted: (utteranceId, atMs) => options.onEvent({ type: 'speech.started', utteranceId, atMs }),
     });
     this.#inlet = options.inlet;
-    this.#inlet?.on('message', (bytes: Uint8Array) => this.#takeFromInlet(bytes));
+    this.#inlet?.on('message', (bytes: Uint8Array) => {
+      try {
+        this.#takeFromInlet(bytes);
+      } catch (error) {
+        options.onBroken(error);
+      }
+    });
   }
 
   write(bytes: Uint8Array): void {

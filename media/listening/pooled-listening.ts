@@ -70,7 +70,8 @@ export class PooledListening implements ListeningSession, PoolMember {
   }
 
   deliver(event: ListeningEvent): void {
-    if (this.#state !== 'closed') this.#options.onEvent(event);
+    if (event.type === 'listening.lost') this.lose(event.detail);
+    else if (this.#state !== 'closed') this.#options.onEvent(event);
   }
 
   lose(detail: string): void {

@@ -41,5 +41,5 @@ export type ListeningNotice =
 
 export type ToListeningWorker = CallToWorker<ListeningCalls> | ListeningNotice;
 
-/** `listening.lost` is told by the main thread. */
+/** `listening.lost` is told by the main thread when the thread died, and by the worker when only one session broke. */
 export type FromListeningWorker = MessageFromWorker<ListeningCalls, ListeningEvent>;

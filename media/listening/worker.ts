@@ -37,11 +37,25 @@ class ListeningWorker {
   }
 
   take(message: ToListeningWorker): void {
+    if (message.type === 'session.write' || message.type === 'session.configure') this.#notice(message);
+    else void this.#answer(message);
+  }
+
+  #notice(message: ListeningNotice): void {
     // A notice to a session that has just been closed is late, not wrong.
-    if (message.type === 'session.write') this.#streams.get(message.sessionKey)?.listener.write(message.bytes);
-    else if (message.type === 'session.configure') {
-      this.#streams.get(message.sessionKey)?.listener.configure(message.change);
-    } else void this.#answer(message);
+    const listener = this.#streams.get(message.sessionKey)?.listener;
+    try {
+      if (message.type === 'session.write') listener?.write(message.bytes);
+      else listener?.configure(message.change);
+    } catch (error) {
+      this.#lose(message.sessionKey, error);
+    }
+  }
+
+  /** What breaks one session must not take the others of this thread with it. */
+  #lose(sessionKey: number, error: unknown): void {
+    this.#close(sessionKey);
+    this.#post({ type: 'event', sessionKey, event: { type: 'listening.lost', detail: failureOf(error).detail } });
   }
 
   async #answer(message: Request): Promise<void> {
@@ -86,6 +100,7 @@ class ListeningWorker {
       network,
       suppressors: this.#suppressors,
       onEvent: (event) => this.#post({ type: 'event', sessionKey, event }),
+      onBroken: (error) => this.#lose(sessionKey, error),
     });
     this.#streams.set(sessionKey, { listener, network });
   }

@@ -296,6 +296,26 @@ describe('the listening workers', () => {
     expect(await third.session.finish()).toMatchObject({ durationMs: 200 });
   });
 
+  it('lose only the session that breaks', async () => {
+    const [broken, other] = [await listenLive(plane), await listenLive(plane)];
+    broken.session.configure({ format: { ...MULAW_8K, sampleRateHz: 0.5 } });
+    await broken.untilEvent('listening.lost');
+    await broken.recogniser.closed;
+    await expect(broken.session.finish()).rejects.toMatchObject({ code: 'INTERNAL' });
+    other.session.write(new Uint8Array(8000));
+    expect(await other.session.finish()).toMatchObject({ durationMs: 1000 });
+    expect(plane.capacity()).toEqual({ sessions: 0, workers: 1 });
+  });
+
+  it('lose only the session whose inlet brings what is no audio', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const [broken, other] = [await listenLive(plane, { inlet: port1 }), await listenLive(plane)];
+    port2.postMessage(null);
+    await broken.untilEvent('listening.lost');
+    expect(await other.session.finish()).toMatchObject({ durationMs: 0 });
+    port2.close();
+  });
+
   it('share the sessions evenly', async () => {
     await using two = disposable(createListeningPlane({ workers: 2 }));
     await Promise.all(Array.from({ length: 4 }, () => listenLive(two.plane)));
