@@ -180,8 +180,8 @@ function reportLoad({ steps, ...load }: LoadFigures, batch: BatchFigures, decodi
     printRow([`${sessions}`, ...answerCells(answers), seconds(latestFinalMs), `  ${outcomeOf(step)}`]);
   }
   const firstLate = steps.findIndex((step) => !isHeld(step));
-  const held = steps.at(firstLate === -1 ? -1 : firstLate - 1)!;
-  const heldSessions = firstLate === 0 ? 0 : held.sessions;
+  const heldSteps = firstLate === -1 ? steps : steps.slice(0, firstLate);
+  const heldSessions = heldSteps.findLast(({ answers }) => answers.length > 0)?.sessions ?? 0;
   const allowed = CORES / ((batch.cpuPerSpeech ?? batch.realTimeFactor) * (lineSpeechMs / line.durationMs));
   const limit = firstLate === -1 ? 'more were not tried' : `${steps[firstLate]!.sessions} were too many`;
   console.log(
