@@ -2,7 +2,7 @@ import type { RecognisedWord, RecognitionEvent, UnusableReason } from '../../mac
 import { judgeHallucination } from '../hallucination.ts';
 import { boostKeywords } from '../keyword-boost.ts';
 import type { RecognitionSettings } from '../speech-recognition.ts';
-import type { Decoded } from './decode-utterance.ts';
+import { type Decoded, millisecondsOf } from './decode-utterance.ts';
 import type { SpeakerLabels } from './speaker-labels.ts';
 import type { Utterance, UtteranceEnd } from './utterance.ts';
 
@@ -50,7 +50,7 @@ export class UtteranceConcluder {
     }
     this.#lastText = text;
     const boosted = boostKeywords({ text, words }, settings.keywords);
-    const placed = inStreamTime(boosted.words, utterance.startMs);
+    const placed = inStreamTime(boosted.words, utterance);
     return {
       type: 'utterance.recognised',
       utteranceId: utterance.utteranceId,
@@ -65,6 +65,13 @@ export class UtteranceConcluder {
   }
 }
 
-export function inStreamTime(words: readonly RecognisedWord[], startMs: number): RecognisedWord[] {
-  return words.map((word) => ({ ...word, startMs: word.startMs + startMs, endMs: word.endMs + startMs }));
+/** Engines elsewhere say what they like: words follow one another, and lie inside the utterance. */
+export function inStreamTime(words: readonly RecognisedWord[], { startMs, length }: Utterance): RecognisedWord[] {
+  const lastMs = startMs + millisecondsOf(length);
+  let reachedMs = startMs;
+  const within = (ms: number) => Math.min(Math.max(reachedMs, startMs + ms), lastMs);
+  return words.map((word) => {
+    reachedMs = within(word.startMs);
+    return { ...word, startMs: reachedMs, endMs: within(word.endMs) };
+  });
 }

@@ -107,9 +107,10 @@ export abstract class UtteranceStream {
     if (this.#state !== 'closed') this.options.onEvent(event);
   }
 
-  protected tellHypothesis({ utteranceId, channel, startMs }: Utterance, { text, words }: Hypothesis, lagMs: number) {
+  protected tellHypothesis(utterance: Utterance, { text, words }: Hypothesis, lagMs: number) {
+    const { utteranceId, channel } = utterance;
     const type = 'utterance.hypothesis';
-    this.tell({ type, utteranceId, channel, text, words: inStreamTime(words, startMs), lagMs });
+    this.tell({ type, utteranceId, channel, text, words: inStreamTime(words, utterance), lagMs });
   }
 
   /** The last that is told. */
