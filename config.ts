@@ -173,7 +173,7 @@ const VARIABLES = {
     { fallback: availableParallelism(), min: 1, max: 256, shownDefault: 'cores' },
     'Synthesisers that run side by side, a process each.',
   ),
-  ttsEngine: choiceVariable('TTS_ENGINE', ['espeak-ng', 'sherpa-onnx'], 'Speech synthesiser.'),
+  ttsEngine: choiceVariable('TTS_ENGINE', ['espeak-ng'], 'Speech synthesiser.'),
   modelsDir: textVariable('MODELS_DIR', './.data/models', 'Folder of speech and language models.'),
   llmBaseUrl: urlVariable('LLM_BASE_URL', ['http:', 'https:'], 'OpenAI-compatible server for chat and judging.'),
   llmApiKey: optional('LLM_API_KEY', {

@@ -61,6 +61,8 @@ describe('tandem doctor', () => {
     }
     expect(stdout).toContain('the first start makes');
     const again = await findings();
+    expect(again['speech synthesis']?.message).toBe('eSpeak NG: 32 languages, 36 voices');
+    expect(again['optional programs']?.message).toMatch(/ffmpeg is (not )?there \(reads uploads/);
     expect(again['secret key']?.message).toContain('the first start makes');
   });
 

@@ -8,8 +8,9 @@ import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkRecognition } from '../doctor/recognition.ts';
-import { checkRuntime, checkSynthesis, checkTools } from '../doctor/runtime.ts';
+import { checkRuntime, checkTools } from '../doctor/runtime.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
+import { checkSynthesis } from '../doctor/synthesis.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -62,7 +63,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   yield await checkTools();
   terminal.progress('speech ...');
   yield* await checkRecognition(config);
-  yield checkSynthesis();
+  yield await checkSynthesis();
 }
 
 function settingsOrFinding(): Config | Finding {
