@@ -31,7 +31,7 @@ export interface Granted<Lease> {
   isRecalled: boolean;
 }
 
-/** Whoever has had a recognizer for longer loses too much by starting again. */
+/** Whoever has had a recognizer for longer loses too much by starting again, unless nobody waits but a file. */
 const RECALLABLE_FOR_MS = 10_000;
 
 const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
@@ -52,9 +52,9 @@ export function whomToRecall<Lease>(claim: Claim<Lease>, granted: readonly Grant
   const rank = RANK[claim.urgency()];
   const latestMs = performance.now() - RECALLABLE_FOR_MS;
   const [first] = granted
-    .filter((lease) => lease.claim.isRecallable && !lease.isRecalled && lease.atMs > latestMs)
+    .filter((lease) => lease.claim.isRecallable && !lease.isRecalled)
     .map((lease) => ({ lease, rank: RANK[lease.claim.urgency()] }))
-    .filter((other) => other.rank > rank)
+    .filter((other) => other.rank > rank && (other.lease.atMs > latestMs || other.rank === RANK.batch))
     .sort((a, b) => b.rank - a.rank || b.lease.atMs - a.lease.atMs);
   return first?.lease ?? null;
 }

@@ -1,10 +1,12 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecognizerError } from '../../../speech/recognizer.ts';
 import { crash, createFakeEngine, type FakeStep } from '../fake-engine.ts';
 import { gate } from './gate.ts';
 import { DeskFixture, type Speaker } from './spoken-to-desk.ts';
 
 const isEnded = ({ type }: { type: string }) => type === 'recognition.ended';
+
+afterEach(() => void vi.useRealTimers());
 
 function credited(speaker: Speaker): number {
   return speaker.credits.all.reduce((sum, { samples }) => sum + samples, 0);
@@ -132,6 +134,23 @@ describe('a batch', () => {
     expect(batch.outcomes).toEqual([[0, '1 3']]);
     expect(fixture.broken).toEqual([]);
     expect(engine.steps.all.filter(({ type }) => type === 'cancel')).toHaveLength(1);
+  });
+
+  it('gives it up however long it has had it, since a file can wait', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const held = gate(({ type, words }) => type === 'write' && words[0] === 1);
+    const engine = createFakeEngine({ script: held.script });
+    await using fixture = new DeskFixture([engine], { processes: 1 });
+    const [batch, live] = [await fixture.open('batch'), await fixture.open('live')];
+    batch.say([1], 2000);
+    await engine.steps.first(({ type }) => type === 'write');
+    vi.advanceTimersByTime(60_000);
+    live.say([2]);
+    await fixture.received();
+    held.open();
+    await Promise.all([batch.events.count(1), live.events.count(1)]);
+    const finished = engine.steps.all.filter(({ type }) => type === 'finish').map(({ words }) => words[0]);
+    expect(finished).toEqual([2, 1]);
   });
 
   it('keeps no recognizer for an utterance that is still being read from one that starts again', async () => {
