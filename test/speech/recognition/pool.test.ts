@@ -1,8 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RecognizerPool } from '../../../speech/recognition/recognizer-pool.ts';
 import { RecognizerError } from '../../../speech/recognizer.ts';
 import { createFakeEngine, type FakeEngine, type FakeStep } from '../fake-engine.ts';
 import { DeskFixture } from './spoken-to-desk.ts';
+
+afterEach(() => void vi.useRealTimers());
 
 const isTold = ({ type }: { type: string }) => type === 'utterance.recognised';
 
@@ -182,9 +184,12 @@ describe('the recognizers', () => {
     const pool = new RecognizerPool({ processes: 1 });
     expect(pool.statusOf('pocketsphinx').realTimeFactor).toBeNull();
     const lease = await claimFrom(pool, engine);
-    await lease.work(new Promise((resolve) => setTimeout(resolve, 2)));
-    lease.giveBack({ broken: null, audioMs: 1 });
-    expect(pool.statusOf('pocketsphinx').realTimeFactor).toBeGreaterThan(1);
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const working = lease.work(Promise.resolve());
+    vi.advanceTimersByTime(3000);
+    await working;
+    lease.giveBack({ broken: null, audioMs: 1000 });
+    expect(pool.statusOf('pocketsphinx').realTimeFactor).toBe(3);
     await pool.close();
   });
 });
