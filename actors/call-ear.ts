@@ -14,6 +14,15 @@ const UTTERANCE_END_MS = 700;
 /** Nobody says more between two pauses; what an engine writes is not to be trusted. */
 const LONGEST_TEXT = 10_000;
 
+/** How what a leg says is recognised. */
+export const LIVE_RECOGNITION = {
+  mode: 'live',
+  languages: null,
+  keywords: [],
+  hypothesisEveryMs: null,
+  diarization: null,
+} as const;
+
 /** What an ear listens to. */
 export interface Tapped {
   session: Pick<MediaSession, 'stopTap'>;
@@ -53,11 +62,7 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
     async function open() {
       const stream = await recognition.open({
         streamId,
-        mode: 'live',
-        languages: null,
-        keywords: [],
-        hypothesisEveryMs: null,
-        diarization: null,
+        ...LIVE_RECOGNITION,
         onEvent: hear,
         signal,
       });

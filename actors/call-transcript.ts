@@ -7,7 +7,7 @@ import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { concludeTranscript } from '../storage/queries/transcripts.ts';
-import { earPort, type Tapped } from './call-ear.ts';
+import { earPort, LIVE_RECOGNITION, type Tapped } from './call-ear.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { Clock } from './clock.ts';
@@ -18,6 +18,8 @@ import type { Logger } from './logger.ts';
  * the call's last event it tells the call, which tells everybody; what comes later is only stored.
  */
 export interface TranscriptDesk {
+  /** A call is about to be bridged: has recognisers loaded meanwhile, so that its first words need not wait. */
+  expect(): Promise<void>;
   /** Taps both legs of a bridged call and listens to them. Never throws. */
   begin(call: LiveCall, tell: (report: TranscriptReport) => void): void;
   /** The talk is over: what was said is still awaited. Idempotent. */
@@ -51,7 +53,7 @@ interface Entry extends Tapped {
 const CLOSE_TIMEOUT_MS = 2_000;
 
 export function createTranscriptDesk(options: TranscriptDeskOptions): TranscriptDesk {
-  const { sql, clock, logger } = options;
+  const { sql, recognition, clock, logger } = options;
   const entries = new Map<string, Entry>();
   const machine = transcriptMachine.provide({
     actors: {
@@ -86,6 +88,13 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
   }
 
   return {
+    async expect() {
+      const abort = new AbortController();
+      const stream = { streamId: 'expected', onEvent() {}, signal: abort.signal, ...LIVE_RECOGNITION };
+      // One for each leg; a recogniser stays loaded for a while after its stream is closed.
+      await Promise.allSettled([recognition.open(stream), recognition.open(stream)]);
+      abort.abort();
+    },
     begin(call, tell) {
       const { callId } = call.row;
       const channels = { agent: new MessageChannel(), customer: new MessageChannel() };

@@ -102,7 +102,10 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
         initiated: initiated.promise,
         settled: settled.promise,
       };
-      actor.on('moved', ({ move }) => journal.append(move));
+      actor.on('moved', ({ move }) => {
+        journal.append(move);
+        if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.expect();
+      });
       actor.on('clearing', () => {
         call.clearedAt ??= new Date(options.clock.now());
       });

@@ -8,7 +8,7 @@ import { listUsage } from '../../storage/queries/usage.ts';
 import { later, NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import type { DialerOptions } from './dialer-fixture.ts';
-import { eventually, quiet, sqlWithFaults } from './fakes.ts';
+import { eventually, quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
 import { placeCallOn } from './placed-call.ts';
 import { recognised } from './transcript-fakes.ts';
 
@@ -58,6 +58,22 @@ describe('a call that is transcribed', () => {
     );
     expect(call.recognition.streams.every(({ options }) => options.signal.aborted)).toBe(true);
     expect(call.clock.waiting()).toEqual([]);
+  });
+
+  it('has recognisers loaded while the customer rings, and only when it is to be transcribed', async () => {
+    const opened = async (transcribe: boolean) => {
+      const call = await placeCallOn({ sql: database.sql }, { transcribe });
+      call.agent().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      await eventually(() => expect(call.sip.legs).toHaveLength(2));
+      await quiet();
+      const { streams } = call.recognition;
+      expect(streams.every(({ options }) => options.signal.aborted)).toBe(true);
+      await call.hangup();
+      await call.over();
+      return streams.length;
+    };
+    expect(await opened(true)).toBe(2);
+    expect(await opened(false)).toBe(0);
   });
 
   it('posts its taps to the listeners, from the bridge on, and stops them before the listeners finish', async () => {
@@ -196,7 +212,7 @@ describe('a transcript that fails', () => {
     call.recognition.tell('agent', recognised(2, 'unpaid'));
     call.recognition.tell('agent', recognised(3, 'unpaid too'));
     await call.until('transcript.failed');
-    await eventually(() => expect(call.recognition.streams[0]?.options.signal.aborted).toBe(true));
+    await eventually(() => expect(call.recognition.streams.every(({ options }) => options.signal.aborted)).toBe(true));
     const events = (await call.events()).slice(7);
     expect(events.map(({ event, detail }) => [event, detail])).toEqual([
       ['transcript.started', null],
