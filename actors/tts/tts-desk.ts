@@ -10,7 +10,7 @@ export interface TtsDesk {
    * @throws TandemError `INSUFFICIENT_CREDITS`, `TTS_UNAVAILABLE`, `SHUTTING_DOWN`; the signal's reason
    */
   speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText>;
-  /** No stream begins any more; resolves when those that run are over. */
+  /** No stream begins any more; resolves when those that run are over, or storage is out of reach. */
   close(): Promise<void>;
 }
 

@@ -29,6 +29,9 @@ interface LiveStream {
   error: unknown;
 }
 
+/** Storage that does not come back must not keep the server from ending. */
+const CLOSE_WITHIN_MS = 5_000;
+
 /** Gives the machine its real ports, once, and returns what starts an actor for each text. */
 export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions): TtsDesk {
   const live = new Map<string, LiveStream>();
@@ -97,7 +100,11 @@ export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions)
 
     async close() {
       closed = true;
-      await Promise.allSettled(over);
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
+      await Promise.race([Promise.allSettled(over), late]);
+      clock.clearTimeout(timer);
+      if (live.size > 0) logger.error({ streamIds: [...live.keys()] }, 'texts that failed could not be refunded');
     },
   };
 }

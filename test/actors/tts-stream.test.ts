@@ -4,10 +4,11 @@ import { createTtsDesk } from '../../actors/tts/tts-stream.actor.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { SpeechSynthesis } from '../../speech/synthesis/speech-synthesis.ts';
 import { type SpokenClause, SynthesizerError } from '../../speech/synthesizer.ts';
+import type { Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { seedWorkspace, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger } from './fakes.ts';
+import { createTestClock, createTestLogger, type TestClock } from './fakes.ts';
 
 let database: TestDatabase;
 let request: SpeakTextRequest;
@@ -152,6 +153,39 @@ describe('a text', () => {
   });
 });
 
+it('closes although a refund cannot be stored, and names what it owes', async () => {
+  let isLost = false;
+  const sql = new Proxy(database.sql, {
+    get(target, name, receiver) {
+      if (isLost && name === 'begin') return () => Promise.reject(new Error('connection lost'));
+      return Reflect.get(target, name, receiver);
+    },
+  });
+  const clock = createTestClock();
+  const failed = Promise.withResolvers<void>();
+  const { desk, logger } = deskOf(
+    async function* () {
+      yield clause('one');
+      isLost = true;
+      failed.resolve();
+      throw new SynthesizerError('crashed', 'died');
+    },
+    { sql, clock },
+  );
+  const { streamId, clauses } = await desk.speak(request, listening());
+  const heard = texts(clauses);
+  heard.catch(() => undefined);
+  await failed.promise;
+  const closing = desk.close();
+  clock.advance(5_000);
+  await closing;
+  expect(logger.lines).toContainEqual({
+    level: 'error',
+    fields: { streamIds: [streamId] },
+    message: 'texts that failed could not be refunded',
+  });
+});
+
 it('takes no text any more once it closes', async () => {
   const { desk } = deskOf(async function* () {
     yield clause('one');
@@ -170,8 +204,11 @@ async function texts(clauses: AsyncIterable<SpokenClause>): Promise<string[]> {
   return heard;
 }
 
-function deskOf(speak: (signal: AbortSignal) => AsyncGenerator<SpokenClause, void>) {
+function deskOf(
+  speak: (signal: AbortSignal) => AsyncGenerator<SpokenClause, void>,
+  { sql = database.sql, clock = createTestClock() }: { sql?: Sql; clock?: TestClock } = {},
+) {
   const synthesis: SpeechSynthesis = { speak: (_, signal) => speak(signal), close: async () => {} };
   const logger = createTestLogger();
-  return { desk: createTtsDesk({ sql: database.sql, synthesis, clock: createTestClock(), logger }), logger };
+  return { desk: createTtsDesk({ sql, synthesis, clock, logger }), logger };
 }
