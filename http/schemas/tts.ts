@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { BUILT_IN_VOICES } from '../../speech/synthesis/voices.ts';
 import { responseOf } from './envelope.ts';
 
 /** Characters are code points: that is what `maxLength` counts. */
@@ -47,7 +48,12 @@ export const SynthesizeBody = Type.Object(
     voice_id: Type.Optional(VoiceIdSchema),
     speed: Type.Optional(SpeedSchema),
     wpm: Type.Optional(
-      Type.Number({ minimum: 60, maximum: 400, default: 137, description: 'Pace in words per minute, nearly.' }),
+      Type.Number({
+        minimum: 60,
+        maximum: 400,
+        default: 137,
+        description: 'Pace in words per minute, nearly. Times speed, it is kept between 80 and 450.',
+      }),
     ),
     audio_config: Type.Optional(
       Type.Object(
@@ -89,7 +95,7 @@ const LINES = [
     duration_seconds: 0.32,
     sample_rate_hertz: 24000,
     audio_encoding: 'LINEAR16',
-    voice_id: '7c1d2f5e-4a7b-4f0e-9b5c-1f2e3d4c5b6a',
+    voice_id: BUILT_IN_VOICES[0]!.id,
     cost_usd: 0.000075,
   },
 ];
