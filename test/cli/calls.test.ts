@@ -55,7 +55,7 @@ describe('tandem call', () => {
 
   it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
     const { call_id: callId } = await platform.call('cli-follow');
-    expect((await run('call', 'transcript', callId)).stdout).toBe('Nothing was understood.\nThe transcript is none.\n');
+    expect((await run('call', 'transcript', callId)).stdout).toBe('The call has no transcript.\n');
     const times = { language: 'en', confidence: null, words: [] };
     const late: CallSegment[] = [
       { ...times, leg: 'customer', utteranceId: 1, text: 'hello\u001b[2J', startMs: 2_310, endMs: 2_900 },

@@ -98,6 +98,7 @@ const transcript = defineAction({
   async run({ values, arguments: [id = ''] }) {
     const data = await openApi(values).get<PublicTranscript>(`${PATH}/${encodeURIComponent(id)}/transcript`);
     const rows = data.segments.map(({ start, leg, text }) => [`${start.toFixed(1)} s`, leg, spoken(text)]);
+    if (data.status === 'none') return { data, text: 'The call has no transcript.' };
     const status = `The transcript is ${data.status}${data.error === null ? '' : `: ${data.error}`}.`;
     return { data, text: `${table(['FROM', 'LEG', 'SAID'], rows, 'Nothing was understood.')}\n${status}` };
   },
