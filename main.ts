@@ -210,6 +210,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => http.close());
     await http.listen({ host: config.host, port: config.port }).catch(nameThePort('PORT', config.port));
     step('http');
+    listening.warmUp();
 
     let stopping: Promise<void> | null = null;
     return {

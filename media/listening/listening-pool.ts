@@ -25,24 +25,36 @@ interface ListeningLogger {
   warn(fields: object, message: string): void;
 }
 
-/** Starts the worker threads. @throws RangeError for a bad number of workers */
-export function createListeningPlane(options: ListeningPlaneOptions): ListeningPlane {
+/**
+ * Its threads start when somebody is to be heard, or is about to be: they take a while to load what they hear with.
+ * @throws RangeError for a bad number of workers
+ */
+export function createListeningPlane(options: ListeningPlaneOptions): WarmableListeningPlane {
   if (!Number.isInteger(options.workers) || options.workers < 1) throw new RangeError('at least one listening worker');
   return new ListeningPool(options);
 }
 
+export interface WarmableListeningPlane extends ListeningPlane {
+  /** Starts the threads now, so that the first session need not wait. Idempotent. */
+  warmUp(): void;
+}
+
 type ListeningSlot = WorkerSlot<ListeningCalls, ListeningEvent, PoolMember, ListeningNotice>;
 
-class ListeningPool implements ListeningPlane {
+class ListeningPool implements WarmableListeningPlane {
   readonly #options: ListeningPlaneOptions;
-  readonly #slots: ListeningSlot[];
+  #slots: readonly ListeningSlot[] = [];
   readonly #members = new Map<number, PoolMember>();
   #nextSessionKey = 1;
   #closing: Promise<void> | null = null;
 
   constructor(options: ListeningPlaneOptions) {
     this.#options = options;
-    this.#slots = Array.from({ length: options.workers }, () => this.#newSlot());
+  }
+
+  warmUp(): void {
+    if (this.#closing !== null || this.#slots.length > 0) return;
+    this.#slots = Array.from({ length: this.#options.workers }, () => this.#newSlot());
   }
 
   async open(options: ListenOptions): Promise<ListeningSession> {
@@ -110,6 +122,7 @@ class ListeningPool implements ListeningPlane {
 
   #freeThread(): { slot: ListeningSlot; thread: NonNullable<ListeningSlot['thread']> } {
     if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The listening plane is shutting down.');
+    this.warmUp();
     const slot = leastLoaded(this.#slots);
     if (slot === null || slot.thread === null) throw new TandemError('INTERNAL', 'No listening worker is running.');
     return { slot, thread: slot.thread };

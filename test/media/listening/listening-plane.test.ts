@@ -323,6 +323,22 @@ describe('the listening workers', () => {
     expect(workers.map(({ sessions }) => sessions.length)).toEqual([2, 2]);
   });
 
+  it('start when they are warmed up or needed, and not after the close', async () => {
+    const warmed = createListeningPlane({ workers: 1 });
+    expect(warmed.capacity().workers).toBe(0);
+    warmed.warmUp();
+    warmed.warmUp();
+    expect(warmed.capacity().workers).toBe(1);
+    await warmed.close();
+    const needed = createListeningPlane({ workers: 1 });
+    const { session } = await listenLive(needed);
+    expect(needed.capacity()).toEqual({ sessions: 1, workers: 1 });
+    await session.close();
+    await needed.close();
+    needed.warmUp();
+    expect(needed.capacity().workers).toBe(0);
+  });
+
   it('close with what they hear, and take nothing more', async () => {
     const closing = createListeningPlane({ workers: 1 });
     const { recogniser } = await listenLive(closing);
