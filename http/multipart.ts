@@ -140,7 +140,7 @@ async function storeFile(
 
 /** The response is on its way: a sender that goes on would not see it if the connection were reset at once. */
 function discardRest(raw: IncomingMessage): void {
-  if (raw.complete || raw.destroyed) return;
+  if (raw.complete || raw.readableEnded || raw.destroyed) return;
   raw.unpipe();
   raw.resume();
   const timer = setTimeout(() => raw.socket.destroy(), LINGER_MS).unref();
