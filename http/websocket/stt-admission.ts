@@ -48,7 +48,7 @@ export async function admitToStt(
 
 async function identify(query: URLSearchParams, context: AdmissionContext): Promise<Principal> {
   const { sql, sessionTokens: tokens, logger, now } = context;
-  const credential = query.get('apiKey') ?? query.get('token') ?? '';
+  const credential = query.get('apiKey') || query.get('token') || '';
   if (credential === '') {
     throw new TandemError('UNAUTHORIZED', 'Name credentials in the query: apiKey, or token and workspace_id.');
   }
