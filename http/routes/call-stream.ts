@@ -5,7 +5,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithCredentials } from '../credential-watch.ts';
+import { endWithClient } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
 import { mayHear } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
@@ -21,7 +21,7 @@ export interface StreamRouteOptions {
 const MAX_STREAMS = 1000;
 
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
-  const { sql, dialer, heartbeatMs, closing } = context;
+  const { sql, dialer, heartbeatMs } = context;
   const openStreams = new Map<string, number>();
 
   /** @throws TandemError RATE_LIMITED. The stream counts until the signal aborts. */
@@ -72,9 +72,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
 
       const ended = new AbortController();
       countStream(call.workspaceId, ended.signal);
-      reply.raw.once('close', () => ended.abort());
-      endWithCredentials(context, { principal, ended });
-      closing.addEventListener('abort', () => ended.abort(), { once: true, signal: ended.signal });
+      endWithClient(context, { principal, reply, ended });
       const show = mayHear(call, principal) ? (event: PublicCallEvent) => event : withoutWords;
       const events = streamCallEvents({
         afterSequence,

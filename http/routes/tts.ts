@@ -7,7 +7,7 @@ import { type BuiltInVoice, findVoice, speechLanguages } from '../../speech/synt
 import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithCredentials } from '../credential-watch.ts';
+import { endWithClient } from '../credential-watch.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { SpeakBody, SynthesizeBody, spokenLines } from '../schemas/tts.ts';
 import { spokenAsLines } from '../spoken-lines.ts';
@@ -69,13 +69,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
     const slot = await context.limits.acquireSlot({ userId: principal.userId, kind: 'tts' });
     const ended = new AbortController();
     ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
-    endWithCredentials(context, { principal, ended });
-    const shutDown = () => ended.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
-    context.closing.addEventListener('abort', shutDown, { once: true, signal: ended.signal });
-    reply.raw.once('close', () => ended.abort());
-    // Either may have happened while the slot was asked for.
-    if (context.closing.aborted) shutDown();
-    if (reply.raw.destroyed) ended.abort();
+    endWithClient(context, { principal, reply, ended });
     let spoken: SpokenText;
     try {
       const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;

@@ -1,0 +1,59 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { FastifyReply } from 'fastify';
+import { expect, it, vi } from 'vitest';
+import type { Principal } from '../../http/auth.ts';
+import { endWithClient } from '../../http/credential-watch.ts';
+import { createRevocations } from '../../http/revocations.ts';
+import type { Sql } from '../../storage/database.ts';
+
+const PRINCIPAL: Principal = {
+  userId: 1,
+  placedVia: 'api_key',
+  apiKeyId: 1,
+  apiKeyName: 'key',
+  scopes: [],
+  sessionId: null,
+  expiresAt: null,
+  workspaceId: '7c1d2f5e-4a7b-4f0e-9b5c-1f2e3d4c5b6a',
+  plan: 'pro',
+  role: 'owner',
+};
+
+function openResponse() {
+  const raw = new ServerResponse(new IncomingMessage(new Socket()));
+  const server = new AbortController();
+  const asked = vi.fn();
+  const context = {
+    sql: asked as unknown as Sql,
+    now: () => new Date(),
+    heartbeatMs: 60_000,
+    revocations: createRevocations(),
+    closing: server.signal,
+  };
+  const ended = new AbortController();
+  const watch = () => endWithClient(context, { principal: PRINCIPAL, reply: { raw } as FastifyReply, ended });
+  return { raw, server, ended: ended.signal, watch };
+}
+
+it('a response that stays open ends when its client leaves, also before anybody watched', () => {
+  for (const isEarly of [false, true]) {
+    const { raw, ended, watch } = openResponse();
+    if (isEarly) raw.destroy();
+    watch();
+    expect(ended.aborted).toBe(isEarly);
+    raw.emit('close');
+    expect(ended.aborted).toBe(true);
+  }
+});
+
+it('a response that stays open ends when the server closes, also before anybody watched', () => {
+  for (const isEarly of [false, true]) {
+    const { server, ended, watch } = openResponse();
+    if (isEarly) server.abort();
+    watch();
+    expect(ended.aborted).toBe(isEarly);
+    server.abort();
+    expect(ended.reason).toMatchObject({ code: 'SHUTTING_DOWN' });
+  }
+});
