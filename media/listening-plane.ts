@@ -39,6 +39,8 @@ export interface ListenOptions extends ListeningSettings {
    */
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;
+  /** Told again and again how much of what was written has been heard, in milliseconds since the session began. */
+  onHeard?: (heardMs: number) => void;
   /** Aborting closes the session at once; nothing more is posted. */
   signal: AbortSignal;
 }

@@ -5,6 +5,11 @@ import type { Clock } from '../clock.ts';
 /** Audio may come this much ahead of its time, as it does from a file; memory is what it costs. */
 const MOST_AHEAD_MS = 60_000;
 
+/** So much may wait to be heard in all, when the listeners of this machine are behind as well. */
+const MOST_UNHEARD_MS = 90_000;
+/** Listeners tell what they have heard in steps; less than this behind is not behind. */
+const TOLD_LATE_MS = 500;
+
 /** Hands the audio of a session to whoever listens, and counts it. It is not an event of any machine. */
 export class AudioIntake {
   readonly #clock: Clock;
@@ -12,6 +17,7 @@ export class AudioIntake {
   #format: AudioFormat | null = null;
   #isOpened = false;
   #receivedMs = 0;
+  #heardMs = 0;
   /** How far the audio was ahead of its time, and when. */
   #aheadMs = 0;
   #asOfMs = 0;
@@ -23,6 +29,16 @@ export class AudioIntake {
   /** Since the session began. */
   get receivedMs(): number {
     return this.#receivedMs;
+  }
+
+  /** How much of the audio waits to be heard; 0 while the listener keeps up. */
+  get behindMs(): number {
+    return Math.max(0, this.#receivedMs - this.#heardMs - TOLD_LATE_MS);
+  }
+
+  /** So much has been heard since the session began. */
+  heard(heardMs: number): void {
+    this.#heardMs = heardMs;
   }
 
   open(ears: ListeningSession, format: AudioFormat): void {
@@ -38,15 +54,15 @@ export class AudioIntake {
   }
 
   /**
-   * `flooding`: it comes so fast that it could only be kept in memory, and was not taken. What comes after the end of
-   * a session is dropped.
+   * `flooding`: it comes so fast, or is heard so slowly, that it could only be kept in memory, and was not taken. What
+   * comes after the end of a session is dropped.
    */
   write(bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): 'taken' | 'too early' | 'flooding' {
     if (!this.#isOpened) return 'too early';
     if (this.#ears === null) return 'taken';
     const lengthMs = durationMs(bytes.length, format);
     const aheadMs = this.#stillAheadMs() + lengthMs;
-    if (aheadMs > MOST_AHEAD_MS) return 'flooding';
+    if (aheadMs > MOST_AHEAD_MS || this.behindMs > MOST_UNHEARD_MS) return 'flooding';
     this.#aheadMs = aheadMs;
     this.#receivedMs += lengthMs;
     if (!isSame(format, this.#format)) {

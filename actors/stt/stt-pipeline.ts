@@ -38,11 +38,11 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
     };
 
     async function open(): Promise<void> {
-      const common = { onEvent: tell, signal };
       const format = formatOf(settings);
       requireSpeakersInOrder(settings);
       stream = await recognition.open({
-        ...common,
+        onEvent: (event) => tell('lagMs' in event ? { ...event, lagMs: event.lagMs + intake.behindMs } : event),
+        signal,
         ...(recognitionSettings(settings) as RecognitionSettings),
         streamId: sessionId,
         mode: 'live',
@@ -51,7 +51,9 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       if (signal.aborted) return;
       const { utteranceEndMs, enhancement } = settings;
       ears = await listening.open({
-        ...common,
+        onEvent: tell,
+        onHeard: (heardMs) => intake.heard(heardMs),
+        signal,
         sessionId,
         format,
         utteranceEndMs,

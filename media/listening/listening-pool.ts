@@ -10,7 +10,7 @@ import type {
 } from '../listening-plane.ts';
 import { leastLoaded, WorkerSlot } from '../worker-slot.ts';
 import { FileSession, PooledListening, type PoolMember, toTandemError } from './pooled-listening.ts';
-import type { ListeningCalls, ListeningNotice } from './worker-protocol.ts';
+import type { ListeningCalls, ListeningNotice, ListeningReport } from './worker-protocol.ts';
 
 export interface ListeningPlaneOptions {
   /** Threads; 1 or more. */
@@ -39,7 +39,7 @@ export interface WarmableListeningPlane extends ListeningPlane {
   warmUp(): void;
 }
 
-type ListeningSlot = WorkerSlot<ListeningCalls, ListeningEvent, PoolMember, ListeningNotice>;
+type ListeningSlot = WorkerSlot<ListeningCalls, ListeningReport, PoolMember, ListeningNotice>;
 
 class ListeningPool implements WarmableListeningPlane {
   readonly #options: ListeningPlaneOptions;
@@ -69,6 +69,7 @@ class ListeningPool implements WarmableListeningPlane {
       thread,
       signal: options.signal,
       onEvent: (event) => this.#tell(options, event),
+      onHeard: options.onHeard,
       onClosed: () => this.#forget(sessionKey, slot, session),
     });
     this.#remember(sessionKey, slot, session);

@@ -1,5 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { BytesTaken, ListeningEvent } from '../../machines/utterances.ts';
+import type { BytesTaken } from '../../machines/utterances.ts';
 import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
 import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
@@ -8,6 +8,7 @@ import { SampleDecoder } from './sample-decoder.ts';
 import { liveRules } from './segmentation-rules.ts';
 import type { SileroNetwork } from './silero-network.ts';
 import { UtterancePort } from './utterance-port.ts';
+import { HEARD_EVERY_MS, type ListeningReport } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 4096;
 
@@ -17,7 +18,7 @@ interface LiveListenerOptions {
   inlet: MessagePort | null;
   network: SileroNetwork | null;
   suppressors: NoiseSuppressors;
-  onEvent: (event: ListeningEvent) => void;
+  onEvent: (event: ListeningReport) => void;
   /** What came through the inlet could not be heard. */
   onBroken: (error: unknown) => void;
 }
@@ -31,10 +32,14 @@ export class LiveListener {
   readonly #outputs = [this.#block];
   #settings: ListeningSettings;
   #decoder: SampleDecoder;
+  readonly #report: (event: ListeningReport) => void;
   #nextUtteranceId = 0;
+  #heardMs = 0;
+  #toldMs = 0;
 
   constructor(options: LiveListenerOptions) {
     this.#utterances = new UtterancePort(options.utterances);
+    this.#report = options.onEvent;
     this.#settings = options.settings;
     this.#decoder = new SampleDecoder(options.settings.format, 'mixed');
     this.#listener = new ChannelListener({
@@ -59,6 +64,14 @@ export class LiveListener {
   }
 
   write(bytes: Uint8Array): void {
+    this.#hear(bytes);
+    this.#heardMs += (bytes.length / this.#decoder.bytesFor(this.#settings.format.sampleRateHz)) * 1000;
+    if (this.#heardMs - this.#toldMs < HEARD_EVERY_MS) return;
+    this.#toldMs = this.#heardMs;
+    this.#report({ type: 'audio.heard', heardMs: this.#heardMs });
+  }
+
+  #hear(bytes: Uint8Array): void {
     const blockBytes = this.#decoder.bytesFor(BLOCK_SAMPLES);
     for (let at = 0; at < bytes.length; at += blockBytes) {
       const samples = this.#decoder.decode(bytes.subarray(at, at + blockBytes), this.#outputs);
@@ -109,7 +122,7 @@ export class LiveListener {
   }
 
   #takeFromInlet(bytes: Uint8Array): void {
-    this.write(bytes);
+    this.#hear(bytes);
     this.#inlet?.postMessage({ type: 'bytes.taken', bytes: bytes.length } satisfies BytesTaken);
   }
 }

@@ -2,14 +2,14 @@ import { TandemError } from '../../machines/errors.ts';
 import type { ListeningEvent } from '../../machines/utterances.ts';
 import type { FileHeard, ListeningSession, ListeningSettings, StreamHeard } from '../listening-plane.ts';
 import { WorkerCallError, type WorkerThread } from '../worker-thread.ts';
-import type { ListeningCalls, ListeningNotice } from './worker-protocol.ts';
+import type { ListeningCalls, ListeningNotice, ListeningReport } from './worker-protocol.ts';
 
-type ListeningThread = WorkerThread<ListeningCalls, ListeningEvent, ListeningNotice>;
+type ListeningThread = WorkerThread<ListeningCalls, ListeningReport, ListeningNotice>;
 
 /** What occupies a worker: a live session or a file. */
 export interface PoolMember {
   readonly sessionId: string | null;
-  deliver: (event: ListeningEvent) => void;
+  deliver: (report: ListeningReport) => void;
   lose: (detail: string) => void;
   close: () => Promise<void>;
 }
@@ -20,6 +20,7 @@ interface PooledListeningOptions {
   thread: ListeningThread;
   signal: AbortSignal;
   onEvent: (event: ListeningEvent) => void;
+  onHeard: ((heardMs: number) => void) | undefined;
   /** Called once. */
   onClosed: () => void;
 }
@@ -69,9 +70,11 @@ export class PooledListening implements ListeningSession, PoolMember {
     return this.#closing;
   }
 
-  deliver(event: ListeningEvent): void {
-    if (event.type === 'listening.lost') this.lose(event.detail);
-    else if (this.#state !== 'closed') this.#options.onEvent(event);
+  deliver(report: ListeningReport): void {
+    if (report.type === 'listening.lost') this.lose(report.detail);
+    else if (this.#state === 'closed') return;
+    else if (report.type === 'audio.heard') this.#options.onHeard?.(report.heardMs);
+    else this.#options.onEvent(report);
   }
 
   lose(detail: string): void {

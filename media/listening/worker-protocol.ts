@@ -39,7 +39,15 @@ export type ListeningNotice =
   | { type: 'session.write'; sessionKey: number; bytes: Uint8Array<ArrayBuffer> }
   | { type: 'session.configure'; sessionKey: number; change: Partial<ListeningSettings> };
 
+/** What a worker tells of a session, unasked. */
+export type ListeningReport =
+  | ListeningEvent
+  /** So much of what was written has been heard since the session began; told every `HEARD_EVERY_MS` of it. */
+  | { type: 'audio.heard'; heardMs: number };
+
+export const HEARD_EVERY_MS = 250;
+
 export type ToListeningWorker = CallToWorker<ListeningCalls> | ListeningNotice;
 
 /** `listening.lost` is told by the main thread when the thread died, and by the worker when only one session broke. */
-export type FromListeningWorker = MessageFromWorker<ListeningCalls, ListeningEvent>;
+export type FromListeningWorker = MessageFromWorker<ListeningCalls, ListeningReport>;

@@ -42,3 +42,22 @@ it('does not take a clock that is set back for a flood', () => {
   clock.nowMs -= 60 * MINUTE_MS;
   expect(send(1000)).toBe('taken');
 });
+
+it('tells how far its listener is behind, and takes no more than can be kept', () => {
+  const { clock, intake, send } = openIntake();
+  const speakFor = (durationMs: number) => {
+    clock.nowMs += durationMs;
+    return send(durationMs);
+  };
+  for (let second = 0; second < 10; second += 1) {
+    expect(speakFor(1000)).toBe('taken');
+    intake.heard(intake.receivedMs - 250);
+    expect(intake.behindMs).toBe(0);
+  }
+  // It hears no more from now on, and the client speaks on at its pace.
+  for (let second = 0; second < 90; second += 1) expect(speakFor(1000)).toBe('taken');
+  expect(intake.behindMs).toBeGreaterThan(85_000);
+  expect([speakFor(1000), speakFor(1000)]).toContain('flooding');
+  intake.heard(intake.receivedMs);
+  expect(speakFor(1000)).toBe('taken');
+});

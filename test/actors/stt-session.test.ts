@@ -75,6 +75,18 @@ describe('a live transcription', () => {
     expect(listening.session.changes).toEqual([{ format: MULAW_8K }]);
   });
 
+  it('counts to the lag of a text what waits to be heard', async () => {
+    const { session, recognition, listening, told, until } = await startedSession();
+    const finals = () => told.flatMap((message) => ('lag_ms' in message ? [message.lag_ms] : []));
+    session.audio(new Uint8Array(3 * 32_000), LINEAR_16K);
+    recognition.stream.recognise(0, 'hello');
+    await until('transcription');
+    listening.session.options.onHeard?.(3_000);
+    recognition.stream.recognise(1, 'again');
+    await until('transcription', 2);
+    expect(finals()).toEqual([2_600, 100]);
+  });
+
   it('answers each change of the configuration once, and changes nothing when no engine can do it', async () => {
     const { session, recognition, listening, told, until } = await startedSession();
     recognition.onSettings = ({ languages }) => {

@@ -95,7 +95,7 @@ export interface LiveListening {
 /** Opens a session with the usual settings. */
 export async function listenLive(
   plane: ListeningPlane,
-  settings: Partial<ListeningSettings> & { inlet?: MessagePort } = {},
+  settings: Partial<ListeningSettings> & { inlet?: MessagePort; onHeard?: (heardMs: number) => void } = {},
 ): Promise<LiveListening> {
   const recogniser = new Recogniser();
   const events: ListeningEvent[] = [];

@@ -49,6 +49,16 @@ describe('listening to a live stream', () => {
     expect(plane.capacity()).toEqual({ sessions: 0, workers: 1 });
   });
 
+  it('tells how much it has heard, each quarter of a second and in the end nearly all', async () => {
+    const told: number[] = [];
+    const { session } = await listenLive(plane, { onHeard: (heardMs) => told.push(heardMs) });
+    writeInFrames(session, asMulaw8k(twoUtterances));
+    const { durationMs } = await session.finish();
+    expect(told).toEqual([...told].sort((a, b) => a - b));
+    expect(told.length).toBeGreaterThan(durationMs / 500);
+    expect(durationMs - told.at(-1)!).toBeLessThan(300);
+  });
+
   it('hears the same however the bytes are cut', async () => {
     const bytes = bytesOf(twoUtterances);
     const heard = [];
