@@ -41,9 +41,9 @@ const FINISHED: CallRow = callRow({
 });
 
 describe('the call as the API shows it', () => {
-  it('has every field of the specification, and beyond those only quality', () => {
+  it('has every field of the specification, and beyond those only quality and whether it is transcribed', () => {
     for (const row of [FINISHED, callRow()]) {
-      expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, 'quality'].sort());
+      expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, 'quality', 'transcribe_requested'].sort());
     }
   });
 
@@ -82,6 +82,7 @@ describe('the call as the API shows it', () => {
       created_by_user_id: 5,
       created_at: '2026-01-02T03:04:05.678Z',
       quality: null,
+      transcribe_requested: false,
     });
   });
 
@@ -142,6 +143,7 @@ describe('an event as the API shows it', () => {
       hangup_cause: null,
       at: '2026-01-02T03:04:05.678Z',
       detail: null,
+      transcript: null,
       delivery: null,
     });
   });
