@@ -3,7 +3,7 @@ import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts
 import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
 import { CepstralMean } from './cepstral-mean.ts';
 import type { Decoder } from './decoder.ts';
-import { lacksUpperBand, UpperBand } from './upper-band.ts';
+import { isClear, lacksUpperBand, UpperBand } from './upper-band.ts';
 import { textOf, wordsOf } from './words.ts';
 
 export interface PocketsphinxRecognizerOptions {
@@ -153,7 +153,7 @@ class Utterance {
   #startDecoding(): void {
     if (this.#isDecoding) return;
     this.#isDecoding = true;
-    if (lacksUpperBand(this.#waiting)) this.#upperBand = new UpperBand();
+    if (lacksUpperBand(this.#waiting) && isClear(this.#waiting)) this.#upperBand = new UpperBand();
     this.#decoder.startUtterance();
     this.#decodeWaiting();
   }

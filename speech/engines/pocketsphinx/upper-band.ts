@@ -5,8 +5,8 @@ import { RealFft } from '../../../media/dsp/fft.ts';
  * What a telephone leaves out. The model listens up to 6.8 kHz and a telephone ends at 3.4: where it expects the noise
  * of an s there is nothing at all. A rectifier makes harmonics of what lies between 2 and 3.4 kHz, whose part above
  * 3.9 kHz rises and falls with the voice (Makhoul and Berouti, "High-frequency regeneration in speech coding systems",
- * ICASSP 1979). That is not what was said there, but nearer to it than silence: of the words of 30 telephone prompts it
- * had 46 % wrong instead of 60 %; of twelve recordings sent through mu-law 42 to 45 % instead of 46 %.
+ * ICASSP 1979). That is not what was said there, but nearer to it than silence: of the words of telephone prompts it
+ * saves a tenth, of recordings sent through mu-law a few in a hundred.
  */
 export class UpperBand {
   readonly #low = [highPass(2000, FIRST_Q), highPass(2000, SECOND_Q)];
@@ -44,6 +44,20 @@ export function lacksUpperBand(blocks: readonly Int16Array[]): boolean {
   return above < all * LEAST_SHARE_ABOVE;
 }
 
+/**
+ * Whether speech stands well above the noise around it. What is made of noise is noise: with 20 dB it costs more words
+ * than it saves. The loudest and the most quiet tenth of the blocks are compared.
+ */
+export function isClear(blocks: readonly Int16Array[]): boolean {
+  const levels = blocks.map((block) => block.reduce((sum, sample) => sum + sample ** 2, 1) / block.length);
+  levels.sort((a, b) => a - b);
+  const tenth = Math.floor(levels.length / 10);
+  const quiet = levels[tenth] ?? 1;
+  const loud = levels.at(-1 - tenth) ?? 1;
+  return loud > quiet * 10 ** (CLEAR_FROM_DB / 10);
+}
+
+const CLEAR_FROM_DB = 27;
 const LEAST_SHARE_ABOVE = 1e-5;
 const FFT_POINTS = 512;
 /** The direct current of a cheap recorder is no voice. */

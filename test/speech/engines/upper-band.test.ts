@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeG711 } from '../../../media/dsp/g711.ts';
 import { Resampler } from '../../../media/dsp/resample.ts';
-import { lacksUpperBand, UpperBand } from '../../../speech/engines/pocketsphinx/upper-band.ts';
+import { isClear, lacksUpperBand, UpperBand } from '../../../speech/engines/pocketsphinx/upper-band.ts';
 import { asMulaw8k, spokenUtterances, withNoise } from '../spoken.ts';
 
 const RATE_HZ = 16_000;
@@ -11,6 +11,17 @@ describe('what a telephone leaves out', () => {
     expect(lacksUpperBand(blocksOf(samples))).toBe(false);
     expect(lacksUpperBand(blocksOf(byTelephone(samples)))).toBe(true);
     expect(lacksUpperBand(blocksOf(byTelephone(withNoise(samples, 10, 1))))).toBe(true);
+  });
+
+  it('is made for nearly all recordings, and for none that is in noise', () => {
+    // As an utterance begins: with what was before it.
+    const utterances = spokenUtterances().map(({ samples }) =>
+      Int16Array.from([...new Int16Array(RATE_HZ / 2), ...samples]),
+    );
+    const clear = utterances.filter((samples) => isClear(blocksOf(byTelephone(samples))));
+    const noisy = utterances.filter((samples) => isClear(blocksOf(byTelephone(withNoise(samples, 15, 1)))));
+    expect(clear.length / utterances.length).toBeGreaterThan(0.8);
+    expect(noisy).toEqual([]);
   });
 
   it('is not asked of silence, or of less than a frame', () => {
