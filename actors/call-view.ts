@@ -1,4 +1,5 @@
 import type { LegName, LegQuality } from '../machines/events.ts';
+import { seconds } from '../machines/utterances.ts';
 import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from '../storage/queries/calls.ts';
 import { isFinalState } from '../storage/queries/calls.ts';
 import type { TranscriptRow, TranscriptSegmentRow } from '../storage/queries/transcripts.ts';
@@ -188,10 +189,6 @@ function mostSpoken(segments: readonly TranscriptSegmentRow[]): string | null {
     spokenMs.set(language, (spokenMs.get(language) ?? 0) + endMs - startMs);
   }
   return [...spokenMs].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null;
-}
-
-function seconds(ms: number): number {
-  return Math.round(ms) / 1000;
 }
 
 const NANO_PER_USD = 1e9;

@@ -1,5 +1,6 @@
 import type { SpokenText } from '../actors/tts/tts-desk.ts';
 import { TandemError } from '../machines/errors.ts';
+import { seconds } from '../machines/utterances.ts';
 import { wavHeader } from '../media/wav.ts';
 import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
 
@@ -58,8 +59,4 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
 
 function chunkLine(audio: Buffer): string {
   return `{"type":"chunk","result":{"audioContent":"${audio.toString('base64')}"}}\n`;
-}
-
-function seconds(ms: number): number {
-  return Math.round(ms) / 1000;
 }

@@ -1,5 +1,5 @@
 import type { FinalUtterance, RefinedText, SttEnding, SttSettings, TalkContext } from './stt-session-events.ts';
-import type { RecognisedWord, RecognitionEvent, UnusableReason } from './utterances.ts';
+import { type RecognisedWord, type RecognitionEvent, seconds, type UnusableReason } from './utterances.ts';
 
 /** What a live transcription tells its client (platform specification, STT WebSocket server messages). */
 export type SttMessage =
@@ -221,10 +221,6 @@ const UNREFINED = { llm_applied: false, llm_reason: null, llm_latency_ms: null }
 
 export function sentenceId(utteranceId: number): string {
   return `sentence-${utteranceId}`;
-}
-
-export function seconds(ms: number): number {
-  return Math.round(ms) / 1000;
 }
 
 export function wordOnWire({ word, startMs, endMs, confidence, speaker, original }: RecognisedWord): WordOnWire {

@@ -9,7 +9,6 @@ import {
   RECOGNITION_LOST,
   STORAGE_LOST,
   type SttMessage,
-  seconds,
   sentenceId,
 } from './stt-messages.ts';
 import type {
@@ -29,6 +28,7 @@ import type {
   SttSessionInput,
   SttSettings,
 } from './stt-session-events.ts';
+import { seconds } from './utterances.ts';
 
 const MAX_BILL_FAILURES = 5;
 

@@ -14,6 +14,11 @@ export interface AudioFormat {
 
 export const RECOGNITION_RATE_HZ = 16_000;
 
+/** As the API tells times of speech: seconds, to the millisecond. */
+export function seconds(ms: number): number {
+  return Math.round(ms) / 1000;
+}
+
 /** A live utterance that gets this long is cut, so no longer pause can end one. */
 export const LONGEST_LIVE_UTTERANCE_MS = 30_000;
 

@@ -1,5 +1,6 @@
 import { fromPromise } from 'xstate';
 import type { ConcludeInput, Conclusion } from '../../machines/stt-session-events.ts';
+import { seconds } from '../../machines/utterances.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
@@ -56,7 +57,7 @@ function outcomeOf({ sessionId: id, ending, transcript, language, snrDb }: Concl
     text: transcript,
     // ISO 639-2: undetermined.
     language: language ?? 'und',
-    duration: Math.round(receivedMs) / 1000,
+    duration: seconds(receivedMs),
     snr_db: snrDb,
     source: 'websocket' as const,
   };

@@ -1,4 +1,4 @@
-import { seconds, type WordOnWire, wordOnWire } from '../../machines/stt-messages.ts';
+import { type WordOnWire, wordOnWire } from '../../machines/stt-messages.ts';
 import type {
   DecodedAudio,
   RecognisedFile,
@@ -7,6 +7,7 @@ import type {
   Settlement,
 } from '../../machines/transcription.machine.ts';
 import type { RecognisedWord } from '../../machines/utterances.ts';
+import { seconds } from '../../machines/utterances.ts';
 import type {
   PublicSegment,
   PublicTranscript,

@@ -1,5 +1,6 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { DecodedAudio, RecognisedFile, RefinedFile, Settlement } from '../../machines/transcription.machine.ts';
+import { seconds } from '../../machines/utterances.ts';
 import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
 import { charge, walletOf } from '../../storage/ledger.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
@@ -73,7 +74,7 @@ export async function settleTranscription(
       text: refined?.text ?? file.text,
       // ISO 639-2: undetermined.
       language: file.language ?? 'und',
-      duration: Math.round(durationMs) / 1000,
+      duration: seconds(durationMs),
       snr_db: file.snrDb === null ? null : Math.round(file.snrDb * 10) / 10,
       source: 'rest' as const,
     };
