@@ -16,7 +16,7 @@ export function readStripeEvent(
   { signature, secret, now }: { signature: string | undefined; secret: string; now: Date },
 ): PaymentNews | null {
   const event = verified(body, { signature, secret, now });
-  const reader = READERS[event.type];
+  const reader = Object.hasOwn(READERS, event.type) ? READERS[event.type] : undefined;
   if (reader === undefined) return null;
   const payment = reader(event.data.object);
   if (payment === null) return null;

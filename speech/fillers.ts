@@ -22,7 +22,7 @@ export function removeFillers(
 }
 
 /** Whole words in lower case; a letter that is drawn out may be written any number of times. */
-const FILLERS: Record<string, RegExp> = {
+const FILLERS: Record<string, RegExp> = Object.assign(Object.create(null), {
   en: /^(?:u+m+|u+h+|u+hm+|e+rm+|er|e+hm+|h+m+|m{3,})$/,
   de: /^(?:ä+h+|ä+h?m+|ö+h+|ö+h?m+|e+hm+|h+m+|m{3,})$/,
   fr: /^(?:e+u+h+|h+e+u+|h+e+m+|h+m+|m{3,})$/,
@@ -38,7 +38,7 @@ const FILLERS: Record<string, RegExp> = {
   ar: /^(?:ا?م{3,}|اه{3,}م*|ه{2,}م+)$/,
   zh: /^(?:呃+|額+)$/,
   ja: /^(?:え[ーぇ]+と|えー?っと[ー]*|えー+|うー+ん|あのー+)$/,
-};
+});
 
 const FILLERS_ANYWHERE = /^(?:h+m{2,}|m{3,}|u+hm+|e+hm+)$/;
 

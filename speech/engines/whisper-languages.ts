@@ -19,7 +19,12 @@ export function toLanguageCode(written: string): string | null {
 }
 
 /** Cantonese is written with the code of Chinese; `jw` is an old code of Javanese. */
-const OTHER_CODES: Readonly<Record<string, string>> = { yue: 'zh', cantonese: 'zh', cmn: 'zh', jw: 'jv' };
+const OTHER_CODES: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
+  yue: 'zh',
+  cantonese: 'zh',
+  cmn: 'zh',
+  jw: 'jv',
+});
 
 const ENGLISH_NAMES = new Intl.DisplayNames('en', { type: 'language' });
 /** `mandarin` and the like are the names of dialects that nobody asks for by name. */

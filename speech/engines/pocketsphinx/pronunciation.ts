@@ -6,8 +6,8 @@ export function pronunciationOf(spelling: string): string | null {
   const word = spelling.toLowerCase();
   if (!/^[a-z0-9']+$/.test(word) || !/[a-z0-9]/.test(word)) return null;
   const phones = isSpelledOut(spelling)
-    ? [...word].flatMap((character) => NAMES[character] ?? [])
-    : word.split(/(\d)/).flatMap((part) => NAMES_OF_DIGITS[part] ?? phonesOf(part.replaceAll("'", '')));
+    ? [...word].flatMap((character) => NAMES.get(character) ?? [])
+    : word.split(/(\d)/).flatMap((part) => NAMES_OF_DIGITS.get(part) ?? phonesOf(part.replaceAll("'", '')));
   return phones.length === 0 ? null : phones.join(' ');
 }
 
@@ -179,45 +179,45 @@ function rule(letters: string, phones: string, context: Pick<Rule, 'after' | 'be
   return { letters, phones, ...context };
 }
 
-const NAMES_OF_DIGITS: Record<string, string[]> = {
-  0: ['Z', 'IH', 'R', 'OW'],
-  1: ['W', 'AH', 'N'],
-  2: ['T', 'UW'],
-  3: ['TH', 'R', 'IY'],
-  4: ['F', 'AO', 'R'],
-  5: ['F', 'AY', 'V'],
-  6: ['S', 'IH', 'K', 'S'],
-  7: ['S', 'EH', 'V', 'AH', 'N'],
-  8: ['EY', 'T'],
-  9: ['N', 'AY', 'N'],
-};
+const NAMES_OF_DIGITS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['0', ['Z', 'IH', 'R', 'OW']],
+  ['1', ['W', 'AH', 'N']],
+  ['2', ['T', 'UW']],
+  ['3', ['TH', 'R', 'IY']],
+  ['4', ['F', 'AO', 'R']],
+  ['5', ['F', 'AY', 'V']],
+  ['6', ['S', 'IH', 'K', 'S']],
+  ['7', ['S', 'EH', 'V', 'AH', 'N']],
+  ['8', ['EY', 'T']],
+  ['9', ['N', 'AY', 'N']],
+]);
 
-const NAMES: Record<string, string[]> = {
+const NAMES: ReadonlyMap<string, readonly string[]> = new Map([
   ...NAMES_OF_DIGITS,
-  a: ['EY'],
-  b: ['B', 'IY'],
-  c: ['S', 'IY'],
-  d: ['D', 'IY'],
-  e: ['IY'],
-  f: ['EH', 'F'],
-  g: ['JH', 'IY'],
-  h: ['EY', 'CH'],
-  i: ['AY'],
-  j: ['JH', 'EY'],
-  k: ['K', 'EY'],
-  l: ['EH', 'L'],
-  m: ['EH', 'M'],
-  n: ['EH', 'N'],
-  o: ['OW'],
-  p: ['P', 'IY'],
-  q: ['K', 'Y', 'UW'],
-  r: ['AA', 'R'],
-  s: ['EH', 'S'],
-  t: ['T', 'IY'],
-  u: ['Y', 'UW'],
-  v: ['V', 'IY'],
-  w: ['D', 'AH', 'B', 'AH', 'L', 'Y', 'UW'],
-  x: ['EH', 'K', 'S'],
-  y: ['W', 'AY'],
-  z: ['Z', 'IY'],
-};
+  ['a', ['EY']],
+  ['b', ['B', 'IY']],
+  ['c', ['S', 'IY']],
+  ['d', ['D', 'IY']],
+  ['e', ['IY']],
+  ['f', ['EH', 'F']],
+  ['g', ['JH', 'IY']],
+  ['h', ['EY', 'CH']],
+  ['i', ['AY']],
+  ['j', ['JH', 'EY']],
+  ['k', ['K', 'EY']],
+  ['l', ['EH', 'L']],
+  ['m', ['EH', 'M']],
+  ['n', ['EH', 'N']],
+  ['o', ['OW']],
+  ['p', ['P', 'IY']],
+  ['q', ['K', 'Y', 'UW']],
+  ['r', ['AA', 'R']],
+  ['s', ['EH', 'S']],
+  ['t', ['T', 'IY']],
+  ['u', ['Y', 'UW']],
+  ['v', ['V', 'IY']],
+  ['w', ['D', 'AH', 'B', 'AH', 'L', 'Y', 'UW']],
+  ['x', ['EH', 'K', 'S']],
+  ['y', ['W', 'AY']],
+  ['z', ['Z', 'IY']],
+]);

@@ -18,6 +18,7 @@ describe('the pronunciation of a word that no dictionary has', () => {
     ['quick', 'K W IH K'],
     ['station', 'S T AE SH AH N'],
     ['light', 'L AY T'],
+    ['constructor', 'K AA N S T R AH K T AO R'],
     ['IVR', 'AY V IY AA R'],
     ['sql', 'EH S K Y UW EH L'],
     ['G711', 'JH IY S EH V AH N W AH N W AH N'],
