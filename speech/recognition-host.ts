@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { MessageChannel } from 'node:worker_threads';
-import { TandemError } from '../machines/errors.ts';
+import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { RecognitionEvent } from '../machines/utterances.ts';
+import type { ThreadFailure } from './engine-thread/protocol.ts';
+import { StandingThread } from './engine-thread/standing-thread.ts';
 import type { EngineSettings } from './engines/available-engines.ts';
 import { HostedStream } from './recognition/hosted-stream.ts';
-import type { ThreadNotice } from './recognition/protocol.ts';
-import { SpeechThread } from './recognition/speech-thread.ts';
+import type { EnginesDescribed, RecognitionCalls, ThreadData, ThreadNotice } from './recognition/protocol.ts';
 import type {
   EngineStatus,
   OpenRecognitionOptions,
@@ -36,33 +36,36 @@ export async function createSpeechRecognition(options: SpeechRecognitionOptions)
   return host;
 }
 
-/** A thread that dies young is started again ever later. */
-const FIRST_RESTART_DELAY_MS = 50;
-const LAST_RESTART_DELAY_MS = 10_000;
-const LONG_LIFE_MS = 30_000;
 const THREAD_DIED = 'The speech thread died.';
 
 class RecognitionHost implements SpeechRecognition {
-  readonly #options: SpeechRecognitionOptions;
+  readonly #logger: SpeechLogger | undefined;
   readonly #streams = new Map<number, HostedStream>();
-  readonly #closed = new AbortController();
-  /** The thread that runs, or the one that is to take the place of one that died. */
-  #running: Promise<SpeechThread>;
-  #thread: SpeechThread | null = null;
-  #startedAtMs = 0;
-  #restartDelayMs = FIRST_RESTART_DELAY_MS / 2;
+  readonly #thread: StandingThread<RecognitionCalls, EnginesDescribed, ThreadNotice>;
   #languages: readonly RecognitionLanguage[] = [];
   #opened = 0;
-  #closing: Promise<void> | null = null;
 
-  constructor(options: SpeechRecognitionOptions) {
-    this.#options = options;
-    this.#running = this.#start();
+  constructor({ settings, enginesModule, logger }: SpeechRecognitionOptions) {
+    const module = enginesModule ?? new URL('./engines/available-engines.ts', import.meta.url);
+    this.#logger = logger;
+    this.#thread = new StandingThread({
+      entry: new URL('./recognition/worker.ts', import.meta.url),
+      data: { settings, enginesModule: module.href } satisfies ThreadData,
+      name: 'the speech thread',
+      onReady: ({ languages }) => {
+        this.#languages = languages;
+      },
+      onNotice: (notice) => this.#take(notice),
+      onLost: (detail) => this.#failAll(detail),
+      toError,
+      toLoss: (detail) => new TandemError('INTERNAL', `Speech recognition failed: ${detail}.`),
+      toClosed: () => new TandemError('SHUTTING_DOWN', 'Speech recognition is shutting down.'),
+    });
   }
 
   async started(): Promise<void> {
     try {
-      await this.#running;
+      await this.#thread.get();
     } catch (error) {
       await this.close();
       throw error;
@@ -71,13 +74,13 @@ class RecognitionHost implements SpeechRecognition {
 
   async open({ streamId, mode, onEvent, signal, ...settings }: OpenRecognitionOptions): Promise<RecognitionStream> {
     signal.throwIfAborted();
-    const thread = await this.#readyThread();
+    const thread = await this.#thread.get();
     signal.throwIfAborted();
     const streamKey = this.#opened++;
     const { port1: utterances, port2 } = new MessageChannel();
     const request = { streamKey, mode, settings, utterances: port2 };
     const { model } = await thread.call('stream.open', request, [port2]);
-    if (thread !== this.#thread) throw new TandemError('INTERNAL', THREAD_DIED);
+    if (!this.#thread.isCurrent(thread)) throw new TandemError('INTERNAL', THREAD_DIED);
     const stream = new HostedStream({
       utterances,
       model,
@@ -100,53 +103,22 @@ class RecognitionHost implements SpeechRecognition {
   }
 
   async engines(): Promise<readonly EngineStatus[]> {
-    const thread = await this.#readyThread();
+    const thread = await this.#thread.get();
     const { engines, languages } = await thread.call('engines.describe', {});
     this.#languages = languages;
     return engines;
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    this.#closed.abort();
+  async close(): Promise<void> {
+    // Nobody opens one from now on.
+    const closed = this.#thread.close();
     for (const stream of this.#streams.values()) stream.close();
-    await this.#thread?.close();
+    await closed;
   }
 
-  async #readyThread(): Promise<SpeechThread> {
-    if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'Speech recognition is shutting down.');
-    return await this.#running;
-  }
-
-  async #start(): Promise<SpeechThread> {
-    const { settings, enginesModule } = this.#options;
-    const module = enginesModule ?? new URL('./engines/available-engines.ts', import.meta.url);
-    const thread = new SpeechThread({
-      data: { settings, enginesModule: module.href },
-      onNotice: (notice) => this.#take(notice),
-    });
-    this.#thread = thread;
-    this.#startedAtMs = performance.now();
-    void thread.ended.then((detail) => this.#replace(detail));
-    const { languages } = await thread.ready;
-    this.#languages = languages;
-    return thread;
-  }
-
-  #replace(detail: string): void {
-    if (this.#closing !== null) return;
+  #failAll(detail: string): void {
     const lost = [...this.#streams.values()];
-    this.#options.logger?.warn({ detail, streams: lost.length }, 'speech thread lost');
-    const isYoung = performance.now() - this.#startedAtMs < LONG_LIFE_MS;
-    this.#restartDelayMs = isYoung ? Math.min(this.#restartDelayMs * 2, LAST_RESTART_DELAY_MS) : FIRST_RESTART_DELAY_MS;
-    this.#thread = null;
-    this.#running = sleep(this.#restartDelayMs, null, { signal: this.#closed.signal }).then(() => this.#start());
-    // Whoever waits for it is told; that nobody does is no failure.
-    this.#running.catch(() => {});
+    this.#logger?.warn({ detail, streams: lost.length }, 'speech thread lost');
     for (const stream of lost) {
       stream.deliver({ type: 'recognition.failed', code: 'INTERNAL', message: THREAD_DIED, retryAfterS: null });
     }
@@ -154,7 +126,7 @@ class RecognitionHost implements SpeechRecognition {
 
   #take(notice: ThreadNotice): void {
     if (notice.type === 'event') this.#streams.get(notice.streamKey)?.deliver(notice.event);
-    else this.#options.logger?.warn({ model: notice.model, detail: notice.detail }, 'recognizer broke');
+    else this.#logger?.warn({ model: notice.model, detail: notice.detail }, 'recognizer broke');
   }
 
   /** An owner that throws must not take the other streams' events with it. */
@@ -162,7 +134,14 @@ class RecognitionHost implements SpeechRecognition {
     try {
       onEvent(event);
     } catch (error) {
-      this.#options.logger?.warn({ err: error, streamId }, 'recognition event listener threw');
+      this.#logger?.warn({ err: error, streamId }, 'recognition event listener threw');
     }
   }
+}
+
+function toError({ code, message }: ThreadFailure): TandemError {
+  return new TandemError(
+    code !== null && Object.hasOwn(ERROR_CATALOGUE, code) ? (code as ErrorCode) : 'INTERNAL',
+    message,
+  );
 }

@@ -1,15 +1,22 @@
+import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants, getPriority, setPriority } from 'node:os';
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
 import { encodeMessage, FrameError, type JsonValue, readMessages } from './frames.ts';
 
-/** What an engine can be asked. An error that is thrown is the answer; its `code` crosses, if it has one. */
-export type EngineCalls = Record<string, (argument: unknown, body: Buffer) => EngineAnswer | Promise<EngineAnswer>>;
+/**
+ * What an engine can be asked. An error that is thrown is the answer; its `code` crosses, if it has one. `tell` sends a
+ * part of the answer at once, also in the middle of a computation, to whoever asked by `stream`.
+ */
+export type EngineCalls = Record<
+  string,
+  (argument: unknown, body: Buffer, tell: (part: AnswerWithBytes) => void) => EngineAnswer | Promise<EngineAnswer>
+>;
 
 export type EngineAnswer = JsonValue | AnswerWithBytes;
 
-/** For `callForBytes`. */
+/** For `callForBytes`, and for parts. */
 export class AnswerWithBytes {
   readonly value: JsonValue;
   /** At most `MOST_BODY_BYTES`. */
@@ -53,9 +60,26 @@ async function answerAll(
   };
   for await (const { head, body } of readMessages(pipe)) {
     if (!Call.Check(head)) throw new FrameError('not a call');
-    for (const part of await answer(calls, head, body)) pipe.write(part);
+    for (const part of await answer(calls, head, body)) writeNow(part);
   }
 }
+
+/** Streams write when the thread is idle, which an engine that computes is not. Waits where the owner does not read. */
+function writeNow(bytes: Buffer): void {
+  for (let written = 0; written < bytes.byteLength; ) {
+    try {
+      written += writeSync(PIPE_FD, bytes, written);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EAGAIN') Atomics.wait(NOBODY, 0, 0, WRITE_AGAIN_MS);
+      else if (code === 'EPIPE' || code === 'ECONNRESET') process.exit(0);
+      else throw error;
+    }
+  }
+}
+
+const NOBODY = new Int32Array(new SharedArrayBuffer(4));
+const WRITE_AGAIN_MS = 1;
 
 async function answer(
   calls: EngineCalls,
@@ -65,7 +89,9 @@ async function answer(
   const perform = Object.hasOwn(calls, call) ? calls[call] : undefined;
   if (perform === undefined) throw new FrameError(`no call is named ${call}`);
   try {
-    const done = await perform(argument, body);
+    const done = await perform(argument, body, ({ value, bytes }) => {
+      for (const part of encodeMessage({ id, part: value }, bytes)) writeNow(part);
+    });
     return done instanceof AnswerWithBytes
       ? encodeMessage({ id, value: done.value }, done.bytes)
       : encodeMessage({ id, value: done });

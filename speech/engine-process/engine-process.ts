@@ -12,7 +12,7 @@ export interface EngineProcessOptions {
   argument: JsonValue;
   /** Longer than this, and the process is ended. Default 60 s: a large model on a busy disk. */
   loadWithinMs?: number;
-  /** How long a call may take once it is its turn, before the process is taken for stuck. Default 120 s. */
+  /** How long a call, or a part of an answer, may take before the process is taken for stuck. Default 120 s. */
   answerWithinMs?: number;
   /** Aborting ends the process at once, while it loads and after. */
   signal?: AbortSignal;
@@ -57,6 +57,7 @@ const ENVIRONMENT = ['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'HOME', 'LD_LIBRA
 const Answer = Compile(
   Type.Union([
     Type.Object({ id: Type.Integer(), value: Type.Unknown() }),
+    Type.Object({ id: Type.Integer(), part: Type.Unknown() }),
     Type.Object({
       id: Type.Integer(),
       error: Type.Object({ code: Type.Union([Type.String(), Type.Null()]), message: Type.String() }),
@@ -76,9 +77,9 @@ interface Answered {
   bytes: Buffer;
 }
 
-interface PendingCall {
-  resolve: (answer: Answered) => void;
-  reject: (error: EngineProcessError | EngineCallError) => void;
+interface PendingCall extends PromiseWithResolvers<Answered> {
+  /** Null: it did not ask for parts. */
+  onPart: ((part: Answered) => void) | null;
 }
 
 /**
@@ -147,14 +148,64 @@ export class EngineProcess {
 
   /** As `call`, for what is answered with an `AnswerWithBytes`. */
   callForBytes(name: string, argument: JsonValue, body?: Uint8Array): Promise<Answered> {
+    return this.#ask(name, { argument, body, onPart: null });
+  }
+
+  /**
+   * As `callForBytes`, for what is answered part by part. Parts that nobody has taken yet are kept: the engine goes on
+   * with what it is asked next. Whoever stops taking gets no more, and the engine is not told.
+   * @throws EngineProcessError, EngineCallError after the parts that came
+   */
+  async *stream(name: string, argument: JsonValue, body?: Uint8Array): AsyncGenerator<Answered, void> {
+    const parts: Answered[] = [];
+    let isOver = false;
+    let changed = Promise.withResolvers<void>();
+    const onPart = (part: Answered): void => {
+      if (isOver) return;
+      parts.push(part);
+      changed.resolve();
+    };
+    const answer = this.#ask(name, { argument, body, onPart });
+    const settled = answer.then(
+      () => changed.resolve(),
+      () => changed.resolve(),
+    );
+    void settled.then(() => {
+      isOver = true;
+    });
+    try {
+      for (;;) {
+        for (let part = parts.shift(); part !== undefined; part = parts.shift()) yield part;
+        if (isOver) break;
+        await Promise.race([changed.promise, settled]);
+        changed = Promise.withResolvers();
+      }
+      await answer;
+    } finally {
+      isOver = true;
+      parts.length = 0;
+      // Nobody waits for it any more.
+      answer.catch(() => {});
+    }
+  }
+
+  /** Resolves when all that it was asked until now is answered, also what nobody waits for any more. */
+  async idle(): Promise<void> {
+    await Promise.allSettled([...this.#pending.values()].map(({ promise }) => promise));
+  }
+
+  #ask(
+    name: string,
+    { argument, body, onPart }: { argument: JsonValue; body: Uint8Array | undefined; onPart: PendingCall['onPart'] },
+  ): Promise<Answered> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     const id = this.#nextId++;
     const parts = encodeMessage({ id, call: name, argument }, body);
-    return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      if (this.#pending.size === 1) this.#watch();
-      for (const part of parts) this.#pipe.write(part);
-    });
+    const answered = Promise.withResolvers<Answered>();
+    this.#pending.set(id, { ...answered, onPart });
+    if (this.#pending.size === 1) this.#watch();
+    for (const part of parts) this.#pipe.write(part);
+    return answered.promise;
   }
 
   /** Kills it, and fails what it was asked, for the reason given. For when it answers what it must not, too. */
@@ -181,6 +232,12 @@ export class EngineProcess {
         if (!Answer.Check(head)) throw new FrameError('not an answer');
         const pending = this.#pending.get(head.id);
         if (pending === undefined) throw new FrameError('an answer that nobody asked for');
+        if ('part' in head) {
+          if (pending.onPart === null) throw new FrameError('a part that nobody asked for');
+          pending.onPart({ value: head.part, bytes: body });
+          this.#watch();
+          continue;
+        }
         this.#pending.delete(head.id);
         this.#watch();
         if ('error' in head) pending.reject(new EngineCallError(head.error.code, head.error.message));

@@ -1,16 +1,16 @@
 import type { SherpaModelType } from '../engines/sherpa-onnx/model-manifest.ts';
 
 /** What a model is for, and the folder below the folder of models that it lies in. */
-export const MODEL_KINDS = ['stt', 'punctuation', 'language-id'] as const;
+export const MODEL_KINDS = ['stt', 'punctuation', 'language-id', 'tts'] as const;
 export type ModelKind = (typeof MODEL_KINDS)[number];
 
 export interface CatalogueModel {
   /** Name of its folder, as in its archive. */
   name: string;
   kind: ModelKind;
-  /** Null for punctuation. */
+  /** Of recognition models. */
   type: SherpaModelType | null;
-  /** ISO 639-1; empty for all that Whisper knows. */
+  /** ISO 639-1; empty for all that Whisper knows. Of voices, BCP 47. */
   languages: readonly string[];
   /** Of the archive, in millions of bytes; null where we do not know. */
   downloadMb: number | null;
@@ -46,6 +46,17 @@ export const CATALOGUE: readonly CatalogueModel[] = [
   },
   punctuation('sherpa-onnx-online-punct-en-2024-08-06', ['en']),
   punctuation('sherpa-onnx-punct-ct-transformer-zh-en-vocab272727-2024-04-12', ['zh', 'en']),
+  tts('vits-piper-en_US-amy-low', ['en-us']),
+  tts('vits-piper-en_US-lessac-medium', ['en-us']),
+  tts('vits-piper-en_US-libritts_r-medium', ['en-us']),
+  tts('vits-piper-en_GB-alan-medium', ['en-gb']),
+  tts('vits-piper-de_DE-thorsten-medium', ['de-de']),
+  tts('vits-piper-es_ES-davefx-medium', ['es-es']),
+  tts('vits-piper-fr_FR-siwis-medium', ['fr-fr']),
+  tts('kokoro-en-v0_19', ['en-us', 'en-gb']),
+  tts('kokoro-multi-lang-v1_0', ['en-us', 'en-gb', 'es', 'fr-fr', 'hi', 'it', 'ja', 'pt-br', 'zh']),
+  tts('kitten-nano-en-v0_1-fp16', ['en-us']),
+  tts('sherpa-onnx-pocket-tts-int8-2026-01-26', ['en']),
 ];
 
 export function findInCatalogue(name: string): CatalogueModel | null {
@@ -64,6 +75,11 @@ function stt(
 function punctuation(name: string, languages: readonly string[]): CatalogueModel {
   const url = release('punctuation-models', name);
   return { name, kind: 'punctuation', type: null, languages, downloadMb: null, url, sha256: null };
+}
+
+/** Their folders say all that there is to say about them. */
+function tts(name: string, languages: readonly string[]): CatalogueModel {
+  return { name, kind: 'tts', type: null, languages, downloadMb: null, url: release('tts-models', name), sha256: null };
 }
 
 function release(tag: string, name: string): string {

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecognitionEngine } from '../recognizer.ts';
+import type { SynthesisEngine } from '../synthesizer.ts';
 import type { LockedModel } from './lock-file.ts';
 
 /** How the files of a model differ from what was fetched: a line each, none when they do not. */
@@ -30,6 +31,26 @@ export async function loadingProblems(engine: RecognitionEngine, model: string):
       await recognizer.finish();
     } finally {
       await recognizer.close();
+    }
+    return [];
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/** The same for a model that speaks. One that speaks as a recording does is only loaded: there is none to give it. */
+export async function speakingProblems(engine: SynthesisEngine, model: string): Promise<string[]> {
+  const voice = (await engine.voices()).find((listed) => listed.model === model);
+  if (voice === undefined) return ['it is not there any more'];
+  const owner = new AbortController();
+  try {
+    const synthesizer = await engine.start({ model, signal: owner.signal });
+    try {
+      const words = [{ written: '1', spoken: '1', phonemes: null }];
+      const clause = { words, voice: voice.name, speed: 1, pitchSemitones: 0, pitchRange: 1, reference: null };
+      if (!voice.clones) for await (const _ of synthesizer.speak(clause, owner.signal));
+    } finally {
+      await synthesizer.close();
     }
     return [];
   } catch (error) {

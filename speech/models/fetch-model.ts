@@ -103,7 +103,8 @@ const MOST_DOWNLOAD_BYTES = 8_000_000_000;
 const MOST_UNPACKED_BYTES = 16_000_000_000;
 const MOST_FILES = 10_000;
 
-function manifestOf({ type, languages }: CatalogueModel): object | null {
+function manifestOf({ kind, type, languages }: CatalogueModel): object | null {
+  if (kind === 'tts') return null;
   const manifest = { ...(type !== null && { type }), ...(languages.length > 0 && { languages }) };
   return Object.keys(manifest).length === 0 ? null : manifest;
 }

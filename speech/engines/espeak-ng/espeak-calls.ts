@@ -1,29 +1,24 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { SPEECH_ENCODINGS } from '../../synthesizer.ts';
 
-/** What the child is asked and answers: `speak` gives the first bytes, `more` those that did not fit. */
+/** What the child is asked: `speak` answers with parts of the samples and where words begin. */
 
 const ClauseSchema = Type.Object({
-  text: Type.String(),
+  words: Type.Array(Type.Object({ spoken: Type.String(), phonemes: Type.Union([Type.String(), Type.Null()]) })),
   voice: Type.String(),
-  wordsPerMinute: Type.Number(),
-  format: Type.Object({
-    encoding: Type.Union(SPEECH_ENCODINGS.map((encoding) => Type.Literal(encoding))),
-    sampleRateHz: Type.Integer({ minimum: 1 }),
-  }),
+  speed: Type.Number(),
+  pitchSemitones: Type.Number(),
+  pitchRange: Type.Number(),
 });
 
-export type Asked = Static<typeof ClauseSchema>;
+export type AskedClause = Static<typeof ClauseSchema>;
 export const ClauseArgument = Compile(ClauseSchema);
 
-const Milliseconds = Type.Number({ minimum: 0 });
-
-export const SpokenAnswer = Compile(
+export const SpokenPartHead = Compile(
   Type.Object({
-    durationMs: Milliseconds,
-    /** Of the audio in all. */
-    bytes: Type.Integer({ minimum: 0 }),
-    words: Type.Array(Type.Object({ word: Type.String(), startMs: Milliseconds, endMs: Milliseconds })),
+    marks: Type.Array(Type.Object({ word: Type.Integer({ minimum: 0 }), atMs: Type.Number({ minimum: 0 }) })),
   }),
 );
+
+/** What eSpeak NG makes, whatever the voice. */
+export const SAMPLE_RATE_HZ = 22_050;

@@ -1,67 +1,123 @@
 import load from '@echogarden/espeak-ng-emscripten';
 import { AnswerWithBytes, serveEngine } from '../../engine-process/engine-child.ts';
-import { MOST_BODY_BYTES } from '../../engine-process/frames.ts';
-import { encodeSpeech } from '../../synthesis/encode-speech.ts';
 import { SynthesizerError } from '../../synthesizer.ts';
-import { alignWords } from './align-words.ts';
-import { type Asked, ClauseArgument } from './espeak-calls.ts';
+import { controlsFor } from './controls.ts';
+import { type AskedClause, ClauseArgument, SAMPLE_RATE_HZ } from './espeak-calls.ts';
+import { IpaReader } from './ipa.ts';
+import { mnemonicsOfTable } from './phoneme-table.ts';
+import { spokenText } from './spoken-text.ts';
 
 /** eSpeak NG in a process of its own: its licence (GPL-3) stays there, a program spoken to over a pipe. */
 
 /** A clause that takes longer is no clause: its caller asks for parts of it. */
-const MOST_CLAUSE_MS = 120_000;
-
-/**
- * What is only text to us: it reads SSML whether one wants it or not, takes a control character for the start of a
- * command, which would hold for whoever is spoken for next, and stops at NUL.
- */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are meant
-const MARKUP = /[<>\u0000-\u001f\u007f-\u009f]/g;
+const MOST_SAMPLES = 120 * SAMPLE_RATE_HZ;
+/** After the first block, which somebody waits for. */
+const PART_SAMPLES = 8192;
+const DATA = '/usr/share/espeak-ng-data';
 
 serveEngine(async () => {
-  const { eSpeakNGWorker } = await load();
+  const { eSpeakNGWorker, FS } = await load();
   const espeak = new eSpeakNGWorker();
-  const sampleRateHz = espeak.get_samplerate();
-  let rest: Buffer = Buffer.alloc(0);
+  if (espeak.get_samplerate() !== SAMPLE_RATE_HZ) throw new Error('eSpeak NG speaks at another rate');
+  const readers = new Map<string, IpaReader>();
+  const files = new Map(
+    espeak.list_voices().map(({ identifier }) => [identifier.split('/').at(-1)!.toLowerCase(), identifier]),
+  );
 
-  /** As much of what was spoken as one answer holds. */
-  function nextBytes(): Buffer {
-    const bytes = rest.subarray(0, MOST_BODY_BYTES);
-    rest = rest.subarray(MOST_BODY_BYTES);
-    return bytes;
+  function useVoice(voice: string): void {
+    const isName = /^[a-z0-9-]{2,40}(\+[\w -]{1,40})?$/i.test(voice) && !voice.startsWith('mb');
+    const variant = voice.split('+')[1];
+    const exists = isName && (variant === undefined || FS.analyzePath(`${DATA}/voices/!v/${variant}`).exists);
+    if (!exists || espeak.set_voice(voice) !== 0) {
+      throw new SynthesizerError('unknown_voice', `eSpeak NG has no voice ${voice.slice(0, 80)}`);
+    }
   }
 
-  function speak({ text, voice, wordsPerMinute, format }: Asked) {
-    if (espeak.set_voice(voice) !== 0) throw new SynthesizerError('unknown_voice', `eSpeak NG has no voice ${voice}`);
-    espeak.set_rate(Math.min(450, Math.max(80, Math.round(wordsPerMinute))));
-    const blocks: Int16Array[] = [];
-    const marks: { position: number; atMs: number }[] = [];
+  /** Made when it is first needed: the engine is asked for every sound of the language. */
+  function readerFor(voice: string): IpaReader {
+    const name = voice.split('+')[0]!.toLowerCase();
+    let reader = readers.get(name);
+    if (reader === undefined) {
+      const phontab = Buffer.from(FS.readFile(`${DATA}/phontab`));
+      espeak.set_rate(450);
+      reader = new IpaReader(mnemonicsOfTable(phontab, tableOf(name)), soundOf);
+      readers.set(name, reader);
+    }
+    return reader;
+  }
+
+  function tableOf(name: string): string {
+    const identifier = files.get(name);
+    if (identifier === undefined) return name;
+    const definition = Buffer.from(FS.readFile(`${DATA}/lang/${identifier}`)).toString('utf8');
+    return /^phonemes\s+(\S+)/m.exec(definition)?.[1] ?? name;
+  }
+
+  function soundOf(mnemonic: string): string {
+    let ipa = '';
+    espeak.synthesize(`[[${mnemonic}]]`, (_, events) => {
+      for (const event of events) if (event.type === 'phoneme') ipa += event.id ?? '';
+      return false;
+    });
+    return ipa;
+  }
+
+  function speak({ words, voice, ...asked }: AskedClause, tell: (part: AnswerWithBytes) => void): void {
+    useVoice(voice);
+    const { text, starts } = spokenText(
+      words.map((word) => ({ ...word, written: '' })),
+      (ipa) => readerFor(voice).read(ipa),
+    );
+    const { rate, pitch, range } = controlsFor(asked);
+    espeak.set_rate(rate);
+    espeak.set_pitch(pitch);
+    espeak.set_range(range);
+    let blocks: Int16Array[] = [];
+    let marks: { word: number; atMs: number }[] = [];
+    let held = 0;
     let samples = 0;
-    const mostSamples = (MOST_CLAUSE_MS / 1000) * sampleRateHz;
-    espeak.synthesize(text.replace(MARKUP, ' '), (block, events) => {
+    let lastWord = -1;
+
+    function tellPart(): void {
+      const bytes = Buffer.concat(
+        blocks.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength)),
+      );
+      tell(new AnswerWithBytes({ marks }, bytes));
+      blocks = [];
+      marks = [];
+      held = 0;
+    }
+
+    espeak.synthesize(text, (block, events) => {
       for (const { type, text_position: position, audio_position: atMs } of events) {
-        if (type === 'word') marks.push({ position: position - 1, atMs });
+        if (type !== 'word') continue;
+        // Several marks for a number, and out of order for what the engine turns round: the first counts.
+        const word = starts.findLastIndex((start) => start <= position - 1);
+        if (word <= lastWord) continue;
+        lastWord = word;
+        marks.push({ word, atMs });
       }
       blocks.push(block);
+      held += block.length;
       samples += block.length;
-      return samples > mostSamples;
+      if (samples === held || held >= PART_SAMPLES) tellPart();
+      return samples > MOST_SAMPLES;
     });
-    if (samples > mostSamples) throw new SynthesizerError('too_long', 'a clause that takes minutes');
-    const durationMs = (samples * 1000) / sampleRateHz;
-    rest = encodeSpeech(blocks, { sampleRateHz, format });
-    return {
-      durationMs,
-      bytes: rest.byteLength,
-      words: alignWords(text, { marks, durationMs }).map((word) => ({ ...word })),
-    };
+    if (samples > MOST_SAMPLES) throw new SynthesizerError('too_long', 'a clause that takes minutes');
+    if (held > 0 || marks.length > 0) tellPart();
   }
 
   return {
-    speak(argument) {
+    speak(argument, _, tell) {
       if (!ClauseArgument.Check(argument)) throw new TypeError('not a clause');
-      const spoken = speak(argument);
-      return new AnswerWithBytes(spoken, nextBytes());
+      speak(argument, tell);
+      return null;
     },
-    more: () => new AnswerWithBytes(null, nextBytes()),
+    /** The names and languages of its voices. */
+    voices: () =>
+      espeak.list_voices().map(({ identifier, languages }) => ({
+        name: identifier.split('/').at(-1)!.toLowerCase(),
+        languages: languages.map(({ name }) => name),
+      })),
   };
 });

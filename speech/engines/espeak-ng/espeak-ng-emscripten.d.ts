@@ -6,6 +6,8 @@ declare module '@echogarden/espeak-ng-emscripten' {
     word_length: number;
     /** Milliseconds since `synthesize` was called. */
     audio_position: number;
+    /** Of a phoneme, its IPA. */
+    id?: string | number;
   }
 
   export interface EspeakWorker {
@@ -13,11 +15,20 @@ declare module '@echogarden/espeak-ng-emscripten' {
     set_voice(name: string): number;
     /** Nominal words a minute, 80 to 450. */
     set_rate(rate: number): number;
+    /** 0 to 99; 50 is the voice's own. */
+    set_pitch(pitch: number): number;
+    /** Of the pitch, 0 to 99; 50 is the voice's own. */
+    set_range(range: number): number;
     get_samplerate(): number;
     /** Blocks until all is spoken; the callback gets some 100 ms at a time, and ends it by answering true. */
     synthesize(text: string, onAudio: (samples: Int16Array, events: EspeakEvent[]) => boolean): void;
     list_voices(): { name: string; identifier: string; languages: { priority: number; name: string }[] }[];
   }
 
-  export default function load(): Promise<{ eSpeakNGWorker: new () => EspeakWorker }>;
+  export interface EspeakFiles {
+    readFile(path: string): Uint8Array;
+    analyzePath(path: string): { exists: boolean };
+  }
+
+  export default function load(): Promise<{ eSpeakNGWorker: new () => EspeakWorker; FS: EspeakFiles }>;
 }

@@ -46,8 +46,8 @@ function secondsOf(header: string): number | null {
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
 }
 
-/** The package says `Connection error.`; what lies below it says which. */
-function reasonOf(error: unknown): string {
+/** The package says `Connection error.`, `fetch` that it failed; what lies below says why. */
+export function reasonOf(error: unknown): string {
   let deepest = error;
   while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause;
   if (!(deepest instanceof Error)) return 'it failed';

@@ -100,7 +100,7 @@ async function readFolder(
   return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
 }
 
-async function foldersIn(parent: string): Promise<string[]> {
+export async function foldersIn(parent: string): Promise<string[]> {
   const entries = await readdir(parent, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;

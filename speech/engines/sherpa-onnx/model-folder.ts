@@ -160,12 +160,12 @@ function typeOf(files: ModelFiles, metadata: Readonly<Record<string, string>>): 
 const STREAMING_KEYS = ['decode_chunk_len', 'window_size', 'chunk_shift'];
 
 /** By the `model_type` of their metadata. */
-const ENCODER_DECODER_TYPES: Readonly<Record<string, SherpaModelType>> = {
+const ENCODER_DECODER_TYPES: Readonly<Record<string, SherpaModelType>> = Object.assign(Object.create(null), {
   paraformer: 'streaming-paraformer',
   EncDecMultiTaskModel: 'canary',
   'fire-red-asr': 'fire-red-asr',
-};
-const SINGLE_FILE_TYPES: Readonly<Record<string, SherpaModelType>> = {
+});
+const SINGLE_FILE_TYPES: Readonly<Record<string, SherpaModelType>> = Object.assign(Object.create(null), {
   paraformer: 'paraformer',
   zipformer2_ctc: 'zipformer-ctc',
   wenet_ctc: 'wenet-ctc',
@@ -173,7 +173,7 @@ const SINGLE_FILE_TYPES: Readonly<Record<string, SherpaModelType>> = {
   sense_voice_ctc: 'sense-voice',
   dolphin: 'dolphin',
   tdnn: 'tdnn',
-};
+});
 
 function languagesOf(
   type: SherpaModelType,

@@ -71,15 +71,28 @@ export type ModelManifest = Static<typeof ManifestSchema>;
 
 const Manifest = Compile(ManifestSchema);
 
-/** Null, with the reason, when it is no manifest. */
-export function parseManifest(text: string): { manifest: ModelManifest } | { problem: string } {
+/** The manifest that a text is, or why it is none. */
+export function parseManifest(text: string): ParsedManifest<ModelManifest> {
+  return parseManifestAs(Manifest, text);
+}
+
+export type ParsedManifest<T> = { manifest: T } | { problem: string };
+
+/** As much of a compiled schema as is needed. */
+interface ManifestChecker<T> {
+  Check(value: unknown): value is T;
+  Errors(value: unknown): { instancePath: string; message: string }[];
+}
+
+/** For the manifests of other kinds of models, too. */
+export function parseManifestAs<T>(checker: ManifestChecker<T>, text: string): ParsedManifest<T> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     return { problem: `${MANIFEST_NAME} is no JSON` };
   }
-  if (Manifest.Check(value)) return { manifest: value };
-  const [error] = Manifest.Errors(value);
+  if (checker.Check(value)) return { manifest: value };
+  const [error] = checker.Errors(value);
   return { problem: `${MANIFEST_NAME}: ${error?.instancePath || 'it'} ${error?.message ?? 'is malformed'}` };
 }

@@ -1,4 +1,3 @@
-import { EngineProcessError } from '../../engine-process/engine-process.ts';
 import type { JsonValue } from '../../engine-process/frames.ts';
 import { spawnRecognizer } from '../../engine-process/spawned-recognizer.ts';
 import {
@@ -9,6 +8,7 @@ import {
 } from '../../recognizer.ts';
 import { findInstalledModels, type InstalledModel, type InstalledModels } from './installed-models.ts';
 import type { LanguageSwitchingOptions } from './language-switching-recognizer.ts';
+import { lastWords } from './last-words.ts';
 import type { LoadRecognizerOptions } from './load-recognizer.ts';
 import { hasConfidence, isStreaming } from './model-folder.ts';
 
@@ -132,11 +132,4 @@ async function start(options: {
     const message = `${description.model}: sherpa-onnx cannot load it${said === null ? '' : ` (${said})`}`;
     throw new RecognizerError('model', message, { cause: error });
   }
-}
-
-/** What the library said before it ended its process. Nobody had spoken to it yet, so that it can be told. */
-function lastWords(cause: unknown): string | null {
-  if (!(cause instanceof EngineProcessError)) return null;
-  const said = cause.output.split('\n').findLast((line) => /what\(\):|Error|\.cc:/.test(line));
-  return said?.trim().slice(0, 300) ?? null;
 }

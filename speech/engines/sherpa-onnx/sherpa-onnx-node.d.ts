@@ -54,6 +54,26 @@ declare module 'sherpa-onnx-node' {
     compute(stream: OnlineStream, enableExternalBuffer: boolean): Float32Array;
   }
 
+  export interface GeneratedPart {
+    samples: Float32Array;
+  }
+
+  export interface GenerateOptions {
+    text: string;
+    enableExternalBuffer: boolean;
+    generationConfig: object;
+    /** For each sentence or so. Answers whether it is to go on. */
+    onProgress: (part: GeneratedPart) => boolean;
+  }
+
+  export class OfflineTts {
+    readonly sampleRate: number;
+    readonly numSpeakers: number;
+    constructor(config: object);
+    /** Its synchronous sibling ends the process when there is nothing to say. */
+    generateAsync(options: GenerateOptions): Promise<GeneratedPart>;
+  }
+
   const sherpa: {
     OnlineRecognizer: typeof OnlineRecognizer;
     OfflineRecognizer: typeof OfflineRecognizer;
@@ -61,6 +81,7 @@ declare module 'sherpa-onnx-node' {
     OfflinePunctuation: typeof OfflinePunctuation;
     OnlinePunctuation: typeof OnlinePunctuation;
     SpeakerEmbeddingExtractor: typeof SpeakerEmbeddingExtractor;
+    OfflineTts: typeof OfflineTts;
   };
   export default sherpa;
 }

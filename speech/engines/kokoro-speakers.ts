@@ -1,0 +1,18 @@
+/** What the name of a voice of Kokoro says, such as `bf_emma`: who speaks British English, and is a woman. */
+export function kokoroSpeaker(name: string): { language: string; gender: 'female' | 'male' } | null {
+  const match = /^([abefhijpz])([fm])(?:_|$)/.exec(name);
+  if (match === null) return null;
+  return { language: LANGUAGES[match[1] as keyof typeof LANGUAGES], gender: match[2] === 'f' ? 'female' : 'male' };
+}
+
+const LANGUAGES = {
+  a: 'en-us',
+  b: 'en-gb',
+  e: 'es',
+  f: 'fr-fr',
+  h: 'hi',
+  i: 'it',
+  j: 'ja',
+  p: 'pt-br',
+  z: 'zh',
+} as const;

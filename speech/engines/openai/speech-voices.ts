@@ -1,0 +1,85 @@
+import type { EngineVoice } from '../../synthesizer.ts';
+import { kokoroSpeaker } from '../kokoro-speakers.ts';
+import type { SpeechServer } from './speech-server.ts';
+
+/** The voices of a speech server: those it lists, where it does (Kokoro-FastAPI, Speaches), else OpenAI's. */
+export class SpeechVoices {
+  readonly #server: SpeechServer;
+  #asking: Promise<readonly EngineVoice[]> | null = null;
+  #askAgainAt = 0;
+
+  constructor(server: SpeechServer) {
+    this.#server = server;
+  }
+
+  /** Asked once; again only where a server was not to be reached. */
+  list(): Promise<readonly EngineVoice[]> {
+    if (this.#asking === null || Date.now() >= this.#askAgainAt) {
+      this.#askAgainAt = Number.POSITIVE_INFINITY;
+      this.#asking = this.#ask();
+    }
+    return this.#asking;
+  }
+
+  async #ask(): Promise<readonly EngineVoice[]> {
+    const { isSure, value } = await this.#server.get('/audio/voices');
+    if (!isSure) this.#askAgainAt = Date.now() + ASK_AGAIN_AFTER_MS;
+    const listed = voicesIn(value);
+    const { model } = this.#server;
+    if (listed.length > 0) return listed.map((voice) => ({ ...voice, model, clones: false }));
+    return OPENAI_VOICES.map(([name, gender]) => ({ name, model, language: USUAL_LANGUAGE, gender, clones: false }));
+  }
+}
+
+const ASK_AGAIN_AFTER_MS = 60_000;
+const MOST_VOICES = 2000;
+/** They speak whatever language the text is in. */
+const USUAL_LANGUAGE = 'en-us';
+
+/** The gender is how they are heard; OpenAI tells none. */
+const OPENAI_VOICES: readonly (readonly [name: string, gender: EngineVoice['gender']])[] = [
+  ['alloy', null],
+  ['ash', 'male'],
+  ['ballad', 'male'],
+  ['coral', 'female'],
+  ['echo', 'male'],
+  ['fable', null],
+  ['nova', 'female'],
+  ['onyx', 'male'],
+  ['sage', 'female'],
+  ['shimmer', 'female'],
+  ['verse', 'male'],
+];
+
+/** `{"voices": [...]}` of names, or of objects that have one. */
+function voicesIn(answer: unknown): Pick<EngineVoice, 'name' | 'language' | 'gender'>[] {
+  const list = Array.isArray(answer) ? answer : fieldOf(answer, ['voices', 'data']);
+  if (!Array.isArray(list)) return [];
+  const voices = list.slice(0, MOST_VOICES).flatMap((entry: unknown) => {
+    const name = typeof entry === 'string' ? entry : fieldOf(entry, ['id', 'voice_id', 'name', 'voice']);
+    if (typeof name !== 'string' || !VOICE_NAME.test(name)) return [];
+    const speaker = kokoroSpeaker(name);
+    const told = fieldOf(entry, ['language', 'lang', 'locale']);
+    const language = typeof told === 'string' ? toLanguageTag(told) : null;
+    const gender = fieldOf(entry, ['gender']);
+    return {
+      name,
+      language: language ?? speaker?.language ?? USUAL_LANGUAGE,
+      gender: gender === 'female' || gender === 'male' ? gender : (speaker?.gender ?? null),
+    };
+  });
+  return [...new Map(voices.map((voice) => [voice.name, voice])).values()];
+}
+
+const VOICE_NAME = /^[^\p{C}\s](?:[^\p{C}]{0,126}[^\p{C}\s])?$/u;
+
+function fieldOf(value: unknown, names: readonly string[]): unknown {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const name = names.find((candidate) => Object.hasOwn(value, candidate));
+  return name === undefined ? undefined : (value as Record<string, unknown>)[name];
+}
+
+function toLanguageTag(text: string): string | null {
+  const tag = text.toLowerCase().replaceAll('_', '-');
+  return /^[a-z]{2,3}(-[a-z0-9]{2,8}){0,3}$/.test(tag) ? tag : null;
+}

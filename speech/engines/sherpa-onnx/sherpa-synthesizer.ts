@@ -1,0 +1,147 @@
+import { EngineCallError, EngineProcess, EngineProcessError } from '../../engine-process/engine-process.ts';
+import type { JsonValue } from '../../engine-process/frames.ts';
+import { samplesOf } from '../../engine-process/samples-of.ts';
+import {
+  type Clause,
+  type SpokenBlock,
+  type Synthesizer,
+  SynthesizerError,
+  type SynthesizerErrorCode,
+} from '../../synthesizer.ts';
+import { clauseText, isSpeakable, silentBlock } from '../clause-text.ts';
+import { lastWords } from './last-words.ts';
+import { LoadedAnswer } from './synthesis-calls.ts';
+
+export interface SherpaSynthesizerOptions {
+  /** For people. */
+  model: string;
+  /** Of sherpa-onnx. */
+  config: object;
+  /** What each voice of the model is called, and its number. */
+  speakers: ReadonlyMap<string, number>;
+  /** Whether they speak as a recording does, and not without one. */
+  clones: boolean;
+  signal: AbortSignal;
+}
+
+/** A synthesis model in a process of its own. */
+export class SherpaSynthesizer implements Synthesizer {
+  readonly sampleRateHz: number;
+  readonly #options: SherpaSynthesizerOptions;
+  readonly #process: EngineProcess;
+
+  /** @throws SynthesizerError `model` when it cannot be loaded, the signal's reason */
+  static async start(options: SherpaSynthesizerOptions): Promise<SherpaSynthesizer> {
+    const { model, config, signal } = options;
+    let process: EngineProcess | null = null;
+    try {
+      process = await EngineProcess.start({
+        entry: new URL('./synthesis-child.ts', import.meta.url),
+        // It holds nothing but texts, numbers and lists of them.
+        argument: config as unknown as JsonValue,
+        loadWithinMs: LOAD_WITHIN_MS,
+        answerWithinMs: SENTENCE_WITHIN_MS,
+        signal,
+      });
+      const loaded = await process.call('describe', null);
+      if (LoadedAnswer.Check(loaded)) return new SherpaSynthesizer(options, { process, ...loaded });
+    } catch (error) {
+      signal.throwIfAborted();
+      // The library ends its process over a model that it cannot read: another try would do the same.
+      const said = lastWords(error);
+      const message = `${model}: sherpa-onnx cannot load it${said === null ? '' : ` (${said})`}`;
+      throw new SynthesizerError('model', message, { cause: error });
+    }
+    await process.close();
+    throw new SynthesizerError('model', `${model}: it has a sample rate that nobody can use`);
+  }
+
+  private constructor(
+    options: SherpaSynthesizerOptions,
+    { process, sampleRateHz }: { process: EngineProcess; sampleRateHz: number },
+  ) {
+    this.#options = options;
+    this.#process = process;
+    this.sampleRateHz = sampleRateHz;
+  }
+
+  async *speak(clause: Clause, signal: AbortSignal): AsyncGenerator<SpokenBlock, void> {
+    signal.throwIfAborted();
+    const { model, speakers, clones } = this.#options;
+    const sid = speakers.get(clause.voice);
+    if (sid === undefined) throw new SynthesizerError('unknown_voice', `${model} has no voice ${clause.voice}`);
+    if (clones && clause.reference === null) {
+      throw new SynthesizerError('unknown_voice', `${clause.voice} speaks as a recording does, and there is none`);
+    }
+    const text = clauseText(clause);
+    let isSilent = true;
+    if (isSpeakable(text)) {
+      const reference = clones ? { path: clause.reference!.path, text: clauseTextOf(clause.reference!.text) } : null;
+      const speed = Math.min(FASTEST, Math.max(SLOWEST, clause.speed));
+      const parts = this.#process.stream('speak', { text, sid, speed, reference });
+      try {
+        for await (const { bytes } of endedBy(parts, signal)) {
+          if (bytes.byteLength < 2) continue;
+          isSilent = false;
+          yield { samples: samplesOf(bytes), marks: [] };
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        throw this.#toSynthesizerError(error);
+      }
+    }
+    if (isSilent) yield silentBlock(this.sampleRateHz);
+  }
+
+  idle(): Promise<void> {
+    return this.#process.idle();
+  }
+
+  close(): Promise<void> {
+    return this.#process.close();
+  }
+
+  #toSynthesizerError(error: unknown): SynthesizerError {
+    if (error instanceof EngineCallError && isKnown(error.code)) return new SynthesizerError(error.code, error.message);
+    // What the library did not mean to throw leaves it in a state that nobody knows.
+    if (error instanceof EngineCallError) this.#process.breakOff('the model failed', error);
+    const said = error instanceof EngineProcessError ? error.message : 'the model failed';
+    return new SynthesizerError('crashed', `${this.#options.model}: ${said}`, { cause: error });
+  }
+}
+
+/** A gigabyte from a slow disk. */
+const LOAD_WITHIN_MS = 180_000;
+/** It answers by the sentence; the library, met with tokens it does not know, has been seen to do so never. */
+const SENTENCE_WITHIN_MS = 60_000;
+const SLOWEST = 0.2;
+const FASTEST = 5;
+
+/** Does not wait for the engine once it is aborted: that goes on until its clause is over. */
+async function* endedBy<T>(parts: AsyncGenerator<T, void>, signal: AbortSignal): AsyncGenerator<T, void> {
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => {});
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    for (;;) {
+      const next = await Promise.race([parts.next(), aborted.promise]);
+      if (next.done) return;
+      yield next.value;
+      signal.throwIfAborted();
+    }
+  } finally {
+    signal.removeEventListener('abort', abort);
+    parts.return().catch(() => {});
+  }
+}
+
+function clauseTextOf(text: string): string {
+  return clauseText({ words: [{ written: text, spoken: text, phonemes: null }] });
+}
+
+const KNOWN_CODES: ReadonlySet<string | null> = new Set<SynthesizerErrorCode>(['model', 'too_long']);
+
+function isKnown(code: string | null): code is SynthesizerErrorCode {
+  return KNOWN_CODES.has(code);
+}

@@ -1,0 +1,130 @@
+import type { EngineThread } from './engine-thread/engine-thread.ts';
+import type { ThreadFailure } from './engine-thread/protocol.ts';
+import { StandingThread } from './engine-thread/standing-thread.ts';
+import type { SynthesisSettings } from './engines/available-synthesizers.ts';
+import type {
+  AvailableVoice,
+  SpeakRequest,
+  SpeechSynthesis,
+  SpokenPart,
+  SynthesisEngineStatus,
+} from './speech-synthesis.ts';
+import type { SynthesisCalls, SynthesisDescribed, ThreadData, ThreadNotice } from './synthesis/protocol.ts';
+import { SynthesizerError, type SynthesizerErrorCode } from './synthesizer.ts';
+
+export interface SpeechSynthesisOptions {
+  settings: SynthesisSettings;
+  logger?: SynthesisLogger;
+  /** Makes the engines instead of `engines/available-synthesizers.ts`, for tests that need some that fail. */
+  enginesModule?: URL;
+}
+
+/** The part of a pino logger that is used here. */
+interface SynthesisLogger {
+  warn(fields: object, message: string): void;
+}
+
+/**
+ * Starts the synthesis thread. A new one takes its place when it dies.
+ * @throws SynthesizerError `crashed` when it cannot be started
+ */
+export async function createSpeechSynthesis(options: SpeechSynthesisOptions): Promise<SpeechSynthesis> {
+  const host = new SynthesisHost(options);
+  await host.started();
+  return host;
+}
+
+class SynthesisHost implements SpeechSynthesis {
+  readonly #logger: SynthesisLogger | undefined;
+  readonly #thread: StandingThread<SynthesisCalls, SynthesisDescribed, ThreadNotice>;
+  #voices: readonly AvailableVoice[] = [];
+  #opened = 0;
+
+  constructor({ settings, enginesModule, logger }: SpeechSynthesisOptions) {
+    const module = enginesModule ?? new URL('./engines/available-synthesizers.ts', import.meta.url);
+    this.#logger = logger;
+    this.#thread = new StandingThread({
+      entry: new URL('./synthesis/worker.ts', import.meta.url),
+      data: { settings, enginesModule: module.href } satisfies ThreadData,
+      name: 'the synthesis thread',
+      onReady: ({ voices }) => {
+        this.#voices = voices;
+      },
+      onNotice: (notice) => this.#take(notice),
+      onLost: (detail) => this.#logger?.warn({ detail }, 'synthesis thread lost'),
+      toError,
+      toLoss: (detail) => new SynthesizerError('crashed', `Speech synthesis failed: ${detail}.`),
+      toClosed: () => new SynthesizerError('crashed', 'Speech synthesis is shutting down.'),
+    });
+  }
+
+  async started(): Promise<void> {
+    try {
+      await this.#thread.get();
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+  }
+
+  voices(): readonly AvailableVoice[] {
+    return this.#voices;
+  }
+
+  async *speak(request: SpeakRequest, signal: AbortSignal): AsyncGenerator<SpokenPart, void> {
+    signal.throwIfAborted();
+    const left = Promise.withResolvers<never>();
+    left.promise.catch(() => {});
+    const leave = (): void => left.reject(signal.reason);
+    signal.addEventListener('abort', leave, { once: true });
+    let stream: { thread: EngineThread<SynthesisCalls, SynthesisDescribed, ThreadNotice>; streamKey: number } | null =
+      null;
+    try {
+      const thread = await Promise.race([this.#thread.get(), left.promise]);
+      stream = { thread, streamKey: this.#opened++ };
+      const { streamKey } = stream;
+      await Promise.race([thread.call('stream.open', { streamKey, request }), left.promise]);
+      for (;;) {
+        const part = await Promise.race([thread.call('stream.next', { streamKey }), left.promise]);
+        if (part === null) return;
+        yield part;
+        signal.throwIfAborted();
+      }
+    } finally {
+      signal.removeEventListener('abort', leave);
+      // Of one that is over there is nothing left; of a thread that died neither.
+      stream?.thread.call('stream.close', { streamKey: stream.streamKey }).catch(() => {});
+    }
+  }
+
+  async engines(): Promise<readonly SynthesisEngineStatus[]> {
+    const thread = await this.#thread.get();
+    const { engines, voices } = await thread.call('engines.describe', {});
+    this.#voices = voices;
+    return engines;
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+
+  #take(notice: ThreadNotice): void {
+    if (notice.type === 'synthesizer.broken') {
+      this.#logger?.warn({ model: notice.model, detail: notice.detail }, 'synthesizer broke');
+    } else this.#logger?.warn({ detail: notice.detail }, 'speech cache cannot be written');
+  }
+}
+
+const CODES: Readonly<Record<SynthesizerErrorCode, true>> = {
+  unknown_voice: true,
+  too_long: true,
+  unsayable: true,
+  crashed: true,
+  model: true,
+  unavailable: true,
+};
+
+function toError({ code, message }: ThreadFailure): SynthesizerError {
+  const isKnown = code !== null && Object.hasOwn(CODES, code);
+  return new SynthesizerError(isKnown ? (code as SynthesizerErrorCode) : 'crashed', message);
+}

@@ -1,0 +1,106 @@
+import { isDeepStrictEqual } from 'node:util';
+import { Resampler } from '../../media/dsp/resample.ts';
+import type { Delivery } from './delivery.ts';
+import { createSpeechEffects, type SpeechEffects } from './output/speech-effects.ts';
+
+/** What a clause's samples are, and what is to be made of their sound. */
+export interface LineSettings {
+  sampleRateHz: number;
+  effects: Delivery['effects'];
+}
+
+/**
+ * From what engines say to what an encoder wants: effects, then resampling. Both go on from clause to clause, so that
+ * nothing clicks in between. Time is kept: as much comes out as goes in, if later.
+ */
+export class SpeechLine {
+  readonly #outputRateHz: number;
+  #settings: LineSettings | null = null;
+  #effects: SpeechEffects | null = null;
+  #resampler: Resampler | null = null;
+  #resampled = new Float32Array(0);
+  #positionMs = 0;
+
+  constructor(outputRateHz: number) {
+    this.#outputRateHz = outputRateHz;
+  }
+
+  /** Of what was put in until now. */
+  get positionMs(): number {
+    return this.#positionMs;
+  }
+
+  /** What comes out of it by now, at the output's rate. */
+  process(samples: Int16Array<ArrayBuffer>, settings: LineSettings): Int16Array[] {
+    const output: Int16Array[] = [];
+    if (this.#settings === null || !isDeepStrictEqual(this.#settings, settings)) this.#change(settings, output);
+    this.#positionMs += (samples.length * 1000) / settings.sampleRateHz;
+    this.#resample(this.#effects!.process(samples), output);
+    return output;
+  }
+
+  /** The rest; nothing can follow but `process`. */
+  flush(): Int16Array[] {
+    const output: Int16Array[] = [];
+    this.#endEffects(output);
+    this.#endResampler(output);
+    this.#settings = null;
+    return output;
+  }
+
+  /** Of what was put in last; silence is to be put in with them. Null before anything was. */
+  get settings(): LineSettings | null {
+    return this.#settings;
+  }
+
+  #change(settings: LineSettings, output: Int16Array[]): void {
+    const { sampleRateHz, effects } = settings;
+    if (this.#effects !== null && this.#settings?.sampleRateHz === sampleRateHz) {
+      this.#effects.set(effects);
+    } else {
+      this.#endEffects(output);
+      this.#endResampler(output);
+      this.#resampler = sampleRateHz === this.#outputRateHz ? null : new Resampler(sampleRateHz, this.#outputRateHz);
+      this.#effects = createSpeechEffects({ sampleRateHz, ...effects });
+    }
+    this.#settings = settings;
+  }
+
+  #endEffects(output: Int16Array[]): void {
+    if (this.#effects !== null) this.#resample(this.#effects.flush(), output);
+    this.#effects = null;
+  }
+
+  #endResampler(output: Int16Array[]): void {
+    if (this.#resampler !== null) {
+      this.#reserve(0, this.#resampler);
+      output.push(toSamples(this.#resampled, this.#resampler.flush(this.#resampled)));
+    }
+    this.#resampler = null;
+  }
+
+  #resample(samples: Float32Array, output: Int16Array[]): void {
+    if (samples.length === 0) return;
+    const resampler = this.#resampler;
+    if (resampler === null) {
+      output.push(toSamples(samples, samples.length));
+      return;
+    }
+    this.#reserve(samples.length, resampler);
+    output.push(toSamples(this.#resampled, resampler.process(samples, samples.length, this.#resampled)));
+  }
+
+  #reserve(inputSamples: number, resampler: Resampler): void {
+    const bound = resampler.outputBound(inputSamples);
+    if (this.#resampled.length < bound) this.#resampled = new Float32Array(2 * bound);
+  }
+}
+
+/** A copy of the first `count`, rounded. */
+function toSamples(values: Float32Array, count: number): Int16Array {
+  const samples = new Int16Array(count);
+  for (let index = 0; index < count; index++) {
+    samples[index] = Math.max(-32768, Math.min(32767, Math.round(values[index]!)));
+  }
+  return samples;
+}

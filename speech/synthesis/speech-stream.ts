@@ -1,0 +1,244 @@
+import type { SpeakRequest, SpokenPart } from '../speech-synthesis.ts';
+import { type SpokenWord, type SynthesisEngine, SynthesizerError } from '../synthesizer.ts';
+import { NEUTRAL_PROSODY } from '../text/script.ts';
+import type { ClauseSpeaker } from './clause-speaker.ts';
+import { type Delivery, deliveryOf } from './delivery.ts';
+import { joinBytes } from './output/join-bytes.ts';
+import type { OpenSpeechEncoder, SpeechEncoder } from './output/speech-encoder.ts';
+import { pauseAfterMs } from './pauses.ts';
+import { SpeechLine } from './speech-line.ts';
+import type { SpokenClause } from './spoken-clause.ts';
+
+export interface SpeechStreamOptions {
+  request: SpeakRequest;
+  engine: SynthesisEngine;
+  speaker: ClauseSpeaker;
+  openEncoder: OpenSpeechEncoder;
+}
+
+/** A part that has so much of either is handed on, though there be more. */
+const ENOUGH_BYTES = 12_000;
+const ENOUGH_MS = 1000;
+/** With less than this there is no hurry, unless it is the first. */
+const WORTHWHILE_MS = 200;
+/** Silence before the first sound is kept back so far: perhaps nothing can be said, and that is better refused. */
+const MOST_SILENT_MS = 10_000;
+/** Encoded at a time: 4 kB at most of 16-bit samples. */
+const SLICE_MS = 40;
+
+/** A clause that is asked for, and how it is delivered. */
+interface AskedClause {
+  spoken: SpokenClause;
+  delivery: Delivery;
+}
+
+/**
+ * A text on its way to its listener. Nothing is encoded before it is asked for, and no clause spoken before the one in
+ * front of it is being listened to: whoever listens slowly holds no engine, and little memory.
+ */
+export class SpeechStream {
+  readonly #options: SpeechStreamOptions;
+  readonly #closed = new AbortController();
+  readonly #opening: Promise<SpeechEncoder>;
+  #encoder: SpeechEncoder | null = null;
+  #line: SpeechLine | null = null;
+  /** The clauses that are asked for and not done with, in order; the first is listened to. */
+  readonly #asked: AskedClause[] = [];
+  /** Of the clause that is listened to. */
+  #index = 0;
+  #clauseStartMs: number | null = null;
+  #pauseMs = 0;
+  #encodedSamples = 0;
+  #handedMs = 0;
+  #bytes: Uint8Array<ArrayBuffer>[] = [];
+  #byteCount = 0;
+  #hasHanded = false;
+  /** Whether the engine has made any sound. */
+  #isAudible = false;
+  /** That are known and not handed on yet. */
+  #words: SpokenWord[] = [];
+  #isOver = false;
+
+  /** The first clause is asked for at once. */
+  constructor(options: SpeechStreamOptions) {
+    this.#options = options;
+    this.#opening = options.openEncoder(options.request.format);
+    this.#opening.catch(() => {});
+    this.#ask(1);
+  }
+
+  /** One at a time. Null once all is said. @throws SynthesizerError */
+  async next(): Promise<SpokenPart | null> {
+    this.#closed.signal.throwIfAborted();
+    if (this.#isOver) return null;
+    const encoder = await this.#opened();
+    for (;;) {
+      const isFirst = !this.#hasHanded;
+      const heldMs = this.#encodedMs(encoder) - this.#handedMs;
+      const isEnough = this.#byteCount >= ENOUGH_BYTES || heldMs >= ENOUGH_MS;
+      const isReady = this.#byteCount > 0 && (this.#isAudible || heldMs >= MOST_SILENT_MS);
+      if (isReady && (isFirst || isEnough)) return this.#part(encoder);
+      const step = this.#step(encoder);
+      if (step === 'over') return this.#lastPart(encoder);
+      if (step === 'moved') continue;
+      if (isReady && heldMs >= WORTHWHILE_MS) return this.#part(encoder);
+      await this.#changed();
+    }
+  }
+
+  /** Idempotent. Whoever waits for a part is told the reason. */
+  close(reason: unknown): void {
+    this.#closed.abort(reason);
+    this.#isOver = true;
+    this.#opening.then(
+      (encoder) => encoder.close(),
+      () => {},
+    );
+  }
+
+  async #opened(): Promise<SpeechEncoder> {
+    if (this.#encoder !== null) return this.#encoder;
+    this.#encoder = await this.#opening;
+    this.#closed.signal.throwIfAborted();
+    this.#line = new SpeechLine(this.#encoder.inputRateHz);
+    return this.#encoder;
+  }
+
+  /** Encodes a little more of what there is. */
+  #step(encoder: SpeechEncoder): 'moved' | 'waiting' | 'over' {
+    const line = this.#line!;
+    if (this.#pauseMs > 0) {
+      this.#pause(encoder);
+      return 'moved';
+    }
+    const [current] = this.#asked;
+    if (current === undefined) return 'over';
+    const { spoken, delivery } = current;
+    const samples = spoken.take(sliceSamples(spoken.sampleRateHz));
+    if (samples !== null) {
+      this.#clauseStartMs ??= line.positionMs;
+      this.#isAudible ||= samples.some((sample) => sample !== 0);
+      // The next one is made while this one is listened to.
+      this.#ask(2);
+      const settings = { sampleRateHz: spoken.sampleRateHz, effects: delivery.effects };
+      this.#encode(line.process(samples, settings), encoder);
+      return 'moved';
+    }
+    if (!spoken.isEnded) return 'waiting';
+    this.#finish(current);
+    return 'moved';
+  }
+
+  /** Asks for the next clauses, until so many are asked for and not done with. */
+  #ask(most: number): void {
+    const { request, engine, speaker } = this.#options;
+    const { script, recipe, style } = request;
+    while (this.#asked.length < most) {
+      const clause = script.clauses[this.#index + this.#asked.length];
+      if (clause === undefined) return;
+      const { controlsPitch } = engine;
+      const delivery = deliveryOf({ recipe, style, prosody: clause.prosody, controlsPitch });
+      const { signal } = this.#closed;
+      const spoken = speaker.speak({
+        ...{ engine, recipe, signal },
+        words: clause.words,
+        delivery: delivery.engine,
+        isFirst: this.#index + this.#asked.length === 0,
+      });
+      this.#asked.push({ spoken, delivery });
+    }
+  }
+
+  #finish({ spoken, delivery }: AskedClause): void {
+    const startMs = this.#clauseStartMs ?? this.#line!.positionMs;
+    for (const { word, startMs: from, endMs: to } of spoken.words()) {
+      this.#words.push({ word, startMs: startMs + from, endMs: startMs + to });
+    }
+    this.#clauseStartMs = null;
+    const { clauses } = this.#options.request.script;
+    const clause = clauses[this.#index]!;
+    const isLast = this.#index === clauses.length - 1;
+    const usualMs = isLast ? 0 : pauseAfterMs(clause) / delivery.engine.speed;
+    this.#pauseMs = Math.max(usualMs - spoken.silenceAtEndMs, clause.pauseAfterMs);
+    this.#asked.shift();
+    this.#index += 1;
+    this.#ask(1);
+  }
+
+  /** Silence goes the same way as speech, so that what comes before it dies away in it. */
+  #pause(encoder: SpeechEncoder): void {
+    const line = this.#line!;
+    const settings = line.settings ?? {
+      sampleRateHz: encoder.inputRateHz,
+      effects: deliveryOf({ ...this.#options.request, prosody: NEUTRAL_PROSODY, controlsPitch: true }).effects,
+    };
+    const wanted = Math.round((this.#pauseMs * settings.sampleRateHz) / 1000);
+    const samples = new Int16Array(Math.min(sliceSamples(settings.sampleRateHz), wanted));
+    this.#pauseMs = wanted > samples.length ? this.#pauseMs - (samples.length * 1000) / settings.sampleRateHz : 0;
+    if (samples.length > 0) this.#encode(line.process(samples, settings), encoder);
+  }
+
+  #encode(blocks: readonly Int16Array[], encoder: SpeechEncoder): void {
+    for (const samples of blocks) {
+      this.#encodedSamples += samples.length;
+      this.#keep(encoder.encode(samples));
+    }
+  }
+
+  #keep(bytes: Uint8Array<ArrayBuffer>): void {
+    if (bytes.length === 0) return;
+    this.#bytes.push(bytes);
+    this.#byteCount += bytes.length;
+  }
+
+  #encodedMs({ inputRateHz }: SpeechEncoder): number {
+    return (this.#encodedSamples * 1000) / inputRateHz;
+  }
+
+  #lastPart(encoder: SpeechEncoder): SpokenPart | null {
+    if (!this.#isAudible) throw new SynthesizerError('unsayable', 'the voice has no sound for any of it');
+    this.#isOver = true;
+    this.#encode(this.#line!.flush(), encoder);
+    this.#keep(encoder.finish());
+    encoder.close();
+    const durationMs = this.#encodedMs(encoder);
+    // What effects and resampling round off is less than a sample.
+    const inside = ({ word, startMs, endMs }: SpokenWord): SpokenWord => ({
+      word,
+      startMs: Math.min(startMs, durationMs),
+      endMs: Math.min(endMs, durationMs),
+    });
+    this.#words = this.#words.map(inside);
+    const part = this.#part(encoder);
+    return part.audio.length > 0 || part.words.length > 0 ? part : null;
+  }
+
+  /** What there is by now, in a buffer of its own, which can be moved to another thread. */
+  #part(encoder: SpeechEncoder): SpokenPart {
+    const audio = joinBytes(this.#bytes);
+    this.#bytes = [];
+    this.#byteCount = 0;
+    this.#hasHanded = true;
+    this.#handedMs = this.#encodedMs(encoder);
+    const open = this.#words.findIndex(({ endMs }) => endMs > this.#handedMs);
+    const words = this.#words.splice(0, open < 0 ? this.#words.length : open);
+    return { audio, words, durationMs: this.#handedMs };
+  }
+
+  async #changed(): Promise<void> {
+    const { signal } = this.#closed;
+    const aborted = Promise.withResolvers<never>();
+    const abort = (): void => aborted.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      signal.throwIfAborted();
+      await Promise.race([this.#asked[0]!.spoken.changed, aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+}
+
+function sliceSamples(sampleRateHz: number): number {
+  return Math.max(1, Math.round((sampleRateHz * SLICE_MS) / 1000));
+}

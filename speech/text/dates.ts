@@ -1,0 +1,210 @@
+import { ENGLISH_MONTHS } from './languages/english.ts';
+import { longDate } from './languages/icu-names.ts';
+import type { SpokenLanguage } from './languages/language.ts';
+import { sayNumber } from './numbers.ts';
+import { type Context, isOpen, type Reading, type Token } from './token.ts';
+
+export interface CalendarDate {
+  day: number;
+  /** From 1. */
+  month: number;
+  year: number | null;
+}
+
+/** 2026-11-21, 21/11/2026, Nov 21, 2026, 21st March 2026, 1990s, 2019-20. */
+export function readDate(at: number, context: Context): Reading | null {
+  return (
+    readNumericDate(at, context) ?? readMonthFirst(at, context) ?? readDayFirst(at, context) ?? readYears(at, context)
+  );
+}
+
+function readNumericDate(at: number, { tokens, language }: Context): Reading | null {
+  const { core, hasDigit } = tokens[at]!;
+  if (!hasDigit) return null;
+  const date = parseNumericDate(core, language);
+  if (date === null) return null;
+  const spoken = sayDate(date, language);
+  if (spoken === null) return null;
+  const prior = tokens[at - 1]?.core.toLowerCase();
+  return { spoken: [prior === 'the' ? spoken.replace(/^the /, '') : spoken] };
+}
+
+/** Null for languages in which dates are left to the engine. */
+export function sayDate(date: CalendarDate, language: SpokenLanguage): string | null {
+  if (language.phrases !== null) return language.phrases.date(date);
+  const { year, month, day } = date;
+  return year === null ? null : longDate(language.base, { year, month, day });
+}
+
+/** Year first, or in the order of the language; the other one, if only that can be meant. */
+export function parseNumericDate(text: string, language: SpokenLanguage): CalendarDate | null {
+  const iso = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})$/.exec(text);
+  if (iso !== null) return toDate({ year: iso[1]!, month: iso[3]!, day: iso[4]! });
+  const written = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})$/.exec(text);
+  if (written === null) return null;
+  const [, first = '', separator, second = '', year = ''] = written;
+  // 1.2.26 is a version or a section as easily as a date.
+  if (separator === '.' && year.length === 2) return null;
+  const dayFirst = { day: first, month: second, year };
+  const monthFirst = { day: second, month: first, year };
+  return language.dateOrder === 'day-month'
+    ? (toDate(dayFirst) ?? toDate(monthFirst))
+    : (toDate(monthFirst) ?? toDate(dayFirst));
+}
+
+/** Two digits of a year are those from 1950 to 2049. */
+export function toDate(written: { day: string; month: string; year: string | null }): CalendarDate | null {
+  const day = Number(written.day);
+  const month = Number(written.month);
+  if (!(day >= 1 && day <= 31 && month >= 1 && month <= 12)) return null;
+  if (written.year === null) return { day, month, year: null };
+  const digits = Number(written.year);
+  const year = written.year.length > 2 ? digits : digits + (digits < 50 ? 2000 : 1900);
+  return { day, month, year };
+}
+
+/** Nov 21, 2026; November 21st; Nov 2026. */
+function readMonthFirst(at: number, { tokens, language }: Context): Reading | null {
+  const { numbers } = language;
+  const month = monthOf(tokens[at], language);
+  if (month === null || numbers === null || language.base !== 'en') return null;
+  const next = tokens[at + 1];
+  if (next === undefined || !closes(tokens[at]!, '.')) return null;
+  const name = language.months![month - 1]!;
+  const year = yearOf(next);
+  if (year !== null) return { spoken: [name, numbers.year(year)] };
+  const day = dayOf(next);
+  const ordinal = day === null ? sayDays(next, language) : numbers.ordinal(day);
+  if (ordinal === null || monthOf(tokens[at + 2], language) !== null) return null;
+  const following = closes(next, ',') ? yearOf(tokens[at + 2]) : null;
+  return { spoken: following === null ? [name, ordinal] : [name, ordinal, numbers.year(following)] };
+}
+
+/** "June 5-7". */
+function sayDays({ core }: Token, { numbers, to }: SpokenLanguage): string | null {
+  const days = /^(\d{1,2})[-–](\d{1,2})$/.exec(core)?.slice(1).map(Number) ?? [];
+  const [from = 0, until = 0] = days;
+  if (from < 1 || until <= from || until > 31) return null;
+  return `${numbers!.ordinal(from)} ${to} ${numbers!.ordinal(until)}`;
+}
+
+/** 21 Nov 2026, 21st of March, 21 नवंबर 2026. */
+function readDayFirst(at: number, { tokens, language }: Context): Reading | null {
+  const { numbers } = language;
+  const token = tokens[at]!;
+  const day = token.hasDigit ? dayOf(token) : null;
+  if (day === null || numbers === null || !isOpen(token)) return null;
+  const month = monthOf(tokens[at + 1], language);
+  if (month === null) return null;
+  const isEnglish = language.base === 'en';
+  const ordinal = numbers.ordinal(day)!;
+  const isAfterThe = tokens[at - 1]?.core.toLowerCase() === 'the';
+  const dayName = isEnglish ? `${isAfterThe ? '' : 'the '}${ordinal} of` : numbers.cardinal(day, null);
+  const monthName = language.months![month - 1]!;
+  const year = /^[.,]?$/.test(tokens[at + 1]!.trail) && !tokens[at + 1]!.endsParagraph ? yearOf(tokens[at + 2]) : null;
+  return { spoken: year === null ? [dayName, monthName] : [dayName, monthName, numbers.year(year)] };
+}
+
+/** 1990s, '90s; 2019-20, 1914-1918. */
+function readYears(at: number, { tokens, language }: Context): Reading | null {
+  const { numbers } = language;
+  const { core, hasDigit } = tokens[at]!;
+  if (!hasDigit || numbers === null) return null;
+  const decade = /^((?:1[1-9]|20)?[1-9]0)['’]?s$/.exec(core);
+  if (decade !== null && language.base === 'en') {
+    const year = numbers.year(Number(decade[1]));
+    return { spoken: [year.endsWith('y') ? `${year.slice(0, -1)}ies` : `${year}s`] };
+  }
+  const span = /^((?:19|20)\d\d)[-–]((?:19|20)\d\d|\d\d)$/.exec(core);
+  if (span === null || language.to === null) return null;
+  const [, from = '', until = ''] = span;
+  if (until.length === 2 && Number(until) <= Number(from.slice(2))) return null;
+  const second = until.length === 4 ? numbers.year(Number(until)) : numbers.cardinal(Number(until), null);
+  return { spoken: [`${numbers.year(Number(from))} ${language.to} ${second}`] };
+}
+
+/** The day of the week is only read out where a date follows: sun and sat are words. */
+export function readWeekday(at: number, { tokens, language }: Context): Reading | null {
+  if (language.base !== 'en') return null;
+  const { core } = tokens[at]!;
+  const [from, until] = core.split(/[-–]/);
+  if (until !== undefined && core.length <= 11) {
+    const [first, last] = [from!, until].map((word) => WEEKDAYS.get(word) ?? MONTHS.get(word));
+    return first === undefined || last === undefined ? null : { spoken: [`${first} to ${last}`] };
+  }
+  const name = WEEKDAYS.get(core);
+  const next = tokens[at + 1];
+  if (name === undefined || next === undefined) return null;
+  const leads =
+    monthOf(next, language) !== null || dayOf(next) !== null || next.core.startsWith('-') || next.core === '–';
+  return leads ? { spoken: [name], fullStop: 'never-ends' } : null;
+}
+
+const WEEKDAYS = new Map([
+  ...['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'].map(
+    (name) => [name.slice(0, 3), name] as const,
+  ),
+  ['Tues', 'Tuesday'],
+  ['Thurs', 'Thursday'],
+]);
+
+/** Those that are written with a capital and are no other word: 3 letters. */
+const MONTHS: ReadonlyMap<string, string> = new Map(ENGLISH_MONTHS.map((name) => [name.slice(0, 3), name]));
+
+/** From 1. English months count in every language, as people in India write them. */
+function monthOf(token: Token | undefined, language: SpokenLanguage): number | null {
+  if (token === undefined || language.months === null) return null;
+  const own = language.base === 'en' ? -1 : language.months.indexOf(token.core);
+  if (own >= 0) return own + 1;
+  return ENGLISH_MONTH_NAMES.get(token.core) ?? null;
+}
+
+/** With a capital, or all capitals: may and march are words. */
+const ENGLISH_MONTH_NAMES = new Map(
+  ENGLISH_MONTHS.flatMap((name, index) =>
+    [name, name.slice(0, 3), ...(name === 'September' ? ['Sept'] : [])].flatMap((written) => [
+      [written, index + 1] as const,
+      [written.toUpperCase(), index + 1] as const,
+    ]),
+  ),
+);
+
+function dayOf(token: Token | undefined): number | null {
+  const match = /^(\d{1,2})(?:st|nd|rd|th)?$/.exec(token?.core ?? '');
+  const day = Number(match?.[1] ?? 0);
+  return day >= 1 && day <= 31 ? day : null;
+}
+
+function yearOf(token: Token | undefined): number | null {
+  return token !== undefined && /^(?:1[1-9]|20)\d\d$/.test(token.core) ? Number(token.core) : null;
+}
+
+function closes(token: Token, mark: '.' | ','): boolean {
+  return !token.endsParagraph && (token.trail === '' || token.trail === mark);
+}
+
+/** @param format W3C: some of d, m and y in the order they are written. Null when the text is no such date. */
+export function parseDateAs(format: string, text: string): CalendarDate | null {
+  const parts = text.split(/[-/.,\s]+/).filter((part) => part !== '');
+  if (parts.length !== format.length || parts.some((part) => !/^\d{1,4}$/.test(part))) return null;
+  const at = (letter: string) => parts[format.indexOf(letter)] ?? null;
+  const day = at('d');
+  const month = at('m');
+  return day === null || month === null ? null : toDate({ day, month, year: at('y') });
+}
+
+/** For formats that lack the day or the month. */
+export function sayPartialDate(format: string, text: string, language: SpokenLanguage): string | null {
+  const parts = text.split(/[-/.,\s]+/).filter((part) => part !== '');
+  if (parts.length !== format.length || parts.some((part) => !/^\d{1,4}$/.test(part))) return null;
+  const said = [...format].map((letter, index) => {
+    const number = Number(parts[index]);
+    if (letter === 'm') return language.months?.[number - 1] ?? null;
+    if (letter === 'y') return language.numbers?.year(number) ?? parts[index]!;
+    return (
+      language.numbers?.ordinal(number) ??
+      sayNumber({ negative: false, whole: String(number), decimals: null, grouping: null }, language)
+    );
+  });
+  return said.includes(null) ? null : said.join(' ');
+}

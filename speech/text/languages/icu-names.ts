@@ -1,0 +1,70 @@
+import type { Amount } from './language.ts';
+
+/** Names that Unicode's CLDR has in nearly every language, by way of `Intl`; null for languages it does not know. */
+
+export function currencyName(language: string, code: string, amount: Amount): string | null {
+  const format = cached(
+    `${language} ${code}`,
+    () =>
+      new Intl.NumberFormat(language, {
+        style: 'currency',
+        currency: code,
+        currencyDisplay: 'name',
+        minimumFractionDigits: 0,
+      }),
+  );
+  return part(format, 'currency', amount);
+}
+
+export function unitName(language: string, unit: string, amount: Amount): string | null {
+  // For the others, such as watt, `Intl` throws.
+  if (!unit.split('-per-').every((part) => UNITS.has(part))) return null;
+  const format = cached(
+    `${language} ${unit}`,
+    () => new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'long' }),
+  );
+  const name = part(format, 'unit', amount);
+  return name !== null && /^(?:[\p{L}\p{M}\p{Zs}'’-]|\u200c|\u200d)+$/u.test(name) ? name : null;
+}
+
+const UNITS: ReadonlySet<string> = new Set(Intl.supportedValuesOf('unit'));
+
+/** January first. */
+export function monthNames(language: string): readonly string[] | null {
+  if (!isKnown(language)) return null;
+  const format = new Intl.DateTimeFormat(language, { month: 'long', timeZone: 'UTC' });
+  return Array.from({ length: 12 }, (_, month) => format.format(Date.UTC(2026, month, 15)));
+}
+
+/** As CLDR writes it at length, with day and year in digits. */
+export function longDate(language: string, { day, month, year }: { day: number; month: number; year: number }) {
+  if (!isKnown(language)) return null;
+  const format = new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC', numberingSystem: 'latn' });
+  return format.format(Date.UTC(year, month - 1, day));
+}
+
+/** Otherwise `Intl` answers in the language of the machine. */
+export function isKnown(language: string): boolean {
+  return /^[a-z]{2,3}$/.test(language) && Intl.NumberFormat.supportedLocalesOf(language).length > 0;
+}
+
+/** Some two hundred known languages by some sixty names at most. */
+const formats = new Map<string, Intl.NumberFormat | null>();
+
+function cached(key: string, make: () => Intl.NumberFormat): Intl.NumberFormat | null {
+  const known = formats.get(key);
+  if (known !== undefined) return known;
+  const language = key.slice(0, key.indexOf(' '));
+  if (!isKnown(language)) return null;
+  const format = make();
+  formats.set(key, format);
+  return format;
+}
+
+function part(format: Intl.NumberFormat | null, type: 'currency' | 'unit', { whole, decimals }: Amount): string | null {
+  if (format === null) return null;
+  const number = Number(decimals === null ? whole : `${whole}.${decimals}`);
+  // Some languages write it in two parts, before and after the number.
+  const parts = format.formatToParts(number).filter((written) => written.type === type);
+  return parts.length === 1 ? parts[0]!.value : null;
+}

@@ -1,0 +1,132 @@
+import type { SpokenLanguage } from './languages/language.ts';
+import { parseNumber, sayNumber } from './numbers.ts';
+import { type Context, isOpen, type Reading } from './token.ts';
+
+/** 5%, 2.5 %, 5-10%; 5 km, 20°C, 10 MB, 60 km/h. */
+export function readMeasure(at: number, { tokens, language }: Context): Reading | null {
+  const token = tokens[at]!;
+  const height = language.base === 'en' ? /^(\d)['’′](\d{1,2})$/.exec(token.core) : null;
+  if (height !== null && /^["”″]/.test(token.trail) && Number(height[2]) < 12) {
+    const [feet, inches] = height.slice(1).map((digits) => language.numbers!.cardinal(Number(digits), null));
+    return { spoken: [`${feet} foot ${inches}`] };
+  }
+  const match = /^([-+]?[\d.,]*\d)(?:[-–]([\d.,]*\d))?-?([^\d\s-][^\s-]{0,9})?$/u.exec(token.core);
+  if (match === null) return null;
+  const [, first = '', second, suffix] = match;
+  if (second !== undefined && language.to === null) return null;
+  const low = parseNumber(first.replace(/^\+/, ''), language);
+  const number = second === undefined ? low : parseNumber(second, language);
+  if (low === null || number === null) return null;
+  const plus = first.startsWith('+') && language.plus !== null ? `${language.plus} ` : '';
+  const lowSaid = `${plus}${sayNumber(low, language)}`;
+  const amount = second === undefined ? lowSaid : `${lowSaid} ${language.to} ${sayNumber(number, language)}`;
+  if (suffix !== undefined) {
+    const name = measureName(suffix, { isAttached: true }, number, language);
+    return name === null ? null : { spoken: [`${amount} ${name}`] };
+  }
+  const next = tokens[at + 1];
+  if (!isOpen(token) || next === undefined || next.core === '' || next.lead !== '') return null;
+  // 5 ft 10 in
+  const isInches = next.core === 'in' && /^(ft|feet|foot)$/.test(tokens[at - 1]?.core ?? '');
+  const name = measureName(next.core, { isAttached: isInches }, number, language);
+  if (name === null) return null;
+  return {
+    spoken: [amount, name],
+    ...(next.core.length > 1 && isShort(next.core) && { fullStop: 'may-end' as const }),
+  };
+}
+
+/** Also of the second of two: "per hour". */
+function measureName(
+  written: string,
+  { isAttached }: { isAttached: boolean },
+  amount: { whole: string; decimals: string | null },
+  language: SpokenLanguage,
+): string | null {
+  if (written === '%' || written === '٪' || written === '％') return language.percent;
+  if (language.base === 'en') {
+    const rate = RATES.get(written);
+    if (rate !== undefined) {
+      const [unit, per] = rate;
+      const name = language.unit(unit, amount);
+      return name === null ? null : `${name} per ${per}`;
+    }
+  }
+  const unit = UNITS.get(written) ?? (isAttached ? ATTACHED_UNITS.get(written) : undefined);
+  return unit === undefined ? null : language.unit(unit, amount);
+}
+
+/** Those that are also written with a full stop. */
+function isShort(unit: string): boolean {
+  return /^(hrs?|mins?|secs?|lbs?|oz|ft|kgs?|kms?|yds?|mi)$/.test(unit);
+}
+
+const UNITS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ km: 'kilometer', kms: 'kilometer', Km: 'kilometer', KM: 'kilometer', m: 'meter', cm: 'centimeter' },
+    ...{ mm: 'millimeter', ft: 'foot', yd: 'yard', yds: 'yard', mi: 'mile', inch: 'inch' },
+    ...{ kg: 'kilogram', kgs: 'kilogram', Kg: 'kilogram', KG: 'kilogram', g: 'gram', gm: 'gram', gms: 'gram' },
+    ...{
+      mg: 'milligram',
+      mcg: 'microgram',
+      µg: 'microgram',
+      μg: 'microgram',
+      lb: 'pound',
+      lbs: 'pound',
+      oz: 'ounce',
+      qtl: 'quintal',
+    },
+    ...{ ml: 'milliliter', mL: 'milliliter', l: 'liter', L: 'liter', ltr: 'liter', gal: 'gallon' },
+    ...{ '°C': 'celsius', '℃': 'celsius', '°F': 'fahrenheit', '℉': 'fahrenheit', '°': 'degree' },
+    ...{ KB: 'kilobyte', kB: 'kilobyte', MB: 'megabyte', GB: 'gigabyte', TB: 'terabyte', PB: 'petabyte' },
+    ...{ kb: 'kilobit', Mb: 'megabit', Gb: 'gigabit', kbps: 'kilobit-per-second', Mbps: 'megabit-per-second' },
+    ...{ mbps: 'megabit-per-second', Gbps: 'gigabit-per-second' },
+    ...{ Hz: 'hertz', kHz: 'kilohertz', MHz: 'megahertz', GHz: 'gigahertz', W: 'watt', kW: 'kilowatt', MW: 'megawatt' },
+    ...{ kWh: 'kilowatt-hour', V: 'volt', mV: 'millivolt', mA: 'milliampere', dB: 'decibel' },
+    ...{ hr: 'hour', hrs: 'hour', min: 'minute', mins: 'minute', sec: 'second', secs: 'second', ms: 'millisecond' },
+    ...{
+      kcal: 'kilocalorie',
+      cal: 'calorie',
+      kPa: 'kilopascal',
+      rpm: 'revolution-per-minute',
+      RPM: 'revolution-per-minute',
+    },
+    ...{ ppm: 'part-per-million', 'm²': 'square-meter', m2: 'square-meter', sqm: 'square-meter' },
+    ...{
+      'm³': 'cubic-meter',
+      'km²': 'square-kilometer',
+      sqft: 'square-foot',
+      'ft²': 'square-foot',
+      'm/s': 'meter-per-second',
+    },
+    ...{ ha: 'hectare', µs: 'microsecond', μs: 'microsecond', tsp: 'teaspoon', tbsp: 'tablespoon' },
+    ...{ 'km/h': 'kilometer-per-hour', 'किमी/घंटा': 'kilometer-per-hour' },
+    ...{ किमी: 'kilometer', 'कि.मी': 'kilometer', কিমি: 'kilometer', கிமீ: 'kilometer', 'கி.மீ': 'kilometer' },
+    ...{ కిమీ: 'kilometer', 'కి.మీ': 'kilometer', કિમી: 'kilometer', 'કિ.મી': 'kilometer', ಕಿಮೀ: 'kilometer' },
+    ...{ 'ಕಿ.ಮೀ': 'kilometer', കിമീ: 'kilometer', 'കി.മീ': 'kilometer', ਕਿਮੀ: 'kilometer', କିମି: 'kilometer' },
+    ...{ किग्रा: 'kilogram', 'कि.ग्रा': 'kilogram', सेमी: 'centimeter', 'से.मी': 'centimeter', मिमी: 'millimeter' },
+    ...{ км: 'kilometer', кг: 'kilogram', см: 'centimeter', мм: 'millimeter' },
+  }),
+);
+
+/** Too easily something else when they stand alone. */
+const ATTACHED_UNITS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ...{ s: 'second', h: 'hour', st: 'stone', A: 'ampere', in: 'inch', '"': 'inch', C: 'celsius', F: 'fahrenheit' },
+  }),
+);
+
+const RATES: ReadonlyMap<string, readonly [unit: string, per: string]> = new Map(
+  Object.entries<readonly [unit: string, per: string]>({
+    ...{
+      'km/h': ['kilometer', 'hour'],
+      kmph: ['kilometer', 'hour'],
+      kmh: ['kilometer', 'hour'],
+      kph: ['kilometer', 'hour'],
+    },
+    ...{ mph: ['mile', 'hour'], 'mi/h': ['mile', 'hour'], 'km/s': ['kilometer', 'second'], 'm/s': ['meter', 'second'] },
+    ...{ 'MB/s': ['megabyte', 'second'], 'GB/s': ['gigabyte', 'second'], 'KB/s': ['kilobyte', 'second'] },
+    ...{ 'km/l': ['kilometer', 'liter'], kmpl: ['kilometer', 'liter'], 'mg/dl': ['milligram', 'deciliter'] },
+    ...{ 'kg/m³': ['kilogram', 'cubic meter'], 'mg/kg': ['milligram', 'kilogram'], 'g/l': ['gram', 'liter'] },
+  }),
+);

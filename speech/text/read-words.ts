@@ -1,0 +1,153 @@
+import { readAbbreviation, startsWithCapital } from './abbreviations.ts';
+import { readAddress } from './addresses.ts';
+import { readCapitals } from './capitals.ts';
+import { readDate, readWeekday } from './dates.ts';
+import { goesOnBehind } from './languages/full-stops.ts';
+import type { SpokenLanguage } from './languages/language.ts';
+import { readMoney } from './money.ts';
+import { readBareNumber, readFraction, readOrdinal } from './numbers.ts';
+import { readMeasure } from './percent-and-units.ts';
+import type { ScriptWord } from './script.ts';
+import { readRange, readSymbols } from './symbols.ts';
+import { readTelephone } from './telephone.ts';
+import { readTime } from './times.ts';
+import { type Context, type Reading, type Rule, type Token, toToken } from './token.ts';
+
+/** A word with what clauses are cut by. */
+export interface ReadWord extends ScriptWord {
+  ends: 'sentence' | 'clause' | null;
+  /** Read together with the next: nothing is cut between them. */
+  joinsNext: boolean;
+}
+
+/** What a careful reader says for written words: numbers, money, dates, abbreviations and signs as words. */
+export function readWords(tokens: readonly Token[], language: SpokenLanguage): ReadWord[] {
+  const context: Context = { tokens, language };
+  const words: ReadWord[] = [];
+  for (let at = 0; at < tokens.length; ) {
+    const reading = isPlain(tokens[at]!, language) ? null : readingAt(at, context);
+    const count = reading?.spoken.length ?? 1;
+    for (let index = 0; index < count; index++) {
+      const isLast = index === count - 1;
+      const spoken = reading?.spoken[index] ?? tokens[at + index]!.core;
+      words.push(toWord(at + index, context, { spoken, isLast, fullStop: reading?.fullStop ?? null }));
+    }
+    at += count;
+  }
+  return words;
+}
+
+/** More specific ones first. */
+const RULES_WITH_DIGITS: readonly Rule[] = [
+  ...[readTelephone, readDate, readTime, readMoney, readOrdinal, readFraction, readMeasure, readRange],
+  ...[readBareNumber, readCapitals, readAddress, readSymbols],
+];
+const RULES_WITHOUT: readonly Rule[] = [
+  ...[readDate, readWeekday, readMoney, readAbbreviation, readCapitals, readAddress, readSymbols],
+];
+
+function readingAt(at: number, context: Context): Reading | null {
+  const { hasDigit, clean } = context.tokens[at]!;
+  for (const rule of hasDigit || /\d/.test(clean) ? RULES_WITH_DIGITS : RULES_WITHOUT) {
+    const reading = rule(at, context);
+    if (reading !== null) return reading;
+  }
+  return null;
+}
+
+/** Most words need no rules: small letters without a full stop behind them that are in no table. */
+function isPlain({ core, trail }: Token, language: SpokenLanguage): boolean {
+  if (core === '' || trail.startsWith('.')) return false;
+  if (core === 'x' || !/^[\p{Ll}\p{Lo}\p{M}]+$/u.test(core)) return false;
+  return (
+    core.length > 6 ||
+    (!/^(?:rs|zł|руб|грн)$/u.test(core) && /^\p{Ll}/u.test(core) && !language.abbreviations.has(core))
+  );
+}
+
+function toWord(
+  at: number,
+  { tokens, language }: Context,
+  { spoken, isLast, fullStop }: { spoken: string; isLast: boolean; fullStop: Reading['fullStop'] | null },
+): ReadWord {
+  const token = tokens[at]!;
+  const next = tokens[at + 1];
+  let marks = token.core === '' ? '' : token.trail;
+  if (!isLast && marks.startsWith('.')) marks = marks.slice(1);
+  if (isLast && fullStop !== null && fullStop !== undefined && marks.startsWith('.')) {
+    // A full stop of an abbreviation ends a sentence too, if another begins or nothing follows.
+    const isEnd = next === undefined || token.endsParagraph || (fullStop === 'may-end' && startsWithCapital(next));
+    // "Downing St., London"
+    if (!isEnd || /^\.[,;:]/.test(marks)) marks = marks.slice(1);
+  }
+  const punctuation = spokenPunctuation(marks);
+  const said = speakable(spoken);
+  return {
+    written: token.written,
+    spoken: said === '' ? '' : joinPunctuation(said, punctuation, next),
+    phonemes: null,
+    ends: token.endsParagraph ? 'sentence' : endOf(punctuation, token, { next, base: language.base }),
+    joinsNext: !isLast,
+  };
+}
+
+/** A word that something else than its letters decides the sound of: the markup around it. */
+export function givenWord(written: string, spoken: string, phonemes: string | null = null): ReadWord {
+  return { written, spoken: speakable(spoken), phonemes, ends: null, joinsNext: false };
+}
+
+/** With punctuation that stands right behind it, outside of its markup. */
+export function withPunctuation(word: ReadWord, marks: string): ReadWord {
+  const punctuation = spokenPunctuation(marks);
+  const token = toToken(word.written);
+  return {
+    ...word,
+    written: `${word.written}${marks}`,
+    spoken: word.spoken === '' ? '' : joinPunctuation(word.spoken, punctuation, undefined),
+    ends: endOf(punctuation, token, { next: undefined, base: null }),
+  };
+}
+
+function endOf(
+  punctuation: string,
+  { core }: Token,
+  { next, base }: { next: Token | undefined; base: string | null },
+): ReadWord['ends'] {
+  if (/[!?।॥۔؟。！？]/u.test(punctuation)) return 'sentence';
+  // "z. B. Hunde", "usw. und", "Nr. 5": a sentence begins with no small letter, nor a number behind so short a word.
+  if (/[.…]/.test(punctuation)) {
+    if (punctuation === '.' && next !== undefined && base !== null && goesOnBehind(core, base)) return null;
+    if (next !== undefined && (/^\p{Ll}/u.test(next.core) || (next.hasDigit && /^\p{L}{1,3}$/u.test(core))))
+      return null;
+    return next !== undefined && /^\p{Ll}$/u.test(core) ? null : 'sentence';
+  }
+  return punctuation !== '' || /^[–—]$/.test(core) ? 'clause' : null;
+}
+
+/** Of what stands behind a word, that which changes how it is said; once. A bracket that closes is a comma. */
+function spokenPunctuation(trail: string): string {
+  if (trail === '') return '';
+  if (/\.{2,}|…/.test(trail)) return '…';
+  const marks = trail
+    .replace(/[^.,;:!?।॥۔،؛؟。，！？；：、]/gu, '')
+    .replace(/(.)\1+/gu, '$1')
+    .slice(0, 3);
+  return marks === '' && /[)\]）】]/.test(trail) ? ',' : marks;
+}
+
+function joinPunctuation(spoken: string, punctuation: string, next: Token | undefined): string {
+  if (punctuation !== '')
+    return /[.,]$/.test(spoken) && spoken.at(-1) === punctuation[0] ? spoken : `${spoken}${punctuation}`;
+  const opens = next !== undefined && /^[([（【]/.test(next.lead) && next.core !== '';
+  return opens && !/\p{P}$/u.test(spoken) ? `${spoken},` : spoken;
+}
+
+/** What no engine may see, whatever a rule left in: markup, quotes, control characters, pictures. */
+function speakable(spoken: string): string {
+  if (/^[A-Za-z]+$/.test(spoken)) return spoken;
+  const said = spoken.replace(UNSPEAKABLE, ' ').replace(/\s+/g, ' ').trim();
+  return /[\p{L}\p{N}\p{S}%&@+–]/u.test(said) ? said : '';
+}
+
+const UNSPEAKABLE =
+  /[<>[\]{}|\\`^*_~"“”«»#]|\p{Cc}|\p{Extended_Pictographic}|[\u{1f1e6}-\u{1f1ff}\u{1f3fb}-\u{1f3ff}\u20e3\u2028\u2029]/gu;

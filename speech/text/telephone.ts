@@ -1,0 +1,146 @@
+import type { SpokenLanguage } from './languages/language.ts';
+import { sayDigitGroups, sayDigits } from './numbers.ts';
+import { type Context, isOpen, type Reading, type Token } from './token.ts';
+
+/**
+ * Numbers to call, digit by digit with a pause where they are grouped: +91 98765 43210, (415) 555-0100, 1800-123-4567,
+ * 98765 43210. Without a plus or brackets the groups have to be those of telephone numbers.
+ */
+export function readTelephone(at: number, { tokens, language }: Context): Reading | null {
+  if (digitsFrom(at, tokens) < FEWEST_DIGITS || !/^[+(]?[\d+(]/.test(tokens[at]!.clean)) return null;
+  const groups = groupsFrom(at, tokens);
+  let length = groups.reduce((sum, group) => sum + group.length, 0);
+  for (let words = groups.length; words > 0 && length >= FEWEST_DIGITS; length -= groups[--words]!.length) {
+    const written = tokens.slice(at, at + words);
+    const text = groups.slice(0, words).join(' ');
+    const isSpanish = language.base === 'es' && isSpanishNumber(written, tokens[at + words]);
+    if (!isSpanish && !isTelephoneNumber(text, tokens[at - 1], language)) continue;
+    return { spoken: written.map((token, index) => sayGroups(token, { isLast: index === words - 1 }, language)) };
+  }
+  return null;
+}
+
+const MOST_WORDS = 6;
+const FEWEST_DIGITS = 7;
+
+/** At most: most numbers are ruled out by it. */
+function digitsFrom(at: number, tokens: readonly Token[]): number {
+  let digits = 0;
+  for (let word = at; word < Math.min(tokens.length, at + MOST_WORDS); word++) {
+    if (!tokens[word]!.hasDigit) break;
+    digits += tokens[word]!.clean.length;
+  }
+  return digits;
+}
+
+/** The words from here on that have only digits and what stands between them. */
+function groupsFrom(at: number, tokens: readonly Token[]): string[] {
+  const groups: string[] = [];
+  while (groups.length < MOST_WORDS) {
+    const token = tokens[at + groups.length];
+    if (token === undefined || !/\d/.test(token.clean)) return groups;
+    const group = stripped(token);
+    if (!GROUP.test(group)) return groups;
+    groups.push(group);
+    if (token.endsParagraph || /[.,;:!?।]/.test(token.trail)) return groups;
+  }
+  return groups;
+}
+
+const GROUP = /^\+?(?:\(\+?\d{1,5}\)-?)?(?:\d{1,12}(?:[-.]\d{2,8}){0,5}-?)?$/;
+
+/** Without the punctuation that is not the number's. */
+function stripped({ clean, trail }: Token): string {
+  if (trail === '') return clean;
+  const end = /[.,;:!?।"'”’]+$/.exec(trail)?.[0].length ?? 0;
+  return clean.slice(0, clean.length - end);
+}
+
+function isTelephoneNumber(text: string, before: Token | undefined, language: SpokenLanguage): boolean {
+  const groups = text.split(/\D+/).filter((group) => group !== '');
+  const digits = groups.join('');
+  if (digits.length < FEWEST_DIGITS || digits.length > 16) return false;
+  if (text.startsWith('+') || text.startsWith('(+')) return true;
+  if (/^(\d{1,3}[-. ])?\(\d{2,5}\)/.test(text)) return true;
+  const shape = groups.map((group) => group.length).join('-');
+  if (groups.length === 1) return /^[6-9]\d{9}$/.test(digits) || (digits.length === 11 && digits.startsWith('0'));
+  // Dots part the numbers of addresses and versions too.
+  if (text.includes('.') && !/^\d{3}\.\d{3}\.\d{4}$/.test(text)) return false;
+  // Nobody's number is all hundreds: 100 200 3000.
+  if (text.includes(' ') && !CUES.has(before?.core.toLowerCase() ?? '') && groups.every(isRound)) return false;
+  if (SHAPES.has(shape)) return true;
+  // Aadhaar; without the word they may be years.
+  if (shape === '4-4-4') return language.numberCues.has(before?.core.toLowerCase() ?? '');
+  const cue = before?.core.toLowerCase() ?? '';
+  // Elsewhere 555-0100 would be a range.
+  if (shape === '3-4' && language.dateOrder === 'month-day') return true;
+  return CUES.has(cue) || (digits.startsWith('0') && digits.length >= 10 && !text.includes('.'));
+}
+
+/** 612 345 678, unless something is counted. */
+function isSpanishNumber(written: readonly Token[], next: Token | undefined): boolean {
+  const groups = written.map(stripped);
+  if (groups.length !== 3 || groups.every(isRound) || !/^[6-9]\d\d( \d{3}){2}$/.test(groups.join(' '))) return false;
+  return (
+    !isOpen(written[2]) ||
+    next === undefined ||
+    !/^[\p{Sc}\p{L}]/u.test(next.core) ||
+    /^(?:o|y|a|en|de)$/.test(next.core)
+  );
+}
+
+function isRound(group: string): boolean {
+  return group.endsWith('00');
+}
+
+/** Numbers of digits of the groups: North America, India, toll-free, Britain. */
+const SHAPES = new Set([
+  ...[
+    '3-3-4',
+    '4-4-4-4',
+    '1-3-3-4',
+    '5-5',
+    '2-5-5',
+    '2-10',
+    '4-3-3',
+    '4-3-4',
+    '5-6',
+    '4-6',
+    '4-7',
+    '3-7',
+    '3-8',
+    '2-4-4',
+  ],
+  ...['3-4-4', '4-2-4'],
+]);
+const CUES = new Set([
+  ...['call', 'phone', 'telephone', 'mobile', 'tel', 'dial', 'contact', 'whatsapp', 'fax', 'cell', 'ring', 'sms'],
+  ...['फोन', 'फ़ोन', 'मोबाइल', 'कॉल', 'ফোন', 'தொலைபேசி', 'ఫోన్', 'ફોન', 'ಫೋನ್', 'ഫോൺ', 'ਫ਼ੋਨ', 'ଫୋନ', 'فون'],
+]);
+
+function sayGroups(token: Token, { isLast }: { isLast: boolean }, language: SpokenLanguage): string {
+  const spoken = sayTelephone(stripped(token), language);
+  return isLast || spoken === '' ? spoken : `${spoken},`;
+}
+
+/** Where the country code ends and how its numbers are grouped, for numbers that are written in one. */
+const INTERNATIONAL: readonly { digits: RegExp; sizes: readonly number[] }[] = [
+  { digits: /^1\d{10}$/, sizes: [1, 3, 3, 4] },
+  { digits: /^91\d{10}$/, sizes: [2, 5, 5] },
+  { digits: /^44\d{10}$/, sizes: [2, 4, 3, 3] },
+  { digits: /^(49|33|39|34|61|65|81|86)\d{9}$/, sizes: [2, 3, 3, 3] },
+];
+
+/** Digits, with a pause between groups; other characters only part them. */
+export function sayTelephone(text: string, language: SpokenLanguage): string {
+  const groups = text.split(/\D+/).filter((group) => group !== '');
+  const sizes = /^\(?\+/.test(text)
+    ? INTERNATIONAL.find(({ digits }) => digits.test(groups[0] ?? ''))?.sizes
+    : undefined;
+  if (sizes !== undefined && groups.length === 1) {
+    return `${language.plus ?? '+'} ${sayDigitGroups(groups[0]!, language, sizes)}`;
+  }
+  const said = groups.map((group) => (group.length > 6 ? sayDigitGroups(group, language) : sayDigits(group, language)));
+  const plus = /^\(?\+/.test(text) ? `${language.plus ?? '+'} ` : '';
+  return `${plus}${said.join(', ')}`.trim();
+}

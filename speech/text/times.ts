@@ -1,0 +1,96 @@
+import type { SpokenLanguage } from './languages/language.ts';
+import { letters } from './letters.ts';
+import { type Context, isOpen, type Reading } from './token.ts';
+
+/** 10:30, 14:05:30, 10:30 am, 5pm, 10.30 a.m. */
+export function readTime(at: number, { tokens, language }: Context): Reading | null {
+  const token = tokens[at]!;
+  if (!token.hasDigit) return null;
+  const attached = /^(\d{1,2})(?:[:.](\d{2}))?(am|pm|a\.m|p\.m)$/i.exec(token.core);
+  if (attached !== null) {
+    const time = sayClock({ hour: attached[1]!, minute: attached[2] ?? '00', isHalfDay: true }, language);
+    const meridiem = letters(attached[3]!.replaceAll('.', ''));
+    return time === null ? null : { spoken: [`${time} ${meridiem}`], fullStop: 'may-end' };
+  }
+  const span = /^([\d:.]{1,5})([ap]m)?[-–]([\d:.]{1,5})([ap]m)$/i.exec(token.core);
+  if (span !== null && language.to !== null) {
+    const [, from = '', half = '', until = '', secondHalf = ''] = span;
+    const first =
+      half === ''
+        ? sayTimeAs(`${from}${secondHalf}`, language)?.replace(/ [AP]\.M\.$/, '')
+        : sayTimeAs(`${from}${half}`, language);
+    const second = sayTimeAs(`${until}${secondHalf}`, language);
+    if (first !== undefined && first !== null && second !== null) {
+      return { spoken: [`${first} ${language.to} ${second}`], fullStop: 'may-end' };
+    }
+  }
+  const next = tokens[at + 1];
+  const half = isOpen(token) ? /^([ap])\.?m$/i.exec(next?.core ?? '') : null;
+  const hours = /^(\d{1,2}(?:[:.]\d\d)?)[-–](\d{1,2}(?:[:.]\d\d)?)$/.exec(token.core);
+  if (hours !== null && language.to !== null && (half !== null || /:\d\d[-–]\d+:/.test(token.core))) {
+    const said = hours.slice(1).map((hour) => sayTimeAs(`${hour}${half === null ? '' : `${half[1]}m`}`, language));
+    if (!said.includes(null)) {
+      const [first, last] = said.map((time) => time!.replace(/ [AP]\.M\.$/, ''));
+      const span = `${first} ${language.to} ${last}`;
+      return half === null ? { spoken: [span] } : { spoken: [span, letters(`${half[1]}m`)], fullStop: 'may-end' };
+    }
+  }
+  const meridiem = isOpen(token) ? /^([ap])\.?m$/i.exec(next?.core ?? '') : null;
+  if (meridiem !== null) {
+    const written = /^(\d{1,2})(?:[:.](\d{2}))?$/.exec(token.core);
+    if (written === null) return null;
+    const time = sayClock({ hour: written[1]!, minute: written[2] ?? '00', isHalfDay: true }, language);
+    return time === null ? null : { spoken: [time, letters(`${meridiem[1]}m`)], fullStop: 'may-end' };
+  }
+  const clock = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/.exec(token.core);
+  if (clock === null) return null;
+  const before = isOpen(token) && HOUR_WORDS.test(next?.core ?? '') ? sayBeforeHourWord(clock, language) : null;
+  if (before !== null) return { spoken: [before] };
+  const time = sayClock({ hour: clock[1]!, minute: clock[2]!, second: clock[3] ?? null, isHalfDay: false }, language);
+  return time === null ? null : { spoken: [time] };
+}
+
+/** "At ... o'clock" in the languages of India, where it stands behind the digits. */
+const HOUR_WORDS = /^(बजे|बजकर|वाजता|वाजले|টায়|টা|மணி|மணிக்கு|గంటలు|గంటలకు|વાગ્યે|ಗಂಟೆ|ಗಂಟೆಗೆ|മണി|മണിക്ക്|ਵਜੇ|ଟାରେ|ଟା|বজাত|بجے)$/u;
+
+function sayBeforeHourWord([, hour, minute]: RegExpExecArray, { base, numbers }: SpokenLanguage): string | null {
+  const hours = Number(hour);
+  const minutes = Number(minute);
+  if (numbers === null || hours > 24 || minutes > 59) return null;
+  const name = (number: number) => numbers.cardinal(number, null);
+  if (minutes === 0) return name(hours);
+  if (base !== 'hi') return `${name(hours)} ${name(minutes)}`;
+  if (minutes === 30) return { 1: 'डेढ़', 2: 'ढाई' }[hours] ?? `साढ़े ${name(hours)}`;
+  if (minutes === 15) return hours === 1 ? 'सवा' : `सवा ${name(hours)}`;
+  if (minutes === 45) return hours === 0 || hours === 12 ? 'पौने एक' : `पौने ${name(hours + 1)}`;
+  return `${name(hours)} बजकर ${name(minutes)} मिनट`;
+}
+
+interface Clock {
+  hour: string;
+  minute: string;
+  second?: string | null;
+  /** am or pm is said behind it: "ten" and not "ten o'clock". */
+  isHalfDay: boolean;
+}
+
+/** Null when it is no time of day. */
+export function sayClock({ hour, minute, second = null, isHalfDay }: Clock, language: SpokenLanguage): string | null {
+  const hours = Number(hour);
+  const minutes = Number(minute);
+  const seconds = second === null ? null : Number(second);
+  if (hours > (isHalfDay ? 12 : 24) || minutes > 59 || (seconds !== null && seconds > 59)) return null;
+  const { phrases, numbers } = language;
+  if (phrases === null || numbers === null) return isHalfDay ? `${hour}:${minute}` : null;
+  if (isHalfDay && minutes === 0 && language.base === 'en') return numbers.cardinal(hours, null);
+  return phrases.time({ hour: hours, minute: minutes, second: seconds });
+}
+
+/** W3C: hms12 or hms24, here any. Null when the text is no time. */
+export function sayTimeAs(text: string, language: SpokenLanguage): string | null {
+  const written = /^(\d{1,2})(?:[:.](\d{2}))?(?:[:.](\d{2}))?\s*(?:([ap])\.?m\.?)?$/i.exec(text);
+  if (written === null) return null;
+  const [, hour = '', minute = '00', second = null, half] = written;
+  const time = sayClock({ hour, minute, second, isHalfDay: half !== undefined }, language);
+  return time === null || half === undefined ? time : `${time} ${letters(`${half}m`)}`;
+}

@@ -1,0 +1,68 @@
+/** A word as it is written, and whether an empty line follows. */
+export interface WrittenWord {
+  written: string;
+  endsParagraph: boolean;
+}
+
+/**
+ * Cuts a text into words. Joined with single spaces they are the text, its white space made one, but for two things that
+ * white space alone cannot part, of which no character is lost either: scripts written without spaces (Chinese,
+ * Japanese, Thai, Lao, Khmer, Burmese), where a word is what a dictionary says is one, and words too long for any.
+ */
+export function writtenWords(text: string): WrittenWord[] {
+  const words: WrittenWord[] = [];
+  for (const { 0: written, index } of text.matchAll(/\S+/gu)) {
+    const end = index + written.length;
+    const pieces = (SPACELESS.test(written) ? segmentsOf(written) : [written]).flatMap(piecesOf);
+    for (const piece of pieces) words.push({ written: piece, endsParagraph: false });
+    words.at(-1)!.endsParagraph = endsParagraph(text, end);
+  }
+  return words;
+}
+
+function endsParagraph(text: string, from: number): boolean {
+  let lines = 0;
+  for (let at = from; at < text.length; at++) {
+    const character = text[at]!;
+    if (character === '\n' || character === '\u2029') lines += character === '\n' ? 1 : 2;
+    else if (!/\s/.test(character)) return lines >= 2;
+  }
+  return false;
+}
+
+const SPACELESS =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/** It goes by script; the language changes nothing. */
+const SEGMENTER = new Intl.Segmenter('en', { granularity: 'word' });
+
+/** Punctuation that opens belongs to the word that follows, all other to the one before. */
+function segmentsOf(written: string): string[] {
+  const segments: string[] = [];
+  let opening = '';
+  // Numbers, dates and addresses stay whole.
+  for (const run of written.match(/[!-~€£₹¥￥°]+|[^!-~€£₹¥￥°]+/gu)!) {
+    const isAscii = /^[!-~€£₹¥￥°]/u.test(run);
+    for (const { segment, isWordLike } of isAscii ? [{ segment: run, isWordLike: true }] : SEGMENTER.segment(run)) {
+      if (isWordLike) segments.push(`${opening}${segment}`);
+      else if (/^[\p{Ps}\p{Pi}]/u.test(segment) || segments.length === 0) {
+        opening += segment;
+        continue;
+      } else segments.push(`${segments.pop()}${opening}${segment}`);
+      opening = '';
+    }
+  }
+  if (opening !== '') segments.push(`${segments.pop() ?? ''}${opening}`);
+  return segments;
+}
+
+function piecesOf(word: string): string[] {
+  if (word.length <= LONG_NUMBER) return [word];
+  const letters = word.match(/[\p{L}\p{M}]/gu)?.length ?? 0;
+  // What is spoken of digits and signs is several times longer.
+  if (letters * 2 < word.length) return word.match(/.{1,20}/gsu)!;
+  return word.length > LONG_WORD ? word.match(/.{1,60}/gsu)! : [word];
+}
+
+const LONG_NUMBER = 30;
+const LONG_WORD = 60;

@@ -1,0 +1,65 @@
+import type { VoiceRecipe } from './voice-recipe.ts';
+
+/** The voices that come with what is installed. */
+export interface VoiceCatalogue {
+  /** `quality` (`svc Quality`) or `fast` (`svc Fast`), the usual voice of a language before its others. */
+  list(tier: VoiceTier): readonly CatalogueVoice[];
+  /** By its id, or by a short name such as `en-us` or `hi`, in any case; null when there is none. */
+  find(idOrName: string): CatalogueVoice | null;
+  /** For requests that name none. */
+  readonly usual: CatalogueVoice;
+  /** In which somebody took care of the voices; ISO 639. */
+  languages(): readonly { language: string; name: string }[];
+}
+
+export type VoiceTier = 'quality' | 'fast';
+
+export interface CatalogueVoice {
+  /** A UUID, the same on every installation. */
+  id: string;
+  /** As people are shown it. */
+  name: string;
+  /** The names `find` knows it by. */
+  shortNames: readonly string[];
+  tier: VoiceTier;
+  /** ISO 639. */
+  language: string;
+  languageName: string;
+  /** Null, like the age, where its engine does not say. */
+  gender: 'female' | 'male' | null;
+  accent: VoiceAccent;
+  age: 'young' | 'middle-aged' | 'old' | null;
+  description: string;
+  categories: readonly VoiceCategory[];
+  recipe: VoiceRecipe;
+}
+
+export const VOICE_ACCENTS = ['American', 'British', 'Indian', 'Neutral'] as const;
+export type VoiceAccent = (typeof VOICE_ACCENTS)[number];
+
+/** Platform specification, Voice (list form). */
+export const VOICE_CATEGORIES = [
+  'Entertainment/TV',
+  'IVR/Call Center',
+  'Finance/Banking',
+  'Conversational',
+  'Medical/Healthcare',
+  'Religious/Spiritual',
+  'Corporate/Business',
+  'Government/Public Sector',
+  'Social Media',
+  'Documentary',
+  'Travel/Tourism',
+  'Kids/Children',
+  'Legal',
+  'Audiobook',
+  'Gaming',
+  'Podcast',
+  'Advertisement',
+  'E-Learning',
+  'News/Journalism',
+  'Sports',
+  'Animation',
+  'Professional Cloning',
+] as const;
+export type VoiceCategory = (typeof VOICE_CATEGORIES)[number];

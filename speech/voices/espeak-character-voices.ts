@@ -1,0 +1,60 @@
+import type { AvailableVoice } from '../speech-synthesis.ts';
+import type { CatalogueVoice } from './catalogue.ts';
+import { ESPEAK_CHARACTERS, type EspeakCharacter } from './espeak-characters.ts';
+import { espeakMeasures } from './espeak-measures.ts';
+import { espeakTag } from './espeak-plain-voices.ts';
+import { dialectName, languageCode, languageName } from './language-names.ts';
+import { FEMALE_SPEECH_SPECTRUM_DB, MALE_SPEECH_SPECTRUM_DB } from './speech-spectra.ts';
+import { voiceId } from './voice-id.ts';
+
+/** The characters whose language the engine has. Variants need not be listed: eSpeak NG takes each with every voice. */
+export function characterVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
+  const installed = new Map(espeak.map((voice) => [voice.name, voice]));
+  return ESPEAK_CHARACTERS.flatMap((character) => {
+    const base = installed.get(character.base);
+    return base === undefined ? [] : [characterVoice(character, base)];
+  });
+}
+
+function characterVoice(character: EspeakCharacter, base: AvailableVoice): CatalogueVoice {
+  const { name, timbre, accent, categories } = character;
+  const tag = espeakTag(character.base);
+  const key = `${tag}-${plainLetters(name)}`;
+  const engineVoice = `${base.name}+${timbre.variant}`;
+  const own = espeakMeasures(engineVoice);
+  const pace = own?.wordsPerMinute ?? null;
+  const code = languageCode(tag);
+  return {
+    id: voiceId(`espeak-ng:quality:${key}`),
+    name,
+    shortNames: [key],
+    tier: 'quality',
+    language: code,
+    languageName: languageName(code),
+    gender: timbre.gender,
+    accent,
+    age: timbre.age,
+    description: `${timbre.sound} in ${dialectName(tag)}. Made of eSpeak NG, which shapes sounds by rule: easily understood, also on the telephone, and plainly artificial.`,
+    categories,
+    recipe: {
+      engine: base.engine,
+      model: base.model,
+      engineVoice,
+      language: base.language,
+      own,
+      character: {
+        wordsPerMinute: pace === null ? null : Math.round(pace * timbre.pace),
+        pitchSemitones: timbre.pitchSemitones,
+        pitchRange: timbre.pitchRange,
+        levelDb: 0,
+        spectrumDb: timbre.gender === 'female' ? FEMALE_SPEECH_SPECTRUM_DB : MALE_SPEECH_SPECTRUM_DB,
+      },
+      reference: null,
+    },
+  };
+}
+
+/** As somebody without the name's letters would type it. */
+function plainLetters(name: string): string {
+  return name.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+}

@@ -1,0 +1,83 @@
+import type { AvailableVoice } from '../speech-synthesis.ts';
+import type { CatalogueVoice } from './catalogue.ts';
+import { espeakMeasures } from './espeak-measures.ts';
+import { dialectName, languageCode, languageName } from './language-names.ts';
+import { voiceId } from './voice-id.ts';
+import { PLAIN_CHARACTER } from './voice-recipe.ts';
+
+/** eSpeak NG's voices as they are, one for each language and dialect: what is made fastest. */
+export function plainVoices(espeak: readonly AvailableVoice[]): readonly CatalogueVoice[] {
+  return espeak
+    .filter(({ name }) => !NO_VOICES.test(name))
+    .map(plainVoice)
+    .toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** The part of the engine's own pace, which is somebody's in a hurry, at which people like to listen. */
+const NATURAL_PACE = 0.8;
+
+/** Variants are for characters, MBROLA's voices want another program, and one is the test of a made-up language. */
+const NO_VOICES = /\+|^mb[-/]|^mb$|^xex$/i;
+
+/** First languages that most ask for. */
+const FIRST = ['en-us', 'en-gb', 'hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur'];
+
+function rank({ shortNames }: CatalogueVoice): number {
+  const index = FIRST.indexOf(shortNames[0]!);
+  return index < 0 ? FIRST.length : index;
+}
+
+function plainVoice({ engine, model, name, language }: AvailableVoice): CatalogueVoice {
+  const tag = espeakTag(name);
+  const own = espeakMeasures(name);
+  const code = languageCode(tag);
+  return {
+    id: voiceId(`espeak-ng:${tag}`),
+    name: dialectName(tag),
+    shortNames: tag === name ? [tag] : [tag, name],
+    tier: 'fast',
+    language: code,
+    languageName: languageName(code),
+    gender: 'male',
+    accent: accentOf(tag),
+    age: 'middle-aged',
+    description: `The plain voice of eSpeak NG for ${dialectName(tag)}: the quickest there is, easily understood and plainly artificial.`,
+    categories: ['IVR/Call Center', 'Conversational'],
+    recipe: {
+      engine,
+      model,
+      engineVoice: name,
+      language,
+      own,
+      character: { ...PLAIN_CHARACTER, wordsPerMinute: naturalPace(own?.wordsPerMinute ?? null) },
+      reference: null,
+    },
+  };
+}
+
+function naturalPace(own: number | null): number | null {
+  return own === null ? null : Math.round(own * NATURAL_PACE);
+}
+
+/** Ids and short names are made of it: British English is the engine's `en`. */
+export function espeakTag(name: string): string {
+  return name === 'en' ? 'en-gb' : name;
+}
+
+function accentOf(tag: string): CatalogueVoice['accent'] {
+  if (tag.startsWith('en-us')) return 'American';
+  if (tag.startsWith('en-gb')) return 'British';
+  return INDIAN.has(tag) ? 'Indian' : 'Neutral';
+}
+
+const INDIAN = new Set(['hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur', 'kok', 'sd', 'bpy']);
+
+/** What is asked for when nothing is there to speak. */
+export const PLAIN_ENGLISH: CatalogueVoice = plainVoice({
+  engine: 'espeak-ng',
+  model: 'espeak-ng',
+  name: 'en-us',
+  language: 'en-us',
+  gender: 'male',
+  clones: false,
+});

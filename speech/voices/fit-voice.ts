@@ -1,0 +1,133 @@
+import type { AvailableVoice } from '../speech-synthesis.ts';
+import type { VoiceReference } from '../synthesizer.ts';
+import { ESPEAK_VARIANTS, espeakMeasures } from './espeak-measures.ts';
+import { languageCode } from './language-names.ts';
+import type { VoiceMeasures } from './voice-measures.ts';
+import { PLAIN_CHARACTER, type VoiceCharacter, type VoiceRecipe } from './voice-recipe.ts';
+
+export interface FitOptions {
+  /** ISO 639, or a BCP 47 tag where the dialect matters. */
+  language: string;
+  available: readonly AvailableVoice[];
+  /** What is known of voices of other engines than eSpeak NG. */
+  measuresOf?: (voice: AvailableVoice) => VoiceMeasures | null;
+}
+
+/**
+ * The configurable voice that comes nearest to a speaker, shaped to the measured pitch, range, pace, and spectrum. It is no
+ * clone: who somebody is lies in more than that. Null when no engine speaks the language.
+ */
+export function fitVoice(speaker: VoiceMeasures, { language, available, measuresOf }: FitOptions): VoiceRecipe | null {
+  const candidates = available
+    .filter((voice) => !voice.clones && languageCode(voice.language) === languageCode(language))
+    .flatMap((voice) => candidatesOf(voice, measuresOf?.(voice) ?? null))
+    .map((candidate) => ({ ...candidate, distance: distance(speaker, candidate, language.toLowerCase()) }))
+    .toSorted((a, b) => a.distance - b.distance);
+  const nearest = candidates[0];
+  if (nearest === undefined) return null;
+  const { voice, engineVoice, own } = nearest;
+  return {
+    engine: voice.engine,
+    model: voice.model,
+    engineVoice,
+    language: voice.language,
+    own,
+    character: own === null ? PLAIN_CHARACTER : characterOf(speaker, own),
+    reference: null,
+  };
+}
+
+/** A voice that is cloned: pitch and sound come with the reference; the pace is the speaker's where words were counted. */
+export function cloneRecipe(
+  voice: AvailableVoice,
+  { measures, language, reference }: { measures: VoiceMeasures; language: string; reference: VoiceReference },
+): VoiceRecipe {
+  const { engine, model, name: engineVoice } = voice;
+  const pace = measures.wordsPerMinute;
+  const character = { ...PLAIN_CHARACTER, wordsPerMinute: pace === null ? null : keptPace(pace) };
+  return { engine, model, engineVoice, language, own: null, character, reference };
+}
+
+interface Candidate {
+  voice: AvailableVoice;
+  engineVoice: string;
+  own: VoiceMeasures | null;
+}
+
+/** eSpeak NG's voices come in variants; of others what has been measured is all that can be shaped. */
+function candidatesOf(voice: AvailableVoice, measures: VoiceMeasures | null): Candidate[] {
+  if (voice.engine !== 'espeak-ng') return [{ voice, engineVoice: voice.name, own: measures }];
+  const names = [voice.name, ...ESPEAK_VARIANTS.map((variant) => `${voice.name}+${variant}`)];
+  return names.map((engineVoice) => ({ voice, engineVoice, own: espeakMeasures(engineVoice) }));
+}
+
+/**
+ * How unlike they are once shaped. Shifting the pitch by far makes another person of a voice, and its formants, which
+ * the spectrum shows, stay: so both count.
+ */
+function distance(speaker: VoiceMeasures, { voice, own }: Candidate, language: string): number {
+  if (own === null) return UNMEASURED;
+  const semitones = Math.abs(semitonesBetween(own.pitchHz, speaker.pitchHz));
+  const spectrumDb = Math.sqrt(
+    own.spectrumDb.reduce((sum, level, band) => sum + (level - (speaker.spectrumDb[band] ?? 0)) ** 2, 0) /
+      own.spectrumDb.length,
+  );
+  return semitones + spectrumDb / DB_PER_SEMITONE + (voice.language === language ? 0 : ANOTHER_DIALECT);
+}
+
+/** So many decibels of spectrum are as bad as a semitone: the equaliser makes up for much of them. */
+const DB_PER_SEMITONE = 2;
+/** In semitones. A dialect counts when two voices are else about as good. */
+const ANOTHER_DIALECT = 1;
+const UNMEASURED = 1000;
+
+function characterOf(speaker: VoiceMeasures, own: VoiceMeasures): VoiceCharacter {
+  const range =
+    speaker.pitchRangeSemitones === null || !own.pitchRangeSemitones
+      ? 1
+      : speaker.pitchRangeSemitones / own.pitchRangeSemitones;
+  return {
+    wordsPerMinute: paceOf(speaker, own),
+    pitchSemitones: round(clamp(semitonesBetween(own.pitchHz, speaker.pitchHz), -MOST_SEMITONES, MOST_SEMITONES), 2),
+    pitchRange: round(clamp(range, LEAST_RANGE, MOST_RANGE), 2),
+    levelDb: round(clamp(speaker.levelDbov - USUAL_LEVEL_DBOV, -MOST_LEVEL_DB, MOST_LEVEL_DB), 1),
+    spectrumDb: speaker.pitchHz === null ? null : speaker.spectrumDb.map((level) => round(level, 1)),
+  };
+}
+
+/**
+ * Words where they were counted. Else nuclei of syllables: somebody with nine tenths of the voice's syllables in a second
+ * of speech speaks at nine tenths of its pace. Both are counted by the same method, so what it misses falls out.
+ */
+function paceOf(speaker: VoiceMeasures, own: VoiceMeasures): number | null {
+  const pace =
+    speaker.wordsPerMinute ??
+    (speaker.syllablesPerSecond && own.syllablesPerSecond && own.wordsPerMinute
+      ? (own.wordsPerMinute * speaker.syllablesPerSecond) / own.syllablesPerSecond
+      : null);
+  return pace === null ? null : keptPace(pace);
+}
+
+function keptPace(wordsPerMinute: number): number {
+  return Math.round(clamp(wordsPerMinute, SLOWEST, FASTEST));
+}
+
+function semitonesBetween(fromHz: number | null, toHz: number | null): number {
+  return fromHz === null || toHz === null ? 0 : 12 * Math.log2(toHz / fromHz);
+}
+
+const MOST_SEMITONES = 12;
+const [LEAST_RANGE, MOST_RANGE] = [0.3, 3];
+/** Recordings differ more by their microphones than speakers do by their voices. */
+const USUAL_LEVEL_DBOV = -26;
+const MOST_LEVEL_DB = 3;
+/** Words a minute: what the API takes. */
+const [SLOWEST, FASTEST] = [60, 400];
+
+function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}
+
+function round(value: number, digits: number): number {
+  return Number(value.toFixed(digits)) + 0;
+}
