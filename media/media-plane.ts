@@ -39,7 +39,13 @@ export interface MediaSession {
   readonly local: Record<LegName, { host: string; rtpPort: number }>;
   /** Sets or replaces where a leg's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
   connectLeg(leg: LegName, remote: RemoteMedia): Promise<void>;
+  /** Also ends what is played. */
   setPath(path: MediaPath): Promise<void>;
+  /**
+   * Says something to a leg, which `playback.started` tells when it begins: while the leg has us on hold it waits.
+   * Resolves when all of it is sent, or something ended it: a path, another one for the leg, the end of the session.
+   */
+  play(leg: LegName, sound: PlayedSound): Promise<PlaybackEnd>;
   /** Starts writing both legs to one stereo WAV (left agent, right customer, 8 kHz, 16 bit). */
   startRecording(options: { filePath: string }): Promise<void>;
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
@@ -56,6 +62,15 @@ export interface MediaSession {
   /** Idempotent. Closes sockets and any recording. */
   close(): Promise<void>;
 }
+
+export interface PlayedSound {
+  /** Linear, 8 kHz, mono. Its memory is handed over. */
+  samples: Int16Array<ArrayBuffer>;
+  /** Over the other party, who is turned down meanwhile; else instead of whatever the leg would hear. */
+  over: boolean;
+}
+
+export type PlaybackEnd = 'played' | 'stopped';
 
 /** What a tap posts, whatever codec the leg uses. */
 export const TAP_FORMAT = { encoding: 'linear16', sampleRateHz: 8000, channels: 1 } as const satisfies AudioFormat;

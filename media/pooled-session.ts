@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import { TandemError } from '../machines/errors.ts';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
-import type { MediaPath, MediaSession, RecordingSummary } from './media-plane.ts';
+import type { MediaPath, MediaSession, PlaybackEnd, PlayedSound, RecordingSummary } from './media-plane.ts';
 import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
 import type { WorkerCall, WorkerCalls } from './worker-protocol.ts';
 import { WorkerCallError, type WorkerThread } from './worker-thread.ts';
@@ -50,6 +50,10 @@ export class PooledSession implements MediaSession {
 
   async setPath(path: MediaPath): Promise<void> {
     await this.#call('path.set', { path });
+  }
+
+  async play(leg: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+    return await this.#call('leg.play', { leg, samples, over }, [samples.buffer]);
   }
 
   async startRecording(options: { filePath: string }): Promise<void> {

@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
-import type { MediaPath, RecordingSummary } from './media-plane.ts';
+import type { MediaPath, PlaybackEnd, RecordingSummary } from './media-plane.ts';
 import type { CallToWorker, MessageFromWorker } from './worker-messages.ts';
 
 /**
  * All that crosses between the main thread and a media worker. Requests are answered once each, with `done` or
- * `failed`; events come whenever they happen. Audio never
- * crosses: a tap posts it to whichever thread has the other end of its port.
+ * `failed`; events come whenever they happen. Of audio only what is played crosses, in one piece and without being copied:
+ * a tap posts what is said to whichever thread has the other end of its port.
  */
 
 /** What the main thread may ask, and what the answer holds. */
@@ -22,6 +22,11 @@ export interface WorkerCalls {
   };
   'leg.connect': { request: { sessionKey: number; leg: LegName; remote: RemoteMedia }; answer: null };
   'path.set': { request: { sessionKey: number; path: MediaPath }; answer: null };
+  /** Answered when it is over. */
+  'leg.play': {
+    request: { sessionKey: number; leg: LegName; samples: Int16Array<ArrayBuffer>; over: boolean };
+    answer: PlaybackEnd;
+  };
   'recording.start': { request: { sessionKey: number; filePath: string }; answer: null };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Record<LegName, MessagePort> }; answer: null };

@@ -49,6 +49,8 @@ class MediaWorker {
       case 'path.set':
         this.#session(message.sessionKey).setPath(message.path);
         return null;
+      case 'leg.play':
+        return this.#session(message.sessionKey).play(message.leg, message);
       case 'recording.start':
         await this.#session(message.sessionKey).startRecording(message.filePath);
         return null;

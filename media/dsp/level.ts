@@ -5,7 +5,7 @@ import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from './g711.ts';
 /** What silence measures; nothing is quieter. */
 export const SILENCE_DBOV = -96;
 
-const FULL_SCALE_POWER = 32768 * 32768;
+export const FULL_SCALE_POWER = 32768 * 32768;
 
 const MULAW_POWER = Float64Array.from(MULAW_TO_LINEAR, (sample) => sample * sample);
 const ALAW_POWER = Float64Array.from(ALAW_TO_LINEAR, (sample) => sample * sample);

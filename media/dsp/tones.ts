@@ -23,7 +23,7 @@ interface ToneOptions {
 }
 
 /** Linear 16-bit samples of a tone. The peak never exceeds what `levelDbfs` says, however many components. */
-export function tone(options: ToneOptions): Int16Array {
+export function tone(options: ToneOptions): Int16Array<ArrayBuffer> {
   const { frequenciesHz, durationMs, levelDbfs = -10, sampleRateHz = TELEPHONY_SAMPLE_RATE_HZ } = options;
   const { startSample = 0 } = options;
   const samples = new Int16Array(Math.round((durationMs * sampleRateHz) / 1000));

@@ -4,11 +4,13 @@ import type { Codec, LegName, LegQuality, RemoteMedia } from '../../machines/eve
 import { transcodingTable } from '../dsp/g711.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
-import { ringbackFrames } from '../dsp/tones.ts';
+import { FRAME_SAMPLES, ringbackFrames } from '../dsp/tones.ts';
+import type { PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
 import { KeyPressDetector } from '../rtp/telephone-event.ts';
 import { OutboundStream } from './outbound-stream.ts';
+import type { Playback } from './playback.ts';
 import { RtcpReporter } from './rtcp-reporter.ts';
 import type { SendRing } from './send-ring.ts';
 import { SourceLatch } from './source-latch.ts';
@@ -21,6 +23,8 @@ export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown
 type LegFeed = 'nothing' | 'ringback' | 'other-leg';
 
 const COMFORT_NOISE_PAYLOAD_TYPE = 13;
+/** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
+const OTHER_PARTY_PAUSE_MS = 100;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
 const MOST_PAYLOAD_BYTES = 1440;
 
@@ -54,6 +58,8 @@ export class RelayLeg {
   #remoteAddress = '';
   #rtcpPort = 0;
   #ringbackFrame = 0;
+  #playback: Playback | null = null;
+  #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   /** Reused for every packet sent. */
   readonly #fields = { payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0, marker: false };
@@ -102,6 +108,17 @@ export class RelayLeg {
     this.outbound.switchSource();
   }
 
+  /** Says something to this leg, paced by `sendPlayback`; ends what is being said. */
+  play(playback: Playback): void {
+    this.#endPlayback('stopped');
+    this.#playback = playback;
+    if (!playback.over) this.outbound.switchSource();
+  }
+
+  stopPlaying(): void {
+    this.#endPlayback('stopped');
+  }
+
   /** What the payload of a packet from this leg is. Both codecs we offer may come at any time (RFC 3264 §5.1). */
   payloadKindOf(header: RtpHeader): PayloadKind {
     if (header.payloadBytes > MOST_PAYLOAD_BYTES) return 'unknown';
@@ -121,7 +138,8 @@ export class RelayLeg {
    */
   forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number): void {
     const remote = this.remote;
-    if (remote === null || !this.isListening) return;
+    const playback = this.#playback;
+    if (remote === null || !this.isListening || playback?.over === false) return;
     const isEvent = kind === 'telephone-event';
     const payloadType = isEvent ? remote.telephoneEventPayloadType : remote.payloadType;
     // Comfort noise was never offered, so nobody has agreed to it.
@@ -132,6 +150,14 @@ export class RelayLeg {
     }
     if (!this.outbound.admit(header, nowMs, isEvent)) {
       this.counters.heldBack += 1;
+      return;
+    }
+    this.#forwardedAtMs = nowMs;
+    if (playback !== null && !isEvent) {
+      const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
+      playback.mix(remote.codec, packet, this.outbound.sequence, kind, datagram, header.payloadOffset);
+      this.#send(packet, payloadType);
+      if (playback.isSpent) this.#endPlayback('played');
       return;
     }
     const table = isEvent ? null : transcodingTable(kind, remote.codec);
@@ -149,10 +175,10 @@ export class RelayLeg {
     this.#send(packet, payloadType);
   }
 
-  /** Sends the next 20 ms of ringing tone. */
+  /** Sends the next 20 ms of ringing tone, unless something is said. */
   sendRingback(nowMs: number): void {
     const remote = this.remote;
-    if (remote === null || !this.isListening) return;
+    if (remote === null || !this.isListening || this.#playback !== null) return;
     const frames = ringbackFrames(remote.codec);
     const frame = frames[this.#ringbackFrame]!;
     this.#ringbackFrame = (this.#ringbackFrame + 1) % frames.length;
@@ -160,6 +186,19 @@ export class RelayLeg {
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + frame.length);
     packet.set(frame, RTP_HEADER_BYTES);
     this.#send(packet, remote.payloadType);
+  }
+
+  /** Sends the next 20 ms of what is said to this leg, unless it goes over packets of the other party that come by themselves. */
+  sendPlayback(nowMs: number): void {
+    const { remote } = this;
+    const playback = this.#playback;
+    if (playback === null || remote === null || !this.isListening) return;
+    if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
+    this.outbound.admitGenerated(nowMs);
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
+    playback.takeFrame(remote.codec, packet);
+    this.#send(packet, remote.payloadType);
+    if (playback.isSpent) this.#endPlayback('played');
   }
 
   receiveRtcp(datagram: Buffer, source: RemoteInfo, nowMs: number, unixMs: number): void {
@@ -196,6 +235,7 @@ export class RelayLeg {
 
   /** Says goodbye (RFC 3550 §6.6) and closes both sockets. */
   async close(nowMs: number, unixMs: number): Promise<void> {
+    this.stopPlaying();
     if (this.#isClosed) return;
     if (this.#remoteAddress !== '' && this.outbound.packetsSent > 0) this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
     this.#isClosed = true;
@@ -208,6 +248,7 @@ export class RelayLeg {
       localRtpPort: this.#isClosed ? null : this.#rtpSocket.address().port,
       remote: remote && { codec: remote.codec, direction: remote.direction, rtpPort: remote.rtpPort },
       feed,
+      playback: this.#playback?.dump() ?? null,
       lastHeardAtMs,
       latch: this.latch.dump(),
       outbound: this.outbound.dump(),
@@ -226,6 +267,14 @@ export class RelayLeg {
     const { packetsLost, packetsExpected, jitterMs } = this.reception;
     const lossFraction = packetsExpected === 0 ? 0 : packetsLost / packetsExpected;
     return estimateMos({ lossFraction, jitterMs, roundTripMs: this.rtcp.roundTripMs });
+  }
+
+  #endPlayback(end: PlaybackEnd): void {
+    const playback = this.#playback;
+    if (playback === null) return;
+    this.#playback = null;
+    if (!playback.over) this.outbound.switchSource();
+    playback.end(end);
   }
 
   /** Writes the header of what `outbound` admitted and sends: to where we hear the peer from, else where its SDP says. */

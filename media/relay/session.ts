@@ -2,13 +2,14 @@ import type { RemoteInfo, Socket } from 'node:dgram';
 import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
-import type { MediaPath, RecordingSummary } from '../media-plane.ts';
+import type { MediaPath, PlaybackEnd, PlayedSound, RecordingSummary } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
+import { Playback } from './playback.ts';
 import type { SendRing } from './send-ring.ts';
 import { bindUdp, closeUdp, isOwnAddress, resolveHost } from './udp.ts';
 
@@ -148,6 +149,8 @@ export class RelaySession {
     }
     this.#path = path;
     const { agent, customer } = this.#legs;
+    agent.stopPlaying();
+    customer.stopPlaying();
     if (path === 'ringback') agent.hear('ringback');
     else agent.hear(path === 'idle' ? 'nothing' : 'other-leg');
     customer.hear(path === 'bridged' ? 'other-leg' : 'nothing');
@@ -157,6 +160,26 @@ export class RelaySession {
       return;
     }
     this.#stopRingback ??= this.#options.pacer.add(() => agent.sendRingback(this.#clock.nowMs()));
+  }
+
+  /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
+  play(name: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+    if (this.#closing !== null) throw new RangeError('the session is closed');
+    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
+    const leg = this.#legs[name];
+    const stopPacing = this.#options.pacer.add(() => leg.sendPlayback(this.#clock.nowMs()));
+    leg.play(
+      new Playback({
+        samples,
+        over,
+        onStarted: () => this.#options.post({ type: 'playback.started', leg: name }),
+        onEnded: (end) => {
+          stopPacing();
+          resolve(end);
+        },
+      }),
+    );
+    return promise;
   }
 
   /** @throws the file system's error, after posting `recording.failed`; RangeError when one is running. */

@@ -1,0 +1,68 @@
+/**
+ * Keeps peaks at or under a ceiling by turning the volume down before they come. The gain that each sample needs is held
+ * from a look-ahead before it until it is out, rises again with the release time, and is averaged over the look-ahead, so
+ * that it moves without corners and no sample passes with more than it may.
+ */
+export class PeakLimiter {
+  /** In samples: by so much the output is late. */
+  readonly delay: number;
+  readonly #ceiling: number;
+  readonly #release: number;
+  readonly #delayed: Float32Array;
+  readonly #averaged: Float64Array;
+  #sum: number;
+  #slot = 0;
+  #gain = 1;
+  /** Gains needed within the look-ahead, rising, and when each came: the first is the least. */
+  readonly #needed: Float64Array;
+  readonly #neededAt: Float64Array;
+  #first = 0;
+  #count = 0;
+  #now = 0;
+
+  constructor(options: { sampleRateHz: number; ceiling: number; lookaheadMs?: number; releaseMs?: number }) {
+    const { sampleRateHz, ceiling, lookaheadMs = 3, releaseMs = 80 } = options;
+    this.delay = Math.max(1, Math.round((sampleRateHz * lookaheadMs) / 1000));
+    this.#ceiling = ceiling;
+    this.#release = 1 - Math.exp(-1000 / (releaseMs * sampleRateHz));
+    const slots = this.delay + 1;
+    this.#delayed = new Float32Array(slots);
+    this.#averaged = new Float64Array(slots).fill(1);
+    this.#sum = slots;
+    this.#needed = new Float64Array(slots + 1);
+    this.#neededAt = new Float64Array(slots + 1);
+  }
+
+  /** The first `count` in place, late by `delay`. Allocates nothing. */
+  process(samples: Float32Array, count: number): void {
+    const slots = this.#delayed.length;
+    for (let i = 0; i < count; i++) {
+      const sample = samples[i]!;
+      const held = this.#hold(Math.min(1, this.#ceiling / Math.abs(sample)));
+      this.#gain = Math.min(held, this.#gain + (1 - this.#gain) * this.#release);
+      this.#delayed[this.#slot] = sample;
+      this.#sum += this.#gain - this.#averaged[this.#slot]!;
+      this.#averaged[this.#slot] = this.#gain;
+      this.#slot = this.#slot + 1 === slots ? 0 : this.#slot + 1;
+      // Sums that were rounded may differ from 1 by as little as they like.
+      const gain = this.#gain === 1 && this.#sum > slots - 1e-6 ? 1 : this.#sum / slots;
+      samples[i] = Math.max(-this.#ceiling, Math.min(this.#ceiling, this.#delayed[this.#slot]! * gain));
+    }
+  }
+
+  /** The least gain needed by now within the look-ahead. */
+  #hold(needed: number): number {
+    const size = this.#needed.length;
+    while (this.#count > 0 && this.#needed[(this.#first + this.#count - 1) % size]! >= needed) this.#count -= 1;
+    const last = (this.#first + this.#count) % size;
+    this.#needed[last] = needed;
+    this.#neededAt[last] = this.#now;
+    this.#count += 1;
+    if (this.#neededAt[this.#first]! < this.#now - this.delay) {
+      this.#first = (this.#first + 1) % size;
+      this.#count -= 1;
+    }
+    this.#now += 1;
+    return this.#needed[this.#first]!;
+  }
+}

@@ -1,0 +1,118 @@
+import { ALAW_TO_LINEAR, type G711Codec, LINEAR_TO_ALAW, LINEAR_TO_MULAW, MULAW_TO_LINEAR } from '../dsp/g711.ts';
+import type { PlaybackEnd } from '../media-plane.ts';
+import { RTP_HEADER_BYTES } from '../rtp/packet.ts';
+import { sequenceDelta } from '../rtp/receiver-statistics.ts';
+
+/**
+ * Something the platform itself says to a leg, and how far it has got: instead of whatever the leg would hear, or over
+ * the other party, who is then turned down. Encoded as it is sent, so that it follows a change of codec.
+ */
+
+/** 12.04 dB: the other party stays intelligible, and what is said over it clear. */
+const DUCKED_GAIN = 64;
+const FULL_GAIN = 256;
+/** 40 ms from one level to the other: a step would click. */
+const RAMP_SAMPLES = 320;
+/** By the distance in samples to the nearer end of what is said, of `FULL_GAIN`. */
+const GAIN_BY_DISTANCE = Int16Array.from({ length: RAMP_SAMPLES + 1 }, (_, distance) =>
+  Math.round(FULL_GAIN + ((DUCKED_GAIN - FULL_GAIN) * distance) / RAMP_SAMPLES),
+);
+
+interface PlaybackOptions {
+  /** Linear, 8 kHz, mono. */
+  samples: Int16Array;
+  /** Over the other party, else instead of it. */
+  over: boolean;
+  /** Told with the first frame that is sent. */
+  onStarted: () => void;
+  /** Told once. */
+  onEnded: (end: PlaybackEnd) => void;
+}
+
+export class Playback {
+  readonly over: boolean;
+  readonly #samples: Int16Array;
+  readonly #onStarted: () => void;
+  readonly #onEnded: (end: PlaybackEnd) => void;
+  #position = 0;
+  #hasStarted = false;
+  #hasEnded = false;
+  #lastSequence = -1;
+  #lastPosition = 0;
+
+  constructor({ samples, over, onStarted, onEnded }: PlaybackOptions) {
+    this.#samples = samples;
+    this.over = over;
+    this.#onStarted = onStarted;
+    this.#onEnded = onEnded;
+  }
+
+  /** Whether nothing is left to say. */
+  get isSpent(): boolean {
+    return this.#position >= this.#samples.length;
+  }
+
+  /** Fills the payload of `packet` with the next samples, and with silence after the last. */
+  takeFrame(codec: G711Codec, packet: Uint8Array): void {
+    this.#start();
+    const samples = this.#samples;
+    const encode = encodingTable(codec);
+    for (let i = RTP_HEADER_BYTES; i < packet.length; i++) {
+      packet[i] = encode[this.#position < samples.length ? samples[this.#position]! & 0xffff : 0]!;
+      this.#position += 1;
+    }
+  }
+
+  /**
+   * Fills the payload of `packet` with the next samples, mixed with as many octets of the other party from `datagram`
+   * at `payloadOffset`. One that comes twice or late, as its sequence number tells, takes nothing anew.
+   */
+  mix(
+    codec: G711Codec,
+    packet: Uint8Array,
+    sequence: number,
+    otherCodec: G711Codec,
+    datagram: Uint8Array,
+    payloadOffset: number,
+  ): void {
+    this.#start();
+    const isNew = this.#lastSequence < 0 || sequenceDelta(sequence, this.#lastSequence) > 0;
+    const position = isNew ? this.#position : this.#lastPosition;
+    const samples = this.#samples;
+    const encode = encodingTable(codec);
+    const decode = otherCodec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+    const count = packet.length - RTP_HEADER_BYTES;
+    for (let i = 0; i < count; i++) {
+      const at = position + i;
+      const distance = Math.max(0, Math.min(at, samples.length - at, RAMP_SAMPLES));
+      const other = (decode[datagram[payloadOffset + i]!]! * GAIN_BY_DISTANCE[distance]!) >> 8;
+      const sum = other + (at < samples.length ? samples[at]! : 0);
+      packet[RTP_HEADER_BYTES + i] = encode[Math.max(-32_768, Math.min(32_767, sum)) & 0xffff]!;
+    }
+    if (!isNew) return;
+    this.#lastSequence = sequence;
+    this.#lastPosition = position;
+    this.#position = position + count;
+  }
+
+  /** Idempotent: the first tells. */
+  end(end: PlaybackEnd): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#onEnded(end);
+  }
+
+  dump(): unknown {
+    return { over: this.over, position: this.#position, samples: this.#samples.length };
+  }
+
+  #start(): void {
+    if (this.#hasStarted) return;
+    this.#hasStarted = true;
+    this.#onStarted();
+  }
+}
+
+function encodingTable(codec: G711Codec): Uint8Array {
+  return codec === 'PCMU' ? LINEAR_TO_MULAW : LINEAR_TO_ALAW;
+}
