@@ -23,6 +23,10 @@ export const AUDIT_ACTIONS = [
   'webhook.deleted',
   'webhook.secret_rotated',
   'webhook.replayed',
+  'voice.created',
+  'voice.samples_added',
+  'voice.updated',
+  'voice.deleted',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -3,7 +3,7 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { hold } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
 import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
-import { priceOf } from './call-settlement.ts';
+import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { isUuid } from './identifiers.ts';
 
 /** Calls one workspace may place in any 60 seconds. */
@@ -43,6 +43,9 @@ export interface AdmitCallInput {
   record: boolean;
   /** Default: false. */
   transcribe?: boolean;
+  /** Of what the agent is to be told. Default: nothing. */
+  announceCharacters?: number | null;
+  whisperCharacters?: number | null;
   metadata: Record<string, unknown> | null;
   ownerNode: string;
   ownerBoot: string;
@@ -199,10 +202,16 @@ async function insertCall(
   { trunk, did }: { trunk: TrunkForCall; did: string },
 ): Promise<CallRow> {
   const heldSeconds = input.agentRingTimeoutS + input.customerRingTimeoutS + HELD_TALK_SECONDS;
+  const { announceCharacters = null, whisperCharacters = null } = input;
+  const isTold = announceCharacters !== null || whisperCharacters !== null;
+  const characterPriceNano = isTold ? (await priceBookOf(tx, input.workspaceId)).tts : 0n;
+  const speech = { announceCharacters, whisperCharacters, characterPriceNano };
+  // It is owed for as soon as it is said, so all of it must be there.
+  const speechNano = speechPriceOf(speech);
   const held = await hold(tx, {
     workspaceId: input.workspaceId,
-    amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano),
-    minimumNano: 0n,
+    amountNano: priceOf(heldSeconds, trunk.pricePerMinuteNano) + speechNano,
+    minimumNano: speechNano,
     operationKey: `call:${input.callId}:hold`,
     callId: input.callId,
     at: input.now,
@@ -220,6 +229,7 @@ async function insertCall(
     startTime: input.now,
     recordRequested: input.record,
     transcribeRequested: input.transcribe ?? false,
+    ...speech,
     metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),
     callbackUrl: input.callbackUrl,
     callbackSecretEncrypted: input.callbackSecretEncrypted,

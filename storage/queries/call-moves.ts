@@ -14,6 +14,8 @@ import {
 export interface LivePatch {
   leg?: LegName | null;
   answerTime?: Date | null;
+  announced?: boolean;
+  whispered?: boolean;
   recordingId?: string | null;
   recordingStatus?: RecordingStatus | null;
   quality?: CallQuality | null;

@@ -52,9 +52,19 @@ export interface CallRow {
   maxDurationS: number;
   /** The trunk's price when the call was admitted. */
   pricePerMinuteNano: bigint;
+  /** What the agent is to be told on answering, and as the talk begins; null: nothing. */
+  announceCharacters: number | null;
+  whisperCharacters: number | null;
+  /** The workspace's price when the call was admitted. */
+  characterPriceNano: bigint;
+  /** Whether the agent has heard it begin. */
+  announced: boolean;
+  whispered: boolean;
   holdId: string | null;
-  /** What was charged; null before the end and when nothing was owed. */
+  /** What was charged for the talk; null before the end and when nothing was owed. */
   costNano: bigint | null;
+  /** For what the agent was told; null likewise. */
+  speechCostNano: bigint | null;
   billingStatus: 'billed' | 'failed' | null;
   placedVia: 'api_key' | 'session';
   apiKeyId: number | null;

@@ -1,6 +1,6 @@
 import type { LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
-import { settleHold, voidHold } from '../ledger.ts';
+import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
 import { lockLiveCall } from './call-moves.ts';
 import {
@@ -52,7 +52,7 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
     const live = await lockLiveCall(tx, input.callId);
     if (!live) return null;
     const [event] = await appendEvents(tx, { callId: live.callId, lastSequence: live.seq, moves: [input.move] });
-    const bill = await charge(tx, live, input);
+    const bill = await billOf(tx, live, input);
     const changes = {
       state: input.move.state,
       seq: live.seq + 1,
@@ -90,21 +90,47 @@ export function priceOf(seconds: number, pricePerMinuteNano: bigint): bigint {
   return costAt({ service: 'call', count: seconds, unitPriceNano: pricePerMinuteNano }).amountNano;
 }
 
-async function charge(
+type Told = Pick<CallRow, 'announceCharacters' | 'whisperCharacters' | 'characterPriceNano'>;
+
+/** What all that the agent of a call is to be told costs. */
+export function speechPriceOf({ announceCharacters, whisperCharacters, characterPriceNano }: Told): bigint {
+  const count = (announceCharacters ?? 0) + (whisperCharacters ?? 0);
+  return costAt({ service: 'tts', count, unitPriceNano: characterPriceNano }).amountNano;
+}
+
+type Bill = Pick<CallRow, 'costNano' | 'speechCostNano' | 'billingStatus'>;
+
+/** The talk is charged first, which frees the rest of the hold for what the agent was told. */
+async function billOf(tx: Tx, call: CallRow, { talkSeconds, move }: SettleCallInput): Promise<Bill> {
+  if (call.holdId === null) return { costNano: null, speechCostNano: null, billingStatus: null };
+  const talk = await chargeTalk(tx, call, { holdId: call.holdId, talkSeconds, at: move.at });
+  const speech = await chargeSpeech(tx, call, move.at);
+  const owed = [talk, speech].filter((part) => part !== null);
+  const billingStatus = owed.every(({ isWhole }) => isWhole) ? 'billed' : 'failed';
+  return {
+    costNano: talk?.chargedNano ?? null,
+    speechCostNano: speech?.chargedNano ?? null,
+    billingStatus: owed.length === 0 ? null : billingStatus,
+  };
+}
+
+/** Null when nothing was owed. */
+type Charged = { chargedNano: bigint; isWhole: boolean } | null;
+
+async function chargeTalk(
   tx: Tx,
   call: CallRow,
-  { talkSeconds, move }: SettleCallInput,
-): Promise<Pick<CallRow, 'costNano' | 'billingStatus'>> {
-  if (call.holdId === null) return { costNano: null, billingStatus: null };
+  { holdId, talkSeconds, at }: { holdId: string; talkSeconds: number; at: Date },
+): Promise<Charged> {
   const { amountNano: owedNano, ...cost } = costAt({
     service: 'call',
     count: talkSeconds,
     unitPriceNano: call.pricePerMinuteNano,
   });
-  const operation = { holdId: call.holdId, operationKey: `call:${call.callId}:settle`, at: move.at };
+  const operation = { holdId, operationKey: `call:${call.callId}:settle`, at };
   if (owedNano === 0n) {
     await voidHold(tx, operation);
-    return { costNano: null, billingStatus: null };
+    return null;
   }
   const { chargedNano } = await settleHold(tx, {
     ...operation,
@@ -118,5 +144,36 @@ async function charge(
     },
     description: `Call ${call.callId}, ${talkSeconds} s`,
   });
-  return { costNano: chargedNano, billingStatus: chargedNano === owedNano ? 'billed' : 'failed' };
+  return { chargedNano, isWhole: chargedNano === owedNano };
+}
+
+/** What the agent heard begin, as far as the wallet goes. Its row is locked: the hold was closed in this transaction. */
+async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
+  const told = [
+    { operation: 'announce', count: call.announced ? call.announceCharacters : null },
+    { operation: 'whisper', count: call.whispered ? call.whisperCharacters : null },
+  ];
+  let [chargedNano, owedNano] = [0n, 0n];
+  for (const { operation, count } of told) {
+    const cost = costAt({ service: 'tts', count: count ?? 0, unitPriceNano: call.characterPriceNano });
+    if (cost.amountNano === 0n) continue;
+    const { availableNano } = await walletOf(tx, call.workspaceId);
+    const isCovered = availableNano >= cost.amountNano;
+    const amountNano = isCovered ? cost.amountNano : availableNano;
+    await charge(tx, {
+      ...cost,
+      amountNano,
+      workspaceId: call.workspaceId,
+      operation,
+      resourceId: call.callId,
+      apiKeyId: call.apiKeyId,
+      userId: call.createdByUserId,
+      operationKey: `call:${call.callId}:${operation}`,
+      description: `Call ${call.callId}, ${operation} of ${count} characters`,
+      at,
+    });
+    chargedNano += amountNano;
+    owedNano += cost.amountNano;
+  }
+  return owedNano === 0n ? null : { chargedNano, isWhole: chargedNano === owedNano };
 }

@@ -1,6 +1,7 @@
 /** What each event tells its receivers (contracts.md, Webhooks). */
 export interface WebhookEventData {
-  'tts.completed': { id: string; text: string; voice_id: string; audio_url: string; duration: number };
+  /** `audio_url` plays for 24 hours; null when the audio could not be kept. */
+  'tts.completed': { id: string; text: string; voice_id: string; audio_url: string | null; duration: number };
   'tts.failed': { id: string; voice_id: string; error: string };
   'stt.completed': {
     id: string;
@@ -24,10 +25,11 @@ export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventD
     id: 'tts_example',
     text: 'Hello, how may I help you?',
     voice_id: '00000000-0000-4000-8000-000000000000',
-    audio_url: 'https://voice.example.com/audio/example.wav',
+    audio_url:
+      'https://voice.example.com/media/speech/example/tts_example.wav?expires=1767322800&signature=c2lnbmF0dXJl',
     duration: 1.62,
   },
-  'tts.failed': { id: 'tts_example', voice_id: '00000000-0000-4000-8000-000000000000', error: 'SYNTHESIS_FAILED' },
+  'tts.failed': { id: 'tts_example', voice_id: '00000000-0000-4000-8000-000000000000', error: 'TTS_UNAVAILABLE' },
   'stt.completed': {
     id: 'stt_example',
     text: 'Hello, how may I help you?',

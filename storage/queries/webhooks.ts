@@ -89,6 +89,17 @@ export async function getWebhook(sql: SqlOrTx, { id, workspaceId }: WebhookKey):
   return row;
 }
 
+/** Whether anybody is to be told of such an event now. */
+export async function hasWebhookFor(
+  sql: SqlOrTx,
+  { workspaceId, event }: { workspaceId: string; event: WebhookEvent },
+): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from webhook_subscriptions
+    where workspace_id = ${workspaceId} and deleted_at is null and status = 'active' and ${event} = any(events) limit 1`;
+  return row !== undefined;
+}
+
 export interface WebhookPatch {
   /** Deliveries under way go there too. */
   url?: string | undefined;
