@@ -1,9 +1,9 @@
 import { fromPromise } from 'xstate';
-import { FUNDING_LEAD_MS } from '../machines/call.machine.ts';
 import type { Funding } from '../machines/call-events.ts';
+import { FUNDING_LEAD_MS } from '../machines/call-setup.ts';
 import type { Sql } from '../storage/database.ts';
 import { growHold } from '../storage/ledger.ts';
-import { priceOf } from '../storage/queries/call-settlement.ts';
+import { priceOf, speechPriceOf } from '../storage/queries/call-settlement.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallRegistry } from './call-registry.ts';
 import type { Clock } from './clock.ts';
@@ -20,7 +20,7 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
     const wantedSeconds = Math.min(row.maxDurationS, Math.ceil((talkedMs + FUNDING_LEAD_MS) / 1000) + GROWTH_S);
     const { amountNano } = await growHold(sql, {
       holdId: row.holdId,
-      wantedTotalNano: priceOf(wantedSeconds, row.pricePerMinuteNano),
+      wantedTotalNano: priceOf(wantedSeconds, row.pricePerMinuteNano) + speechPriceOf(row),
       operationKey: `call:${callId}:grow:${talkedMs}`,
     });
     return { fundedForMs: Math.max(0, fundedMs(amountNano, row) - talkedMs) };
@@ -30,8 +30,14 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
 /** Talk that is added to the hold each time. */
 const GROWTH_S = 60;
 
-/** Milliseconds of talk that an amount pays for; a free trunk funds more than any call may last. */
-export function fundedMs(amountNano: bigint, { pricePerMinuteNano }: Pick<CallRow, 'pricePerMinuteNano'>): number {
-  if (pricePerMinuteNano === 0n) return Number.MAX_SAFE_INTEGER;
-  return Number((amountNano * 60n) / pricePerMinuteNano) * 1000;
+/**
+ * Milliseconds of talk that an amount pays for, beside what the agent is told; a free trunk funds more than any call may
+ * last.
+ */
+export function fundedMs(amountNano: bigint, row: Funded): number {
+  if (row.pricePerMinuteNano === 0n) return Number.MAX_SAFE_INTEGER;
+  const forTalkNano = amountNano - speechPriceOf(row);
+  return forTalkNano <= 0n ? 0 : Number((forTalkNano * 60n) / row.pricePerMinuteNano) * 1000;
 }
+
+type Funded = Pick<CallRow, 'pricePerMinuteNano' | 'announceCharacters' | 'whisperCharacters' | 'characterPriceNano'>;

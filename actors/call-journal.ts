@@ -204,6 +204,8 @@ function patchOf(batch: StampedMove[]): LivePatch {
   const patch: LivePatch = {};
   for (const move of batch) {
     if (move.event === 'call.bridged') patch.answerTime = move.at;
+    if (move.event === 'announcement.started') patch.announced = true;
+    if (move.event === 'whisper.started') patch.whispered = true;
     if (move.event === 'recording.started') {
       patch.recordingId = move.recordingId;
       patch.recordingStatus = 'recording';

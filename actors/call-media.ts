@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
-import type { CallEvent, MediaCommand, MediaReport } from '../machines/call-events.ts';
+import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
+import type { MediaEvent } from '../machines/events.ts';
 import type { MediaPlane, MediaSession } from '../media/media-plane.ts';
 import type { CallRegistry } from './call-registry.ts';
+import { UnspokenError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -17,15 +19,39 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
     if (!call) throw new Error('a call without a registry entry has no media');
     let recordingId: string | null = null;
     let session: MediaSession | null = null;
+    /** What is being said, or about to be; a path that is set ends it. */
+    let saying: { speech: SpeechName } | null = null;
 
     async function open(): Promise<void> {
       try {
-        session = await mediaPlane.openSession({ sessionId: callId, signal: call!.abort.signal, onEvent: tell });
+        session = await mediaPlane.openSession({ sessionId: callId, signal: call!.abort.signal, onEvent: pass });
         call!.media = session;
         tell({ type: 'media.opened', local: session.local });
       } catch (error) {
         logger.warn({ callId, err: error }, 'no media session could be opened');
         tell({ type: 'media.unavailable', detail: 'no media port is free' });
+      }
+    }
+
+    function pass(event: MediaEvent): void {
+      if (event.type !== 'playback.started') tell(event);
+      else if (saying !== null) tell({ type: 'speech.started', speech: saying.speech });
+    }
+
+    /** Not waited for: a command that ends it must not come after it. */
+    async function say(media: MediaSession, speech: SpeechName): Promise<void> {
+      const turn = { speech };
+      saying = turn;
+      try {
+        const samples = await call!.speech.take(speech);
+        if (saying !== turn) return;
+        const end = await media.play('agent', { samples, over: speech === 'whisper' });
+        if (saying === turn && end === 'played') tell({ type: 'speech.finished', speech });
+      } catch (error) {
+        if (saying !== turn) return;
+        if (!(error instanceof UnspokenError)) logger.error({ callId, speech, err: error }, 'a speech failed');
+        const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
+        tell({ type: 'speech.failed', speech, detail });
       }
     }
 
@@ -37,7 +63,10 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
       switch (command.type) {
         case 'connect':
           return await session.connectLeg(command.leg, command.media);
+        case 'say':
+          return void say(session, command.speech);
         case 'path':
+          saying = null;
           return await session.setPath(command.path);
         case 'record': {
           const id = randomUUID();
@@ -46,6 +75,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
           return tell({ type: 'recording.started', recordingId: id });
         }
         case 'finish':
+          saying = null;
           return tell({ type: 'media.finished', report: await finish(session, recordingId) });
       }
     }

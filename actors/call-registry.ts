@@ -3,6 +3,7 @@ import type { callMachine } from '../machines/call.machine.ts';
 import type { MediaSession } from '../media/media-plane.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallJournal } from './call-journal.ts';
+import type { CallSpeech } from './call-speech.ts';
 
 /**
  * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its
@@ -24,6 +25,8 @@ export interface LiveCall {
   readonly actor: ActorRefFrom<typeof callMachine>;
   readonly journal: CallJournal;
   readonly abort: AbortController;
+  /** What the agent is told. */
+  readonly speech: CallSpeech;
   media: MediaSession | null;
   /** When clearing began; null while the call is up. */
   clearedAt: Date | null;

@@ -31,9 +31,14 @@ export interface PublicCall {
   recording_available: boolean;
   /** Whether it was placed with `transcribe: true` (beyond the specification). */
   transcribe_requested: boolean;
+  /** Whether it was placed with `announce`, and with `whisper` (beyond the specification). */
+  announce_requested: boolean;
+  whisper_requested: boolean;
   callback_url: string | null;
   callback_secret_last4: string | null;
   cost_usd: number | null;
+  /** What `announce` and `whisper` cost, beside `cost_usd` (beyond the specification). */
+  speech_cost_usd: number | null;
   billing_status: 'billed' | 'failed' | null;
   placed_via: 'api_key' | 'session';
   api_key_id: number | null;
@@ -119,9 +124,12 @@ export function presentCall(row: CallRow): PublicCall {
     recording_status: row.recordingStatus,
     recording_available: row.recordingStatus === 'uploaded',
     transcribe_requested: row.transcribeRequested,
+    announce_requested: row.announceCharacters !== null,
+    whisper_requested: row.whisperCharacters !== null,
     callback_url: row.callbackUrl,
     callback_secret_last4: row.callbackSecretLast4,
-    cost_usd: row.costNano === null ? null : Number(row.costNano) / NANO_PER_USD,
+    cost_usd: usd(row.costNano),
+    speech_cost_usd: usd(row.speechCostNano),
     billing_status: row.billingStatus,
     placed_via: row.placedVia,
     api_key_id: row.apiKeyId,
@@ -192,6 +200,10 @@ function mostSpoken(segments: readonly TranscriptSegmentRow[]): string | null {
 }
 
 const NANO_PER_USD = 1e9;
+
+function usd(nano: bigint | null): number | null {
+  return nano === null ? null : Number(nano) / NANO_PER_USD;
+}
 
 function isoTime(time: Date | null): string | null {
   return time === null ? null : time.toISOString();

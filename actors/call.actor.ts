@@ -13,6 +13,7 @@ import { openCallJournal } from './call-journal.ts';
 import { mediaPort } from './call-media.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { settlementPort } from './call-settlement.ts';
+import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { type TranscriptDesk, transcriptPort } from './call-transcript.ts';
 import { presentCallEvent } from './call-view.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
@@ -30,6 +31,7 @@ export interface CallActorsOptions {
   deliverer: Deliverer;
   recordings: RecordingDesk;
   transcripts: TranscriptDesk;
+  speeches: CallSpeechDesk;
   recordingsDir: string;
   clock: Clock;
   logger: Logger;
@@ -37,7 +39,9 @@ export interface CallActorsOptions {
 }
 
 /** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
-export function createCallActors(options: CallActorsOptions): { start(row: CallRow, heldNano: bigint): LiveCall } {
+export function createCallActors(options: CallActorsOptions): {
+  start(row: CallRow, admitted: { heldNano: bigint; scripts: CallScripts }): LiveCall;
+} {
   const { registry, recordings, transcripts, deliverer, feed, logger } = options;
   const machine = callMachine.provide({
     actors: {
@@ -58,7 +62,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
   });
 
   return {
-    start(row, heldNano) {
+    start(row, { heldNano, scripts }) {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
@@ -87,6 +91,8 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
           maxDurationMs: row.maxDurationS * 1000,
           record: row.recordRequested,
           transcribe: row.transcribeRequested,
+          announce: row.announceCharacters !== null,
+          whisper: row.whisperCharacters !== null,
           fundedForMs: fundedMs(heldNano, row),
         },
         clock: options.clock,
@@ -97,6 +103,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
         actor,
         journal,
         abort,
+        speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
         clearedAt: null,
         initiated: initiated.promise,
@@ -104,6 +111,7 @@ export function createCallActors(options: CallActorsOptions): { start(row: CallR
       };
       actor.on('moved', ({ move }) => {
         journal.append(move);
+        if (move.event === 'call.initiated') call.speech.prepare();
         if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.expect();
       });
       actor.on('clearing', () => {

@@ -18,6 +18,7 @@ import type { SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
+import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
@@ -36,6 +37,7 @@ export interface ClickToCallOptions {
   feed: CallFeed;
   actors: ReturnType<typeof createCallActors>;
   recordings: RecordingDesk;
+  speeches: CallSpeechDesk;
   trunkWatch: TrunkWatch;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
@@ -79,13 +81,18 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
   }
 
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
-  async function admit(request: PlaceCallRequest, place: { callId: string; callbackUrl: string | null }) {
+  async function admit(
+    request: PlaceCallRequest,
+    { scripts, ...place }: { callId: string; callbackUrl: string | null; scripts: CallScripts },
+  ) {
     const admission = admitCall(sql, {
       ...request,
       ...place,
       createdByUserId: request.userId,
       referenceId: request.referenceId ?? `qc2c-${randomUUID()}`,
       ...sealedSecret(request, options.secrets),
+      announceCharacters: scripts.announcement?.characters ?? null,
+      whisperCharacters: scripts.whisper?.characters ?? null,
       ownerNode: options.node,
       ownerBoot: options.boot,
       now: new Date(clock.now()),
@@ -93,17 +100,19 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
     });
     const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     if (outcome === 'replayed') return { row, live: null };
-    return { row, live: options.actors.start(row, await heldFor(row, options)) };
+    const heldNano = await heldFor(row, options);
+    return { row, live: options.actors.start(row, { heldNano, scripts }) };
   }
 
   return {
     async place(request) {
       requireReady();
+      const scripts = await options.speeches.read(request);
       const callbackUrl = await checkedCallbackUrl(request, options);
       // The look-up may have taken long.
       requireReady();
       const callId = `call_${randomUUID()}`;
-      const admission = admit(request, { callId, callbackUrl });
+      const admission = admit(request, { callId, callbackUrl, scripts });
       admissions.add(admission);
       const placement = admission
         .finally(() => admissions.delete(admission))

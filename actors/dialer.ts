@@ -40,6 +40,11 @@ export interface PlaceCallRequest {
   maxDurationS: number;
   record: boolean;
   transcribe: boolean;
+  /** What the agent is told on answering, and as the talk begins; plain or SSML. Null: nothing. */
+  announce: string | null;
+  whisper: string | null;
+  /** Null: the usual voice. */
+  voiceId: string | null;
   metadata: Record<string, unknown> | null;
 }
 

@@ -11,6 +11,10 @@ export interface CallInput {
   maxDurationMs: number;
   record: boolean;
   transcribe: boolean;
+  /** Whether the agent is told something on answering, before the customer is dialed. */
+  announce: boolean;
+  /** Whether the agent alone is told something when the talk begins. */
+  whisper: boolean;
   /** Talk that the hold taken at admission pays for. */
   fundedForMs: number;
 }
@@ -36,14 +40,28 @@ export type CallEvent =
   | { type: 'media.finished'; report: MediaReport }
   | { type: 'recording.started'; recordingId: string }
   | TranscriptReport
+  | SpeechReport
+  /** The machine's own: the whisper has not begun. */
+  | { type: 'whisper.overdue' }
   | { type: 'hangup.requested'; reason: 'api' | 'shutdown' };
 
 export type MediaCommand =
   | { type: 'connect'; leg: LegName; media: RemoteMedia }
   | { type: 'path'; path: 'idle' | 'ringback' | 'early-media' | 'bridged' }
   | { type: 'record' }
+  /** To the agent: a whisper over the customer, an announcement alone. A path that is set ends it. */
+  | { type: 'say'; speech: SpeechName }
   /** Close the recording, measure, close the session, answer `media.finished`. */
   | { type: 'finish' };
+
+/** What the platform says to the agent; also what its events are called by. */
+export type SpeechName = 'announcement' | 'whisper';
+
+/** What becomes of it. One that was ended by something else is told no further. */
+export type SpeechReport =
+  | { type: 'speech.started'; speech: SpeechName }
+  | { type: 'speech.finished'; speech: SpeechName }
+  | { type: 'speech.failed'; speech: SpeechName; detail: string };
 
 /** What the transcript tells of itself. Nothing follows `transcript.failed` or `transcript.ended`. */
 export type TranscriptReport =

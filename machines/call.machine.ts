@@ -1,155 +1,23 @@
-import {
-  and,
-  assign,
-  emit,
-  enqueueActions,
-  fromCallback,
-  fromPromise,
-  not,
-  sendTo,
-  setup,
-  spawnChild,
-  stopChild,
-} from 'xstate';
-import type {
-  CallContext,
-  CallEmitted,
-  CallEvent,
-  CallInput,
-  CallMove,
-  Funding,
-  LocalMedia,
-  MediaCommand,
-  MediaReport,
-  SettleInput,
-  TranscriptCommand,
-} from './call-events.ts';
-import { type CallOutcome, completed, outcomeOf, rejected } from './call-outcome.ts';
-import type { LegName, RemoteMedia } from './events.ts';
-import { type LegInput, legMachine } from './leg.machine.ts';
-import { notProvided } from './not-provided.ts';
+import { and, enqueueActions, not, sendTo } from 'xstate';
+import { completed, rejected } from './call-outcome.ts';
+import { callSetup } from './call-setup.ts';
 
-/** A leg that was asked to hang up and is not heard of for this long is given up. */
-export const LEG_CLEAR_TIMEOUT_MS = 4_000;
-
-/** How far ahead of the end of the paid talk the hold is made to grow. */
-export const FUNDING_LEAD_MS = 15_000;
-
-const MAX_FUNDING_FAILURES = 6;
-
-/** What is said last is understood a moment later; the outcome, long decided, waits no longer than this to be told. */
-export const LAST_WORDS_MS = 2_000;
-
-/** A free trunk funds a talk for ever; a timer can wait for 2^31 - 1 ms at the most. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
-const NO_PARTICULARS = {
-  leg: null,
-  sipStatus: null,
-  hangupCause: null,
-  detail: null,
-  recordingId: null,
-  segment: null,
-};
+/** Ends what is said to the agent, who hears nothing else at that time. */
+const SILENCE = { type: 'toMedia', params: { type: 'path', path: 'idle' } } as const;
 
 /**
  * One click-to-call. Its row is committed before it exists. `preparing` opens two media ports; without them the call
- * is rejected and nobody was disturbed. Then it is `live`: `ringingAgent` until the agent answers, `ringingCustomer`
- * while the agent hears ringback or the customer's early media, `bridged` while they talk and the hold on the wallet
- * is made to grow ahead of the talk. Whatever ends it decides the outcome once and leads to `clearing`, where both
+ * is rejected and nobody was disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing` while the
+ * agent is told who is going to be called, if there is something to tell, `ringingCustomer` while the agent hears
+ * ringback or the customer's early media, `bridged` while they talk and the hold on the wallet is made to grow ahead of
+ * the talk; a whisper tells the agent alone something as they begin. What cannot be said is left out, and the call goes
+ * on. Whatever ends it decides the outcome once and leads to `clearing`, where both
  * legs are hung up and waited for. `finishing` closes the recording and takes the last measurements; a call that is
  * transcribed is `awaitingLastWords` for a moment; `settling` commits outcome, ledger entry and callback together, and
  * is repeated until it has happened. Every move that a user
  * may see is emitted as `moved`, in order; whoever keeps the log stamps the time.
  */
-export const callMachine = setup({
-  types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
-  actors: {
-    /** Owns the media session: takes `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
-    media: fromCallback<MediaCommand, { callId: string }>(notProvided('media')),
-    leg: legMachine,
-    /** Has both legs listened to from its start on. Never throws: a call goes on without a transcript. */
-    transcript: fromCallback<TranscriptCommand, { callId: string }>(notProvided('transcript')),
-    /** Grows the hold; answers how much longer the talk is paid for. */
-    extendFunding: fromPromise<Funding, { callId: string }>(notProvided('extendFunding')),
-    /** Commits the outcome. Idempotent; rejects while storage cannot be reached. */
-    settle: fromPromise<void, SettleInput>(notProvided('settle')),
-  },
-  delays: {
-    maxDuration: ({ context }) => context.maxDurationMs,
-    fundingCheck: ({ context }) => fundingCheckDelayMs(context.fundedForMs),
-    fundingRetry: 5_000,
-    fundingTimeout: 5_000,
-    prepareTimeout: 5_000,
-    clearTimeout: LEG_CLEAR_TIMEOUT_MS + 1_000,
-    finishTimeout: 5_000,
-    lastWords: LAST_WORDS_MS,
-    settleRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.settleFailures, 7)),
-  },
-  guards: {
-    bothLegsGone: ({ context }) => context.legs.agent !== 'up' && context.legs.customer !== 'up',
-    fundsRemain: (_, funding: Funding) => funding.fundedForMs > 0,
-    fundingMayBeRetried: ({ context }) => context.fundingFailures < MAX_FUNDING_FAILURES,
-    ringsFirst: ({ context }, { leg }: { leg: LegName }) => !context.rang[leg],
-    bringsEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
-    hasEarlyMedia: ({ context }) => context.earlyMedia,
-    recordingWanted: ({ context }) => context.record,
-    transcriptWanted: ({ context }) => context.transcribe,
-    isTranscribing: ({ context }) => context.isTranscribing,
-  },
-  actions: {
-    move: emit((_, move: Partial<CallMove> & Pick<CallMove, 'event' | 'state'>) => ({
-      type: 'moved' as const,
-      move: { ...NO_PARTICULARS, ...move },
-    })),
-    announceClearing: emit({ type: 'clearing' }),
-    toMedia: sendTo('media', (_, command: MediaCommand) => command),
-    connectEarlyMedia: sendTo('media', ({ event }) => ({
-      type: 'connect',
-      leg: 'customer',
-      media: (event as Extract<CallEvent, { earlyMedia: unknown }>).earlyMedia as RemoteMedia,
-    })),
-    decide: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
-    end: assign((_, { outcome }: { outcome: CallOutcome }) => ({ outcome })),
-    dialAgent: enqueueActions(({ enqueue, context }) => {
-      enqueue.assign({ legs: { ...context.legs, agent: 'up' } });
-      enqueue(spawnChild('leg', { id: 'agent', input: legInput(context, 'agent') }));
-    }),
-    dialCustomer: enqueueActions(({ enqueue, context }) => {
-      enqueue.assign({ legs: { ...context.legs, customer: 'up' } });
-      enqueue(spawnChild('leg', { id: 'customer', input: legInput(context, 'customer') }));
-    }),
-    hangUpLegs: enqueueActions(({ enqueue, context }) => {
-      const cause = context.outcome?.hangupCause ?? 'NORMAL_CLEARING';
-      if (context.legs.agent === 'up') enqueue(sendTo('agent', { type: 'hangup', cause }));
-      if (context.legs.customer === 'up') enqueue(sendTo('customer', { type: 'hangup', cause }));
-    }),
-    noteGone: assign(({ context, event }) => ({
-      legs: { ...context.legs, [event.type === 'agent.gone' ? 'agent' : 'customer']: 'gone' },
-    })),
-    noteRang: assign(({ context }, { leg }: { leg: LegName }) => ({ rang: { ...context.rang, [leg]: true } })),
-    noteEarlyMedia: assign({ earlyMedia: true }),
-    noteBridged: assign({ bridged: true }),
-    noteOpened: assign((_, { local }: { local: LocalMedia }) => ({ local })),
-    noteFunding: assign((_, { fundedForMs }: Funding) => ({ fundedForMs, fundingFailures: 0 })),
-    noteFundingFailure: assign(({ context }) => ({ fundingFailures: context.fundingFailures + 1 })),
-    startTranscript: enqueueActions(({ enqueue, context }) => {
-      enqueue.assign({ isTranscribing: true });
-      enqueue(spawnChild('transcript', { id: 'transcript', input: { callId: context.callId } }));
-    }),
-    noteTranscriptOver: assign({ isTranscribing: false }),
-    finishTranscript: enqueueActions(({ enqueue, context }) => {
-      if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
-    }),
-    stopTranscript: stopChild('transcript'),
-    noteReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
-    noteSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
-    stopLegs: enqueueActions(({ enqueue }) => {
-      enqueue(stopChild('agent'));
-      enqueue(stopChild('customer'));
-    }),
-  },
-}).createMachine({
+export const callMachine = callSetup.createMachine({
   id: 'call',
   context: ({ input }) => ({
     ...input,
@@ -264,7 +132,7 @@ export const callMachine = setup({
                   ],
                 },
                 'agent.answered': {
-                  target: 'ringingCustomer',
+                  target: 'answered',
                   actions: [
                     {
                       type: 'toMedia',
@@ -275,6 +143,59 @@ export const callMachine = setup({
                       params: { event: 'agent.answered', state: 'initiated', leg: 'agent', sipStatus: 200 },
                     },
                   ],
+                },
+              },
+            },
+            answered: {
+              always: [{ guard: 'announcementWanted', target: 'announcing' }, { target: 'ringingCustomer' }],
+            },
+            announcing: {
+              entry: { type: 'toMedia', params: { type: 'say', speech: 'announcement' } },
+              initial: 'awaitingSpeech',
+              on: {
+                'speech.finished': {
+                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                  target: 'ringingCustomer',
+                  actions: {
+                    type: 'move',
+                    params: { event: 'announcement.finished', state: 'initiated', leg: 'agent' },
+                  },
+                },
+                'speech.failed': {
+                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                  target: 'ringingCustomer',
+                  actions: {
+                    type: 'move',
+                    params: ({ event }) => notAnnounced(event.detail),
+                  },
+                },
+              },
+              states: {
+                awaitingSpeech: {
+                  after: {
+                    speechBegin: {
+                      target: '#call.active.live.ringingCustomer',
+                      actions: [SILENCE, { type: 'move', params: notAnnounced('it did not begin in time') }],
+                    },
+                  },
+                  on: {
+                    'speech.started': {
+                      guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                      target: 'speaking',
+                      actions: {
+                        type: 'move',
+                        params: { event: 'announcement.started', state: 'initiated', leg: 'agent' },
+                      },
+                    },
+                  },
+                },
+                speaking: {
+                  after: {
+                    speechEnd: {
+                      target: '#call.active.live.ringingCustomer',
+                      actions: [SILENCE, { type: 'move', params: notAnnounced('it did not end in time') }],
+                    },
+                  },
                 },
               },
             },
@@ -346,6 +267,7 @@ export const callMachine = setup({
                 enqueueActions(({ enqueue, check }) => {
                   if (check('recordingWanted')) enqueue({ type: 'toMedia', params: { type: 'record' } });
                   if (check('transcriptWanted')) enqueue('startTranscript');
+                  if (check('whisperWanted')) enqueue('whisper');
                 }),
               ],
               after: {
@@ -361,6 +283,28 @@ export const callMachine = setup({
                     type: 'move',
                     params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
                   },
+                },
+                'speech.started': {
+                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  actions: [
+                    'expectWhisperNoMore',
+                    { type: 'move', params: { event: 'whisper.started', state: 'bridged', leg: 'agent' } },
+                  ],
+                },
+                'speech.finished': {
+                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  actions: { type: 'move', params: { event: 'whisper.finished', state: 'bridged', leg: 'agent' } },
+                },
+                'speech.failed': {
+                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  actions: ['expectWhisperNoMore', { type: 'move', params: ({ event }) => notWhispered(event.detail) }],
+                },
+                'whisper.overdue': {
+                  actions: [
+                    // Ends the whisper and nothing else.
+                    { type: 'toMedia', params: { type: 'path', path: 'bridged' } },
+                    { type: 'move', params: notWhispered('it did not begin in time') },
+                  ],
                 },
               },
               initial: 'funded',
@@ -464,21 +408,10 @@ export const callMachine = setup({
   },
 });
 
-/**
- * Checks early enough to grow the hold before it is used up; a remainder too short for that is talked out first, so
- * that the check after it decides.
- */
-export function fundingCheckDelayMs(fundedForMs: number): number {
-  const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
-  return Math.min(delayMs, LONGEST_TIMER_MS);
+function notAnnounced(detail: string) {
+  return { event: 'announcement.failed', state: 'initiated', leg: 'agent', detail } as const;
 }
 
-function legInput(context: CallContext, leg: LegName): LegInput {
-  return {
-    callId: context.callId,
-    leg,
-    local: context.local?.[leg] ?? { host: '', rtpPort: 0 },
-    ringTimeoutMs: leg === 'agent' ? context.agentRingTimeoutMs : context.customerRingTimeoutMs,
-    clearTimeoutMs: LEG_CLEAR_TIMEOUT_MS,
-  };
+function notWhispered(detail: string) {
+  return { event: 'whisper.failed', state: 'bridged', leg: 'agent', detail } as const;
 }

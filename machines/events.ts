@@ -75,6 +75,8 @@ export type MediaEvent =
   | { type: 'rtp.timeout'; leg: LegName; silentForMs: number }
   | { type: 'dtmf.pressed'; leg: LegName; digit: string; durationMs: number }
   | { type: 'recording.failed'; detail: string }
+  /** The first of what is played to the leg is on its way. */
+  | { type: 'playback.started'; leg: LegName }
   /** Whoever listens to the tap of a leg has fallen too far behind. That tap has ended. */
   | { type: 'tap.overrun'; leg: LegName }
   /** The worker that owned the session died. Its sockets are gone. */

@@ -8,9 +8,14 @@ import type { RecognitionStream, SpeechRecognition } from '../../speech/speech-r
 import type { TranscribeRequest } from './transcriber.ts';
 import { assembleTranscript, type UtteranceRecognised, type UtteranceUnusable } from './transcript-assembly.ts';
 
+export type FileRecognitionRequest = Pick<
+  TranscribeRequest,
+  'languages' | 'keywords' | 'diarize' | 'minSpeakers' | 'maxSpeakers' | 'scriptCorrection' | 'minSplitMs'
+>;
+
 export interface FileRecognitionOptions {
   transcriptionId: string;
-  request: TranscribeRequest;
+  request: FileRecognitionRequest;
   audio: DecodedAudio;
   listening: Pick<ListeningPlane, 'listenToFile'>;
   recognition: Pick<SpeechRecognition, 'open'>;
@@ -57,7 +62,7 @@ export async function recogniseFile(options: FileRecognitionOptions): Promise<Re
   }
 }
 
-function diarizationOf({ minSpeakers, maxSpeakers }: TranscribeRequest, isByChannel: boolean) {
+function diarizationOf({ minSpeakers, maxSpeakers }: FileRecognitionRequest, isByChannel: boolean) {
   return { by: isByChannel ? ('channel' as const) : ('voice' as const), minSpeakers, maxSpeakers };
 }
 
@@ -106,7 +111,7 @@ function failure({
   }
 }
 
-function inScript(outcome: Outcome, { languages }: TranscribeRequest): Outcome {
+function inScript(outcome: Outcome, { languages }: FileRecognitionRequest): Outcome {
   if (outcome.type !== 'utterance.recognised') return outcome;
   const { text, words } = outcome.recognition;
   return { ...outcome, recognition: { ...outcome.recognition, ...correctScript({ text, words, languages }) } };

@@ -15,6 +15,10 @@ export class Handover<T> {
       this.#changed?.();
       await promise.finally(() => signal.removeEventListener('abort', leave));
     }
+  }
+
+  /** There is nothing more to take. */
+  finish(): void {
     this.#finish('done');
   }
 

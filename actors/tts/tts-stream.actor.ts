@@ -1,39 +1,73 @@
 import { randomUUID } from 'node:crypto';
-import { createActor, fromPromise, waitFor } from 'xstate';
+import { createActor, fromPromise } from 'xstate';
 import { TandemError } from '../../machines/errors.ts';
-import { ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
-import type { SpeechSynthesis } from '../../speech/synthesis/speech-synthesis.ts';
-import type { SpokenClause } from '../../speech/synthesizer.ts';
+import { type TtsStreamEnding, ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
+import { seconds } from '../../machines/utterances.ts';
+import type { SpeechSynthesis, SpokenPart } from '../../speech/speech-synthesis.ts';
+import { SynthesizerError } from '../../speech/synthesizer.ts';
+import type { Script } from '../../speech/text/script.ts';
+import type { VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import type { Sql } from '../../storage/database.ts';
-import { type Charge, charge, refund } from '../../storage/ledger.ts';
-import { costOf, priceBookOf } from '../../storage/price-book.ts';
+import type { Charge } from '../../storage/ledger.ts';
+import type { ObjectStore } from '../../storage/objects.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
+import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
 import { Handover } from './handover.ts';
+import { fileExtensionOf, KeptAudio } from './kept-audio.ts';
+import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
+import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
 import type { SpeakTextRequest, SpokenText, TtsDesk } from './tts-desk.ts';
 
 export interface TtsDeskOptions {
   sql: Sql;
-  synthesis: SpeechSynthesis;
+  synthesis: Pick<SpeechSynthesis, 'speak'>;
+  voices: Pick<VoiceDesk, 'resolve'>;
+  catalogue: Pick<VoiceCatalogue, 'languages'>;
+  readScript: ReadScript;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  objects: Pick<ObjectStore, 'putFile'>;
+  /** Where audio that is kept grows. */
+  tempDir: string;
+  /** A URL that gives whoever has it an object until then. */
+  audioUrl: (options: { key: string; expiresAt: Date }) => string;
+  /** Who speaks: the next boot of the node ends what this one leaves behind. */
+  node: string;
+  boot: string;
   clock: Clock;
   logger: Logger;
 }
 
 /** What an actor's ports need to know and its context does not hold. */
 interface LiveStream {
+  id: string;
   request: SpeakTextRequest;
-  clauses: Handover<SpokenClause>;
+  voice: SpeakableVoice;
+  script: Script;
+  listening: AbortSignal;
+  parts: Handover<SpokenPart>;
   charge: Charge | null;
+  /** For webhooks; null when nobody asked for it. */
+  audio: KeptAudio | null;
+  audioKey: string;
+  durationMs: number;
   isHeard: boolean;
+  isEndTold: boolean;
   /** Why it was refused, or failed. */
   error: unknown;
 }
 
+/** The audio of webhooks is kept so long, and their URLs lead to it so long. */
+const AUDIO_KEPT_MS = 24 * 3_600_000;
+/** The listener waits meanwhile to be told that nothing is owed, or that all is said. */
+const STORE_WITHIN_MS = 4_000;
 /** Storage that does not come back must not keep the server from ending. */
 const CLOSE_WITHIN_MS = 5_000;
 
 /** Gives the machine its real ports, once, and returns what starts an actor for each text. */
-export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions): TtsDesk {
+export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
+  const { sql, synthesis, voices, catalogue, readScript, deliverer, clock, logger } = options;
   const live = new Map<string, LiveStream>();
   const over = new Set<Promise<unknown>>();
   let closed = false;
@@ -42,60 +76,52 @@ export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions)
     actors: {
       charge: fromPromise(async ({ input: { streamId } }) => {
         const stream = live.get(streamId)!;
-        stream.charge = await noting(stream, chargeFor(stream.request, { sql, streamId, at: new Date(clock.now()) }));
+        const { charge, keepsAudio } = await noting(stream, openStream(sql, newRow(stream)));
+        stream.charge = charge;
+        const { audioKey: key, request } = stream;
+        if (keepsAudio) stream.audio = new KeptAudio({ ...options, key, format: request.format });
       }),
       speak: fromPromise(async ({ input: { streamId }, signal }) => {
         const stream = live.get(streamId)!;
-        const { text, voice, wordsPerMinute, format } = stream.request;
-        const spoken = synthesis.speak({ text, voice, wordsPerMinute, format }, signal);
-        await noting(stream, stream.clauses.giveAll(spoken, signal));
+        const { script, voice, request } = stream;
+        const { style, format } = request;
+        const spoken = synthesis.speak({ script, recipe: voice.recipe, style, format }, signal);
+        await noting(stream, stream.parts.giveAll(kept(stream, spoken), signal));
       }),
-      refund: fromPromise(async ({ input: { streamId } }) => {
-        const { request } = live.get(streamId)!;
-        await refund(sql, {
-          workspaceId: request.workspaceId,
-          reversesOperationKey: chargeKey(streamId),
-          operationKey: `${chargeKey(streamId)}:refund`,
-          at: new Date(clock.now()),
+      settle: fromPromise(async ({ input: { streamId, ending } }) => {
+        const stream = live.get(streamId)!;
+        const now = new Date(clock.now());
+        const row = { id: streamId, workspaceId: stream.request.workspaceId, voiceId: stream.voice.id };
+        const stored = { ending: await storedEnding(stream, ending, now), now };
+        const deliveries = await closeStream(sql, row, stored).catch((error: unknown) => {
+          logger.warn({ streamId, err: error }, 'how a text ended could not be stored');
+          throw error;
         });
+        for (const id of deliveries) void deliverer.enqueue(id);
       }),
     },
   });
 
   return {
+    languages: () => catalogue.languages(),
+
     async speak(request, listening) {
-      if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
-      const streamId = `tts_${randomUUID()}`;
-      const stream: LiveStream = { request, clauses: new Handover(), charge: null, isHeard: false, error: null };
-      live.set(streamId, stream);
-      const actor = createActor(machine, { input: { streamId }, clock });
-      const ended = waitFor(actor, ({ status }) => status !== 'active', { timeout: Number.POSITIVE_INFINITY }).then(
-        ({ output }) => {
-          if (output === 'failed' && listening.aborted) stream.clauses.fail(listening.reason);
-          else if (output === 'failed') {
-            logger.warn({ streamId, err: stream.error }, 'a text could not be spoken and was refunded');
-            stream.clauses.fail(unavailable(stream.error));
-          }
-          if (output === 'refused') stream.clauses.fail(stream.error);
-          if (output === 'abandoned') stream.clauses.fail(listening.reason);
-        },
-        // A defect, not an outcome.
-        (error: unknown) => stream.clauses.fail(error),
-      );
-      const gone = ended.finally(() => {
-        live.delete(streamId);
-        over.delete(gone);
-      });
-      over.add(gone);
-      actor.start();
-      const leave = () => {
-        const isOurDoing = listening.reason instanceof TandemError;
-        actor.send({ type: 'listener.left', owes: stream.isHeard && !isOurDoing });
+      requireOpen();
+      const { workspaceId, voiceId } = request;
+      const voice = await voices.resolve({ workspaceId, voiceId });
+      const script = scriptOf(request.text, { language: voice.recipe.language, readScript });
+      requireOpen();
+      listening.throwIfAborted();
+      const id = `tts_${randomUUID()}`;
+      const audioKey = `speech/${workspaceId}/${id}.${fileExtensionOf(request.format.encoding)}`;
+      const stream: LiveStream = {
+        ...{ id, request, voice, script, listening, audioKey },
+        ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
+        ...{ isHeard: false, isEndTold: false, error: null },
       };
-      listening.addEventListener('abort', leave, { once: true });
-      void gone.then(() => listening.removeEventListener('abort', leave));
-      if (listening.aborted) leave();
-      return await begun(streamId, stream);
+      live.set(id, stream);
+      start(stream);
+      return await begun(stream);
     },
 
     async close() {
@@ -104,43 +130,138 @@ export function createTtsDesk({ sql, synthesis, clock, logger }: TtsDeskOptions)
       const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
       await Promise.race([Promise.allSettled(over), late]);
       clock.clearTimeout(timer);
-      if (live.size > 0) logger.error({ streamIds: [...live.keys()] }, 'texts that failed could not be refunded');
+      const streamIds = [...live.keys()];
+      if (live.size > 0) logger.error({ streamIds }, 'how texts ended is not stored: the next start pays them back');
     },
   };
-}
 
-/** With the first clause in hand: it is there, or the reason why not is thrown. */
-async function begun(streamId: string, stream: LiveStream): Promise<SpokenText> {
-  const first = await stream.clauses.take();
-  if (stream.charge === null) throw new Error('a text was spoken that nobody was charged for');
-  async function* clauses(): AsyncGenerator<SpokenClause, void> {
-    stream.isHeard = true;
-    for (let clause = first; clause !== null; clause = await stream.clauses.take()) yield clause;
+  function requireOpen(): void {
+    if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
   }
-  return { streamId, charge: stream.charge, clauses: clauses() };
+
+  function start(stream: LiveStream): void {
+    const { id, listening, parts } = stream;
+    const actor = createActor(machine, { input: { streamId: id }, clock });
+    const ended = Promise.withResolvers<void>();
+    let patience: unknown = null;
+    const leave = () => {
+      const ofOwnAccord = !isSentAway(listening.reason);
+      actor.send({ type: 'listener.left', ofOwnAccord, heardSomething: stream.isHeard });
+    };
+    actor.subscribe({
+      next({ value, context: { ending } }) {
+        if (value !== 'settling' || ending === null || patience !== null) return;
+        if (ending.outcome === 'abandoned' || stream.charge === null) tellEnd(stream, ending, { isStored: false });
+        patience = clock.setTimeout(() => tellEnd(stream, ending, { isStored: false }), STORE_WITHIN_MS);
+      },
+      complete() {
+        clock.clearTimeout(patience);
+        listening.removeEventListener('abort', leave);
+        const ending = actor.getSnapshot().output ?? null;
+        if (ending === null) parts.fail(stream.error);
+        else tellEnd(stream, ending, { isStored: true });
+        ended.resolve();
+      },
+      // A defect, not an outcome.
+      error(error) {
+        clock.clearTimeout(patience);
+        listening.removeEventListener('abort', leave);
+        logger.error({ streamId: id, err: error }, 'the actor of a text broke');
+        parts.fail(error);
+        ended.resolve();
+      },
+    });
+    const gone = ended.promise.then(() => {
+      live.delete(id);
+      over.delete(gone);
+    });
+    over.add(gone);
+    actor.start();
+    listening.addEventListener('abort', leave, { once: true });
+  }
+
+  function tellEnd(stream: LiveStream, ending: TtsStreamEnding, { isStored }: { isStored: boolean }): void {
+    const { id, parts, listening, charge, error } = stream;
+    if (stream.isEndTold) return;
+    stream.isEndTold = true;
+    if (ending.outcome === 'completed') parts.finish();
+    else if (listening.aborted) parts.fail(listening.reason);
+    else if (charge === null) parts.fail(error);
+    else {
+      logger.warn({ streamId: id, err: error }, 'a text could not be spoken');
+      parts.fail(engineRefusal(error, { isRefunded: isStored }));
+    }
+  }
+
+  function newRow({ id, request, voice, script, audioKey }: LiveStream) {
+    const { workspaceId, userId, apiKeyId } = request;
+    const whose = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
+    const what = { voiceId: voice.id, characters: script.characters, audioKey };
+    return { id, ...whose, ...what, createdAt: new Date(clock.now()) };
+  }
+
+  /** The same, while what passes is written down for webhooks, if they want it. */
+  async function* kept(stream: LiveStream, spoken: AsyncIterable<SpokenPart>): AsyncGenerator<SpokenPart, void> {
+    for await (const part of spoken) {
+      stream.durationMs = part.durationMs;
+      await stream.audio?.append(part.audio).catch((error: unknown) => {
+        stream.audio = null;
+        logger.warn({ streamId: stream.id, err: error }, 'the audio of a text could not be kept');
+      });
+      yield part;
+    }
+    if (stream.durationMs === 0) throw new SynthesizerError('crashed', 'the speech engine said nothing');
+  }
+
+  async function storedEnding(stream: LiveStream, ending: TtsStreamEnding, now: Date): Promise<StreamEnding> {
+    const { id, request, voice, durationMs, audioKey: key } = stream;
+    if (ending.outcome !== 'completed') {
+      await stream.audio?.discard().catch((error: unknown) => {
+        logger.warn({ streamId: id, err: error }, 'the audio of a text could not be removed');
+      });
+      if (ending.outcome === 'abandoned') return { outcome: 'abandoned', owes: ending.owes };
+      return { outcome: 'failed', error: failureOf(stream) };
+    }
+    const isKept = await stream.audio?.store().catch((error: unknown) => {
+      stream.audio = null;
+      logger.warn({ streamId: id, err: error }, 'the audio of a text could not be kept');
+    });
+    const audioExpiresAt = new Date(now.getTime() + AUDIO_KEPT_MS);
+    const audioUrl = isKept ? options.audioUrl({ key, expiresAt: audioExpiresAt }) : null;
+    const told = { id, text: request.text, voice_id: voice.id, audio_url: audioUrl, duration: seconds(durationMs) };
+    return { outcome: 'completed', durationMs, told, audioExpiresAt };
+  }
 }
 
-async function chargeFor(
-  { workspaceId, userId, apiKeyId, text }: SpeakTextRequest,
-  { sql, streamId, at }: { sql: Sql; streamId: string; at: Date },
-): Promise<Charge> {
-  const prices = await priceBookOf(sql, workspaceId);
-  // Characters as people count them are code points, not the units JavaScript counts.
-  const cost = costOf(prices, { service: 'tts', count: [...text].length });
-  return await charge(sql, {
-    ...cost,
-    workspaceId,
-    userId,
-    apiKeyId,
-    operation: 'synthesize',
-    resourceId: streamId,
-    operationKey: chargeKey(streamId),
-    at,
-  });
+/** Not when their credentials end: who revokes a key as the last word comes would have heard all of it for nothing. */
+function isSentAway(reason: unknown): boolean {
+  return reason instanceof TandemError && reason.code !== 'UNAUTHORIZED';
 }
 
-function chargeKey(streamId: string): string {
-  return `tts:${streamId}`;
+/** What webhooks are told: a code. */
+function failureOf({ listening, error }: LiveStream): string {
+  if (listening.aborted && listening.reason instanceof TandemError) return listening.reason.code;
+  return engineRefusal(error, { isRefunded: true }).code;
+}
+
+/** With the first sound in hand: it is there, or the reason why not is thrown. */
+async function begun(stream: LiveStream): Promise<SpokenText> {
+  const inHand: SpokenPart[] = [];
+  for (;;) {
+    const part = await stream.parts.take();
+    if (part === null) break;
+    inHand.push(part);
+    // Before that it may be the header of a file.
+    if (part.audio.byteLength > 0 && part.durationMs > 0) break;
+  }
+  if (stream.charge === null) throw new Error('a text was spoken that nobody was charged for');
+  async function* parts(): AsyncGenerator<SpokenPart, void> {
+    stream.isHeard = true;
+    yield* inHand.splice(0);
+    for (let part = await stream.parts.take(); part !== null; part = await stream.parts.take()) yield part;
+  }
+  const { id: streamId, charge, script, voice } = stream;
+  return { streamId, voiceId: voice.id, characters: script.characters, charge, parts: parts() };
 }
 
 async function noting<T>(stream: LiveStream, work: Promise<T>): Promise<T> {
@@ -150,9 +271,4 @@ async function noting<T>(stream: LiveStream, work: Promise<T>): Promise<T> {
     stream.error = error;
     throw error;
   }
-}
-
-function unavailable(cause: unknown): TandemError {
-  const message = 'The speech engine failed. Nothing is charged; try again.';
-  return new TandemError('TTS_UNAVAILABLE', message, { cause, retryAfterS: 5 });
 }

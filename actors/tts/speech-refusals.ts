@@ -1,0 +1,49 @@
+import { TandemError } from '../../machines/errors.ts';
+import { SynthesizerError } from '../../speech/synthesizer.ts';
+import { type Script, ScriptError } from '../../speech/text/script.ts';
+
+/** As `speech/text/read-script.ts` does. @throws ScriptError */
+export type ReadScript = (text: string, options: { language: string }) => Script;
+
+/** What of a text is to be said. @throws TandemError `INVALID_SSML`, `VALIDATION_FAILED` when it is nothing */
+export function scriptOf(text: string, { language, readScript }: { language: string; readScript: ReadScript }): Script {
+  const script = read();
+  const isSaid = script.clauses.some(({ words }) => words.some(({ spoken, phonemes }) => spoken !== '' || phonemes));
+  if (isSaid && script.characters > 0) return script;
+  const message = 'Nothing of the text can be said: it has no letter or digit.';
+  throw new TandemError('VALIDATION_FAILED', message, { details: [{ path: 'text', message }] });
+
+  function read(): Script {
+    try {
+      return readScript(text, { language });
+    } catch (cause) {
+      if (!(cause instanceof ScriptError)) throw cause;
+      throw new TandemError('INVALID_SSML', cause.message, { cause });
+    }
+  }
+}
+
+/** What whoever wanted it spoken is told of an engine's failure. */
+export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: boolean }): TandemError {
+  const money = isRefunded ? 'Nothing is charged' : 'What was charged will be given back';
+  if (cause instanceof SynthesizerError && cause.code === 'too_long') {
+    return new TandemError('VALIDATION_FAILED', `One sentence of the text takes minutes to say. ${money}; divide it.`, {
+      cause,
+      details: [{ path: 'text', message: 'One of its sentences takes minutes to say.' }],
+    });
+  }
+  if (cause instanceof SynthesizerError && cause.code === 'unsayable') {
+    return new TandemError(
+      'VALIDATION_FAILED',
+      `The voice can say nothing of the text. ${money}; choose another voice.`,
+      {
+        cause,
+        details: [{ path: 'text', message: 'The voice can say nothing of it.' }],
+      },
+    );
+  }
+  return new TandemError('TTS_UNAVAILABLE', `The speech engine failed. ${money}; try again.`, {
+    cause,
+    retryAfterS: 5,
+  });
+}

@@ -1,0 +1,80 @@
+import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
+import { type Charge, charge, refund } from '../../storage/ledger.ts';
+import { lockAccounts } from '../../storage/ledger-entries.ts';
+import { costOf, priceBookOf } from '../../storage/price-book.ts';
+import {
+  endTtsStream,
+  insertTtsStream,
+  type NewTtsStream,
+  type TtsStreamRow,
+} from '../../storage/queries/tts-streams.ts';
+import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
+import type { WebhookEventData } from '../../storage/queries/webhook-events.ts';
+import { hasWebhookFor } from '../../storage/queries/webhooks.ts';
+
+/** Charges for a text and stores that it is spoken, both or neither. @throws TandemError `INSUFFICIENT_CREDITS` */
+export async function openStream(
+  sql: Sql,
+  { audioKey, ...stream }: Omit<NewTtsStream, 'audioKey'> & { audioKey: string },
+): Promise<{ charge: Charge; keepsAudio: boolean }> {
+  const { id, workspaceId, userId, apiKeyId, characters, createdAt } = stream;
+  return await inTransaction(sql, async (tx) => {
+    const prices = await priceBookOf(tx, workspaceId);
+    const charged = await charge(tx, {
+      ...costOf(prices, { service: 'tts', count: characters }),
+      workspaceId,
+      userId,
+      apiKeyId,
+      operation: 'synthesize',
+      resourceId: id,
+      operationKey: chargeKey(id),
+      at: createdAt,
+    });
+    const keepsAudio = await hasWebhookFor(tx, { workspaceId, event: 'tts.completed' });
+    await insertTtsStream(tx, { ...stream, audioKey: keepsAudio ? audioKey : null });
+    return { charge: charged, keepsAudio };
+  });
+}
+
+export type StreamEnding =
+  | { outcome: 'completed'; durationMs: number; told: WebhookEventData['tts.completed']; audioExpiresAt: Date }
+  /** Webhooks are told, and the charge is given back. */
+  | { outcome: 'failed'; error: string }
+  /** Who left knows, and nobody else is told. */
+  | { outcome: 'abandoned'; owes: boolean };
+
+/**
+ * Stores how a text ended, with its refund and what webhooks are told, all or nothing. Changes nothing when it was
+ * stored before, or when the charge never was. Returns the deliveries to enqueue.
+ */
+export async function closeStream(
+  sql: SqlOrTx,
+  { id, workspaceId, voiceId }: Pick<TtsStreamRow, 'id' | 'workspaceId' | 'voiceId'>,
+  { ending, now }: { ending: StreamEnding; now: Date },
+): Promise<string[]> {
+  const isCompleted = ending.outcome === 'completed';
+  return await inTransaction(sql, async (tx) => {
+    // Of a charge whose answer was lost, the transaction may still run: it has this lock to its end.
+    await lockAccounts(tx, workspaceId);
+    const ended = await endTtsStream(tx, {
+      id,
+      state: ending.outcome,
+      error: ending.outcome === 'failed' ? ending.error : null,
+      durationMs: isCompleted ? Math.round(ending.durationMs) : null,
+      audioExpiresAt: isCompleted ? ending.audioExpiresAt : now,
+      now,
+    });
+    if (ended === null) return [];
+    if (isCompleted) return await emitWebhookEvent(tx, { workspaceId, event: 'tts.completed', data: ending.told, now });
+    if (ending.outcome === 'abandoned' && ending.owes) return [];
+    const operationKey = `${chargeKey(id)}:refund`;
+    await refund(tx, { workspaceId, reversesOperationKey: chargeKey(id), operationKey, at: now });
+    if (ending.outcome === 'abandoned') return [];
+    const data = { id, voice_id: voiceId, error: ending.error };
+    return await emitWebhookEvent(tx, { workspaceId, event: 'tts.failed', data, now });
+  });
+}
+
+function chargeKey(streamId: string): string {
+  return `tts:${streamId}`;
+}

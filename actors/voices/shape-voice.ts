@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { TandemError } from '../../machines/errors.ts';
+import type { ShapedVoice } from '../../machines/voice.machine.ts';
+import { openAudioFile } from '../../media/audio-file/audio-file.ts';
+import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { WAV_HEADER_BYTES } from '../../media/wav.ts';
+import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
+import type { AvailableVoice, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import { cloneRecipe, fitVoice } from '../../speech/voices/fit-voice.ts';
+import { languageCode } from '../../speech/voices/language-names.ts';
+import type { VoiceMeasures } from '../../speech/voices/voice-measures.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { ObjectStore } from '../../storage/objects.ts';
+import {
+  getUndeletedVoice,
+  listVoiceSamples,
+  type VoiceRow,
+  type VoiceSampleRow,
+} from '../../storage/queries/voices.ts';
+import type { Logger } from '../logger.ts';
+import { recogniseFile } from '../stt/file-recognition.ts';
+import { createLanes } from './lanes.ts';
+import { copyReference } from './reference-files.ts';
+import { runVoiceTask } from './voice-thread.ts';
+
+/** Makes voices of samples. */
+export interface VoiceShaper {
+  /** Null: the voice is gone. @throws what may be better the next time; the signal's reason */
+  shape(voiceId: string, signal: AbortSignal): Promise<ShapedVoice | null>;
+  /** Resolves when nothing is under way any more. */
+  close(): Promise<void>;
+}
+
+export interface VoiceShaperOptions {
+  sql: Sql;
+  objects: Pick<ObjectStore, 'read'>;
+  synthesis: Pick<SpeechSynthesis, 'voices'>;
+  listening: Pick<ListeningPlane, 'listenToFile'>;
+  recognition: Pick<SpeechRecognition, 'open' | 'languages'>;
+  tempDir: string;
+  logger: Logger;
+}
+
+/** Threads at a time; others wait, and calls do not feel it. */
+const MOST_AT_ONCE = 2;
+/** More speech tells no more about a voice. */
+const MOST_HEARD_MS = 10 * 60_000;
+
+export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
+  const { sql, objects, tempDir } = options;
+  const lanes = createLanes(MOST_AT_ONCE);
+
+  async function shapeNow(voiceId: string, signal: AbortSignal): Promise<ShapedVoice | null> {
+    const row = await getUndeletedVoice(sql, voiceId);
+    if (row === null) return null;
+    let unusable: string | null = null;
+    for (const samples of heardTogether(await listVoiceSamples(sql, voiceId))) {
+      const folder = join(tempDir, `making-${randomUUID()}`);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      try {
+        const wavPaths = await fetchSamples(samples, { objects, folder, signal });
+        const heard = await runVoiceTask('hear', { wavPaths }, signal);
+        if (heard.isUsable) {
+          const best = samples[heard.best]!;
+          return await shapeOf(row, { measures: heard.measures, best, folder, signal }, options);
+        }
+        unusable ??= heard.error;
+      } catch (error) {
+        if (error instanceof TandemError && error.code === 'NOT_FOUND') return LOST;
+        throw error;
+      } finally {
+        await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+      }
+    }
+    return { isUsable: false, errorCode: 'VOICE_SAMPLE_UNUSABLE', error: unusable ?? 'There are no samples.' };
+  }
+
+  return {
+    shape: (voiceId, signal) => lanes.run(() => shapeNow(voiceId, signal), signal),
+    close: () => lanes.idle(),
+  };
+}
+
+/** A clone where an engine makes one and it is known what is said; else the nearest voice there is. */
+async function shapeOf(
+  { id, language }: VoiceRow,
+  {
+    measures,
+    best,
+    folder,
+    signal,
+  }: { measures: VoiceMeasures; best: VoiceSampleRow; folder: string; signal: AbortSignal },
+  options: VoiceShaperOptions,
+): Promise<ShapedVoice> {
+  const available = options.synthesis.voices();
+  const cloning = available.find((voice) => voice.clones && speaks(voice, language));
+  if (cloning !== undefined) {
+    const path = join(folder, 'reference.wav');
+    await copyReference(options.objects, { objectKey: best.objectKey, path, signal });
+    const text = await transcribe({ id, language, path }, options, signal);
+    const reference = { path: best.objectKey, text };
+    const recipe = cloneRecipe(cloning, { measures, language, reference });
+    if (text !== '') return { isUsable: true, recipe, measures, approximate: false };
+  }
+  const recipe = fitVoice(measures, { language, available });
+  if (recipe === null) return { isUsable: false, errorCode: 'INTERNAL', error: NO_ENGINE };
+  return { isUsable: true, recipe, measures, approximate: true };
+}
+
+/** As much of each as is heard, onto this machine: a sample may be hours long. */
+async function fetchSamples(
+  samples: readonly VoiceSampleRow[],
+  { objects, folder, signal }: Pick<VoiceShaperOptions, 'objects'> & { folder: string; signal: AbortSignal },
+): Promise<string[]> {
+  const paths: string[] = [];
+  for (const { id, objectKey, bytes, durationMs } of samples) {
+    const path = join(folder, `${id}.wav`);
+    const heardPart = Math.min(1, MOST_HEARD_MS / durationMs);
+    const end = WAV_HEADER_BYTES + Math.ceil((bytes - WAV_HEADER_BYTES) * heardPart) - 1;
+    const sample = await untilAborted(objects.read({ key: objectKey, start: 0, end }), signal);
+    await pipeline(sample, createWriteStream(path), { signal });
+    paths.push(path);
+  }
+  return paths;
+}
+
+/** A store that does not answer keeps nobody from closing; what it opens after that is closed. */
+async function untilAborted(opening: Promise<Readable>, signal: AbortSignal): Promise<Readable> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => {
+    aborted.reject(signal.reason);
+    opening.then(
+      (stream) => stream.destroy(),
+      () => {},
+    );
+  };
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  return await Promise.race([opening, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
+}
+
+/** Best effort: '' when nothing here understands it. */
+async function transcribe(
+  { id, language, path }: { id: string; language: string; path: string },
+  { listening, recognition, tempDir, logger }: VoiceShaperOptions,
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    if (!recognition.languages().some(({ code }) => code === language)) return '';
+    const audio = await openAudioFile({ filePath: path, tempDir, signal });
+    const request = { ...PLAIN_TRANSCRIPTION, languages: [language] };
+    const file = await recogniseFile({ transcriptionId: id, request, audio, listening, recognition, signal });
+    return file.text.trim();
+  } catch (error) {
+    signal.throwIfAborted();
+    logger.warn({ voiceId: id, err: error }, 'a sample of a voice was not understood; the voice is fitted instead');
+    return '';
+  }
+}
+
+/**
+ * The longest first, as many at a time as there is to hear. Those that follow are heard when nothing can come of those
+ * before: a voice that failed is not held back by the samples that it failed of.
+ */
+function heardTogether(samples: readonly VoiceSampleRow[]): VoiceSampleRow[][] {
+  const groups: VoiceSampleRow[][] = [];
+  let totalMs = Number.POSITIVE_INFINITY;
+  for (const sample of samples) {
+    totalMs += Math.min(sample.durationMs, MOST_HEARD_MS);
+    if (totalMs > MOST_HEARD_MS) {
+      groups.push([]);
+      totalMs = Math.min(sample.durationMs, MOST_HEARD_MS);
+    }
+    groups.at(-1)!.push(sample);
+  }
+  return groups;
+}
+
+function speaks({ language: tag }: AvailableVoice, language: string): boolean {
+  return languageCode(tag) === language;
+}
+
+const LOST: ShapedVoice = {
+  isUsable: false,
+  errorCode: 'INTERNAL',
+  error: 'The samples are not there any more, through no fault of yours. Create the voice again.',
+};
+
+const NO_ENGINE = 'No speech engine that is installed speaks this language. Ask whoever runs the platform.';
+
+const PLAIN_TRANSCRIPTION = {
+  diarize: false,
+  minSpeakers: null,
+  maxSpeakers: null,
+  keywords: [],
+  scriptCorrection: false,
+  minSplitMs: 20_000,
+};

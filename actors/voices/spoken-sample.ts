@@ -1,0 +1,144 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdir, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SpeechFormat, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
+import type { ObjectStore } from '../../storage/objects.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { createLanes } from './lanes.ts';
+import { sampleScript } from './sample-script.ts';
+
+/** Sentences spoken by voices, for people who choose one. */
+export interface SpokenSamples {
+  /**
+   * Key of the object, which is made when there is none; null when it cannot be, or not while somebody waits. A voice
+   * that has changed has another one.
+   */
+  keyOf(voice: SpokenVoice): Promise<string | null>;
+  close(): Promise<void>;
+}
+
+export interface SpokenVoice {
+  recipe: VoiceRecipe;
+  /** Key of the folder that its samples are in. */
+  folder: string;
+  /**
+   * Notes the key with the voice, before there is an object and again afterwards, so that whoever deletes the voice
+   * finds it whenever this process ends; false: the voice is gone. Default: a voice that stays.
+   */
+  note?: (key: string) => Promise<boolean>;
+}
+
+export interface SpokenSamplesOptions {
+  synthesis: Pick<SpeechSynthesis, 'speak'>;
+  objects: Pick<ObjectStore, 'stat' | 'putFile' | 'delete'>;
+  tempDir: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+const FORMAT: SpeechFormat = { encoding: 'MP3', sampleRateHz: 24_000 };
+/** Who looks at a voice does not wait for longer; it is made all the same. */
+const WAIT_MS = 8_000;
+const GIVE_UP_MS = 60_000;
+/** An engine that fails is not asked again by everybody who looks. */
+const AFTER_FAILURE_MS = 30_000;
+/** Whoever looks at all voices one after the other does not take the engines from those who speak. */
+const MOST_AT_ONCE = 2;
+
+export function createSpokenSamples({
+  synthesis,
+  objects,
+  tempDir,
+  clock,
+  logger,
+}: SpokenSamplesOptions): SpokenSamples {
+  /** By key; those that failed stay for a while. */
+  const making = new Map<string, Promise<string | null>>();
+  const closing = new AbortController();
+  const forgetting = new Set<unknown>();
+  const lanes = createLanes(MOST_AT_ONCE);
+
+  async function makeInTurn(key: string, voice: SpokenVoice): Promise<string | null> {
+    try {
+      return await lanes.run(() => make(key, voice), closing.signal);
+    } catch {
+      // It closes.
+      return null;
+    }
+  }
+
+  async function make(key: string, { recipe, note = async () => true }: SpokenVoice): Promise<string | null> {
+    const sourcePath = join(tempDir, `${randomUUID()}.mp3`);
+    const ended = new AbortController();
+    const timer = clock.setTimeout(() => ended.abort(new Error('a sample took too long')), GIVE_UP_MS);
+    try {
+      await mkdir(tempDir, { recursive: true, mode: 0o700 });
+      const signal = AbortSignal.any([ended.signal, closing.signal]);
+      const request = { script: sampleScript(recipe.language), recipe, style: USUAL_STYLE, format: FORMAT };
+      const file = await open(sourcePath, 'wx', 0o600);
+      try {
+        for await (const { audio } of synthesis.speak(request, signal)) await file.appendFile(audio);
+        if ((await file.stat()).size === 0) throw new Error('nothing was said');
+      } finally {
+        await file.close();
+      }
+      const isKept = (await note(key)) && (await store(key, { sourcePath, note }));
+      making.delete(key);
+      return isKept ? key : null;
+    } catch (error) {
+      if (!closing.signal.aborted) {
+        logger.warn({ engine: recipe.engine, voice: recipe.engineVoice, err: error }, 'no sample of a voice was made');
+        forgetLater(key);
+      }
+      return null;
+    } finally {
+      clock.clearTimeout(timer);
+      await rm(sourcePath, { force: true });
+    }
+  }
+
+  /** False: the voice was deleted meanwhile, before the object was there to be deleted with it. */
+  async function store(
+    key: string,
+    { sourcePath, note }: { sourcePath: string; note: NonNullable<SpokenVoice['note']> },
+  ): Promise<boolean> {
+    await objects.putFile({ key, sourcePath });
+    if (await note(key)) return true;
+    await objects.delete(key);
+    return false;
+  }
+
+  function forgetLater(key: string): void {
+    const timer = clock.setTimeout(() => {
+      forgetting.delete(timer);
+      making.delete(key);
+    }, AFTER_FAILURE_MS);
+    forgetting.add(timer);
+  }
+
+  return {
+    async keyOf(voice) {
+      const key = `${voice.folder}/${fingerprintOf(voice.recipe)}.mp3`;
+      if ((await objects.stat(key)) !== null) return key;
+      if (closing.signal.aborted) return null;
+      const running = making.get(key) ?? makeInTurn(key, voice);
+      making.set(key, running);
+      const late = Promise.withResolvers<null>();
+      const timer = clock.setTimeout(() => late.resolve(null), WAIT_MS);
+      return await Promise.race([running, late.promise]).finally(() => clock.clearTimeout(timer));
+    },
+
+    async close() {
+      closing.abort(new Error('the server is closing'));
+      for (const timer of forgetting) clock.clearTimeout(timer);
+      await Promise.allSettled(making.values());
+    },
+  };
+}
+
+function fingerprintOf(recipe: VoiceRecipe): string {
+  const spoken = { recipe, script: sampleScript(recipe.language), style: USUAL_STYLE, format: FORMAT };
+  return createHash('sha256').update(JSON.stringify(spoken)).digest('hex').slice(0, 40);
+}

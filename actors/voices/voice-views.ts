@@ -1,0 +1,92 @@
+import {
+  type CatalogueVoice,
+  VOICE_ACCENTS,
+  VOICE_CATEGORIES,
+  type VoiceCategory,
+} from '../../speech/voices/catalogue.ts';
+import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
+import type { VoiceRow } from '../../storage/queries/voices.ts';
+import type { VoiceLabels, VoiceView } from './voice-desk.ts';
+
+/** Voices of the catalogue are as old as their catalogue. */
+const CATALOGUE_SINCE = new Date('2026-01-01T00:00:00.000Z');
+
+export function viewOfCatalogue(voice: CatalogueVoice): VoiceView {
+  const { id, name, tier, language, languageName, gender, accent, age, description, categories, recipe } = voice;
+  return {
+    id,
+    name,
+    tier,
+    status: 'ready',
+    error: null,
+    isCustom: false,
+    approximate: null,
+    language,
+    languageName,
+    gender,
+    accent,
+    age,
+    wordsPerMinute: paceOf(recipe),
+    description,
+    categories: [...categories],
+    createdAt: CATALOGUE_SINCE,
+    updatedAt: CATALOGUE_SINCE,
+  };
+}
+
+export function viewOfRow(row: VoiceRow, languageName: string): VoiceView {
+  const { id, name, tier, status, error, approximate, language, description, createdAt, updatedAt } = row;
+  const { gender, accent, age, more } = labelsOf(row.labels);
+  return {
+    id,
+    name,
+    tier,
+    status,
+    error,
+    isCustom: true,
+    approximate,
+    language,
+    languageName,
+    gender,
+    accent: accent ?? 'Neutral',
+    age,
+    wordsPerMinute: row.recipe === null ? null : paceOf(row.recipe as VoiceRecipe),
+    description,
+    categories: categoriesOf(more, tier),
+    createdAt,
+    updatedAt,
+  };
+}
+
+/** As they are stored: plain texts by name. */
+export function storedLabels({ gender, accent, age, more }: VoiceLabels): Record<string, string> {
+  return {
+    ...more,
+    ...(gender !== null && { gender }),
+    ...(accent !== null && { accent }),
+    ...(age !== null && { age }),
+  };
+}
+
+function labelsOf({ gender, accent, age, ...more }: Record<string, string>): VoiceLabels {
+  return {
+    gender: gender === 'female' || gender === 'male' ? gender : null,
+    accent: VOICE_ACCENTS.find((known) => known === accent) ?? null,
+    age: age ?? null,
+    more,
+  };
+}
+
+/** `use_case` of the labels, with commas between several, and how it was made. */
+function categoriesOf(
+  { use_case: text = '' }: Readonly<Record<string, string>>,
+  tier: VoiceRow['tier'],
+): VoiceCategory[] {
+  const named = text.split(',').map((item) => item.trim().toLowerCase());
+  if (tier === 'quality') named.push('professional cloning');
+  return VOICE_CATEGORIES.filter((category) => named.includes(category.toLowerCase()));
+}
+
+function paceOf({ character }: VoiceRecipe): number | null {
+  return character.wordsPerMinute;
+}

@@ -1,0 +1,101 @@
+import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
+import { type ShapedVoice, type VoiceInput, voiceMachine } from '../../machines/voice.machine.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import { concludeVoice, type VoiceRow } from '../../storage/queries/voices.ts';
+import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
+import type { Deliverer } from '../callbacks/deliverer.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+
+/** An actor for each voice that is being made on this node. */
+export interface VoiceActors {
+  /** Follows the voice from where its row is, unless that is done already; complete samples are told to who waits. */
+  follow(voice: VoiceInput): void;
+  /** It is deleted: what is under way for it stops. */
+  drop(voiceId: string): void;
+  close(): void;
+}
+
+export interface VoiceActorsOptions {
+  sql: Sql;
+  /** What its samples make of a voice; null when it is gone. Rejects for what may be better the next time. */
+  shape: (voiceId: string, signal: AbortSignal) => Promise<ShapedVoice | null>;
+  deliverer: Pick<Deliverer, 'enqueue'>;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Gives the voice machine its ports, once. */
+export function createVoiceActors({ sql, shape, deliverer, clock, logger }: VoiceActorsOptions): VoiceActors {
+  const actors = new Map<string, ActorRefFrom<typeof machine>>();
+  const machine = voiceMachine.provide({
+    actors: {
+      shape: fromPromise(({ input: { voiceId }, signal }) =>
+        noting(voiceId, async () => (await shape(voiceId, signal)) ?? GONE, signal),
+      ),
+      conclude: fromPromise(({ input: { voiceId, shaped }, signal }) =>
+        noting(voiceId, () => conclude(voiceId, shaped), signal),
+      ),
+    },
+  });
+
+  async function noting<T>(voiceId: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!signal.aborted) logger.warn({ voiceId, err: error }, 'a voice could not be made, and is tried again');
+      throw error;
+    }
+  }
+
+  async function conclude(voiceId: string, shaped: ShapedVoice): Promise<void> {
+    const now = new Date(clock.now());
+    const conclusion = shaped.isUsable ? ({ status: 'ready', ...shaped } as const) : failureOf(shaped);
+    const deliveries = await inTransaction(sql, async (tx) => {
+      const row = await concludeVoice(tx, voiceId, { conclusion, now });
+      return row === null ? [] : await emitWebhookEvent(tx, { ...eventOf(row), workspaceId: row.workspaceId, now });
+    });
+    for (const id of deliveries) void deliverer.enqueue(id);
+  }
+
+  return {
+    follow(voice) {
+      const { voiceId, hasSamples } = voice;
+      const running = actors.get(voiceId);
+      if (running) {
+        if (hasSamples) running.send({ type: 'samples.completed' });
+        return;
+      }
+      const actor = createActor(machine, { input: voice, clock });
+      actors.set(voiceId, actor);
+      const forget = () => actors.delete(voiceId);
+      actor.subscribe({
+        complete: forget,
+        error(error) {
+          forget();
+          logger.error({ voiceId, err: error }, 'a voice actor broke');
+        },
+      });
+      actor.start();
+    },
+
+    drop: (voiceId) => actors.get(voiceId)?.send({ type: 'voice.deleted' }),
+
+    close() {
+      for (const actor of actors.values()) actor.stop();
+      actors.clear();
+    },
+  };
+}
+
+/** Concludes nothing: its row is deleted. */
+const GONE: ShapedVoice = { isUsable: false, errorCode: 'INTERNAL', error: 'The voice was deleted.' };
+
+function failureOf({ errorCode, error }: Extract<ShapedVoice, { isUsable: false }>) {
+  return { status: 'failed', errorCode, error } as const;
+}
+
+function eventOf({ id, status, name, language, errorCode }: VoiceRow) {
+  if (status === 'failed') return { event: 'voice.failed', data: { voice_id: id, error: errorCode! } } as const;
+  return { event: 'voice.ready', data: { voice_id: id, name, language } } as const;
+}

@@ -1,0 +1,180 @@
+import {
+  assign,
+  cancel,
+  emit,
+  enqueueActions,
+  fromCallback,
+  fromPromise,
+  sendTo,
+  setup,
+  spawnChild,
+  stopChild,
+} from 'xstate';
+import type {
+  CallContext,
+  CallEmitted,
+  CallEvent,
+  CallInput,
+  CallMove,
+  Funding,
+  LocalMedia,
+  MediaCommand,
+  MediaReport,
+  SettleInput,
+  SpeechName,
+  TranscriptCommand,
+} from './call-events.ts';
+import { type CallOutcome, outcomeOf } from './call-outcome.ts';
+import type { LegName, RemoteMedia } from './events.ts';
+import { type LegInput, legMachine } from './leg.machine.ts';
+import { notProvided } from './not-provided.ts';
+
+/** What the states of `call.machine.ts` are made of: the ports of a call, its delays, guards and actions. */
+
+/** A leg that was asked to hang up and is not heard of for this long is given up. */
+export const LEG_CLEAR_TIMEOUT_MS = 4_000;
+
+/** How far ahead of the end of the paid talk the hold is made to grow. */
+export const FUNDING_LEAD_MS = 15_000;
+
+const MAX_FUNDING_FAILURES = 6;
+
+/** What is said last is understood a moment later; the outcome, long decided, waits no longer than this to be told. */
+export const LAST_WORDS_MS = 2_000;
+
+/** The agent waits for speech that is not made yet, or cannot hear it: the call goes on without. */
+export const SPEECH_BEGIN_TIMEOUT_MS = 4_000;
+
+/** Nobody is told more than this. */
+export const LONGEST_SPEECH_MS = 30_000;
+
+/** A free trunk funds a talk for ever; a timer can wait for 2^31 - 1 ms at the most. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+const NO_PARTICULARS = {
+  leg: null,
+  sipStatus: null,
+  hangupCause: null,
+  detail: null,
+  recordingId: null,
+  segment: null,
+};
+
+export const callSetup = setup({
+  types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
+  actors: {
+    /** Owns the media session: takes `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
+    media: fromCallback<MediaCommand, { callId: string }>(notProvided('media')),
+    leg: legMachine,
+    /** Has both legs listened to from its start on. Never throws: a call goes on without a transcript. */
+    transcript: fromCallback<TranscriptCommand, { callId: string }>(notProvided('transcript')),
+    /** Grows the hold; answers how much longer the talk is paid for. */
+    extendFunding: fromPromise<Funding, { callId: string }>(notProvided('extendFunding')),
+    /** Commits the outcome. Idempotent; rejects while storage cannot be reached. */
+    settle: fromPromise<void, SettleInput>(notProvided('settle')),
+  },
+  delays: {
+    maxDuration: ({ context }) => context.maxDurationMs,
+    fundingCheck: ({ context }) => fundingCheckDelayMs(context.fundedForMs),
+    fundingRetry: 5_000,
+    fundingTimeout: 5_000,
+    prepareTimeout: 5_000,
+    clearTimeout: LEG_CLEAR_TIMEOUT_MS + 1_000,
+    finishTimeout: 5_000,
+    lastWords: LAST_WORDS_MS,
+    speechBegin: SPEECH_BEGIN_TIMEOUT_MS,
+    speechEnd: LONGEST_SPEECH_MS + 2_000,
+    settleRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.settleFailures, 7)),
+  },
+  guards: {
+    bothLegsGone: ({ context }) => context.legs.agent !== 'up' && context.legs.customer !== 'up',
+    fundsRemain: (_, funding: Funding) => funding.fundedForMs > 0,
+    fundingMayBeRetried: ({ context }) => context.fundingFailures < MAX_FUNDING_FAILURES,
+    ringsFirst: ({ context }, { leg }: { leg: LegName }) => !context.rang[leg],
+    bringsEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
+    hasEarlyMedia: ({ context }) => context.earlyMedia,
+    recordingWanted: ({ context }) => context.record,
+    transcriptWanted: ({ context }) => context.transcribe,
+    isTranscribing: ({ context }) => context.isTranscribing,
+    announcementWanted: ({ context }) => context.announce,
+    whisperWanted: ({ context }) => context.whisper,
+    tellsOf: (_, { speech, of }: Record<'speech' | 'of', SpeechName>) => speech === of,
+  },
+  actions: {
+    move: emit((_, move: Partial<CallMove> & Pick<CallMove, 'event' | 'state'>) => ({
+      type: 'moved' as const,
+      move: { ...NO_PARTICULARS, ...move },
+    })),
+    announceClearing: emit({ type: 'clearing' }),
+    toMedia: sendTo('media', (_, command: MediaCommand) => command),
+    connectEarlyMedia: sendTo('media', ({ event }) => ({
+      type: 'connect',
+      leg: 'customer',
+      media: (event as Extract<CallEvent, { earlyMedia: unknown }>).earlyMedia as RemoteMedia,
+    })),
+    decide: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
+    end: assign((_, { outcome }: { outcome: CallOutcome }) => ({ outcome })),
+    dialAgent: enqueueActions(({ enqueue, context }) => {
+      enqueue.assign({ legs: { ...context.legs, agent: 'up' } });
+      enqueue(spawnChild('leg', { id: 'agent', input: legInput(context, 'agent') }));
+    }),
+    dialCustomer: enqueueActions(({ enqueue, context }) => {
+      enqueue.assign({ legs: { ...context.legs, customer: 'up' } });
+      enqueue(spawnChild('leg', { id: 'customer', input: legInput(context, 'customer') }));
+    }),
+    hangUpLegs: enqueueActions(({ enqueue, context }) => {
+      const cause = context.outcome?.hangupCause ?? 'NORMAL_CLEARING';
+      if (context.legs.agent === 'up') enqueue(sendTo('agent', { type: 'hangup', cause }));
+      if (context.legs.customer === 'up') enqueue(sendTo('customer', { type: 'hangup', cause }));
+    }),
+    noteGone: assign(({ context, event }) => ({
+      legs: { ...context.legs, [event.type === 'agent.gone' ? 'agent' : 'customer']: 'gone' },
+    })),
+    noteRang: assign(({ context }, { leg }: { leg: LegName }) => ({ rang: { ...context.rang, [leg]: true } })),
+    noteEarlyMedia: assign({ earlyMedia: true }),
+    noteBridged: assign({ bridged: true }),
+    noteOpened: assign((_, { local }: { local: LocalMedia }) => ({ local })),
+    noteFunding: assign((_, { fundedForMs }: Funding) => ({ fundedForMs, fundingFailures: 0 })),
+    noteFundingFailure: assign(({ context }) => ({ fundingFailures: context.fundingFailures + 1 })),
+    startTranscript: enqueueActions(({ enqueue, context }) => {
+      enqueue.assign({ isTranscribing: true });
+      enqueue(spawnChild('transcript', { id: 'transcript', input: { callId: context.callId } }));
+    }),
+    whisper: enqueueActions(({ enqueue }) => {
+      enqueue.sendTo('media', { type: 'say', speech: 'whisper' });
+      // An agent who has the call on hold hears nothing, and minutes later it would mean nothing any more.
+      enqueue.raise({ type: 'whisper.overdue' }, { id: 'whisper', delay: 'speechBegin' });
+    }),
+    expectWhisperNoMore: cancel('whisper'),
+    noteTranscriptOver: assign({ isTranscribing: false }),
+    finishTranscript: enqueueActions(({ enqueue, context }) => {
+      if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
+    }),
+    stopTranscript: stopChild('transcript'),
+    noteReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
+    noteSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
+    stopLegs: enqueueActions(({ enqueue }) => {
+      enqueue(stopChild('agent'));
+      enqueue(stopChild('customer'));
+    }),
+  },
+});
+
+/**
+ * Checks early enough to grow the hold before it is used up; a remainder too short for that is talked out first, so
+ * that the check after it decides.
+ */
+export function fundingCheckDelayMs(fundedForMs: number): number {
+  const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
+  return Math.min(delayMs, LONGEST_TIMER_MS);
+}
+
+function legInput(context: CallContext, leg: LegName): LegInput {
+  return {
+    callId: context.callId,
+    leg,
+    local: context.local?.[leg] ?? { host: '', rtpPort: 0 },
+    ringTimeoutMs: leg === 'agent' ? context.agentRingTimeoutMs : context.customerRingTimeoutMs,
+    clearTimeoutMs: LEG_CLEAR_TIMEOUT_MS,
+  };
+}

@@ -1,0 +1,109 @@
+import { assign, fromPromise, setup } from 'xstate';
+import { notProvided } from './not-provided.ts';
+
+/**
+ * A voice that somebody makes. It is `pending` while it waits for samples of its speaker; a cloned voice has them from
+ * the beginning. When they are complete it is `processing`: `shaping` listens to them and says what the voice is to be,
+ * or why nothing can come of them, and `concluding` stores that and tells webhooks, in one transaction. Then it is
+ * `ready` or has `failed`. What breaks on our side is tried again after a wait that doubles: shaping a limited number of
+ * times, after which the voice has failed for a reason that is ours; concluding until storage is there. Deleted at any
+ * time, it is `deleted`, and what was under way stops.
+ */
+export const voiceMachine = setup({
+  types: {} as {
+    context: VoiceContext;
+    input: VoiceInput;
+    events: { type: 'samples.completed' } | { type: 'voice.deleted' };
+    output: VoiceOutcome;
+  },
+  actors: {
+    /** Rejects only for what may be better the next time. */
+    shape: fromPromise<ShapedVoice, VoiceInput>(notProvided('shape')),
+    /** Idempotent: a voice that is concluded, or deleted, stays as it is. */
+    conclude: fromPromise<void, VoiceInput & { shaped: ShapedVoice }>(notProvided('conclude')),
+  },
+  guards: {
+    hasSamples: ({ context }) => context.hasSamples,
+    isLastAttempt: ({ context }) => context.failures + 1 >= MOST_FAILURES,
+    isUsable: ({ context }) => context.shaped?.isUsable === true,
+  },
+  delays: {
+    backoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
+  },
+  actions: {
+    noteShape: assign((_, shaped: ShapedVoice) => ({ shaped, failures: 0 })),
+    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    giveUp: assign(() => ({ shaped: GIVEN_UP, failures: 0 })),
+  },
+}).createMachine({
+  id: 'voice',
+  context: ({ input }) => ({ ...input, shaped: null, failures: 0 }),
+  initial: 'arriving',
+  on: { 'voice.deleted': '.deleted' },
+  output: ({ event }) => (event as unknown as { output: VoiceOutcome }).output,
+  states: {
+    arriving: { always: [{ guard: 'hasSamples', target: 'processing' }, { target: 'pending' }] },
+    pending: { on: { 'samples.completed': 'processing' } },
+    processing: {
+      initial: 'shaping',
+      states: {
+        shaping: {
+          invoke: {
+            src: 'shape',
+            input: ({ context: { voiceId, hasSamples } }) => ({ voiceId, hasSamples }),
+            onDone: {
+              target: 'concluding',
+              actions: { type: 'noteShape', params: ({ event }) => event.output },
+            },
+            onError: [
+              { guard: 'isLastAttempt', target: 'concluding', actions: 'giveUp' },
+              { target: 'shapingLater', actions: 'noteFailure' },
+            ],
+          },
+        },
+        shapingLater: { after: { backoff: 'shaping' } },
+        concluding: {
+          invoke: {
+            src: 'conclude',
+            input: ({ context: { voiceId, hasSamples, shaped } }) => ({ voiceId, hasSamples, shaped: shaped! }),
+            onDone: [{ guard: 'isUsable', target: '#voice.ready' }, { target: '#voice.failed' }],
+            onError: { target: 'concludingLater', actions: 'noteFailure' },
+          },
+        },
+        concludingLater: { after: { backoff: 'concluding' } },
+      },
+    },
+    ready: { type: 'final', output: 'ready' as const },
+    failed: { type: 'final', output: 'failed' as const },
+    deleted: { type: 'final', output: 'deleted' as const },
+  },
+});
+
+/** With the waits between them some four minutes. */
+const MOST_FAILURES = 9;
+const LONGEST_BACKOFF_MS = 60_000;
+
+const GIVEN_UP: ShapedVoice = {
+  isUsable: false,
+  errorCode: 'INTERNAL',
+  error: 'The voice could not be made, through no fault of its samples. Send them again.',
+};
+
+export interface VoiceInput {
+  voiceId: string;
+  /** Whether all samples are there. */
+  hasSamples: boolean;
+}
+
+interface VoiceContext extends VoiceInput {
+  shaped: ShapedVoice | null;
+  /** In a row. */
+  failures: number;
+}
+
+/** What came of the samples. `recipe` and `measures` are plain data, for those who made them to read. */
+export type ShapedVoice =
+  | { isUsable: true; recipe: object; measures: object | null; approximate: boolean }
+  | { isUsable: false; errorCode: 'VOICE_SAMPLE_UNUSABLE' | 'INTERNAL'; error: string };
+
+export type VoiceOutcome = 'ready' | 'failed' | 'deleted';
