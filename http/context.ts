@@ -6,6 +6,7 @@ import type { Dialer } from '../actors/dialer.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
 import type { TtsDesk } from '../actors/tts/tts-desk.ts';
+import type { VoiceDesk } from '../actors/voices/voice-desk.ts';
 import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
 import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
@@ -25,6 +26,7 @@ export interface HttpContext {
   dialer: Dialer;
   webhooks: WebhookDesk;
   speech: TtsDesk;
+  voices: VoiceDesk;
   transcriber: Transcriber;
   /** Transcribes while somebody speaks. */
   liveStt: LiveStt;
@@ -48,6 +50,8 @@ export interface HttpContext {
   now: () => Date;
   /** How often an idle event stream says that it is alive. */
   heartbeatMs: number;
+  /** A client that takes nothing of its stream for so long is given up. */
+  listenerPatienceMs: number;
   /** Web sites whose pages may use the API; `*` for all. */
   corsOrigins: readonly string[];
   /** Aborted when the server closes: streams end. */
@@ -61,6 +65,7 @@ export interface HttpServerOptions
     | 'dialer'
     | 'webhooks'
     | 'speech'
+    | 'voices'
     | 'transcriber'
     | 'liveStt'
     | 'objects'
@@ -79,6 +84,8 @@ export interface HttpServerOptions
   trustedProxies?: readonly string[];
   /** Default 15 000. */
   heartbeatMs?: number;
+  /** Default 120 000. */
+  listenerPatienceMs?: number;
   /** Default: limits of this process alone, which `rateLimits` changes. */
   limits?: Limits;
   rateLimits?: LimitSettings;

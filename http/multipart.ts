@@ -16,19 +16,28 @@ export interface UploadedFile {
 }
 
 export interface ReceiveFormOptions {
-  /** Field that the one file is in. */
+  /** Field that the files are in; by default the one file there has to be. */
   fileField: string;
+  /** Another name of the field, which some clients give to lists. */
+  fileFieldAlias?: string;
+  /** Default 1. */
+  fewestFiles?: number;
+  /** Default 1. */
+  mostFiles?: number;
   /** Fields there are, and whether they may be given more than once. */
   fields: Readonly<Record<string, 'once' | 'repeated'>>;
-  /** Where the file goes; made, readable by its owner only. */
-  path: string;
+  /** Where the file goes, or the one of that number, from 0; made, readable by its owner only. */
+  pathOf: (index: number) => string;
   maxFileBytes: number;
+  /** Of all files. Default: of as many as there may be. */
+  maxBytes?: number;
   /** Aborting ends it with the reason. */
   signal: AbortSignal;
 }
 
 export interface ReceivedForm {
-  file: UploadedFile;
+  /** In order. */
+  files: UploadedFile[];
   /** Texts as they came. */
   fields: Record<string, string | string[]>;
 }
@@ -41,11 +50,17 @@ const MAX_REST_BYTES = 256 * 1024;
 const LINGER_MS = 5_000;
 
 /** In this scope bodies are forms, which `receiveForm` reads; anything else is 415. */
-export function acceptForms(scope: FastifyInstance): void {
+export function acceptForms(scope: FastifyInstance, { mostFiles = 1 }: { mostFiles?: number } = {}): void {
   scope.removeAllContentTypeParsers();
   scope.register(multipart, {
     throwFileSizeLimit: false,
-    limits: { files: 2, fields: MAX_FIELDS, fieldSize: MAX_FIELD_BYTES, fieldNameSize: 100, headerPairs: 32 },
+    limits: {
+      files: mostFiles + 1,
+      fields: MAX_FIELDS,
+      fieldSize: MAX_FIELD_BYTES,
+      fieldNameSize: 100,
+      headerPairs: 32,
+    },
   });
   scope.addContentTypeParser('*', (_request, payload, done) => {
     payload.resume();
@@ -64,8 +79,8 @@ export async function receiveForm(request: FastifyRequest, options: ReceiveFormO
     if (!request.isMultipart()) {
       throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as multipart/form-data.');
     }
-    const mostBytes = options.maxFileBytes + MAX_REST_BYTES;
-    if (Number(raw.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(options.maxFileBytes);
+    const mostBytes = mostBytesOf(options) + MAX_REST_BYTES;
+    if (Number(raw.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(options);
     return await readParts(request, { ...options, mostBytes });
   } catch (error) {
     discardRest(raw);
@@ -82,7 +97,9 @@ async function readParts(
   const signal = AbortSignal.any([options.signal, stopped.signal]);
   const invalid: InvalidField[] = [];
   const fields: ReceivedForm['fields'] = {};
-  let file: UploadedFile | null = null;
+  const files: UploadedFile[] = [];
+  const { fileField, fileFieldAlias = fileField, fewestFiles = 1, mostFiles = 1, pathOf } = options;
+  const isFileField = (name: string) => name === fileField || name === fileFieldAlias;
 
   async function read(): Promise<void> {
     const limits = { fileSize: options.maxFileBytes };
@@ -91,9 +108,9 @@ async function readParts(
         takeField(part);
         continue;
       }
-      if (part.fieldname !== options.fileField) throw validationFailed([unknownField(part.fieldname)]);
-      if (file !== null) throw validationFailed([{ path: part.fieldname, message: 'is given more than once' }]);
-      file = await storeFile(part, { ...options, signal });
+      if (!isFileField(part.fieldname)) throw validationFailed([unknownField(part.fieldname)]);
+      if (files.length === mostFiles) throw validationFailed([tooManyFiles(fileField, mostFiles)]);
+      files.push(await storeFile(part, { ...options, path: pathOf(files.length), signal }));
     }
   }
 
@@ -104,7 +121,7 @@ async function readParts(
     const value = typeof part.value === 'string' ? part.value : JSON.stringify(part.value);
     const kind = Object.hasOwn(options.fields, fieldname) ? options.fields[fieldname] : undefined;
     const given = fields[fieldname];
-    if (fieldname === options.fileField) invalid.push({ path, message: 'must be a file' });
+    if (isFileField(fieldname)) invalid.push({ path, message: 'must be a file' });
     else if (kind === undefined) invalid.push(unknownField(fieldname));
     else if (valueTruncated) invalid.push({ path, message: `must be at most ${MAX_FIELD_BYTES} bytes` });
     else if (given === undefined) fields[fieldname] = value;
@@ -118,23 +135,23 @@ async function readParts(
   signal.addEventListener('abort', onAbort, { once: true });
   request.raw.on('data', (chunk: Buffer) => {
     received += chunk.length;
-    if (received > mostBytes) stopped.abort(tooLarge(options.maxFileBytes));
+    if (received > mostBytes) stopped.abort(tooLarge(options));
   });
   const reading = read();
   reading.catch(() => undefined);
   await Promise.race([reading, tooMuch.promise]).finally(() => signal.removeEventListener('abort', onAbort));
-  if (file === null) invalid.push({ path: options.fileField, message: 'is required' });
+  if (files.length < fewestFiles) invalid.push({ path: fileField, message: 'is required' });
   if (invalid.length > 0) throw validationFailed(invalid.slice(0, 20));
-  return { file: file!, fields };
+  return { files, fields };
 }
 
 async function storeFile(
   { file, filename, mimetype }: MultipartFile,
-  { path, maxFileBytes, signal }: Pick<ReceiveFormOptions, 'path' | 'maxFileBytes' | 'signal'>,
+  { path, maxFileBytes, signal }: Pick<ReceiveFormOptions, 'maxFileBytes' | 'signal'> & { path: string },
 ): Promise<UploadedFile> {
   const target = createWriteStream(path, { flags: 'wx', mode: 0o600 });
   await pipeline(file, target, { signal });
-  if (file.truncated) throw tooLarge(maxFileBytes);
+  if (file.truncated) throw tooLarge({ maxFileBytes });
   return { path, bytes: target.bytesWritten, name: filename || null, mediaType: mimetype || null };
 }
 
@@ -147,10 +164,23 @@ function discardRest(raw: IncomingMessage): void {
   for (const event of ['end', 'close'] as const) raw.once(event, () => clearTimeout(timer));
 }
 
-function tooLarge(maxFileBytes: number): TandemError {
-  return new TandemError('PAYLOAD_TOO_LARGE', `The file is larger than ${maxFileBytes / 2 ** 20} MB.`, {
-    details: { limit_bytes: maxFileBytes },
+type Bounds = Pick<ReceiveFormOptions, 'maxFileBytes' | 'mostFiles' | 'maxBytes'>;
+
+function mostBytesOf({ maxFileBytes, mostFiles = 1, maxBytes = maxFileBytes * mostFiles }: Bounds): number {
+  return maxBytes;
+}
+
+/** One file is, or all of them together. */
+function tooLarge(bounds: Bounds): TandemError {
+  const limit = mostBytesOf(bounds);
+  const subject = (bounds.mostFiles ?? 1) === 1 ? 'The file is' : 'The files together are';
+  return new TandemError('PAYLOAD_TOO_LARGE', `${subject} larger than ${limit / 2 ** 20} MB.`, {
+    details: { limit_bytes: limit },
   });
+}
+
+function tooManyFiles(path: string, mostFiles: number): InvalidField {
+  return { path, message: mostFiles === 1 ? 'is given more than once' : `must be at most ${mostFiles} files` };
 }
 
 function unknownField(name: string): InvalidField {

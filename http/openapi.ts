@@ -34,6 +34,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
       { name: 'speech-to-text', description: 'Transcribe files, and talk as it happens.' },
       { name: 'speech', description: 'Have texts spoken.' },
+      { name: 'voices', description: 'Choose a voice, or make one of samples of a speaker.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },

@@ -38,7 +38,9 @@ const RECORDING: ErrorCode[] = [
 ];
 
 const SPEECH: ErrorCode[] = [
+  'INVALID_SSML',
   'VOICE_NOT_FOUND',
+  'VOICE_NOT_READY',
   'TTS_CONCURRENCY_LIMIT',
   'INSUFFICIENT_CREDITS',
   'TTS_UNAVAILABLE',
@@ -61,6 +63,16 @@ const TRANSCRIPTION: ErrorCode[] = [
   'STT_TIMEOUT',
 ];
 
+const VOICE_SAMPLES: ErrorCode[] = [
+  'VOICE_CONSENT_REQUIRED',
+  'VOICE_SAMPLE_UNUSABLE',
+  'AUDIO_EMPTY',
+  'AUDIO_NOT_READABLE',
+  'AUDIO_STREAM_MISSING',
+  'AUDIO_TOO_LONG',
+  'SHUTTING_DOWN',
+];
+
 const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getHealth: ['C2C_NOT_CONFIGURED'],
 
@@ -75,6 +87,10 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'INVALID_RECORD',
     'INVALID_METADATA',
     'INVALID_TRANSCRIBE',
+    'INVALID_ANNOUNCE',
+    'INVALID_WHISPER',
+    'VOICE_NOT_FOUND',
+    'VOICE_NOT_READY',
     'RECHARGE_REQUIRED',
     'CALLER_ID_NOT_OWNED',
     'destination_not_allowed',
@@ -119,6 +135,13 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   streamSpeechByAlias: SPEECH,
   synthesizeSpeech: SPEECH,
 
+  getVoice: ['VOICE_NOT_FOUND'],
+  updateVoice: ['VOICE_NOT_FOUND', 'VOICE_NOT_EDITABLE'],
+  deleteVoice: ['VOICE_NOT_FOUND', 'VOICE_NOT_EDITABLE'],
+  createProfessionalVoice: ['unsupported_language', 'VOICE_LIMIT_REACHED'],
+  cloneVoice: ['unsupported_language', 'VOICE_LIMIT_REACHED', ...VOICE_SAMPLES],
+  addVoiceSamples: ['VOICE_NOT_FOUND', 'VOICE_NOT_EDITABLE', 'VOICE_NOT_READY', ...VOICE_SAMPLES],
+
   transcribe: TRANSCRIPTION,
   transcribeByAlias: TRANSCRIPTION,
 
@@ -159,6 +182,8 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   INVALID_MAX_DURATION: { message: 'max_duration must be an integer from 30 to 7200.' },
   INVALID_RECORD: { message: 'record must be true or false.' },
   INVALID_TRANSCRIBE: { message: 'transcribe must be true or false.' },
+  INVALID_ANNOUNCE: { message: 'announce must be 1 to 500 characters of text or SSML, none of them control.' },
+  INVALID_WHISPER: { message: 'whisper must be 1 to 500 characters of text or SSML, none of them control.' },
   INVALID_METADATA: { message: 'metadata must be an object of at most 2048 bytes.' },
   INVALID_REFERENCE: { message: 'reference_id must be 1 to 128 characters of A-Z a-z 0-9 . _ : -.' },
   INVALID_CALLBACK_URL: { message: 'callback_url must be an https URL of a public host.' },
@@ -192,6 +217,18 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   },
   ZERO_BALANCE: { message: 'The wallet is empty. Top it up.' },
   VOICE_NOT_FOUND: { message: 'There is no such voice. en-us, hi and the like name built-in ones.' },
+  INVALID_SSML: { message: 'Line 1: there is no element <voice>.' },
+  VOICE_NOT_READY: { message: 'The voice is being made. Try again shortly.', details: { status: 'processing' } },
+  VOICE_NOT_EDITABLE: { message: 'This voice comes with the platform and cannot be changed.' },
+  VOICE_CONSENT_REQUIRED: { message: 'Send consent=true when the speaker agrees to have a voice made of theirs.' },
+  VOICE_LIMIT_REACHED: {
+    message: 'A workspace has at most 100 voices of its own. Delete one first.',
+    details: { limit: 100 },
+  },
+  VOICE_SAMPLE_UNUSABLE: {
+    message: 'The voice needs at least 5 seconds of speech; there are 3 seconds.',
+    details: { least_seconds: 5 },
+  },
   TTS_CONCURRENCY_LIMIT: {
     message: 'All 5 texts that a user may have spoken at a time are under way. Wait for one to finish.',
     details: { limit: 5 },
@@ -241,10 +278,10 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   UNAUTHORIZED: { message: 'Send an API key: Authorization: Bearer sk_...' },
   FORBIDDEN: { message: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.' },
   WORKSPACE_NOT_FOUND: { message: 'You are not a member of a workspace with this id.' },
-  NOT_FOUND: { message: 'The recording is gone.' },
+  NOT_FOUND: { message: 'The audio is gone.' },
   PAYLOAD_TOO_LARGE: { message: 'The body is larger than 64 KiB.' },
   UNSUPPORTED_MEDIA_TYPE: { message: 'Send the body as application/json.' },
-  RANGE_NOT_SATISFIABLE: { message: 'The recording has 48044 bytes.' },
+  RANGE_NOT_SATISFIABLE: { message: 'The audio has 48044 bytes.' },
   RATE_LIMITED: { message: 'At most 60 requests per minute are answered.' },
   INTERNAL: { message: 'Something went wrong here. The request id helps to find it.' },
   SHUTTING_DOWN: { message: 'The server is shutting down. Try again.' },

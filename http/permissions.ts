@@ -25,6 +25,7 @@ export const SCOPES = [
   'billing:manage',
   'stt:write',
   'tts:write',
+  'voices:write',
   'webhooks:read',
   'webhooks:write',
   'keys:read',
@@ -103,6 +104,14 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /v1/stream': allow('writer', 'tts:write'),
   'POST /tts-synthesize': allow('writer', 'tts:write'),
   'GET /tts/languages': allow('member', null),
+
+  'GET /voices': allow('member', null),
+  'POST /voices': allow('writer', 'voices:write'),
+  'GET /voices/:id': allow('member', null),
+  'PUT /voices/:id': allow('writer', 'voices:write'),
+  'DELETE /voices/:id': allow('writer', 'voices:write'),
+  'POST /voices/professional': allow('writer', 'voices:write'),
+  'POST /voices/professional/:id/samples': allow('writer', 'voices:write'),
 
   'GET /webhooks': allow('member', 'webhooks:read'),
   'POST /webhooks': allow('admin', 'webhooks:write'),

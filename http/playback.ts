@@ -49,14 +49,28 @@ export function requirePlayable(
 /** A URL that plays the recording for five minutes, to whoever has it. It is stored nowhere. */
 export function mintPlaybackUrl(
   { urlSigningSecret, publicUrl, now }: HttpContext,
-  { objectKey, request }: { objectKey: string; request: FastifyRequest },
+  { objectKey: key, request }: { objectKey: string; request: FastifyRequest },
 ): { playback_url: string; expires_at: string } {
   const expiresAt = new Date(now().getTime() + PLAYBACK_TTL_MS);
-  const { expires, signature } = signObjectUrl({ key: objectKey, expiresAt, secret: urlSigningSecret });
+  const signed = { key, expiresAt, secret: urlSigningSecret, baseUrl: baseUrlOf({ publicUrl }, request) };
   return {
-    playback_url: `${baseUrlOf({ publicUrl }, request)}/media/${objectKey}?expires=${expires}&signature=${signature}`,
-    expires_at: new Date(expires * 1000).toISOString(),
+    playback_url: signedMediaUrl(signed),
+    expires_at: new Date(Math.floor(expiresAt.getTime() / 1000) * 1000).toISOString(),
   };
+}
+
+/** Where whoever has it gets an object until then. `baseUrl` has no slash at its end. */
+export function signedMediaUrl({
+  baseUrl,
+  ...object
+}: {
+  baseUrl: string;
+  key: string;
+  expiresAt: Date;
+  secret: Buffer;
+}): string {
+  const { expires, signature } = signObjectUrl(object);
+  return `${baseUrl}/media/${object.key}?expires=${expires}&signature=${signature}`;
 }
 
 /** Where clients reach this server, without a slash at the end. */

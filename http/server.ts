@@ -39,6 +39,7 @@ import { trunkRoutes } from './routes/trunks.ts';
 import { ttsRoutes } from './routes/tts.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
 import { userRoutes } from './routes/user.ts';
+import { voiceRoutes } from './routes/voices.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 import { createRunningRequests } from './running-requests.ts';
@@ -65,6 +66,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
+    listenerPatienceMs: 120_000,
     corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
@@ -155,6 +157,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     sttRoutes(routes, context);
     sttSocketRoute(routes);
     ttsRoutes(routes, context);
+    voiceRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
     paymentRoutes(routes, context);

@@ -5,10 +5,8 @@ import { wavHeader } from '../media/wav.ts';
 import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
 
 export interface SpokenLinesOptions {
-  text: string;
   encoding: (typeof AUDIO_ENCODINGS)[number];
   sampleRateHz: number;
-  voiceId: string;
   withWordTimes: boolean;
 }
 
@@ -17,7 +15,7 @@ const CHUNK_BYTES = 16 * 1024;
 
 /** The response of the speech operations, line by line. An error is a line too: the status went out long before. */
 export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOptions): AsyncGenerator<string, void> {
-  const { text, encoding, sampleRateHz, voiceId, withWordTimes } = options;
+  const { encoding, sampleRateHz, withWordTimes } = options;
   const words: string[] = [];
   const starts: number[] = [];
   const ends: number[] = [];
@@ -25,16 +23,16 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
   try {
     // How much will follow is not known; a reader goes on to the end.
     if (encoding === 'WAV') yield chunkLine(wavHeader({ channels: 1, sampleRateHz }, Number.POSITIVE_INFINITY));
-    for await (const clause of spoken.clauses) {
-      for (let start = 0; start < clause.audio.byteLength; start += CHUNK_BYTES) {
-        yield chunkLine(clause.audio.subarray(start, start + CHUNK_BYTES));
+    for await (const part of spoken.parts) {
+      for (let start = 0; start < part.audio.byteLength; start += CHUNK_BYTES) {
+        yield chunkLine(part.audio.subarray(start, start + CHUNK_BYTES));
       }
-      for (const { word, startMs, endMs } of clause.words) {
+      for (const { word, startMs, endMs } of part.words) {
         words.push(word);
-        starts.push(seconds(durationMs + startMs));
-        ends.push(seconds(durationMs + endMs));
+        starts.push(seconds(startMs));
+        ends.push(seconds(endMs));
       }
-      durationMs += clause.durationMs;
+      durationMs = part.durationMs;
     }
   } catch (error) {
     const message = error instanceof TandemError ? error.message : 'The speech was broken off.';
@@ -46,17 +44,36 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
     type: 'complete',
     result: {
       ...(withWordTimes && { timestampInfo: { wordAlignment } }),
-      usage: { processedCharactersCount: [...text].length },
+      usage: { processedCharactersCount: spoken.characters },
     },
     duration_seconds: seconds(durationMs),
     sample_rate_hertz: sampleRateHz,
     audio_encoding: encoding,
-    voice_id: voiceId,
+    voice_id: spoken.voiceId,
     cost_usd: Number(spoken.charge.chargedNano) / 1e9,
   };
   yield `${JSON.stringify(complete)}\n`;
 }
 
-function chunkLine(audio: Buffer): string {
-  return `{"type":"chunk","result":{"audioContent":"${audio.toString('base64')}"}}\n`;
+/**
+ * The same lines. Whoever has taken one and asks for no other within the time is given up: a client that keeps its
+ * connection and reads nothing would hold a slot and an engine.
+ */
+export async function* takenInTime(
+  lines: AsyncGenerator<string, void>,
+  { withinMs, onStalled }: { withinMs: number; onStalled: () => void },
+): AsyncGenerator<string, void> {
+  for await (const line of lines) {
+    const timer = setTimeout(onStalled, withinMs);
+    try {
+      yield line;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function chunkLine(audio: Uint8Array): string {
+  const bytes = Buffer.from(audio.buffer, audio.byteOffset, audio.byteLength);
+  return `{"type":"chunk","result":{"audioContent":"${bytes.toString('base64')}"}}\n`;
 }

@@ -7,6 +7,13 @@ import { parseByteRange } from '../byte-range.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 
+/** By how a key ends. */
+const CONTENT_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mpeg', ogg: 'audio/ogg' };
+
+const AUDIO = Object.fromEntries(
+  Object.values(CONTENT_TYPES).map((type) => [type, { schema: Type.String({ format: 'binary' }) }]),
+);
+
 /** Objects behind signed URLs: the signature is the credential, so a media player needs no header. */
 export function mediaRoutes(app: HttpApp, context: HttpContext): void {
   const input = {
@@ -25,14 +32,8 @@ export function mediaRoutes(app: HttpApp, context: HttpContext): void {
       summary: 'The audio behind a playback URL, whole or one byte range',
       security: [],
       response: {
-        200: responseOf({
-          description: 'The audio.',
-          content: { 'audio/wav': { schema: Type.String({ format: 'binary' }) } },
-        }),
-        206: responseOf({
-          description: 'A range.',
-          content: { 'audio/wav': { schema: Type.String({ format: 'binary' }) } },
-        }),
+        200: responseOf({ description: 'The audio.', content: AUDIO }),
+        206: responseOf({ description: 'A range.', content: AUDIO }),
         304: responseOf(Type.Null({ description: 'Not modified (If-None-Match).' })),
         ...REFUSALS,
       },
@@ -64,7 +65,7 @@ async function answer(
   const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
   verifyObjectUrl({ key, ...token, secret: context.urlSigningSecret, now: context.now() });
   const object = await context.objects.stat(key);
-  if (object === null) throw new TandemError('NOT_FOUND', 'The recording is gone.');
+  if (object === null) throw new TandemError('NOT_FOUND', 'The audio is gone.');
   return await sendObject(context, { object, request, reply });
 }
 
@@ -74,7 +75,7 @@ async function sendObject(
 ): Promise<FastifyReply> {
   const { key, sizeBytes } = object;
   const etag = `"${sizeBytes.toString(16)}-${object.modifiedAt.getTime().toString(16)}"`;
-  reply.headers({
+  const about = {
     etag,
     'last-modified': object.modifiedAt.toUTCString(),
     'accept-ranges': 'bytes',
@@ -82,26 +83,29 @@ async function sendObject(
     // A console on another origin plays it too; a browser tab that opens it may.
     'cross-origin-resource-policy': 'cross-origin',
     'content-security-policy': "default-src 'none'; media-src 'self'",
-  });
-  if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+  };
+  if (matchesEtag(request.headers['if-none-match'], etag)) return reply.headers(about).code(304).send();
 
   const wanted = rangeStillApplies(request, object, etag) ? request.headers.range : undefined;
   const range = parseByteRange(wanted, sizeBytes);
   if (range === 'unsatisfiable') {
-    reply.header('content-range', `bytes */${sizeBytes}`);
-    throw new TandemError('RANGE_NOT_SATISFIABLE', `The recording has ${sizeBytes} bytes.`);
+    reply.headers({ ...about, 'content-range': `bytes */${sizeBytes}` });
+    throw new TandemError('RANGE_NOT_SATISFIABLE', `The audio has ${sizeBytes} bytes.`);
   }
   const part = range === 'whole' ? { start: 0, end: sizeBytes - 1 } : range;
+  // Before the headers: it may be deleted by now, and a refusal is not described as audio.
+  const isEmpty = request.method === 'HEAD' || sizeBytes === 0;
+  const audio = isEmpty ? '' : await objects.read({ key, ...part });
   if (range !== 'whole') {
     reply.code(206).header('content-range', `bytes ${part.start}-${part.end}/${sizeBytes}`);
   }
   reply.headers({
-    'content-type': key.endsWith('.wav') ? 'audio/wav' : 'application/octet-stream',
+    ...about,
+    'content-type': CONTENT_TYPES[key.split('.').at(-1)!] ?? 'application/octet-stream',
     'content-length': part.end - part.start + 1,
     'content-disposition': `inline; filename="${key.split('/').at(-1)}"`,
   });
-  if (request.method === 'HEAD' || sizeBytes === 0) return reply.send('');
-  return reply.send(await objects.read({ key, ...part }));
+  return reply.send(audio);
 }
 
 function matchesEtag(header: string | undefined, etag: string): boolean {

@@ -92,14 +92,14 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
-    const { file, fields } = await receiveForm(request, {
+    const { files, fields } = await receiveForm(request, {
       fileField: 'file',
       fields: TRANSCRIPTION_FIELDS,
-      path: pending.uploadPath,
+      pathOf: () => pending.uploadPath,
       maxFileBytes: MAX_FILE_BYTES,
       signal: pending.signal,
     });
-    uploads.set(request, { pending, file });
+    uploads.set(request, { pending, file: files[0]! });
     request.body = fields;
   }
 }

@@ -2,44 +2,24 @@ import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { SpokenText } from '../../actors/tts/tts-desk.ts';
-import { TandemError } from '../../machines/errors.ts';
-import { type BuiltInVoice, findVoice, speechLanguages } from '../../speech/synthesis/voices.ts';
+import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithClient } from '../credential-watch.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-import { SpeakBody, SynthesizeBody, spokenLines } from '../schemas/tts.ts';
-import { spokenAsLines } from '../spoken-lines.ts';
+import { SpeakBody, spokenLines } from '../schemas/tts.ts';
+import { spokenAsLines, takenInTime } from '../spoken-lines.ts';
 
-/** Platform specification, Voice: where neither the request nor the voice has a pace. */
-const DEFAULT_WORDS_PER_MINUTE = 137;
 const DEFAULT_SAMPLE_RATE_HZ = 24_000;
 
 export function ttsRoutes(app: HttpApp, context: HttpContext): void {
   const speak = (request: FastifyRequest<{ Body: Static<typeof SpeakBody> }>, reply: FastifyReply) =>
     answerSpoken({ request, reply }, request.body);
-  const synthesize = (request: FastifyRequest<{ Body: Static<typeof SynthesizeBody> }>, reply: FastifyReply) =>
-    answerSpoken({ request, reply }, request.body);
 
   app.post('/tts-stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeech') }, speak);
   app.post('/v1/stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeechByAlias') }, speak);
-  app.post(
-    '/tts-synthesize',
-    {
-      config: { access: 'writer' },
-      schema: {
-        tags: ['speech'],
-        operationId: 'synthesizeSpeech',
-        summary: 'Text to speech, with encoding, sample rate and word times',
-        description:
-          '`sample_rate` and `audio_encoding` are older names of what is in `audio_config`, which wins over them.',
-        body: SynthesizeBody,
-        response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
-      },
-    },
-    synthesize,
-  );
+  app.post('/tts-synthesize', { config: { access: 'writer' }, schema: speakSchema('synthesizeSpeech') }, speak);
 
   app.get(
     '/tts/languages',
@@ -53,17 +33,16 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       },
     },
     async () => {
-      const data = speechLanguages().map(({ language, name }) => ({ language_id: language, name }));
+      const data = context.speech.languages().map(({ language, name }) => ({ language_id: language, name }));
       return { success: true, message: `${data.length} languages can be spoken.`, data };
     },
   );
 
   async function answerSpoken(
     { request, reply }: { request: FastifyRequest; reply: FastifyReply },
-    body: Static<typeof SpeakBody> & Static<typeof SynthesizeBody>,
+    body: Static<typeof SpeakBody>,
   ): Promise<FastifyReply> {
     const principal = principalOf(request);
-    const voice = voiceOf(body.voice_id ?? 'en-us');
     const encoding = body.audio_config?.audio_encoding ?? body.audio_encoding ?? 'LINEAR16';
     const sampleRateHz = body.audio_config?.sample_rate_hertz ?? body.sample_rate ?? DEFAULT_SAMPLE_RATE_HZ;
     const slot = await context.limits.acquireSlot({ userId: principal.userId, kind: 'tts' });
@@ -72,22 +51,19 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
     endWithClient(context, { principal, reply, ended });
     let spoken: SpokenText;
     try {
-      const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
-      const wordsPerMinute = (body.wpm ?? DEFAULT_WORDS_PER_MINUTE) * (body.speed ?? 1);
       const { workspaceId, userId, apiKeyId } = principal;
-      const text = { text: body.text, voice: voice.engineName, wordsPerMinute, format };
-      spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...text }, ended.signal);
+      const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
+      const what = { text: body.text, voiceId: body.voice_id ?? null, style: styleOf(body), format };
+      spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...what }, ended.signal);
     } catch (error) {
       ended.abort();
       if (reply.raw.destroyed) return reply.hijack();
       throw error;
     }
-    const lines = spokenAsLines(spoken, {
-      text: body.text,
-      encoding,
-      sampleRateHz,
-      voiceId: voice.id,
-      withWordTimes: (body.timestamp_type ?? 'WORD') === 'WORD',
+    const withWordTimes = (body.timestamp_type ?? 'WORD') === 'WORD';
+    const lines = takenInTime(spokenAsLines(spoken, { encoding, sampleRateHz, withWordTimes }), {
+      withinMs: context.listenerPatienceMs,
+      onStalled: () => reply.raw.destroy(),
     });
     return reply
       .headers({
@@ -101,21 +77,26 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
   }
 }
 
+function styleOf({ wpm, speed, stability, similarity, enhance }: Static<typeof SpeakBody>): SpeakingStyle {
+  return {
+    wordsPerMinute: wpm ?? USUAL_STYLE.wordsPerMinute,
+    speed: speed ?? USUAL_STYLE.speed,
+    stability: stability ?? USUAL_STYLE.stability,
+    similarity: similarity ?? USUAL_STYLE.similarity,
+    enhance: enhance ?? USUAL_STYLE.enhance,
+  };
+}
+
 function speakSchema(operationId: string) {
   return {
     tags: ['speech'],
     operationId,
-    summary: 'Text to speech',
-    description: 'Audio is LINEAR16, mono, 24000 Hz.',
+    summary: 'Text to speech, with word times',
+    description:
+      'Speech is sent as it is made, no faster than it is read. The text is charged before anything is said, and paid back when it cannot be said to the end. Who leaves half-way, or whose credentials end meanwhile, owes for the whole. `sample_rate` and `audio_encoding` are older names of what is in `audio_config`, which wins over them.',
     body: SpeakBody,
     response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
   };
-}
-
-function voiceOf(voiceId: string): BuiltInVoice {
-  const voice = findVoice(voiceId);
-  if (voice !== null) return voice;
-  throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice. en-us, hi and the like name built-in ones.');
 }
 
 const LanguagesResponse = responseOf(
@@ -126,7 +107,7 @@ const LanguagesResponse = responseOf(
       data: Type.Array(Type.Object({ language_id: Type.String(), name: Type.String() })),
     },
     {
-      description: 'In no order.',
+      description: 'ISO 639 codes, in no order.',
       examples: [
         { success: true, message: '1 languages can be spoken.', data: [{ language_id: 'hi', name: 'Hindi' }] },
       ],

@@ -42,9 +42,12 @@ const CALL_EXAMPLE = {
   recording_status: null,
   recording_available: false,
   transcribe_requested: false,
+  announce_requested: true,
+  whisper_requested: false,
   callback_url: 'https://hooks.example.com/calls',
   callback_secret_last4: 'f3c1',
   cost_usd: null,
+  speech_cost_usd: null,
   billing_status: null,
   placed_via: 'api_key',
   api_key_id: 7,
@@ -69,6 +72,7 @@ export const ENDED_CALL_EXAMPLE = {
   recording_status: 'uploaded',
   recording_available: true,
   cost_usd: 0.094,
+  speech_cost_usd: 0.000525,
   billing_status: 'billed',
   quality: {
     agent: { codec: 'PCMU', packets_received: 5592, packets_lost: 3, jitter_ms: 2.1, mos: 4.3, snr_db: 31.5 },
@@ -101,9 +105,14 @@ const CALL_PROPERTIES = {
   recording_status: nullable(Type.String()),
   recording_available: Type.Boolean({ description: 'True when a playback URL can be minted.' }),
   transcribe_requested: Type.Boolean({ description: 'Beyond the specification.' }),
+  announce_requested: Type.Boolean({ description: 'Beyond the specification, as the next.' }),
+  whisper_requested: Type.Boolean(),
   callback_url: nullable(Type.String()),
   callback_secret_last4: nullable(Type.String()),
-  cost_usd: nullable(Type.Number()),
+  cost_usd: nullable(Type.Number({ description: 'Of the talk.' })),
+  speech_cost_usd: nullable(
+    Type.Number({ description: 'Of what the agent was told, beside `cost_usd`. Beyond the specification.' }),
+  ),
   billing_status: nullable(Type.Enum(['billed', 'failed'])),
   placed_via: Type.Enum(['api_key', 'session']),
   api_key_id: nullable(Type.Integer()),
@@ -138,7 +147,11 @@ const SPOKEN_PROPERTIES = {
 
 const CALL_EVENT_PROPERTIES = {
   sequence: Type.Integer(),
-  event: Type.String({ examples: ['call.initiated', 'call.completed'] }),
+  event: Type.String({
+    description:
+      'What happened to the call, its legs (`agent.`, `customer.`), its `recording.` or its `transcript.`, or what the agent was told: `announcement.started`, `announcement.finished`, `announcement.failed`, and the same of `whisper`. There may be others.',
+    examples: ['call.initiated', 'announcement.failed', 'call.completed'],
+  }),
   state: CallStateSchema,
   leg: nullable(LegSchema),
   sip_status: nullable(Type.Integer()),

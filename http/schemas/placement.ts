@@ -30,6 +30,9 @@ export function parsePlacement(body: unknown): Placement {
     record: readFlag(body, 'record', 'INVALID_RECORD'),
     metadata: readMetadata(body),
     transcribe: readFlag(body, 'transcribe', 'INVALID_TRANSCRIBE'),
+    announce: readSpokenText(body, 'announce', 'INVALID_ANNOUNCE'),
+    whisper: readSpokenText(body, 'whisper', 'INVALID_WHISPER'),
+    voiceId: readVoiceId(body),
   };
   const unknown = Object.keys(body).find((field) => !Object.hasOwn(PlacementSchema.properties, field));
   if (unknown !== undefined) {
@@ -47,6 +50,8 @@ const SECONDS = {
   max_duration: { default: 3600, minimum: 30, maximum: 7200 },
 } as const;
 const METADATA_MAX_BYTES = 2048;
+const SPOKEN_LENGTH = { minLength: 1, maxLength: 500 };
+const VOICE_ID_LENGTH = { minLength: 1, maxLength: 64 };
 const SECRET_LENGTH = { minLength: 16, maxLength: 256 };
 const URL_MAX_LENGTH = 2048;
 const REFERENCE_PATTERN = '^[A-Za-z0-9._:-]{1,128}$';
@@ -85,6 +90,29 @@ export const PlacementSchema = Type.Object(
         default: false,
         description:
           'Recognise what both parties say while they talk: `transcript.final` events, and GET /dialer/click2call/{id}/transcript. Costs `stt` per minute of speech. Beyond the specification.',
+      }),
+    ),
+    announce: Type.Optional(
+      Type.String({
+        ...SPOKEN_LENGTH,
+        description:
+          'Said to the agent on answering, before the customer is dialed: text or SSML, 30 seconds of it at the most. Costs `tts` per character once it is heard. If it cannot be said the call goes on without, which `announcement.failed` tells. Beyond the specification.',
+        examples: ['Call from the web shop, order 1042.'],
+      }),
+    ),
+    whisper: Type.Optional(
+      Type.String({
+        ...SPOKEN_LENGTH,
+        description:
+          'Likewise, said to the agent alone as the talk begins, over the customer, who is turned down meanwhile and does not hear it. It is in no recording. Beyond the specification.',
+        examples: ['She has called twice today.'],
+      }),
+    ),
+    voice_id: Type.Optional(
+      Type.String({
+        ...VOICE_ID_LENGTH,
+        description: 'Who says `announce` and `whisper`: a voice of GET /voices, or a name such as `en-us` or `hi`.',
+        examples: ['en-us'],
       }),
     ),
   },
@@ -140,7 +168,7 @@ function readCallback(body: Body): Pick<Placement, 'callbackUrl' | 'callbackSecr
     return { callbackUrl, callbackSecret: null };
   }
   const secret = body.callback_secret;
-  if (typeof secret !== 'string' || !isPlainText(secret) || !hasSecretLength(secret)) {
+  if (typeof secret !== 'string' || !isPlainText(secret) || !hasLength(secret, SECRET_LENGTH)) {
     return refuse('INVALID_CALLBACK_SECRET', 'callback_secret', 'must be 16 to 256 characters, none of them control');
   }
   return { callbackUrl, callbackSecret: secret };
@@ -171,6 +199,23 @@ function readFlag(body: Body, field: 'record' | 'transcribe', code: ErrorCode): 
   if (!Object.hasOwn(body, field)) return false;
   const value = body[field];
   return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');
+}
+
+/** Whether it can be spoken is for the dialer to find out. */
+function readSpokenText(body: Body, field: 'announce' | 'whisper', code: ErrorCode): string | null {
+  if (!Object.hasOwn(body, field)) return null;
+  const text = body[field];
+  if (typeof text === 'string' && hasLength(text, SPOKEN_LENGTH) && isPlainText(text.replaceAll(/[\t\r\n]/g, ' '))) {
+    return text;
+  }
+  return refuse(code, field, 'must be 1 to 500 characters of text or SSML, none of them control');
+}
+
+function readVoiceId(body: Body): string | null {
+  if (!Object.hasOwn(body, 'voice_id')) return null;
+  const id = body.voice_id;
+  if (typeof id === 'string' && hasLength(id, VOICE_ID_LENGTH) && isPlainText(id)) return id;
+  return refuse('VALIDATION_FAILED', 'voice_id', 'must be the id or the name of a voice');
 }
 
 function readMetadata(body: Body): Record<string, unknown> | null {
@@ -209,9 +254,12 @@ function isPlainText(text: string): boolean {
   return text.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(text);
 }
 
-function hasSecretLength(secret: string): boolean {
-  const characters = [...secret].length;
-  return characters >= SECRET_LENGTH.minLength && characters <= SECRET_LENGTH.maxLength;
+/** In code points. */
+function hasLength(text: string, { minLength, maxLength }: { minLength: number; maxLength: number }): boolean {
+  // No code point has more than two units.
+  if (text.length > 2 * maxLength) return false;
+  const characters = [...text].length;
+  return characters >= minLength && characters <= maxLength;
 }
 
 function refuse(code: ErrorCode, path: string, message: string): never {

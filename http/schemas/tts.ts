@@ -1,58 +1,68 @@
 import { Type } from 'typebox';
-import { BUILT_IN_VOICES } from '../../speech/synthesis/voices.ts';
+import { DEFAULT_WORDS_PER_MINUTE, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { responseOf } from './envelope.ts';
 
-/** Characters are code points: that is what `maxLength` counts. */
-const TextSchema = Type.String({
-  minLength: 1,
-  maxLength: 5000,
-  pattern: '\\S',
-  description: 'What to say, with at least one character that is no white space. Each character is billed.',
-});
-
-const VoiceIdSchema = Type.String({
-  maxLength: 64,
-  default: 'en-us',
-  description: 'Id of a voice, or the name of a built-in one such as `en-us` or `hi`.',
-});
-
-const SpeedSchema = Type.Number({ minimum: 0.5, maximum: 2, default: 1, description: 'Factor on the pace.' });
-
-export const SpeakBody = Type.Object(
-  {
-    text: TextSchema,
-    voice_id: Type.Optional(VoiceIdSchema),
-    speed: Type.Optional(SpeedSchema),
-    enhance: Type.Optional(Type.Boolean({ default: true, description: 'Of no effect on the built-in voices.' })),
-    stability: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 100, default: 50, description: 'Of no effect on the built-in voices.' }),
-    ),
-    similarity: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 100, default: 75, description: 'Of no effect on the built-in voices.' }),
-    ),
-  },
-  { additionalProperties: false, examples: [{ text: 'Your call is being connected.', speed: 1 }] },
-);
-
-export const AUDIO_ENCODINGS = ['LINEAR16', 'WAV', 'MULAW', 'ALAW'] as const;
-export const SAMPLE_RATES_HZ = [8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000] as const;
+export const AUDIO_ENCODINGS = ['LINEAR16', 'WAV', 'MULAW', 'ALAW', 'MP3', 'OGG_OPUS'] as const;
+export const SAMPLE_RATES_HZ = [8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000] as const;
 
 const EncodingSchema = Type.Enum([...AUDIO_ENCODINGS], {
-  description: 'LINEAR16 (default) is 16-bit little-endian without a header; WAV is the same behind one.',
+  description:
+    'LINEAR16 (default) is 16-bit little-endian without a header, WAV the same behind one; MULAW and ALAW are G.711 without a header; MP3 and OGG_OPUS are whole files.',
 });
-const SampleRateSchema = Type.Enum([...SAMPLE_RATES_HZ], { description: 'Default 24000.' });
+const SampleRateSchema = Type.Enum([...SAMPLE_RATES_HZ], {
+  description: 'Default 24000. OGG_OPUS is played at 48000 whatever it was made of.',
+});
 
-export const SynthesizeBody = Type.Object(
+/** What all speech operations take. */
+export const SpeakBody = Type.Object(
   {
-    text: TextSchema,
-    voice_id: Type.Optional(VoiceIdSchema),
-    speed: Type.Optional(SpeedSchema),
+    text: Type.String({
+      minLength: 1,
+      maxLength: 5000,
+      pattern: '\\S',
+      description:
+        'What to say: plain text, or SSML in a `<speak>` element (`p`, `s`, `break`, `say-as`, `prosody`, `emphasis`, `phoneme`, `sub`). Each character is billed, markup is not.',
+    }),
+    voice_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        default: 'en-us',
+        description: 'Id of a voice (`GET /voices` lists them), or the short name of one, such as `en-us` or `hi`.',
+      }),
+    ),
+    speed: Type.Optional(
+      Type.Number({ minimum: 0.5, maximum: 2, default: USUAL_STYLE.speed, description: 'Factor on the pace.' }),
+    ),
     wpm: Type.Optional(
       Type.Number({
         minimum: 60,
         maximum: 400,
-        default: 137,
-        description: 'Pace in words per minute, nearly. Times speed, it is kept between 80 and 450.',
+        description: `Pace in words per minute, pauses included. Default: that of the voice, else ${DEFAULT_WORDS_PER_MINUTE}. Times speed.`,
+      }),
+    ),
+    stability: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 100,
+        default: USUAL_STYLE.stability,
+        description:
+          'How little the pitch moves: 0 is the liveliest, 50 as the voice does by itself, 100 almost monotone.',
+      }),
+    ),
+    similarity: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        maximum: 100,
+        default: USUAL_STYLE.similarity,
+        description:
+          "How far the engine's sound is brought to the voice's own long-term spectrum: 0 leaves it alone, 100 goes all the way. Without effect on voices that are the engine's own sound.",
+      }),
+    ),
+    enhance: Type.Optional(
+      Type.Boolean({
+        default: USUAL_STYLE.enhance,
+        description: 'Brings speech to one level and makes it clearer. False leaves it as the engine made it.',
       }),
     ),
     audio_config: Type.Optional(
@@ -95,7 +105,7 @@ const LINES = [
     duration_seconds: 0.32,
     sample_rate_hertz: 24000,
     audio_encoding: 'LINEAR16',
-    voice_id: BUILT_IN_VOICES[0]!.id,
+    voice_id: '7b1f6c0e-52d5-4c0a-9d0e-3f1f0a2f4d11',
     cost_usd: 0.000075,
   },
 ];
@@ -104,7 +114,7 @@ const LINES = [
 export function spokenLines(headers: Record<string, unknown>) {
   return responseOf({
     description:
-      'Lines of JSON: `chunk` with audio in base64, again and again, then `complete`; or `error` with a message when it fails half-way, and then nothing is charged.',
+      'Lines of JSON: `chunk` with audio in base64, again and again, then `complete`; or `error` with a message when it fails half-way, and then nothing is charged, unless the credentials have ended.',
     headers,
     content: {
       'application/x-ndjson': {
