@@ -173,7 +173,24 @@ const VARIABLES = {
     { fallback: availableParallelism(), min: 1, max: 256, shownDefault: 'cores' },
     'Synthesisers that run side by side, a process each.',
   ),
-  ttsEngine: choiceVariable('TTS_ENGINE', ['espeak-ng'], 'Speech synthesiser.'),
+  ttsEngine: choiceVariable(
+    'TTS_ENGINE',
+    ['auto', 'espeak-ng', 'sherpa-onnx', 'openai'],
+    'Speech synthesiser whose voice is the usual one of a language; auto takes the best that is there.',
+  ),
+  ttsBaseUrl: urlVariable('TTS_BASE_URL', ['http:', 'https:'], 'OpenAI-compatible server for speech.'),
+  ttsApiKey: optional('TTS_API_KEY', {
+    about: 'Its key.',
+    expects: '1 to 1024 characters without spaces',
+    secret: true,
+    parse: (text) => (/^\S{1,1024}$/.test(text) ? text : undefined),
+  }),
+  ttsModel: optionalText('TTS_MODEL', 'Model to ask it for.'),
+  ttsCacheMb: integerVariable(
+    'TTS_CACHE_MB',
+    { fallback: 256, min: 0, max: 1_048_576 },
+    'Most disk space for speech that is kept to be said again; 0 keeps none.',
+  ),
   modelsDir: textVariable('MODELS_DIR', './.data/models', 'Folder of speech and language models.'),
   llmBaseUrl: urlVariable('LLM_BASE_URL', ['http:', 'https:'], 'OpenAI-compatible server for chat and judging.'),
   llmApiKey: optional('LLM_API_KEY', {

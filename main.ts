@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { createCallActors } from './actors/call.actor.ts';
 import { createCallFeed } from './actors/call-feed.ts';
 import { createCallRegistry } from './actors/call-registry.ts';
+import { createCallSpeechDesk } from './actors/call-speech.ts';
 import { createTranscriptDesk } from './actors/call-transcript.ts';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
@@ -19,9 +20,13 @@ import { createRecordingDesk } from './actors/recording.actor.ts';
 import { createLiveStt } from './actors/stt/stt-session.actor.ts';
 import { createTranscriber } from './actors/stt/transcription.actor.ts';
 import { watchTrunks } from './actors/trunk-watch.ts';
+import { expireAudio } from './actors/tts/audio-expiry.ts';
+import { failLostStreams } from './actors/tts/lost-streams.ts';
 import { createTtsDesk } from './actors/tts/tts-stream.actor.ts';
+import { createVoiceDesk } from './actors/voices/voice-administration.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
+import { signedMediaUrl } from './http/playback.ts';
 import { createHttpServer } from './http/server.ts';
 import { createTranscriptRefiner } from './language/transcript-refiner.ts';
 import { createLogger, type Logger } from './logging.ts';
@@ -31,10 +36,13 @@ import { createMediaPlane } from './media/worker-pool.ts';
 import { createDrachtioGateway } from './sip/drachtio-gateway.ts';
 import { startEmbeddedSipServer } from './sip/embedded/embedded-sip-server.ts';
 import { engineSettingsOf } from './speech/engines/available-engines.ts';
-import { startEspeak } from './speech/engines/espeak-ng/espeak-synthesizer.ts';
+import { synthesisSettingsOf } from './speech/engines/available-synthesizers.ts';
 import { createSpeechRecognition } from './speech/recognition-host.ts';
 import type { Refine } from './speech/refinement.ts';
-import { createSpeechSynthesis } from './speech/synthesis/speech-synthesis.ts';
+import { warmUpSpeech } from './speech/synthesis/warm-up.ts';
+import { createSpeechSynthesis } from './speech/synthesis-host.ts';
+import { readScript } from './speech/text/read-script.ts';
+import { createVoiceCatalogue } from './speech/voices/built-in-voices.ts';
 import { bootstrap } from './storage/bootstrap.ts';
 import { type DataFolder, openDataFolder } from './storage/data-folder.ts';
 import { openDatabase } from './storage/database.ts';
@@ -114,10 +122,13 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
   try {
     const folder = await openDataFolder(config.dataDir, config.secretKey ?? undefined);
     opened.push(() => folder.close());
-    // Its thread takes a while to look at what is installed; storage and SIP need not wait for that.
+    // Their threads take a while to look at what is installed; storage and SIP need not wait for that.
     const recognising = createSpeechRecognition({ settings: engineSettingsOf(config), logger });
     const recognised = recognising.catch(() => null);
     opened.push(async () => await (await recognised)?.close());
+    const synthesising = createSpeechSynthesis({ settings: synthesisSettingsOf(config), logger });
+    const synthesised = synthesising.catch(() => null);
+    opened.push(async () => await (await synthesised)?.close());
     const databaseUrl = config.databaseUrl ?? (await embeddedDatabase());
     const database = await openDatabase({ url: databaseUrl, max: 16, logger });
     opened.push(() => database.close());
@@ -147,6 +158,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const listening = createListeningPlane({ workers: config.mediaWorkers, logger });
     opened.push(() => listening.close());
     const recognition = await recognising;
+    const synthesis = await synthesising;
     step('speech');
 
     const clock = systemClock;
@@ -167,7 +179,12 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => recordings.close());
     const transcripts = createTranscriptDesk({ sql, listening, recognition, clock, logger });
     opened.push(() => transcripts.close());
-    const desks = { deliverer, recordings, transcripts };
+    const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: config.ttsEngine });
+    const voiceParts = { synthesis, catalogue, listening, recognition, deliverer };
+    const voices = createVoiceDesk({ ...folder, sql, objects, ...voiceParts, clock, logger });
+    opened.push(() => voices.close());
+    const speeches = createCallSpeechDesk({ synthesis, voices, readScript, clock, logger });
+    const desks = { deliverer, recordings, transcripts, speeches };
     const parts = { ...folder, sql, sip, mediaPlane, secrets, registry, feed, ...desks, clock, logger };
     const inspect = logger.isLevelEnabled('debug') ? { inspect: inspectTransitions(logger) } : {};
     const actors = createCallActors({ ...parts, ...inspect });
@@ -184,9 +201,17 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const liveStt = createLiveStt({ ...stt, ...inspect });
     opened.push(() => liveStt.close());
     const transcriber = createTranscriber({ ...stt, ...inspect, limits, tempDir: folder.tempDir });
-    const synthesis = createSpeechSynthesis({ processes: config.ttsProcesses, start: startEspeak });
-    opened.push(() => synthesis.close());
-    const speech = createTtsDesk({ sql, synthesis, clock, logger });
+    await voices.start();
+    await failLostStreams({ ...parts, now: new Date() });
+    const audioExpiry = expireAudio({ sql, objects, node: folder.node, clock, logger });
+    opened.push(() => audioExpiry.close());
+    const urlSigningSecret = derivedKey(folder.masterKey, 'tandem url signing');
+    const publicUrl = config.publicUrl?.replace(/\/$/, '') ?? null;
+    let ownUrl = '';
+    const speech = createTtsDesk({
+      ...{ ...parts, synthesis, voices, catalogue, readScript, objects },
+      audioUrl: (object) => signedMediaUrl({ ...object, baseUrl: publicUrl ?? ownUrl, secret: urlSigningSecret }),
+    });
     opened.push(() => speech.close());
     step('actors');
 
@@ -195,6 +220,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       dialer,
       transcriber,
       speech,
+      voices,
       liveStt,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
@@ -202,19 +228,23 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       limits,
       corsOrigins: config.corsOrigins,
       trustedProxies: config.trustedProxies,
-      urlSigningSecret: derivedKey(folder.masterKey, 'tandem url signing'),
-      publicUrl: config.publicUrl?.replace(/\/$/, '') ?? null,
+      urlSigningSecret,
+      publicUrl,
       stripeWebhookSecret: config.stripeWebhookSecret,
       logger,
     });
     opened.push(() => http.close());
     await http.listen({ host: config.host, port: config.port }).catch(nameThePort('PORT', config.port));
+    ownUrl = urlOf(http.server.address() as AddressInfo);
     step('http');
     listening.warmUp();
+    const warmingUp = new AbortController();
+    opened.push(() => warmingUp.abort());
+    void warmUpSpeech(synthesis, { recipe: catalogue.usual.recipe, signal: warmingUp.signal });
 
     let stopping: Promise<void> | null = null;
     return {
-      url: urlOf(http.server.address() as AddressInfo),
+      url: ownUrl,
       sip: sipServer.address,
       workspaceId: owner.workspaceId,
       ownerUserId: owner.userId,

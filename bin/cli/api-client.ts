@@ -9,7 +9,7 @@ export interface Api {
   patch<T>(path: string, body: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
   /** Posts a form with a file in it; the answer has no envelope. */
-  upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fields' | 'onProgress'>): Promise<T>;
+  upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>): Promise<T>;
   /** The call's events after that sequence as they happen, until the terminal one or until the server ends the stream. */
   events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
   /** An answer that is one JSON document a line, as the lines come. */
@@ -72,13 +72,13 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
     post: (path, body) => ask('POST', path, body),
     patch: (path, body) => ask('PATCH', path, body),
     delete: (path) => ask('DELETE', path),
-    async upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fields' | 'onProgress'>) {
+    async upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>) {
       const sent = { ...upload, url: new URL(url + path), headers: { authorization } };
       const { status, text } = await uploadFile(sent).catch((error: unknown) => {
         throw error instanceof CommandError ? error : unreachable(url, { cause: error });
       });
       const answer = parseAnswer(text);
-      if (status === 200 && answer !== null) return answer as T;
+      if (status >= 200 && status < 300 && answer !== null) return answer as T;
       throw refusal({ status, url }, { answer, request: `POST ${path}` });
     },
     async *events(callId, { afterSequence = 0 } = {}) {

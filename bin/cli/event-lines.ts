@@ -1,6 +1,8 @@
 import type { CallEvent } from './api-client.ts';
 import type { Terminal } from './terminal.ts';
 
+const LONGEST_NAME = 'announcement.finished'.length;
+
 /** Writes the events of one call as lines: seconds since its first, state, event, and what is known beyond. */
 export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
   let firstAt: number | null = null;
@@ -15,7 +17,7 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
       event.detail,
       event.transcript ? spoken(event.transcript.text) : null,
     ].filter((part) => part !== null);
-    const name = paint('cyan', event.event.padEnd(20));
+    const name = paint('cyan', event.event.padEnd(LONGEST_NAME));
     return `${elapsed}  ${event.state.padEnd(9)}  ${name}  ${particulars.join(', ')}`.trimEnd();
   };
 }

@@ -36,6 +36,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/speak.ts')).speakCommand,
   },
   {
+    name: 'voices',
+    summary: 'list, make and delete voices',
+    load: async () => (await import('./commands/voices.ts')).voicesCommand,
+  },
+  {
     name: 'trunks',
     summary: 'list, add and change SIP trunks',
     load: async () => (await import('./commands/trunks.ts')).trunksCommand,

@@ -11,7 +11,9 @@ export interface UploadOptions {
   url: URL;
   headers: Readonly<Record<string, string>>;
   filePath: string;
-  /** Of the form, beside `file`. */
+  /** Default: `file`. */
+  fileField?: string;
+  /** Of the form, beside the file. */
   fields: readonly (readonly [name: string, value: string])[];
   /** Told as bytes leave, and at last that all have. */
   onProgress: (progress: { sentBytes: number; totalBytes: number }) => void;
@@ -64,13 +66,17 @@ export async function uploadFile(options: UploadOptions): Promise<{ status: numb
   return { status: response.statusCode ?? 0, text };
 }
 
-function formAround({ filePath, fields }: UploadOptions): { boundary: string; head: Buffer; tail: Buffer } {
+function formAround({ filePath, fileField = 'file', fields }: UploadOptions): {
+  boundary: string;
+  head: Buffer;
+  tail: Buffer;
+} {
   const boundary = `tandem-${randomUUID()}`;
   // As browsers do (WHATWG, multipart/form-data encoding algorithm).
   const name = basename(filePath).replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
   const parts = [
     ...fields.map(([field, value]) => `content-disposition: form-data; name="${field}"\r\n\r\n${value}\r\n`),
-    `content-disposition: form-data; name="file"; filename="${name}"\r\ncontent-type: application/octet-stream\r\n\r\n`,
+    `content-disposition: form-data; name="${fileField}"; filename="${name}"\r\ncontent-type: application/octet-stream\r\n\r\n`,
   ];
   return {
     boundary,

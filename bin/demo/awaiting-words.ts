@@ -39,12 +39,14 @@ export function awaitWords(conversation: Conversation): AwaitedWords {
 
 /** Shows who speaks, then how many sentences are still to be understood. Resolves when there is nothing left to wait for. */
 export async function talkProgress(screen: Screen, words: AwaitedWords): Promise<void> {
-  const { sentences, durationMs } = words.conversation;
+  const { sentences, durationMs, farewell } = words.conversation;
   const startedAt = performance.now();
   for (let ms = 0; ms < durationMs; ms = performance.now() - startedAt) {
     const done = Math.round((ms / durationMs) * BAR_WIDTH);
     const speaker = sentences.find(({ startMs, endMs }) => startMs <= ms && ms < endMs)?.speaker;
-    const what = speaker === undefined ? 'a pause' : `the ${speaker} speaks`;
+    const isFarewell = farewell !== null && ms >= farewell.startMs;
+    const silence = isFarewell ? 'the customer says goodbye in the voice of the platform' : 'a pause';
+    const what = speaker === undefined ? silence : `the ${speaker} speaks`;
     screen.progress(`talking ${'█'.repeat(done)}${'░'.repeat(BAR_WIDTH - done)} ${(ms / 1000).toFixed(1)} s, ${what}`);
     await sleep(100);
   }

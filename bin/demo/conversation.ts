@@ -7,6 +7,8 @@ export interface Conversation {
   sentences: readonly Sentence[];
   /** Until the last word. */
   durationMs: number;
+  /** The customer's last words, if there are any after the sentences. */
+  farewell: { samples: Int16Array; startMs: number } | null;
   /** All that a leg says, with silence before it and while the other speaks. */
   trackOf(leg: LegName, options: { leadMs: number }): Int16Array;
 }
@@ -30,7 +32,8 @@ const SCRIPT: readonly { speaker: LegName; name: string }[] = [
   { speaker: 'agent', name: 'librivox-0930' },
   { speaker: 'customer', name: 'goforward' },
 ];
-const FIRST_WORD_MS = 300;
+/** By then the platform has heard that both are there, and records. */
+const FIRST_WORD_MS = 500;
 /** Beside the silence that each recording begins and ends with. */
 const PAUSE_MS = 200;
 const SAMPLES_PER_MS = 8;
@@ -52,11 +55,31 @@ export function conversationOf(count: number): Conversation {
   return {
     sentences,
     durationMs,
+    farewell: null,
     trackOf(leg, { leadMs }) {
       const track = new Int16Array(Math.ceil((leadMs + durationMs) * SAMPLES_PER_MS));
       for (const { speaker, samples, startMs } of sentences) {
         if (speaker === leg) track.set(samples, Math.round((leadMs + startMs) * SAMPLES_PER_MS));
       }
+      return track;
+    },
+  };
+}
+
+/** The same, and the customer has the last word. */
+export function withFarewell(conversation: Conversation, samples: Int16Array): Conversation {
+  const startMs = conversation.durationMs + PAUSE_MS;
+  return {
+    ...conversation,
+    durationMs: startMs + samples.length / SAMPLES_PER_MS,
+    farewell: { samples, startMs },
+    trackOf(leg, { leadMs }) {
+      const sentences = conversation.trackOf(leg, { leadMs });
+      if (leg !== 'customer') return sentences;
+      const startAt = Math.round((leadMs + startMs) * SAMPLES_PER_MS);
+      const track = new Int16Array(startAt + samples.length);
+      track.set(sentences);
+      track.set(samples, startAt);
       return track;
     },
   };

@@ -15,6 +15,7 @@ export const NUMBERS = { agent: '+919811111111', customer: '+919822222222' } as 
 
 const AGENT_RINGS_MS = 700;
 const CUSTOMER_RINGS_MS = 1_500;
+const LONGEST_SETUP_MS = 60_000;
 
 export async function startTown({
   conversation,
@@ -23,19 +24,26 @@ export async function startTown({
   conversation: Conversation;
   autoHangupAfterMs?: number;
 }): Promise<Town> {
-  const agent = await startSoftphone({
-    name: 'agent',
-    user: NUMBERS.agent,
-    ringForMs: AGENT_RINGS_MS,
-    // Who answers first speaks to nobody until the customer has answered.
-    audio: { kind: 'samples', samples: conversation.trackOf('agent', { leadMs: CUSTOMER_RINGS_MS }) },
-  });
   const customer = await startSoftphone({
     name: 'customer',
     user: NUMBERS.customer,
     ringForMs: CUSTOMER_RINGS_MS,
     audio: { kind: 'samples', samples: conversation.trackOf('customer', { leadMs: 0 }) },
     ...(autoHangupAfterMs !== undefined && { autoHangupAfterMs }),
+  });
+  const agent = await startSoftphone({
+    name: 'agent',
+    user: NUMBERS.agent,
+    ringForMs: AGENT_RINGS_MS,
+    audio: {
+      kind: 'samples',
+      samples: conversation.trackOf('agent', { leadMs: 0 }),
+      // Who answers first speaks to nobody until the customer has answered, however long that takes.
+      after() {
+        const former = new Set(customer.calls.map(({ callId }) => callId));
+        return customer.until('confirmed', ({ callId }) => !former.has(callId), LONGEST_SETUP_MS);
+      },
+    },
   });
   const carrier = await startLoopbackCarrier({
     recordRoute: true,

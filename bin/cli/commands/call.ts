@@ -20,6 +20,9 @@ const place = defineAction({
     trunk: { value: 'ID', about: 'the trunk to call over (default: the active one)' },
     record: { about: 'record both sides' },
     transcribe: { about: 'recognise what both sides say; --follow shows it as it is understood' },
+    announce: { value: 'TEXT', about: 'said to the agent on answering, before the customer is rung' },
+    whisper: { value: 'TEXT', about: 'said to the agent alone as they begin to talk' },
+    voice: { value: 'ID', about: 'who says it (default: the usual voice)' },
     reference: { value: 'TEXT', about: 'dialed once, however often it is sent (default: a new one)' },
     'agent-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 30)' },
     'customer-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 45)' },
@@ -50,6 +53,9 @@ const place = defineAction({
       callback_secret: values['callback-secret'],
       record: values.record,
       transcribe: values.transcribe,
+      announce: values.announce,
+      whisper: values.whisper,
+      voice_id: values.voice,
       metadata: metadataOf(values.metadata),
     };
     const api = openApi(values);
@@ -178,6 +184,7 @@ function describe(call: PublicCall): string {
     ...(failure === '' ? [] : [['failed', failure] as const]),
     ...(call.talk_seconds === null ? [] : [['talk', `${call.talk_seconds} s`] as const]),
     ...(call.cost_usd === null ? [] : [['cost', `${call.cost_usd} USD`] as const]),
+    ...(call.speech_cost_usd === null ? [] : [['told', `${call.speech_cost_usd} USD`] as const]),
     ...(call.record_requested ? [['recording', call.recording_status] as const] : []),
     ...(call.transcribe_requested ? [['transcript', `tandem call transcript ${call.call_id}`] as const] : []),
   ]);

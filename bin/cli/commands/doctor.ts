@@ -63,7 +63,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   yield await checkTools();
   terminal.progress('speech ...');
   yield* await checkRecognition(config);
-  yield await checkSynthesis();
+  yield* await checkSynthesis(config);
 }
 
 function settingsOrFinding(): Config | Finding {

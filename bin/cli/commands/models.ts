@@ -1,9 +1,11 @@
 import { basename, dirname, join } from 'node:path';
 import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
+import { findSynthesisModels } from '../../../speech/engines/sherpa-onnx/installed-voices.ts';
 import { isStreaming } from '../../../speech/engines/sherpa-onnx/model-folder.ts';
 import { createSherpaEngine } from '../../../speech/engines/sherpa-onnx/sherpa-engine.ts';
+import { createSherpaSynthesisEngine } from '../../../speech/engines/sherpa-onnx/sherpa-synthesis-engine.ts';
 import { CATALOGUE, MODEL_KINDS, type ModelKind } from '../../../speech/models/catalogue.ts';
-import { checkFiles, loadingProblems } from '../../../speech/models/check-model.ts';
+import { checkFiles, loadingProblems, speakingProblems } from '../../../speech/models/check-model.ts';
 import type { DownloadProgress } from '../../../speech/models/download.ts';
 import { fetchModel, wantedModel } from '../../../speech/models/fetch-model.ts';
 import { readLockFile } from '../../../speech/models/lock-file.ts';
@@ -39,7 +41,7 @@ const fetch = defineAction({
   parameters: [{ name: 'NAME|URL', about: 'of tandem models list, or of a .tar.bz2, .tar.gz, .tar.xz or .tar' }],
   options: {
     sha256: { value: 'HEX', about: 'what the checksum of the archive must be' },
-    for: { value: 'KIND', about: 'stt (the default), punctuation or language-id' },
+    for: { value: 'KIND', about: 'stt (the default), tts, punctuation or language-id' },
     name: { value: 'NAME', about: 'of its folder; default that of the archive' },
   },
   async run({ values, arguments: [nameOrUrl = ''], terminal }) {
@@ -113,6 +115,7 @@ interface ListedModel {
 
 async function listModels(modelsDir: string): Promise<ListedModel[]> {
   const installed = await findInstalledModels(modelsDir);
+  const voices = await findSynthesisModels(modelsDir);
   const catalogued = new Map(CATALOGUE.map((model) => [`${model.kind}/${model.name}`, model]));
   const common = { download_mb: null, problem: null, status: 'installed' as const };
   const found: ListedModel[] = [
@@ -128,7 +131,11 @@ async function listModels(modelsDir: string): Promise<ListedModel[]> {
       ...{ name: basename(dirname(encoder)), kind: 'language-id' as const, languages: [], live: null },
       ...common,
     })),
-    ...installed.problems.map(({ folder, problem }) => ({
+    ...voices.models.map(({ model: { name, speakers } }) => ({
+      ...{ name, kind: 'tts' as const, languages: [...new Set(speakers.flatMap(({ languages }) => languages))] },
+      ...{ live: null, ...common },
+    })),
+    ...[...installed.problems, ...voices.problems].map(({ folder, problem }) => ({
       ...{ name: basename(folder), kind: kindOf(basename(dirname(folder))), languages: [], live: null },
       ...{ download_mb: null, status: 'broken' as const, problem },
     })),
@@ -158,6 +165,7 @@ async function checkModels(
   const present = listed.map(({ kind, name }) => `${kind}/${name}`);
   const gone = Object.keys(lock).filter((key) => !present.includes(key));
   const engine = createSherpaEngine({ modelsDir, processes: 1 });
+  const synthesis = createSherpaSynthesisEngine({ modelsDir, processes: 1 });
   const checked: CheckedModel[] = [];
   for (const { name, kind, problem } of listed) {
     if (only !== null && name !== only) continue;
@@ -166,6 +174,7 @@ async function checkModels(
     const problems = locked === undefined ? [] : await checkFiles(join(modelsDir, kind, name), locked);
     if (problem !== null) problems.push(problem);
     if (kind === 'stt' && problems.length === 0) problems.push(...(await loadingProblems(engine, name)));
+    if (kind === 'tts' && problems.length === 0) problems.push(...(await speakingProblems(synthesis, name)));
     checked.push({ name, kind, problems });
     tell({ name, kind, problems }, { terminal, isLocked: locked !== undefined });
   }

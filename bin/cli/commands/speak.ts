@@ -1,27 +1,37 @@
 import { writeFile } from 'node:fs/promises';
+import { extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
 
 const speak = defineAction({
-  summary: 'Speaks a text into a WAV file. Each character is billed.',
+  summary: 'Speaks a text, or SSML, into an audio file. Each character is billed.',
   parameters: [{ name: 'TEXT', about: 'what to say, at most 5000 characters; - reads it from standard input' }],
   options: {
-    out: { value: 'FILE', about: 'the WAV file (default: speech.wav)' },
-    voice: { value: 'VOICE', about: 'id of a voice, or the name of a built-in one such as hi (default: en-us)' },
-    wpm: { value: 'N', about: 'pace in words per minute, 60 to 400 (default 137)' },
-    rate: { value: 'HZ', about: 'samples per second, such as 8000 (default 24000)' },
+    out: { value: 'FILE', about: 'the file, whose name says how it is encoded (default: speech.wav)' },
+    voice: { value: 'VOICE', about: 'id of a voice, or the short name of one such as hi (default: en-us)' },
+    wpm: { value: 'N', about: 'pace in words per minute, 60 to 400 (default: that of the voice)' },
+    speed: { value: 'X', about: 'factor on the pace, 0.5 to 2 (default 1)' },
+    stability: { value: 'N', about: 'how little the pitch moves, 0 to 100 (default 50)' },
+    similarity: { value: 'N', about: "how far the sound is brought to the voice's own, 0 to 100 (default 75)" },
+    plain: { about: 'leave level and clearness as the engine made them' },
+    rate: { value: 'HZ', about: 'samples per second, 8000 to 48000 (default 24000; 8000 for .ulaw and .alaw)' },
     words: { about: 'print when each word begins and ends' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [given = ''], terminal }) {
     const text = given === '-' ? await readInput() : given;
     const path = values.out ?? 'speech.wav';
+    const { encoding, rateHz, isWav } = fileTypeOf(path);
     const body = {
       text,
       voice_id: values.voice,
       wpm: numberOf('--wpm', values.wpm),
-      audio_config: { audio_encoding: 'LINEAR16', sample_rate_hertz: numberOf('--rate', values.rate) },
+      speed: numberOf('--speed', values.speed),
+      stability: numberOf('--stability', values.stability),
+      similarity: numberOf('--similarity', values.similarity),
+      enhance: values.plain ? false : undefined,
+      audio_config: { audio_encoding: encoding, sample_rate_hertz: numberOf('--rate', values.rate) ?? rateHz },
     };
     const chunks: Buffer[] = [];
     let complete: Complete | null = null;
@@ -32,24 +42,30 @@ const speak = defineAction({
       terminal.progress(`${chunks.length} chunks of speech`);
     }
     if (complete === null) throw new CommandError('SPEECH_BROKEN_OFF', 'the server stopped before all was said.');
+    const { duration_seconds, sample_rate_hertz, audio_encoding, voice_id, cost_usd } = complete;
     const audio = Buffer.concat(chunks);
-    const header = wavHeader({ channels: 1, sampleRateHz: complete.sample_rate_hertz }, audio.byteLength);
-    await writeFile(path, Buffer.concat([header, audio])).catch((cause: unknown) => {
+    if (isWav) chunks.unshift(wavHeader({ channels: 1, sampleRateHz: sample_rate_hertz }, audio.byteLength));
+    await writeFile(path, Buffer.concat(chunks)).catch((cause: unknown) => {
       throw new CommandError('NOT_WRITTEN', `${path} cannot be written: ${(cause as Error).message}`, { cause });
     });
     const words = wordsOf(complete);
     const lines = [
-      `${path}: ${complete.duration_seconds.toFixed(2)} s of speech at ${complete.sample_rate_hertz} Hz, ${complete.cost_usd} USD.`,
+      `${path}: ${duration_seconds.toFixed(2)} s of speech at ${sample_rate_hertz} Hz, ${cost_usd} USD.`,
       ...(values.words ? words.map(({ word, start, end }) => `${start.toFixed(3)}  ${end.toFixed(3)}  ${word}`) : []),
     ];
-    const { duration_seconds, sample_rate_hertz, voice_id, cost_usd } = complete;
-    const data = { file: path, duration_seconds, sample_rate_hertz, voice_id, cost_usd, words };
+    const data = { file: path, duration_seconds, sample_rate_hertz, audio_encoding, voice_id, cost_usd, words };
     return { data, text: lines.join('\n') };
   },
 });
 
 export const speakCommand: Command = {
   action: speak,
+  notes: `Files:
+  .wav                  16-bit PCM with a header
+  .raw, .pcm            the same without
+  .mp3                  MP3
+  .ogg, .opus           Opus in Ogg
+  .ulaw, .alaw          G.711 without a header, as telephone exchanges play it`,
 };
 
 type Line = { type: 'chunk'; result: { audioContent: string } } | Complete | { type: 'error'; message: string };
@@ -63,8 +79,37 @@ interface Complete {
   };
   duration_seconds: number;
   sample_rate_hertz: number;
+  audio_encoding: string;
   voice_id: string;
   cost_usd: number;
+}
+
+interface FileType {
+  encoding: 'LINEAR16' | 'MP3' | 'OGG_OPUS' | 'MULAW' | 'ALAW';
+  /** Undefined: as the server does. */
+  rateHz?: number;
+  isWav?: true;
+}
+
+/** By how the name ends. */
+const FILE_TYPES: Readonly<Record<string, FileType>> = {
+  '.wav': { encoding: 'LINEAR16', isWav: true },
+  '.raw': { encoding: 'LINEAR16' },
+  '.pcm': { encoding: 'LINEAR16' },
+  '.mp3': { encoding: 'MP3' },
+  '.ogg': { encoding: 'OGG_OPUS' },
+  '.opus': { encoding: 'OGG_OPUS' },
+  '.ulaw': { encoding: 'MULAW', rateHz: 8000 },
+  '.mulaw': { encoding: 'MULAW', rateHz: 8000 },
+  '.ul': { encoding: 'MULAW', rateHz: 8000 },
+  '.alaw': { encoding: 'ALAW', rateHz: 8000 },
+  '.al': { encoding: 'ALAW', rateHz: 8000 },
+};
+
+function fileTypeOf(path: string): FileType {
+  const type = FILE_TYPES[extname(path).toLowerCase()];
+  if (type !== undefined) return type;
+  throw new UsageError(`--out ${path}: its name ends in none of ${Object.keys(FILE_TYPES).join(', ')}`);
 }
 
 function wordsOf({ result }: Complete): { word: string; start: number; end: number }[] {
@@ -84,6 +129,6 @@ async function readInput(): Promise<string> {
 
 function numberOf(option: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
-  if (!/^\d{1,6}$/.test(text)) throw new UsageError(`${option} takes a whole number`);
+  if (!/^\d{1,6}(\.\d{1,6})?$/.test(text)) throw new UsageError(`${option} takes a number`);
   return Number(text);
 }

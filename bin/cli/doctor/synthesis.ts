@@ -1,18 +1,85 @@
-import { startEspeak } from '../../../speech/engines/espeak-ng/espeak-synthesizer.ts';
-import { BUILT_IN_VOICES, speechLanguages } from '../../../speech/synthesis/voices.ts';
-import { type Finding, fail, ok, reasonOf } from './finding.ts';
+import type { Config } from '../../../config.ts';
+import { createSynthesisEngines, synthesisSettingsOf } from '../../../speech/engines/available-synthesizers.ts';
+import { findSynthesisModels } from '../../../speech/engines/sherpa-onnx/installed-voices.ts';
+import type { SynthesisEngine } from '../../../speech/synthesizer.ts';
+import { createVoiceCatalogue } from '../../../speech/voices/built-in-voices.ts';
+import { type Finding, fail, ok, reasonOf, warn } from './finding.ts';
 
-/** Has the engine say a word, in a process of its own as in the server. */
-export async function checkSynthesis(): Promise<Finding> {
+/** Which engines speak here, and whether the usual voice does: it says a word, in a process of its own as in the server. */
+export async function checkSynthesis(config: Config): Promise<Finding[]> {
+  const { engines } = await createSynthesisEngines({ ...synthesisSettingsOf(config), processes: 1 });
+  return [
+    await checkSpeaking(config, engines),
+    ...(await checkPreferred(config, engines)),
+    ...(await checkModelFolders(config)),
+    ...(await checkUpstream(config)),
+  ];
+}
+
+async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisEngine[]): Promise<Finding> {
   const check = 'speech synthesis';
   try {
-    const synthesizer = await startEspeak({ signal: AbortSignal.timeout(30_000) });
-    const format = { encoding: 'LINEAR16', sampleRateHz: 8000 } as const;
-    const clause = { text: 'Hello.', voice: BUILT_IN_VOICES[0]!.engineName, wordsPerMinute: 137, format };
-    await synthesizer.speak(clause).finally(() => synthesizer.close());
-    return ok(check, `eSpeak NG: ${speechLanguages().length} languages, ${BUILT_IN_VOICES.length} voices`);
+    const available = await Promise.all(
+      engines.map(async (engine) => {
+        return (await engine.voices()).map((voice) => ({ ...voice, engine: engine.name }));
+      }),
+    );
+    const catalogue = createVoiceCatalogue(available.flat(), { preferred: ttsEngine });
+    const { recipe } = catalogue.usual;
+    const engine = engines.find(({ name }) => name === recipe.engine)!;
+    // A server is asked whether it is there, not to work.
+    if (engine.name !== 'openai') await sayHello(engine, recipe);
+    const voices = catalogue.list('fast').length + catalogue.list('quality').length;
+    return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${voices} voices`);
   } catch (error) {
-    const advice = 'Run npm ci: eSpeak NG comes with it.';
-    return fail(check, `eSpeak NG does not speak: ${reasonOf(error)}`, advice);
+    const advice = 'Run npm ci: eSpeak NG comes with it. tandem models check tells of models.';
+    return fail(check, `the usual voice does not speak: ${reasonOf(error)}`, advice);
+  }
+}
+
+const NAMES = { 'espeak-ng': 'eSpeak NG', 'sherpa-onnx': 'sherpa-onnx', openai: 'the server' } as const;
+
+async function sayHello(
+  engine: SynthesisEngine,
+  { model, engineVoice: voice }: { model: string; engineVoice: string },
+): Promise<void> {
+  const signal = AbortSignal.timeout(30_000);
+  const synthesizer = await engine.start({ model, signal });
+  const words = [{ written: 'Hello.', spoken: 'Hello.', phonemes: null }];
+  const clause = { words, voice, speed: 1, pitchSemitones: 0, pitchRange: 1, reference: null };
+  try {
+    for await (const _ of synthesizer.speak(clause, signal)) break;
+  } finally {
+    await synthesizer.close();
+  }
+}
+
+async function checkPreferred({ ttsEngine }: Config, engines: readonly SynthesisEngine[]): Promise<Finding[]> {
+  const preferred = engines.find(({ name }) => name === ttsEngine);
+  if (ttsEngine === 'auto' || (preferred !== undefined && (await preferred.problem()) === null)) return [];
+  const advice = 'Give it a model (tandem models fetch) or a server (TTS_BASE_URL), or set TTS_ENGINE=auto.';
+  return [warn('TTS_ENGINE', `${ttsEngine} is to speak first, but has no voice yet.`, advice)];
+}
+
+async function checkModelFolders({ modelsDir }: Config): Promise<Finding[]> {
+  const { problems } = await findSynthesisModels(modelsDir);
+  const advice = 'Fetch it anew (tandem models fetch), or remove the folder.';
+  return problems.map(({ folder, problem }) => warn('model', `${folder}: ${problem}`, advice));
+}
+
+async function checkUpstream({ ttsBaseUrl: url, ttsApiKey: key }: Config): Promise<Finding[]> {
+  if (url === null) return [];
+  const check = 'TTS_BASE_URL';
+  try {
+    const headers = key === null ? {} : { Authorization: `Bearer ${key}` };
+    const { status } = await fetch(`${url}/models`, { headers, signal: AbortSignal.timeout(3_000) });
+    if (status === 401 || status === 403) {
+      return [warn(check, 'The server refuses the key.', 'Set TTS_API_KEY to one that it knows.')];
+    }
+    if (status >= 500) return [warn(check, `The server answers ${status}.`, 'Look at its log.')];
+    return [ok(check, 'the server is there')];
+  } catch (error) {
+    const reason = reasonOf((error as Error).cause ?? error);
+    return [warn(check, `No server there: ${reason}`, 'Start it, or correct TTS_BASE_URL; it ends in /v1 mostly.')];
   }
 }
