@@ -12,6 +12,7 @@ import { FakeDialer } from '../test/http/fake-dialer.ts';
 import { FakeLiveStt } from '../test/http/fake-live-stt.ts';
 import { FakeTranscriber } from '../test/http/fake-transcriber.ts';
 import { FakeTtsDesk } from '../test/http/fake-tts-desk.ts';
+import { FakeVoiceDesk } from '../test/http/fake-voice-desk.ts';
 import { admission, seedTrunk, seedWorkspace } from '../test/storage/seed.ts';
 import { createTestDatabase } from '../test/storage/test-database.ts';
 
@@ -74,6 +75,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     sql,
     dialer: new FakeDialer(),
     speech: new FakeTtsDesk(),
+    voices: new FakeVoiceDesk(),
     transcriber: new FakeTranscriber(),
     liveStt: new FakeLiveStt(),
     webhooks,

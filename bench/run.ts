@@ -2,7 +2,18 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
 /** Every benchmark by the name it is asked for. Each runs in a process of its own, so that none warms up another. */
-const BENCHMARKS = ['media-relay', 'api', 'ledger', 'diarization', 'stt-accuracy', 'stt-pipeline', 'stt'] as const;
+const BENCHMARKS = [
+  'media-relay',
+  'api',
+  'ledger',
+  'diarization',
+  'stt-accuracy',
+  'stt-pipeline',
+  'stt',
+  'tts',
+  'tts-output',
+  'tts-round-trip',
+] as const;
 
 const USAGE = `Usage: npm run bench [-- NAME ...]
 

@@ -47,14 +47,14 @@ export function collections(mostPrompts: number): Collection[] {
   }));
 }
 
-interface Recording {
+export interface Recording {
   name: string;
   text: string;
   samples: Int16Array;
   sampleRateHz: number;
 }
 
-function sampleOf({ name, text, samples, sampleRateHz }: Recording, { band, snrDb }: Condition): Sample {
+export function sampleOf({ name, text, samples, sampleRateHz }: Recording, { band, snrDb }: Condition): Sample {
   const pad = (PAD_MS * sampleRateHz) / 1000;
   const clean = new Int16Array(samples.length + 2 * pad);
   clean.set(samples, pad);

@@ -31,7 +31,7 @@ export function usageNow(): Usage {
 }
 
 /** proc_pid_stat(5) counts in hundredths of a second, whatever the kernel's own clock does. */
-const TICK_MS = 10;
+export const TICK_MS = 10;
 
 /** Null of processes that are not ours, or gone meanwhile. */
 function childUsage(pid: string): { rssBytes: number; cpuMs: number } | null {
