@@ -15,9 +15,9 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|stt\/(live-stt|transcriber))\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber))\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
-    /^speech\/synthesis\/voices\.ts$/,
+    /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,
     /^media\/wav\.ts$/,
   ],
   actors: [/^(machines|media|sip|speech|storage)\//],

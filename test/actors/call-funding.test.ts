@@ -104,17 +104,24 @@ describe('the talk an amount pays for', () => {
         fc.bigInt({ min: 1n, max: 1_000n * USD }),
         (seconds, pricePerMinuteNano) => {
           const amountNano = priceOf(seconds, pricePerMinuteNano);
-          const paidMs = fundedMs(amountNano, { pricePerMinuteNano });
+          const paidMs = fundedMs(amountNano, { ...NOT_TOLD, pricePerMinuteNano });
           expect(paidMs).toBeGreaterThanOrEqual(seconds * 1000);
           // One nano-dollar less would not have been enough.
-          if (amountNano > 0n) expect(fundedMs(amountNano - 1n, { pricePerMinuteNano })).toBeLessThan(seconds * 1000);
+          if (amountNano > 0n)
+            expect(fundedMs(amountNano - 1n, { ...NOT_TOLD, pricePerMinuteNano })).toBeLessThan(seconds * 1000);
         },
       ),
     );
   });
 
+  it('leaves out of account what the agent is told', () => {
+    const told = { announceCharacters: 100, whisperCharacters: 50, characterPriceNano: 1_000_000n };
+    expect(fundedMs(USD, { ...told, pricePerMinuteNano: USD })).toBe(51_000);
+    expect(fundedMs(149_000_000n, { ...told, pricePerMinuteNano: USD })).toBe(0);
+  });
+
   it('is nothing for nothing', () => {
-    expect(fundedMs(0n, { pricePerMinuteNano: 1n })).toBe(0);
+    expect(fundedMs(0n, { ...NOT_TOLD, pricePerMinuteNano: 1n })).toBe(0);
   });
 });
 
@@ -148,3 +155,5 @@ async function bridgedCall(
     },
   };
 }
+
+const NOT_TOLD = { announceCharacters: null, whisperCharacters: null, characterPriceNano: 0n };

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LAST_WORDS_MS } from '../../machines/call.machine.ts';
+import { LAST_WORDS_MS } from '../../machines/call-setup.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';

@@ -12,6 +12,7 @@ const SPECIFIED = [
   ...['recording_available', 'callback_url', 'callback_secret_last4', 'cost_usd', 'billing_status', 'placed_via'],
   ...['api_key_id', 'api_key_name', 'created_by_user_id', 'created_at'],
 ];
+const BEYOND = ['quality', 'transcribe_requested', 'announce_requested', 'whisper_requested', 'speech_cost_usd'];
 
 const FINISHED: CallRow = callRow({
   callId: 'call_1',
@@ -43,7 +44,7 @@ const FINISHED: CallRow = callRow({
 describe('the call as the API shows it', () => {
   it('has every field of the specification, and beyond those only quality and whether it is transcribed', () => {
     for (const row of [FINISHED, callRow()]) {
-      expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, 'quality', 'transcribe_requested'].sort());
+      expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, ...BEYOND].sort());
     }
   });
 
@@ -83,6 +84,9 @@ describe('the call as the API shows it', () => {
       created_at: '2026-01-02T03:04:05.678Z',
       quality: null,
       transcribe_requested: false,
+      announce_requested: false,
+      whisper_requested: false,
+      speech_cost_usd: null,
     });
   });
 

@@ -1,10 +1,12 @@
 import { createCallActors } from '../../actors/call.actor.ts';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { createCallSpeechDesk } from '../../actors/call-speech.ts';
 import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createClickToCall } from '../../actors/click-to-call.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
@@ -19,6 +21,7 @@ import {
   FakeSip,
 } from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
+import { FakeSpeech } from './speech-fakes.ts';
 import { FakeListening, FakeRecognition } from './transcript-fakes.ts';
 
 export interface DialerOptions {
@@ -28,6 +31,7 @@ export interface DialerOptions {
   /** What the call actors use; default `sql`. */
   actorsSql?: Sql;
   sip?: FakeSip;
+  speech?: FakeSpeech;
   resolve?: Resolve;
   /** What the workspace can spend; default 10 USD. */
   balanceNano?: bigint;
@@ -48,9 +52,11 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const secrets = createSecretBox(Buffer.alloc(32, 7));
   const listening = new FakeListening();
   const recognition = new FakeRecognition();
+  const speech = options.speech ?? new FakeSpeech();
   const transcripts = createTranscriptDesk({ sql: actorsSql, listening, recognition, clock, logger });
+  const speeches = createCallSpeechDesk({ synthesis: speech, voices: speech, readScript, clock, logger });
   const downTrunks = new Set<string>();
-  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, clock, logger };
+  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, speeches, clock, logger };
   const dialer = createClickToCall({
     ...parts,
     sql: dialerSql,
@@ -70,6 +76,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     downTrunks,
     listening,
     recognition,
+    speech,
     request: (overrides: Partial<PlaceCallRequest> = {}): PlaceCallRequest => ({
       ...PLACEMENT,
       workspaceId: caller.workspaceId,

@@ -4,6 +4,7 @@ import { vi } from 'vitest';
 import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
+import { UnspokenError } from '../../actors/call-speech.ts';
 import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
 import type { Clock } from '../../actors/clock.ts';
 import type { Logger } from '../../actors/logger.ts';
@@ -11,7 +12,14 @@ import type { RecordingDesk } from '../../actors/recording.actor.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { RecordingInput } from '../../machines/recording.machine.ts';
-import type { MediaPlane, MediaSession, OpenSessionOptions, RecordingSummary } from '../../media/media-plane.ts';
+import type {
+  MediaPlane,
+  MediaSession,
+  OpenSessionOptions,
+  PlaybackEnd,
+  PlayedSound,
+  RecordingSummary,
+} from '../../media/media-plane.ts';
 import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
@@ -155,6 +163,15 @@ export class FakeMediaSession implements MediaSession {
 
   async setPath(path: string): Promise<void> {
     await this.#run(`path ${path}`);
+  }
+
+  /** When what is played is over. */
+  onPlay: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
+
+  async play(leg: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+    await this.#run(`play ${samples.length} ${over ? 'over' : 'alone'}`);
+    this.options.onEvent({ type: 'playback.started', leg });
+    return await this.onPlay();
   }
 
   async startRecording({ filePath }: { filePath: string }): Promise<void> {
@@ -358,6 +375,11 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     recordingId: null,
     recordingStatus: null,
     transcribeRequested: false,
+    announceCharacters: null,
+    whisperCharacters: null,
+    characterPriceNano: 0n,
+    announced: false,
+    whispered: false,
     quality: null,
     callbackUrl: null,
     callbackSecretEncrypted: null,
@@ -368,6 +390,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     pricePerMinuteNano: 60_000_000n,
     holdId: null,
     costNano: null,
+    speechCostNano: null,
     billingStatus: null,
     placedVia: 'api_key',
     apiKeyId: null,
@@ -393,6 +416,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
       ...journal,
     },
     abort: new AbortController(),
+    speech: { prepare() {}, take: () => Promise.reject(new UnspokenError('there is nothing to say')) },
     media: null,
     clearedAt: null,
     initiated: new Promise(() => {}),

@@ -58,6 +58,8 @@ describe('one reference', () => {
     const first = await platform.place();
     const refused = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-4' });
     expect(refused).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
+    // The INVITE of the first one is on its way when the second is refused.
+    await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
     await platform.ask('POST', `/dialer/click2call/${first.call_id}/hangup`);
     expect(await platform.place({ reference_id: 'order-4' })).toMatchObject({ state: 'initiated' });
@@ -84,6 +86,8 @@ describe('a placement is refused', () => {
     await platform.place();
     const refused = await platform.ask('POST', '/dialer/click2call', PLACEMENT);
     expect(refused).toMatchObject({ status: 402, body: { code: 'RECHARGE_REQUIRED', success: false } });
+    // The INVITE of the first one is on its way when the second is refused.
+    await eventually(() => platform.carrier.inviteCounts.has(AGENT), 'the agent is rung');
     expect(platform.carrier.inviteCounts.get(AGENT)).toBe(1);
   });
 

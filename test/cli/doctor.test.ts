@@ -61,7 +61,7 @@ describe('tandem doctor', () => {
     }
     expect(stdout).toContain('the first start makes');
     const again = await findings();
-    expect(again['speech synthesis']?.message).toBe('eSpeak NG: 32 languages, 36 voices');
+    expect(again['speech synthesis']?.message).toBe('eSpeak NG: 36 languages, 227 voices');
     expect(again['optional programs']?.message).toMatch(/ffmpeg is (not )?there \(reads uploads/);
     expect(again['secret key']?.message).toContain('the first start makes');
   });
@@ -286,6 +286,32 @@ describe('speech recognition', () => {
     const found = await findings({ MODELS_DIR, STT_ENGINE: 'sherpa-onnx' });
     expect(found.model).toMatchObject({ status: 'warn', message: expect.stringContaining('broken') });
     expect(found.STT_ENGINE).toMatchObject({ status: 'warn', message: expect.stringContaining('sherpa-onnx') });
+  });
+});
+
+describe('speech synthesis', () => {
+  it('names a model that is damaged, and an engine to speak first that has no voice', async () => {
+    const MODELS_DIR = join(dataDir, 'models');
+    await mkdir(join(MODELS_DIR, 'tts', 'broken'), { recursive: true });
+    const found = await findings({ MODELS_DIR, TTS_ENGINE: 'sherpa-onnx' });
+    expect(found.model).toMatchObject({ status: 'warn', message: expect.stringContaining('broken') });
+    expect(found.TTS_ENGINE).toMatchObject({ status: 'warn', message: expect.stringContaining('sherpa-onnx') });
+    expect(found['speech synthesis']).toMatchObject({ status: 'ok', message: expect.stringContaining('eSpeak NG') });
+  });
+
+  it('asks an upstream server whether it is there, and whether it knows the key', async () => {
+    const server = createServer(({ headers }, response) => {
+      response.writeHead(headers.authorization === 'Bearer right' ? 200 : 401).end();
+    }).listen(0, '127.0.0.1');
+    clean.push(() => server.close());
+    await once(server, 'listening');
+    const TTS_BASE_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    const upstream = async (key: string) => (await findings({ TTS_BASE_URL, TTS_API_KEY: key })).TTS_BASE_URL;
+    expect(await upstream('right')).toMatchObject({ status: 'ok' });
+    expect(await upstream('wrong')).toMatchObject({ advice: expect.stringContaining('TTS_API_KEY') });
+    server.close();
+    server.closeAllConnections();
+    expect(await upstream('right')).toMatchObject({ message: expect.stringContaining('ECONNREFUSED') });
   });
 });
 

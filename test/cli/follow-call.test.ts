@@ -107,5 +107,12 @@ it('a line of a follower has what was said, and nothing that steers the terminal
   const lineOf = eventLines(terminal);
   const said = { text: 'hello \u001b[31mworld\n', start: 1, end: 2, confidence: null };
   const final = { ...event(4, 'transcript.final', 'bridged'), leg: 'customer', transcript: said };
-  expect(lineOf(final)).toBe('  0.00 s  bridged    transcript.final      customer, “hello  [31mworld ”');
+  expect(lineOf(final)).toBe('  0.00 s  bridged    transcript.final       customer, “hello  [31mworld ”');
+});
+
+it('lines of a follower stand in columns, whatever happens', () => {
+  const lineOf = eventLines(terminal);
+  const names = ['agent.ringing', 'announcement.started', 'announcement.finished', 'transcript.final'];
+  const lines = names.map((name, index) => lineOf({ ...event(index, name, 'initiated'), leg: 'agent' }));
+  expect(new Set(lines.map((line) => line.lastIndexOf('agent'))).size).toBe(1);
 });

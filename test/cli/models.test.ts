@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CATALOGUE } from '../../speech/models/catalogue.ts';
+import { writeHummingVits } from '../speech/humming-models.ts';
 import { type FileServer, serveFile } from '../speech/models/file-server.ts';
 import { writeOfflineCtc } from '../speech/whistled-models.ts';
 import { serverFolder, startTandemCommand, tandem } from './command-line.ts';
@@ -66,7 +67,7 @@ describe('tandem models', () => {
     const argv = ['models', 'fetch', slow.url, '--name', 'interrupted-en', '--json'];
     const options = { cwd: folder.path, env: { MODELS_DIR: modelsDir } };
     const { child, ended } = startTandemCommand(argv, options);
-    await vi.waitUntil(() => bytesBelow(join(modelsDir, '.downloads')) >= half);
+    await vi.waitUntil(() => bytesBelow(join(modelsDir, '.downloads')) >= half, { timeout: 20_000 });
     child.kill('SIGINT');
     const interrupted = await ended;
     expect(interrupted.exitCode).toBe(1);
@@ -115,6 +116,20 @@ describe('tandem models', () => {
     expect(problems['whistle-en']).toContain('model.onnx has 1000 bytes');
     expect(problems['brought-en']).toContain('sherpa-onnx cannot load it');
     expect((await models('list')).stdout).toMatch(/^whistle-en .* broken: model\.onnx is damaged/m);
+  });
+
+  it('lists models that speak, and checks them by letting them', async () => {
+    const env = { MODELS_DIR: join(home, 'voices') };
+    await writeHummingVits(join(env.MODELS_DIR, 'tts/hum-en'));
+    await writeHummingVits(join(env.MODELS_DIR, 'tts/hoarse-en'));
+    await writeFile(join(env.MODELS_DIR, 'tts/hoarse-en/tokens.txt'), 'no tokens at all\n');
+    const listed = await tandem(['models', 'list'], { cwd: folder.path, env });
+    expect(listed.stdout).toMatch(/^hum-en +tts +en +- +- +installed$/m);
+    const { document } = await tandem(['models', 'check', '--json'], { cwd: folder.path, env });
+    const { models: checked } = document.data as { models: { name: string; problems: string[] }[] };
+    const problems = Object.fromEntries(checked.map((model) => [model.name, model.problems.join()]));
+    expect(problems['hum-en']).toBe('');
+    expect(problems['hoarse-en']).toContain('sherpa-onnx cannot load it');
   });
 
   it('finds that a model is gone', async () => {

@@ -22,6 +22,7 @@ afterAll(async () => {
 });
 
 const run = (...argv: string[]) => tandem(['speak', ...argv], options);
+const durationOf = ({ data }: { data?: unknown }) => (data as { duration_seconds: number }).duration_seconds;
 const wav = async (file: string) => parseWav(await readFile(join(folder.path, file)));
 
 describe('tandem speak', () => {
@@ -47,6 +48,32 @@ describe('tandem speak', () => {
     expect((await wav('hi.wav')).sampleRateHz).toBe(8000);
   });
 
+  it.each([
+    ['a.mp3', 'MP3', 24_000, /^(ID3|\xff[\xf2\xf3\xfb])/],
+    ['a.OGG', 'OGG_OPUS', 24_000, /^OggS[\s\S]{24}OpusHead/],
+    ['a.ulaw', 'MULAW', 8_000, null],
+    ['a.alaw', 'ALAW', 8_000, null],
+    ['a.raw', 'LINEAR16', 24_000, null],
+  ] as const)('writes %s as %s, by its name', async (file, encoding, rateHz, beginning) => {
+    const { exitCode, document } = await run('Hello there.', '--out', file, '--json');
+    expect(exitCode).toBe(0);
+    expect(document.data).toMatchObject({ file, audio_encoding: encoding, sample_rate_hertz: rateHz });
+    const bytes = await readFile(join(folder.path, file));
+    if (beginning !== null) expect(bytes.toString('latin1', 0, 64)).toMatch(beginning);
+    else {
+      const sampleBytes = encoding === 'LINEAR16' ? 2 : 1;
+      expect(bytes.byteLength / sampleBytes / rateHz).toBeCloseTo(durationOf(document), 1);
+    }
+  });
+
+  it('speaks as it is told to', async () => {
+    const seconds = async (...how: string[]) =>
+      durationOf((await run('One two three four five six.', '--json', ...how)).document);
+    const slow = await seconds('--wpm', '100', '--stability', '100', '--similarity', '0', '--plain');
+    const fast = await seconds('--wpm', '100', '--speed', '2');
+    expect(slow / fast).toBeGreaterThan(1.5);
+  });
+
   it('reads the text from standard input', async () => {
     const { exitCode, document } = await tandem(['speak', '-', '--out', 'in.wav', '--json'], {
       ...options,
@@ -59,7 +86,11 @@ describe('tandem speak', () => {
   it.each([
     { argv: ['Hi', '--voice', 'nobody'], code: 'VOICE_NOT_FOUND', exitCode: 1 },
     { argv: [' '], code: 'VALIDATION_FAILED', exitCode: 1 },
+    { argv: ['...'], code: 'VALIDATION_FAILED', exitCode: 1 },
+    { argv: ['<speak>Hi<voice name="x">you</voice></speak>'], code: 'INVALID_SSML', exitCode: 1 },
+    { argv: ['Hi', '--stability', '101'], code: 'VALIDATION_FAILED', exitCode: 1 },
     { argv: ['Hi', '--wpm', 'fast'], code: 'USAGE', exitCode: 2 },
+    { argv: ['Hi', '--out', 'speech.flac'], code: 'USAGE', exitCode: 2 },
     { argv: ['Hi', '--out', 'no/such/folder/a.wav'], code: 'NOT_WRITTEN', exitCode: 1 },
   ])('refuses $argv with $code', async ({ argv, code, exitCode }) => {
     const answer = await run(...argv, '--json');

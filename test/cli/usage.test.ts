@@ -69,6 +69,7 @@ describe('the help', () => {
       'call',
       'transcribe',
       'speak',
+      'voices',
       'trunks',
       'keys',
       'wallet',

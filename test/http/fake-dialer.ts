@@ -78,6 +78,9 @@ export const PLACEMENT: PlaceCallRequest = {
   maxDurationS: 3600,
   record: false,
   transcribe: false,
+  announce: null,
+  whisper: null,
+  voiceId: null,
   metadata: null,
 };
 
@@ -107,9 +110,12 @@ export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall
     recording_status: null,
     recording_available: false,
     transcribe_requested: request.transcribe,
+    announce_requested: request.announce !== null,
+    whisper_requested: request.whisper !== null,
     callback_url: request.callbackUrl,
     callback_secret_last4: request.callbackSecret?.slice(-4) ?? null,
     cost_usd: null,
+    speech_cost_usd: null,
     billing_status: null,
     placed_via: request.placedVia,
     api_key_id: request.apiKeyId,

@@ -1,26 +1,33 @@
 import type { SpeakTextRequest, SpokenText, TtsDesk } from '../../actors/tts/tts-desk.ts';
-import type { SpokenClause } from '../../speech/synthesizer.ts';
+import type { SpokenPart } from '../../speech/speech-synthesis.ts';
 
 /** Says what it is told to say and remembers what it was asked. */
 export class FakeTtsDesk implements TtsDesk {
   asked: SpeakTextRequest[] = [];
-  clauses: SpokenClause[] = [
+  parts: SpokenPart[] = [
     { audio: Buffer.from([1, 0, 2, 0]), durationMs: 250, words: [{ word: 'Hello', startMs: 0, endMs: 250 }] },
-    { audio: Buffer.from([3, 0]), durationMs: 125, words: [{ word: 'there.', startMs: 5, endMs: 120 }] },
+    { audio: Buffer.from([3, 0]), durationMs: 375, words: [{ word: 'there.', startMs: 255, endMs: 370 }] },
   ];
-  /** Thrown before anything is said, or after all clauses. */
+  /** Thrown before anything is said, or after all parts. */
   refusal: unknown = null;
   failure: unknown = null;
   /** Of the last text. */
   signal: AbortSignal | null = null;
 
+  languages() {
+    return [
+      { language: 'en', name: 'English' },
+      { language: 'hi', name: 'Hindi' },
+    ];
+  }
+
   async speak(request: SpeakTextRequest, signal: AbortSignal): Promise<SpokenText> {
     this.asked.push(request);
     this.signal = signal;
     if (this.refusal !== null) throw this.refusal;
-    const { clauses, failure } = this;
+    const { parts, failure } = this;
     async function* said() {
-      yield* clauses;
+      yield* parts;
       if (failure !== null) throw failure;
     }
     const charge = {
@@ -29,7 +36,7 @@ export class FakeTtsDesk implements TtsDesk {
       balanceBeforeNano: 1_000_000_000n,
       balanceAfterNano: 999_835_000n,
     };
-    return { streamId: 'tts_1', charge, clauses: said() };
+    return { streamId: 'tts_1', voiceId: 'c0ffee', characters: 11, charge, parts: said() };
   }
 
   async close(): Promise<void> {}

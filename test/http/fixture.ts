@@ -16,6 +16,7 @@ import { FakeDialer } from './fake-dialer.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
+import { FakeVoiceDesk } from './fake-voice-desk.ts';
 
 export interface Member {
   key: string;
@@ -30,6 +31,7 @@ export interface HttpFixture extends AsyncDisposable {
   sql: Sql;
   dialer: FakeDialer;
   speech: FakeTtsDesk;
+  voices: FakeVoiceDesk;
   transcriber: FakeTranscriber;
   liveStt: FakeLiveStt;
   objects: ObjectStore;
@@ -72,6 +74,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const dialer = new FakeDialer();
   const speech = new FakeTtsDesk();
+  const voices = new FakeVoiceDesk();
   const transcriber = new FakeTranscriber();
   const liveStt = new FakeLiveStt();
   const secrets = createSecretBox(Buffer.alloc(32, 9));
@@ -90,6 +93,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     sql,
     dialer,
     speech,
+    voices,
     transcriber,
     liveStt,
     webhooks,
@@ -130,6 +134,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     sql,
     dialer,
     speech,
+    voices,
     transcriber,
     liveStt,
     objects,

@@ -56,11 +56,16 @@ beforeAll(async () => {
   const webhook = await fixture.call('POST', '/webhooks', { as: owner, body });
   const delivery = await fixture.call('POST', `/webhooks/${webhook.body.data.id}/test`, { as: owner, body: {} });
   const { userId, keyId } = await fixture.addMemberWith('member', workspaceId);
+  const voice = await fixture.call('POST', '/voices/professional', {
+    as: owner,
+    body: { name: 'Asha', language: 'en' },
+  });
   realIds = {
     '/dialer/click2call': [call.callId, 'a:b', recordingId],
     '/dialer/recordings': [recordingId],
     '/dialer/trunks': [trunk.id],
     '/dialer/numbers': trunk.numbers,
+    '/voices': [voice.body.data.voice_id, 'en-us'],
     '/webhooks': [webhook.body.data.id],
     '/webhooks/deliveries': [delivery.body.data.id],
     '/workspaces': [workspaceId, String(userId), String(viewer.userId)],

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 import { seedRecordedCall } from './seed-calls.ts';
@@ -115,5 +115,24 @@ describe('a signed media URL', () => {
     const { status, body } = await fetchMedia();
     await fixture.putObject(key, BYTES);
     expect([status, body.code]).toEqual([404, 'NOT_FOUND']);
+  });
+
+  it('of a file that goes as it is asked for is 404, as JSON, whole or in part', async () => {
+    const stat = fixture.objects.stat.bind(fixture.objects);
+    for (const headers of [{}, { range: 'bytes=1-2' }] as Record<string, string>[]) {
+      const deleting = vi.spyOn(fixture.objects, 'stat').mockImplementationOnce(async (wanted) => {
+        const object = await stat(wanted);
+        await fixture.objects.delete(wanted);
+        return object;
+      });
+      const answer = await fetchMedia(headers);
+      await fixture.putObject(key, BYTES);
+      deleting.mockRestore();
+      expect([answer.status, answer.body.code]).toEqual([404, 'NOT_FOUND']);
+      expect(answer.headers['content-type']).toContain('application/json');
+      for (const name of ['etag', 'content-range', 'content-disposition', 'last-modified']) {
+        expect(answer.headers[name]).toBeUndefined();
+      }
+    }
   });
 });

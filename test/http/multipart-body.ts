@@ -25,8 +25,13 @@ export function formOf(parts: readonly FormPart[]): { body: Buffer; headers: { '
 export function partsOf(fields: object): FormPart[] {
   return Object.entries(fields).flatMap(([name, value]) => {
     if (name === 'file' && typeof value === 'string') return [{ ...AUDIO, value: Buffer.from(value) }];
-    return [value].flat().map((one) => field(name, typeof one === 'string' ? one : (JSON.stringify(one) ?? '')));
+    if (name === 'files' && Array.isArray(value)) return value.map((one) => ({ ...AUDIO, name, value: textOf(one) }));
+    return [value].flat().map((one) => field(name, textOf(one)));
   });
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
 /** A file of a few bytes. */

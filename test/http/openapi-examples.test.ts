@@ -48,6 +48,10 @@ async function seed(): Promise<Record<string, Known>> {
   const member = await fixture.addMemberWith('member', workspaceId);
   const another = await fixture.addMemberWith('member', workspaceId);
   const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
+  const voice = await fixture.call('POST', '/voices/professional', {
+    as: owner,
+    body: { name: 'Asha', language: 'en' },
+  });
   await createUser(sql, { email: 'grace@example.com', passwordHash: null, now: now.current });
   return {
     '/dialer/click2call': { path: { id: call.callId } },
@@ -56,6 +60,7 @@ async function seed(): Promise<Record<string, Known>> {
     '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
     '/webhooks': { path: { id: webhook.id } },
     '/webhooks/deliveries': { path: { id: delivery.id } },
+    '/voices': { path: { id: voice.body.data.voice_id } },
     '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
     '/developer/api': { path: { id: String(another.keyId) } },
     '/unsubscribe': { query: { token } },

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signCallback } from '../../actors/callbacks/signature.ts';
+import { AUDIO_ENCODINGS } from '../../http/schemas/tts.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
 import { PLAN_LIMITS } from '../../storage/limits/limits.ts';
 
+const withoutMark = (line: string) => line.replace('#', '');
 const root = join(import.meta.dirname, '../..');
 let folder: string;
 let guide: string;
@@ -65,11 +67,15 @@ describe('the guide to the API', () => {
   it('names operations, codes and limits that there are', async () => {
     const document = JSON.parse(await readFile(join(root, 'openapi.json'), 'utf8'));
     const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
-    const named = [...guide.matchAll(/`(?:GET |POST )?(\/(?:dialer|auth|webhooks)[\w/-]*)`/g)].map(([, path]) => path!);
+    const named = [...guide.matchAll(/`(?:GET |POST )?(\/(?:dialer|auth|webhooks|voices|tts|stt)[\w/-]*)`/g)].map(
+      ([, path]) => path!,
+    );
     expect(named.length).toBeGreaterThanOrEqual(5);
     expect(named.filter((path) => !paths.some((pattern) => pattern.test(path)))).toEqual([]);
     const codes = [...guide.matchAll(/`([A-Z0-9]+_[A-Z0-9_]+)`/g)].map(([, code]) => code!);
-    expect(codes.filter((code) => !(code in ERROR_CATALOGUE))).toEqual([]);
+    const settings = await readFile(join(root, '.env.example'), 'utf8');
+    const others = new Set<string>([...AUDIO_ENCODINGS, ...settings.match(/^#?[A-Z0-9_]+(?==)/gm)!.map(withoutMark)]);
+    expect(codes.filter((code) => !(code in ERROR_CATALOGUE) && !others.has(code))).toEqual([]);
     for (const plan of ['free', 'starter', 'pro'] as const) {
       const { perMinute, perDay } = PLAN_LIMITS[plan];
       expect(guide.replaceAll(/ requests a minute| a day/g, '').replaceAll('\n', ' ')).toContain(

@@ -47,6 +47,9 @@ describe('a placement that is right', () => {
         maxDurationS: 3600,
         record: false,
         transcribe: false,
+        announce: null,
+        whisper: null,
+        voiceId: null,
         metadata: null,
       },
     ]);
@@ -184,6 +187,13 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['record as 1', { ...VALID, record: 1 }, 'INVALID_RECORD'],
     ['transcribe as text', { ...VALID, transcribe: 'true' }, 'INVALID_TRANSCRIBE'],
     ['transcribe as null', { ...VALID, transcribe: null }, 'INVALID_TRANSCRIBE'],
+    ['an announcement of nothing', { ...VALID, announce: '' }, 'INVALID_ANNOUNCE', 'announce'],
+    ['an announcement of 501 characters', { ...VALID, announce: 'x'.repeat(501) }, 'INVALID_ANNOUNCE'],
+    ['an announcement that is no text', { ...VALID, announce: { text: 'x' } }, 'INVALID_ANNOUNCE'],
+    ['an announcement with a bell', { ...VALID, announce: 'x\u0007' }, 'INVALID_ANNOUNCE'],
+    ['half a character as a whisper', { ...VALID, whisper: '\ud83d' }, 'INVALID_WHISPER'],
+    ['a whisper of null', { ...VALID, whisper: null }, 'INVALID_WHISPER', 'whisper'],
+    ['a voice without a name', { ...VALID, announce: 'x', voice_id: '' }, 'VALIDATION_FAILED', 'voice_id'],
     ['metadata as a list', { ...VALID, metadata: [1] }, 'INVALID_METADATA'],
     ['metadata as text', { ...VALID, metadata: '{}' }, 'INVALID_METADATA'],
     ['metadata as null', { ...VALID, metadata: null }, 'INVALID_METADATA'],
@@ -235,8 +245,18 @@ describe('which refusal comes first', () => {
     ['record', 0, 'INVALID_RECORD'],
     ['metadata', 0, 'INVALID_METADATA'],
     ['transcribe', 0, 'INVALID_TRANSCRIBE'],
+    ['announce', 0, 'INVALID_ANNOUNCE'],
+    ['whisper', 0, 'INVALID_WHISPER'],
+    ['voice_id', 0, 'VALIDATION_FAILED'],
     ['zzz', 0, 'VALIDATION_FAILED'],
   ];
+
+  it('takes what the agent is told as it is, in characters and not in units of them', async () => {
+    const announce = '📞'.repeat(500);
+    const whisper = '<speak>\n\tHello</speak>';
+    await place({ ...VALID, announce, whisper, voice_id: 'hi' });
+    expect(fixture.dialer.placed.at(-1)).toMatchObject({ announce, whisper, voiceId: 'hi' });
+  });
 
   it('follows the order of the specification whatever the order of the body', async () => {
     for (const [index, [field, , code]] of wrongInOrder.entries()) {

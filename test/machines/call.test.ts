@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
-import { callMachine, fundingCheckDelayMs, LAST_WORDS_MS } from '../../machines/call.machine.ts';
+import { callMachine } from '../../machines/call.machine.ts';
 import type {
   CallEvent,
   CallMove,
@@ -9,6 +9,12 @@ import type {
   SettleInput,
   TranscriptCommand,
 } from '../../machines/call-events.ts';
+import {
+  fundingCheckDelayMs,
+  LAST_WORDS_MS,
+  LONGEST_SPEECH_MS,
+  SPEECH_BEGIN_TIMEOUT_MS,
+} from '../../machines/call-setup.ts';
 import type { CallSegment, LegName, RemoteMedia } from '../../machines/events.ts';
 import { type LegEnding, legMachine } from '../../machines/leg.machine.ts';
 
@@ -21,6 +27,7 @@ const PATHS = {
   preparing: [],
   ringingAgent: ['media.opened'],
   ringingCustomer: ['media.opened', 'agent.answered'],
+  announcing: ['media.opened', 'agent.answered'],
   bridged: ['media.opened', 'agent.answered', 'customer.answered'],
   clearing: ['media.opened', 'agent.answered', 'customer.answered', 'hangup.api'],
   finishing: ['media.opened', 'agent.answered', 'customer.answered', 'hangup.api', 'agent.bye', 'customer.bye'],
@@ -64,6 +71,12 @@ const EVENTS: Record<string, CallEvent> = {
   'transcript.final': { type: 'transcript.final', segment: segment('hello') },
   'transcript.failed': { type: 'transcript.failed', reason: 'OVERLOADED' },
   'transcript.ended': { type: 'transcript.ended' },
+  'announcement.started': { type: 'speech.started', speech: 'announcement' },
+  'announcement.finished': { type: 'speech.finished', speech: 'announcement' },
+  'announcement.failed': { type: 'speech.failed', speech: 'announcement', detail: 'no engine' },
+  'whisper.started': { type: 'speech.started', speech: 'whisper' },
+  'whisper.finished': { type: 'speech.finished', speech: 'whisper' },
+  'whisper.failed': { type: 'speech.failed', speech: 'whisper', detail: 'no engine' },
   'hangup.api': { type: 'hangup.requested', reason: 'api' },
   'hangup.shutdown': { type: 'hangup.requested', reason: 'shutdown' },
 };
@@ -82,6 +95,26 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   },
   ringingAgent: {
     'agent.answered': 'ringingCustomer',
+    'agent.noanswer': 'finishing failed call.not_answered NO_ANSWER agent agent_no_answer',
+    'agent.busy': 'finishing failed call.not_answered USER_BUSY agent agent_busy',
+    'agent.decline': 'finishing failed call.not_answered CALL_REJECTED agent agent_declined',
+    'agent.notfound': 'finishing failed call.failed UNALLOCATED_NUMBER agent agent_refused',
+    'agent.unreachable': 'finishing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_unreachable',
+    'agent.bye': 'finishing failed call.not_answered ORIGINATOR_CANCEL agent agent_hung_up',
+    'agent.lost': 'finishing failed call.temporaryfailed NETWORK_OUT_OF_ORDER agent agent_signalling_lost',
+    'customer.noanswer': 'clearing failed call.not_answered NO_ANSWER customer customer_no_answer',
+    'customer.busy': 'clearing failed call.not_answered USER_BUSY customer customer_busy',
+    'customer.incomplete': 'clearing failed call.failed INVALID_NUMBER_FORMAT customer customer_refused',
+    'customer.480': 'clearing failed call.temporaryfailed NO_USER_RESPONSE customer customer_unreachable',
+    'customer.bye': 'clearing failed call.not_answered ORIGINATOR_CANCEL customer customer_hung_up',
+    'customer.lost': 'clearing failed call.temporaryfailed NETWORK_OUT_OF_ORDER customer customer_signalling_lost',
+    'media.lost': 'clearing failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE - media_lost',
+    'hangup.api': 'clearing failed call.not_answered ORIGINATOR_CANCEL - cancelled',
+    'hangup.shutdown': 'clearing failed call.temporaryfailed SYSTEM_SHUTDOWN - shutdown',
+  },
+  announcing: {
+    'announcement.finished': 'ringingCustomer',
+    'announcement.failed': 'ringingCustomer',
     'agent.noanswer': 'finishing failed call.not_answered NO_ANSWER agent agent_no_answer',
     'agent.busy': 'finishing failed call.not_answered USER_BUSY agent agent_busy',
     'agent.decline': 'finishing failed call.not_answered CALL_REJECTED agent agent_declined',
@@ -148,7 +181,7 @@ describe('the call machine, state by event', () => {
       const name =
         cell === undefined ? `in ${state}, ${event} changes nothing` : `in ${state}, ${event} leads to ${cell}`;
       it(name, () => {
-        const call = startCall({ settle: 'never' });
+        const call = startCall({ settle: 'never', announce: state === 'announcing' });
         for (const step of PATHS[state]) call.tell(step);
         expect(call.state()).toBe(state);
         const outcomeBefore = call.outcome();
@@ -341,6 +374,139 @@ describe('a call that is transcribed', () => {
   });
 });
 
+describe('what the agent of a call is told', () => {
+  it('is said on answering, and the customer is dialed when it has been said', () => {
+    const call = startCall({ announce: true });
+    for (const step of ['media.opened', 'agent.ringing', 'agent.answered']) call.tell(step);
+    expect(call.mediaCommands).toEqual([
+      { type: 'connect', leg: 'agent', media: AGENT_MEDIA },
+      { type: 'say', speech: 'announcement' },
+    ]);
+    call.tell('announcement.started');
+    expect(call.dialed).toEqual(['agent']);
+    call.tell('announcement.finished');
+    expect(call.dialed).toEqual(['agent', 'customer']);
+    expect(call.moves.slice(2).map(({ event, state, leg }) => `${event} ${state} ${leg}`)).toEqual([
+      'agent.answered initiated agent',
+      'announcement.started initiated agent',
+      'announcement.finished initiated agent',
+      'customer.dialing initiated customer',
+    ]);
+  });
+
+  it('is nothing, and takes no time, where nothing is to be said', () => {
+    const call = startCall();
+    for (const step of PATHS.bridged) call.tell(step);
+    expect(call.mediaCommands.filter(({ type }) => type === 'say')).toEqual([]);
+  });
+
+  it('is left out when it cannot be said, and the log says why', () => {
+    const call = startCall({ announce: true });
+    for (const step of PATHS.announcing) call.tell(step);
+    call.tell('announcement.failed');
+    expect(call.moves.slice(-2)).toMatchObject([
+      { event: 'announcement.failed', detail: 'no engine' },
+      { event: 'customer.dialing' },
+    ]);
+  });
+
+  it('is given up when it does not begin in time, and the customer is dialed', () => {
+    const call = startCall({ announce: true });
+    for (const step of PATHS.announcing) call.tell(step);
+    call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS - 1);
+    expect(call.state()).toBe('announcing');
+    call.clock.increment(1);
+    expect(call.state()).toBe('ringingCustomer');
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'path', path: 'idle' });
+    expect(call.moves.at(-2)).toMatchObject({ event: 'announcement.failed', detail: 'it did not begin in time' });
+    call.tell('announcement.started');
+    call.tell('announcement.finished');
+    expect(call.moves.at(-1)?.event).toBe('customer.dialing');
+  });
+
+  it('is given up when it does not end in time, and the customer is dialed', () => {
+    const call = startCall({ announce: true });
+    for (const step of PATHS.announcing) call.tell(step);
+    call.tell('announcement.started');
+    call.clock.increment(LONGEST_SPEECH_MS);
+    expect(call.state()).toBe('announcing');
+    call.clock.increment(2_000);
+    expect(call.state()).toBe('ringingCustomer');
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'path', path: 'idle' });
+    expect(call.moves.at(-2)).toMatchObject({ event: 'announcement.failed', detail: 'it did not end in time' });
+  });
+
+  it('ends with an agent who hangs up meanwhile, and the customer is never dialed', () => {
+    const call = startCall({ announce: true });
+    for (const step of PATHS.announcing) call.tell(step);
+    call.tell('announcement.started');
+    call.tell('agent.bye');
+    expect(call.outcome()).toBe('failed call.not_answered ORIGINATOR_CANCEL agent agent_hung_up');
+    expect(call.mediaCommands).toContainEqual({ type: 'path', path: 'idle' });
+    expect(call.dialed).toEqual(['agent']);
+  });
+
+  it('is whispered once they are bridged, after the recording has begun, and told of', () => {
+    const call = startCall({ whisper: true, record: true });
+    for (const step of PATHS.bridged) call.tell(step);
+    expect(call.mediaCommands.slice(-3)).toEqual([
+      { type: 'path', path: 'bridged' },
+      { type: 'record' },
+      { type: 'say', speech: 'whisper' },
+    ]);
+    for (const step of ['whisper.started', 'whisper.finished']) call.tell(step);
+    expect(call.moves.slice(-2).map(({ event, state, leg }) => `${event} ${state} ${leg}`)).toEqual([
+      'whisper.started bridged agent',
+      'whisper.finished bridged agent',
+    ]);
+    expect(call.state()).toBe('bridged');
+  });
+
+  it('lets the talk go on without a whisper that cannot be said, and the log says why', () => {
+    const call = startCall({ whisper: true });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.tell('whisper.failed');
+    expect(call.moves.at(-1)).toMatchObject({ event: 'whisper.failed', state: 'bridged', detail: 'no engine' });
+    expect(call.state()).toBe('bridged');
+  });
+});
+
+describe('a whisper that does not begin in time', () => {
+  it('is given up, so that it is not heard minutes later, and the log says why', () => {
+    const call = startCall({ whisper: true });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS - 1);
+    expect(call.moves.at(-1)?.event).toBe('call.bridged');
+    call.clock.increment(1);
+    expect(call.mediaCommands.at(-1)).toEqual({ type: 'path', path: 'bridged' });
+    expect(call.moves.at(-1)).toMatchObject({
+      event: 'whisper.failed',
+      state: 'bridged',
+      leg: 'agent',
+      detail: 'it did not begin in time',
+    });
+    expect(call.state()).toBe('bridged');
+  });
+
+  for (const heard of ['whisper.started', 'whisper.failed']) {
+    it(`is no matter after ${heard}`, () => {
+      const call = startCall({ whisper: true });
+      for (const step of [...PATHS.bridged, heard]) call.tell(step);
+      const told = call.moves.length;
+      call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS);
+      expect(call.moves).toHaveLength(told);
+      expect(call.mediaCommands.at(-1)).toEqual({ type: 'say', speech: 'whisper' });
+    });
+  }
+
+  it('is no matter once the talk is over', () => {
+    const call = startCall({ whisper: true });
+    for (const step of PATHS.finishing) call.tell(step);
+    call.clock.increment(SPEECH_BEGIN_TIMEOUT_MS);
+    expect(call.moves.map(({ event }) => event)).not.toContain('whisper.failed');
+  });
+});
+
 describe('the timers of a call', () => {
   it('gives up an agent who does not answer in time, and sends a CANCEL', () => {
     const call = startCall({ agentRingTimeoutMs: 30_000 });
@@ -515,6 +681,8 @@ function startCall(
     fundedForMs?: number;
     record?: boolean;
     transcribe?: boolean;
+    announce?: boolean;
+    whisper?: boolean;
     /** `never`: it does not answer. */
     funding?: (Funding | Error | 'never')[];
     /** `never`: settle does not resolve; a number: it fails that often first. */
@@ -582,6 +750,8 @@ function startCall(
       maxDurationMs: options.maxDurationMs ?? 3_600_000,
       transcribe: options.transcribe ?? false,
       record: options.record ?? false,
+      announce: options.announce ?? false,
+      whisper: options.whisper ?? false,
       fundedForMs: options.fundedForMs ?? 600_000,
     },
   });

@@ -1,17 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
-import { ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { type SettleInput, type TtsStreamInput, ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
 
-type Port = 'charge' | 'speak' | 'refund';
-type Happening = `${Port} done` | `${Port} failed` | 'listener left' | 'listener sent away' | 'backoff passed';
+type Port = 'charge' | 'speak' | 'settle';
+type Happening =
+  | `${Port} done`
+  | `${Port} failed`
+  | 'charge refused'
+  | 'listener left'
+  | 'listener left unheard'
+  | 'listener sent away'
+  | 'backoff passed';
 const HAPPENINGS: Happening[] = [
   'charge done',
+  'charge refused',
   'charge failed',
   'speak done',
   'speak failed',
-  'refund done',
-  'refund failed',
+  'settle done',
+  'settle failed',
   'listener left',
+  'listener left unheard',
   'listener sent away',
   'backoff passed',
 ];
@@ -19,29 +29,26 @@ const HAPPENINGS: Happening[] = [
 const PATHS = {
   charging: [],
   speaking: ['charge done'],
-  refunding: ['charge done', 'speak failed'],
-  refundLater: ['charge done', 'speak failed', 'refund failed'],
-  refused: ['charge failed'],
-  completed: ['charge done', 'speak done'],
-  abandoned: ['charge done', 'listener left'],
-  failed: ['charge done', 'speak failed', 'refund done'],
+  settling: ['charge done', 'speak failed'],
+  settleLater: ['charge done', 'speak failed', 'settle failed'],
+  refused: ['charge refused'],
+  settled: ['charge done', 'speak failed', 'settle done'],
 } satisfies Record<string, Happening[]>;
 
 /** State x what happens. A cell that is absent means: nothing changes. */
 const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
-  charging: { 'charge done': 'speaking', 'charge failed': 'refused' },
+  charging: { 'charge done': 'speaking', 'charge refused': 'refused', 'charge failed': 'settling' },
   speaking: {
-    'speak done': 'completed',
-    'speak failed': 'refunding',
-    'listener left': 'abandoned',
-    'listener sent away': 'refunding',
+    'speak done': 'settling',
+    'speak failed': 'settling',
+    'listener left': 'settling',
+    'listener left unheard': 'settling',
+    'listener sent away': 'settling',
   },
-  refunding: { 'refund done': 'failed', 'refund failed': 'refundLater' },
-  refundLater: { 'backoff passed': 'refunding' },
+  settling: { 'settle done': 'settled', 'settle failed': 'settleLater' },
+  settleLater: { 'backoff passed': 'settling' },
   refused: {},
-  completed: {},
-  abandoned: {},
-  failed: {},
+  settled: {},
 };
 
 describe('the machine of a spoken text, state by event', () => {
@@ -60,68 +67,103 @@ describe('the machine of a spoken text, state by event', () => {
 });
 
 describe('a text', () => {
-  it('is paid back when its listener left while it was charged, and nothing is said', async () => {
+  it.each([
+    [['speak done'], { outcome: 'completed', owes: true }],
+    [['speak failed'], { outcome: 'failed', owes: false }],
+    [['listener left'], { outcome: 'abandoned', owes: true }],
+    [['listener left unheard'], { outcome: 'abandoned', owes: false }],
+    [['listener sent away'], { outcome: 'failed', owes: false }],
+    // Too late to change how it ended.
+    [['speak done', 'listener sent away'], { outcome: 'completed', owes: true }],
+    [['speak failed', 'listener left'], { outcome: 'failed', owes: false }],
+    [['listener left', 'settle failed', 'listener sent away', 'backoff passed'], { outcome: 'abandoned', owes: true }],
+  ] as const)('that is charged, then %j, has ended as %j, and that is stored', async (steps, ending) => {
     const stream = startStream();
-    await stream.take('listener left');
     await stream.take('charge done');
-    expect(stream.state()).toBe('refunding');
-    await stream.take('refund done');
-    expect(stream.outcome()).toBe('failed');
-    expect(stream.asked).toEqual(['charge', 'refund']);
+    for (const step of steps) await stream.take(step);
+    await stream.take('settle done');
+    expect(stream.outcome()).toEqual(ending);
+    expect(stream.stored.at(-1)).toEqual({ streamId: 'tts-1', ending });
   });
 
-  it('is asked for once, charged once and refunded until that is stored', async () => {
+  it('is not said when its listener left while it was charged, and paid back', async () => {
+    const stream = startStream();
+    await stream.take('listener left unheard');
+    await stream.take('charge done');
+    expect(stream.state()).toBe('settling');
+    await stream.take('settle done');
+    expect(stream.outcome()).toEqual({ outcome: 'abandoned', owes: false });
+    expect(stream.asked).toEqual(['charge', 'settle']);
+  });
+
+  it('that was refused has no ending, also when its listener left meanwhile', async () => {
+    const stream = startStream();
+    await stream.take('listener left unheard');
+    await stream.take('charge refused');
+    expect(stream.outcome()).toBeNull();
+    expect(stream.asked).toEqual(['charge']);
+  });
+
+  it('of which nobody knows whether it was charged is taken for charged, and not said', async () => {
+    const stream = startStream();
+    await stream.take('charge failed');
+    await stream.take('settle done');
+    expect(stream.outcome()).toEqual({ outcome: 'failed', owes: false });
+    expect(stream.asked).toEqual(['charge', 'settle']);
+  });
+
+  it('is charged once, said once, and its end stored until that has succeeded', async () => {
     const stream = startStream();
     for (const step of ['charge done', 'speak failed'] as const) await stream.take(step);
     for (let failures = 0; failures < 10; failures += 1) {
-      await stream.take('refund failed');
+      await stream.take('settle failed');
       await stream.take('backoff passed');
     }
-    await stream.take('refund done');
-    expect(stream.outcome()).toBe('failed');
-    expect(stream.asked.filter((port) => port !== 'refund')).toEqual(['charge', 'speak']);
-  });
-
-  it('tells how it ended', async () => {
-    for (const outcome of ['refused', 'completed', 'abandoned', 'failed'] as const) {
-      const stream = startStream();
-      for (const step of PATHS[outcome]) await stream.take(step);
-      expect(stream.outcome()).toBe(outcome);
-    }
+    await stream.take('settle done');
+    expect(stream.asked.filter((port) => port !== 'settle')).toEqual(['charge', 'speak']);
+    expect(new Set(stream.stored.map(({ ending }) => ending.outcome))).toEqual(new Set(['failed']));
   });
 });
 
 function startStream() {
   const clock = new SimulatedClock();
   const asked: Port[] = [];
+  const stored: SettleInput[] = [];
   const pending = new Map<Port, PromiseWithResolvers<void>>();
-  const port = (name: Port) =>
-    fromPromise<void, { streamId: string }>(async ({ input }) => {
-      expect(input).toEqual({ streamId: 'tts-1' });
+  const port = <Input extends TtsStreamInput>(name: Port) =>
+    fromPromise<void, Input>(async ({ input }) => {
+      expect(input.streamId).toBe('tts-1');
+      if (name === 'settle') stored.push(input as unknown as SettleInput);
       asked.push(name);
       const answer = Promise.withResolvers<void>();
       pending.set(name, answer);
       await answer.promise;
     });
   const machine = ttsStreamMachine.provide({
-    actors: { charge: port('charge'), speak: port('speak'), refund: port('refund') },
+    actors: { charge: port('charge'), speak: port('speak'), settle: port<SettleInput>('settle') },
   });
   const actor = createActor(machine, { input: { streamId: 'tts-1' }, clock });
   actor.subscribe({ error: () => {} });
   actor.start();
+  const LEAVING = {
+    'listener left': { ofOwnAccord: true, heardSomething: true },
+    'listener left unheard': { ofOwnAccord: true, heardSomething: false },
+    'listener sent away': { ofOwnAccord: false, heardSomething: true },
+  };
   return {
     asked,
+    stored,
     state: () => actor.getSnapshot().value,
     outcome: () => actor.getSnapshot().output,
     async take(happening: Happening) {
-      if (happening === 'listener left') actor.send({ type: 'listener.left', owes: true });
-      else if (happening === 'listener sent away') actor.send({ type: 'listener.left', owes: false });
-      else if (happening === 'backoff passed') clock.increment(60_000);
+      if (happening in LEAVING) {
+        actor.send({ type: 'listener.left', ...LEAVING[happening as keyof typeof LEAVING] });
+      } else if (happening === 'backoff passed') clock.increment(60_000);
       else {
-        const [name, how] = happening.split(' ') as [Port, 'done' | 'failed'];
+        const [name, how] = happening.split(' ') as [Port, 'done' | 'failed' | 'refused'];
         const answer = pending.get(name);
         if (how === 'done') answer?.resolve();
-        else answer?.reject(new Error('no'));
+        else answer?.reject(how === 'refused' ? new TandemError('INSUFFICIENT_CREDITS', 'no') : new Error('no'));
       }
       // Promises settle, and the machine hears of it.
       for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { MediaEvent } from '../../machines/events.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
-import { toneFrames } from '../../media/dsp/tones.ts';
+import { tone, toneFrames } from '../../media/dsp/tones.ts';
 import type { MediaPlane, MediaSession } from '../../media/media-plane.ts';
 import { PortPairs } from '../../media/port-pairs.ts';
 import { readWav } from '../../media/wav.ts';
@@ -102,6 +102,26 @@ describe('the media plane', () => {
     expect(await session.stopRecording()).toBeNull();
     await session.close();
     await rm(folder, { recursive: true });
+  });
+
+  it('plays through the worker what it is handed over, and stops when the session closes', async () => {
+    await using bench = await Plane.open(4);
+    await using agent = await RtpPhone.open();
+    const session = await bench.session('call');
+    await session.connectLeg('agent', agent.remote());
+    const samples = tone({ frequenciesHz: [700], durationMs: 300 });
+    expect(await session.play('agent', { samples, over: false })).toBe('played');
+    expect(samples).toHaveLength(0);
+    await agent.hears(15);
+    expect(toneLevelDbov(agent.samplesHeard('PCMU'), 700)).toBeGreaterThan(-14);
+    expect(bench.events).toEqual([{ sessionId: 'call', event: { type: 'playback.started', leg: 'agent' } }]);
+    const end = session.play('agent', { samples: new Int16Array(240_000), over: false });
+    await agent.hears(17);
+    await session.close();
+    expect(await end).toBe('stopped');
+    await expect(session.play('agent', { samples: new Int16Array(160), over: false })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
   });
 
   it('refuses a session when its ports are used up, and takes one again when another closed', async () => {

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import type { MediaEvent } from '../../machines/events.ts';
 import { decodeG711 } from '../../media/dsp/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
@@ -10,80 +10,8 @@ import { SendRing } from '../../media/relay/send-ring.ts';
 import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
 import { buildRtpPacket, type RtpHeader } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
+import { Bench, expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
-
-/** A session in this thread, between two phones on real sockets, with a clock that the test sets. */
-class Bench {
-  readonly events: MediaEvent[] = [];
-  readonly agent: RtpPhone;
-  readonly customer: RtpPhone;
-  readonly ports: Record<LegName, number>;
-  nowMs = 1000;
-  session!: RelaySession;
-  #tickRinging: (() => void) | null = null;
-
-  private constructor(agent: RtpPhone, customer: RtpPhone, ports: Record<LegName, number>) {
-    this.agent = agent;
-    this.customer = customer;
-    this.ports = ports;
-  }
-
-  static async open(): Promise<Bench> {
-    const [agent, customer] = await Promise.all([RtpPhone.open(), RtpPhone.open()]);
-    customer.ssrc = 0x2000;
-    const { min } = await freePortRange(2);
-    const bench = new Bench(agent, customer, { agent: min, customer: min + 2 });
-    const clock = { nowMs: () => bench.nowMs, unixMs: () => 1_700_000_000_000 + bench.nowMs };
-    const pacer = new FramePacer({
-      nowMs: clock.nowMs,
-      after: (_delayMs, callback) => {
-        bench.#tickRinging = callback;
-        return () => {
-          bench.#tickRinging = null;
-        };
-      },
-    });
-    bench.session = await RelaySession.open({
-      bindHost: '127.0.0.1',
-      rtpPorts: bench.ports,
-      rtpTimeoutMs: 20_000,
-      pacer,
-      sendRing: new SendRing(),
-      clock,
-      post: (event) => bench.events.push(event),
-    });
-    return bench;
-  }
-
-  async connect(remotes: { agent?: RemoteMedia; customer?: RemoteMedia } = {}): Promise<void> {
-    await this.session.connectLeg('agent', remotes.agent ?? this.agent.remote());
-    await this.session.connectLeg('customer', remotes.customer ?? this.customer.remote());
-  }
-
-  /** Lets the ringing tone play for so many frames. */
-  ring(frames: number): void {
-    for (let i = 0; i < frames; i++) {
-      this.#tickRinging?.();
-      this.nowMs += 20;
-    }
-  }
-
-  counters(leg: LegName): Record<string, number> {
-    return (this.session.dump() as Record<LegName, { counters: Record<string, number> }>)[leg].counters;
-  }
-
-  /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */
-  async settled(leg: LegName): Promise<void> {
-    const before = this.counters(leg).malformed!;
-    this[leg].sendRaw(this.ports[leg], Buffer.from('not rtp'));
-    while (this.counters(leg).malformed === before) await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.session.close();
-    await Promise.all([this.agent[Symbol.asyncDispose](), this.customer[Symbol.asyncDispose]()]);
-  }
-}
 
 const tone440 = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 400 });
 const tone1000Alaw = toneFrames('PCMA', { frequenciesHz: [1000], durationMs: 400 });
@@ -91,17 +19,6 @@ const frame = tone440[0]!;
 
 function sequencesOf(phone: RtpPhone): number[] {
   return phone.heard.map(({ header }) => header.sequence);
-}
-
-/** Every sequence number one above the former, timestamps never back, one SSRC. */
-function expectContinuous(headers: RtpHeader[]): void {
-  expect(new Set(headers.map((header) => header.ssrc)).size).toBe(1);
-  for (let i = 1; i < headers.length; i++) {
-    expect((headers[i]!.sequence - headers[i - 1]!.sequence) & 0xffff).toBe(1);
-    const advance = (headers[i]!.timestamp - headers[i - 1]!.timestamp) | 0;
-    expect(advance).toBeGreaterThanOrEqual(160);
-    expect(advance).toBeLessThan(8 * 2000);
-  }
 }
 
 describe('a relayed session', () => {
@@ -147,7 +64,7 @@ describe('a relayed session', () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.session.setPath('ringback');
-    bench.ring(150);
+    bench.pace(150);
     await bench.agent.hears(150);
     const samples = bench.agent.samplesHeard('PCMU');
     for (const frequencyHz of [400, 450]) {
@@ -179,7 +96,7 @@ describe('a relayed session', () => {
     answering.timestamp = 77;
     await bench.connect();
     bench.session.setPath('ringback');
-    bench.ring(30);
+    bench.pace(30);
     await bench.agent.hears(30);
     bench.session.setPath('early-media');
     for (let i = 0; i < 20; i++) {

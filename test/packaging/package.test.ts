@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageJson, ROOT, textOf, topLevelFolders } from './repository.ts';
@@ -86,7 +86,9 @@ describe('the repository', () => {
   });
 
   it('links to nothing that is not there', () => {
-    const documents = ['CONTRIBUTING.md', 'docs/architecture.md', ...topLevelFolders().map((it) => `${it}/README.md`)];
+    const guides = readdirSync(join(ROOT, 'docs')).map((file) => `docs/${file}`);
+    const readmes = topLevelFolders().map((folder) => `${folder}/README.md`);
+    const documents = [...new Set(['README.md', 'CONTRIBUTING.md', ...guides, ...readmes])];
     const broken = documents.flatMap((document) =>
       [...textOf(document).matchAll(/\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)/g)]
         .map(([, target = '']) => target)

@@ -57,11 +57,16 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     const output = demo.output();
     for (const expected of [
       'curl -X POST http://127.0.0.1:',
+      'announcement.finished',
       'call.bridged',
+      'whisper.finished',
       'transcript.final',
       'call.completed',
       '✓ the agent heard the customer',
       '✓ the customer heard the agent',
+      '✓ the announcement',
+      '✓ the whisper',
+      '✓ the agent heard “Thank you, goodbye.”, synthesised for the customer',
       '✓ recording',
       '✓ transcript of the agent',
       '✓ transcript of the customer',
@@ -104,7 +109,7 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     await demo.printed('\n}\n');
     const { success, data } = JSON.parse(demo.stdout());
     expect({ success, state: data.call.state }).toEqual({ success: true, state: 'completed' });
-    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(8).fill(true));
+    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(11).fill(true));
     expect((await fetch(`${data.url}/healthz`)).status).toBe(200);
     demo.child.kill('SIGINT');
     expect(await demo.exited, demo.output()).toBe(0);

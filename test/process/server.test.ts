@@ -1,6 +1,5 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { createConnection } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent, PublicTranscript } from '../../actors/call-view.ts';
@@ -9,23 +8,24 @@ import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { conversationOf } from '../../bin/demo/conversation.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
-import { connect, type Sql } from '../../storage/database.ts';
-import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
-import { topUp, walletOf } from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
-import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
-import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
-import { eventually, postgresPid, type ServerProcess, startServerProcess } from './server-process.ts';
+import {
+  callOf,
+  clean,
+  cleanUp,
+  dataFolder,
+  environment,
+  heldOf,
+  startReady,
+  townFor,
+  withDatabase,
+} from './ready-server.ts';
+import { eventually, postgresPid, startServerProcess } from './server-process.ts';
 
-const API_KEY = 'sk_test_process_0123456789abcdef';
 const SECRET = 'the-secret-of-the-process-test';
 
-const clean: (() => Promise<unknown> | unknown)[] = [];
-
-afterEach(async () => {
-  for (const step of clean.splice(0).reverse()) await step();
-});
+afterEach(cleanUp);
 
 describe('npm start', () => {
   it('explains every setting with --help and starts nothing', async () => {
@@ -221,100 +221,6 @@ describe('kill -9 in the middle of a call', () => {
     expect(again.placed).toBe(true);
   });
 });
-
-interface Ready {
-  dataDir: string;
-  server: ServerProcess;
-  url: string;
-  workspaceId: string;
-  api: ReturnType<typeof apiClient>;
-}
-
-async function startReady(dataDir: string, env: Record<string, string> = {}): Promise<Ready> {
-  const server = startServerProcess({ ...environment(dataDir), ...env });
-  clean.push(async () => {
-    server.child.kill('SIGTERM');
-    server.child.kill('SIGINT');
-    await server.exited;
-  });
-  const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
-  return { dataDir, server, url, workspaceId, api: apiClient({ url, apiKey: API_KEY }) };
-}
-
-function environment(dataDir: string, env: Record<string, string> = {}): Record<string, string> {
-  return {
-    TANDEM_DATA_DIR: dataDir,
-    TANDEM_API_KEY: API_KEY,
-    PORT: '0',
-    SIP_PORT: '0',
-    RTP_PORT_MIN: '36000',
-    RTP_PORT_MAX: '36999',
-    CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
-    ...env,
-  };
-}
-
-async function dataFolder(): Promise<string> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-process-'));
-  clean.push(() => rm(dataDir, { recursive: true, force: true }));
-  return dataDir;
-}
-
-/** Two phones and a carrier, a trunk to it, a number and money. */
-async function townFor(
-  { api, workspaceId, dataDir }: Ready,
-  phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
-) {
-  const agent = await startSoftphone({
-    name: 'agent',
-    user: '+919811111111',
-    audio: { kind: 'tone', frequencyHz: 440 },
-    ...phones.agent,
-  });
-  const customer = await startSoftphone({
-    name: 'customer',
-    user: '+919822222222',
-    audio: { kind: 'tone', frequencyHz: 660 },
-    ...phones.customer,
-  });
-  const routes = new Map([agent, customer].map((phone) => [phone.user, phone.address]));
-  const carrier = await startLoopbackCarrier({ routes });
-  clean.push(() => Promise.all([agent.stop(), customer.stop(), carrier.stop()]));
-  await api.post('/dialer/trunks', {
-    name: 'Loopback',
-    sip_uri: carrier.sipUri,
-    numbers: ['+911140000001'],
-    price_per_minute_usd: 0.6,
-  });
-  await api.post('/dialer/numbers', { e164: '+911140000001' });
-  await withDatabase(dataDir, (sql) =>
-    topUp(sql, {
-      workspaceId,
-      amountNano: 5_000_000_000n,
-      paymentType: 'one_time',
-      operationKey: 'test',
-      description: '',
-    }),
-  );
-  return { agent, customer, carrier };
-}
-
-async function callOf({ api }: Ready, callId: string): Promise<PublicCall> {
-  return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
-}
-
-async function heldOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
-  return await withDatabase(dataDir, async (sql) => (await walletOf(sql, workspaceId)).heldNano);
-}
-
-async function withDatabase<T>(dataDir: string, work: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
-  try {
-    return await work(sql);
-  } finally {
-    await sql.end();
-  }
-}
 
 async function isListening(url: string): Promise<boolean> {
   const { hostname, port } = new URL(url);

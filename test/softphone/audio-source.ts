@@ -7,8 +7,8 @@ export type SoftphoneAudio =
   | { kind: 'tone'; frequencyHz: number; levelDbfs?: number }
   /** 8 or 16 kHz, 16 bit; the first channel is played. `loop` defaults to true, else silence follows. */
   | { kind: 'wav'; path: string; loop?: boolean }
-  /** 8 kHz; `loop` defaults to false. */
-  | { kind: 'samples'; samples: Int16Array; loop?: boolean }
+  /** 8 kHz; `loop` defaults to false. Silent in each call until what `after` returns for it has resolved. */
+  | { kind: 'samples'; samples: Int16Array; loop?: boolean; after?: () => Promise<unknown> }
   | { kind: 'silence' }
   | { kind: 'none' };
 
@@ -27,7 +27,7 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
     case 'wav':
       return samplesSource(await readSamples(audio.path), audio.loop ?? true);
     case 'samples':
-      return samplesSource(audio.samples, audio.loop ?? false);
+      return silentUntil(audio.after?.(), samplesSource(audio.samples, audio.loop ?? false));
   }
 }
 
@@ -60,6 +60,19 @@ function samplesSource(samples: Int16Array, loop: boolean): FrameSource {
       frame[i] = position < samples.length ? samples[position++]! : 0;
     }
   };
+}
+
+/** What never comes is waited for in silence. */
+function silentUntil(beginning: Promise<unknown> | undefined, source: FrameSource): FrameSource {
+  if (beginning === undefined) return source;
+  let hasBegun = false;
+  beginning.then(
+    () => {
+      hasBegun = true;
+    },
+    () => {},
+  );
+  return (frame) => (hasBegun ? source(frame) : void frame.fill(0));
 }
 
 async function readSamples(path: string): Promise<Int16Array> {

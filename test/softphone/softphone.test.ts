@@ -191,6 +191,19 @@ test('a tone runs on from frame to frame as if it had never been cut', async () 
   expect(frames).toEqual(tone({ frequenciesHz: [441], durationMs: 60 }));
 });
 
+test('samples begin when they are told to, whole, after silence', async () => {
+  const beginning = Promise.withResolvers<void>();
+  const samples = Int16Array.from({ length: FRAME_SAMPLES }, (_, index) => index + 1);
+  const source = await openAudioSource({ kind: 'samples', samples, after: () => beginning.promise });
+  const said = new Int16Array(FRAME_SAMPLES).fill(1);
+  source?.(said);
+  expect(said).toEqual(new Int16Array(FRAME_SAMPLES));
+  beginning.resolve();
+  await beginning.promise;
+  source?.(said);
+  expect(said).toEqual(samples);
+});
+
 describe('a loopback carrier', () => {
   test('answers for numbers it does not know, for those it is told to fail, and for itself', async () => {
     const carrier = await startLoopbackCarrier();

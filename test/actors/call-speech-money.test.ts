@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { walletOf } from '../../storage/ledger.ts';
+import { type CallRow, getCallById, recordMoves, settleCall } from '../../storage/queries/calls.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { later, NOW } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { seedCaller } from './seeds.ts';
+
+/** An announcement of 100 characters and a whisper of 50, at 15 USD a million. */
+const SPEECH_NANO = 2_250_000n;
+const ANNOUNCE_NANO = 1_500_000n;
+const SECOND_NANO = 1_000_000n;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+describe('a wallet that runs dry in a call whose agent was told something', () => {
+  it.each([
+    ['is charged all of it when the talk keeps to its funding', 10n, 10, [ANNOUNCE_NANO, 750_000n], 'billed'],
+    ['is charged what the talk left when that overran', 10n, 11, [1_250_000n, 0n], 'failed'],
+    ['is charged nothing for speech when the talk took everything', 0n, 5, [0n, 0n], 'failed'],
+  ] as const)('%s', async (_, fundedSeconds, talkSeconds, [announce, whisper], billingStatus) => {
+    const balanceNano = SPEECH_NANO + fundedSeconds * SECOND_NANO;
+    const caller = await seedCaller(database.sql, { balanceNano });
+    const row = await toldCall(caller);
+    expect(await wallet(row)).toMatchObject({ availableNano: 0n, heldNano: balanceNano });
+    const owed = BigInt(talkSeconds) * SECOND_NANO;
+    const costNano = owed < balanceNano ? owed : balanceNano;
+
+    await settle(row, talkSeconds);
+    const settled = await getCallById(database.sql, row.callId);
+    expect(settled).toMatchObject({ costNano, speechCostNano: announce + whisper, billingStatus });
+    const after = await wallet(row);
+    expect(after).toMatchObject({ availableNano: balanceNano - costNano - announce - whisper, heldNano: 0n });
+    expect(await usage(row)).toEqual([
+      ['announce', 100],
+      ['click2call', Number((talkSeconds / 60).toFixed(9))],
+      ['whisper', 50],
+    ]);
+    expect(await settle(row, talkSeconds)).toBeNull();
+    expect(await wallet(row)).toEqual(after);
+  });
+
+  it('is charged for what was said only', async () => {
+    const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO });
+    const row = await toldCall(caller, { announced: true });
+    await settle(row, 0);
+    expect(await getCallById(database.sql, row.callId)).toMatchObject({
+      ...{ costNano: null, speechCostNano: ANNOUNCE_NANO, billingStatus: 'billed' },
+    });
+    expect(await wallet(row)).toMatchObject({ availableNano: SPEECH_NANO - ANNOUNCE_NANO, heldNano: 0n });
+  });
+});
+
+async function toldCall(
+  caller: Awaited<ReturnType<typeof seedCaller>>,
+  said: { announced?: boolean; whispered?: boolean } = { announced: true, whispered: true },
+): Promise<CallRow> {
+  const row = await caller.admit({ announceCharacters: 100, whisperCharacters: 50 });
+  const move = { event: 'call.bridged', state: 'bridged', leg: null, sipStatus: null, hangupCause: null } as const;
+  await recordMoves(database.sql, row.callId, [{ ...move, detail: null, at: NOW }], { answerTime: NOW, ...said });
+  return row;
+}
+
+async function settle({ callId }: CallRow, talkSeconds: number) {
+  const at = later(talkSeconds * 1000);
+  const ending = { leg: null, hangupCause: 'NORMAL_CLEARING', error: null, errorDetail: null } as const;
+  const last = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null, at } as const;
+  return await settleCall(database.sql, {
+    ...ending,
+    callId,
+    move: { ...last, hangupCause: ending.hangupCause },
+    terminalEvent: 'call.completed',
+    answerTime: NOW,
+    endTime: at,
+    talkSeconds,
+    totalSeconds: talkSeconds,
+    ...{ quality: null, recordingId: null, recordingStatus: null, delivery: null },
+  });
+}
+
+async function wallet({ workspaceId }: CallRow) {
+  return await walletOf(database.sql, workspaceId);
+}
+
+async function usage({ workspaceId }: CallRow) {
+  const { rows } = await listUsage(database.sql, { workspaceId }, { page: 1, limit: 10 });
+  return rows.map(({ operation, quantity }) => [operation, Number(quantity)]).sort();
+}

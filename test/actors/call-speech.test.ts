@@ -1,0 +1,374 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { reconcile } from '../../actors/reconcile.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { SynthesizerError } from '../../speech/synthesizer.ts';
+import { heldBy, walletOf } from '../../storage/ledger.ts';
+import { setPrice } from '../../storage/price-book.ts';
+import { getCallById, listCallEvents, recordMoves } from '../../storage/queries/calls.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { later, NOW, USD } from '../storage/seed.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { type DialerOptions, openDialer } from './dialer-fixture.ts';
+import { createFakeDeliverer, createFakeDesk, createTestLogger, eventually, quiet, remoteMedia } from './fakes.ts';
+import { placeCallOn } from './placed-call.ts';
+import { seedCaller } from './seeds.ts';
+import { FakeSpeech } from './speech-fakes.ts';
+
+const ANNOUNCE = 'Call from Asha Rao on +919810000077.';
+const WHISPER = 'She called twice today.';
+const CHARACTER_NANO = 15_000n;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase({ max: 20 });
+});
+afterAll(() => database.drop());
+
+describe('the agent of a call', () => {
+  it('is told on answering who calls, then what only the agent may hear, and each is charged once', async () => {
+    const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER });
+    expect(await heldBy(database.sql, (await call.row()).holdId!)).toBe(
+      135_000_000n + BigInt(ANNOUNCE.length + WHISPER.length) * CHARACTER_NANO,
+    );
+    await call.bridge();
+    await eventually(async () => expect(await call.events()).toContain('whisper.finished'));
+    call.clock.advance(10_000);
+    await call.hangup();
+    await call.over();
+
+    expect(await call.events()).toEqual([
+      'call.pending',
+      'call.initiated',
+      'agent.ringing',
+      'agent.answered',
+      'announcement.started',
+      'announcement.finished',
+      'customer.dialing',
+      'customer.ringing',
+      'call.bridged',
+      'whisper.started',
+      'whisper.finished',
+      'call.completed',
+    ]);
+    expect(call.speech.spoken).toEqual([ANNOUNCE, WHISPER]);
+    const { log } = call.mediaPlane.session;
+    expect(log.filter((line) => /^(play|path|connect)/.test(line) && !line.endsWith('done'))).toEqual([
+      'connect agent 20000',
+      'play 4800 alone',
+      'path ringback',
+      'connect customer 30000',
+      'path bridged',
+      'play 3200 over',
+      'path idle',
+    ]);
+    expect(await call.usage()).toEqual([
+      { operation: 'announce', quantity: ANNOUNCE.length },
+      { operation: 'whisper', quantity: WHISPER.length },
+    ]);
+    const speechNano = BigInt(ANNOUNCE.length + WHISPER.length) * CHARACTER_NANO;
+    expect(await call.row()).toMatchObject({
+      state: 'completed',
+      costNano: 10_000_000n,
+      speechCostNano: speechNano,
+      billingStatus: 'billed',
+    });
+    expect(await call.wallet()).toMatchObject({ availableNano: 10n * USD - 10_000_000n - speechNano, heldNano: 0n });
+    expect(call.clock.waiting()).toEqual([]);
+  });
+
+  it('is told nothing that anybody keeps', async () => {
+    const speech = new FakeSpeech();
+    speech.onSpeak = (text) => {
+      throw new Error(`cannot say ${text}`);
+    };
+    const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER }, { speech });
+    await call.bridge();
+    await call.hangup();
+    await call.over();
+    const stored = JSON.stringify(
+      [await call.row(), await listCallEvents(database.sql, { callId: call.callId })],
+      (_, value) => (typeof value === 'bigint' ? String(value) : value),
+    );
+    const logged = JSON.stringify(call.logger.lines, (_, value) => (value instanceof Error ? value.stack : value));
+    for (const kept of [stored, logged]) {
+      for (const word of ['Asha', '9810000077', 'twice']) expect(kept).not.toContain(word);
+    }
+  });
+
+  it('who hangs up meanwhile has heard it begin: that is charged, and the customer is not dialed', async () => {
+    const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER });
+    call.mediaPlane.session.onPlay = () => new Promise(() => {});
+    await call.answerAgent();
+    await eventually(async () => expect(await call.events()).toContain('announcement.started'));
+    await call.hangup();
+    await call.over();
+    expect(call.sip.legs).toHaveLength(1);
+    expect(await call.usage()).toEqual([{ operation: 'announce', quantity: ANNOUNCE.length }]);
+    expect(await call.row()).toMatchObject({
+      error: 'agent_hung_up',
+      costNano: null,
+      speechCostNano: BigInt(ANNOUNCE.length) * CHARACTER_NANO,
+      billingStatus: 'billed',
+    });
+    expect(await call.wallet()).toMatchObject({ heldNano: 0n });
+  });
+
+  it('is told no more than half a minute', async () => {
+    const speech = new FakeSpeech();
+    speech.wordMs = 9_000;
+    const call = await placeCall({ announce: 'on and on and on' }, { speech });
+    await call.bridge();
+    expect(call.mediaPlane.session.log).toContain('play 240000 alone');
+    await call.hangup();
+    await call.over();
+  });
+});
+
+describe('whatever goes wrong with speech, the call is made and its log says so', () => {
+  const failures: [string, (speech: FakeSpeech) => void, string][] = [
+    [
+      'the engine fails',
+      (speech) => failSpeech(speech, new SynthesizerError('crashed', 'gone')),
+      'the speech engine failed',
+    ],
+    [
+      'the engine cannot be reached',
+      (speech) => failSpeech(speech, new SynthesizerError('unavailable', 'no route')),
+      'the speech engine is not available',
+    ],
+    [
+      'the voice was deleted since',
+      (speech) => failSpeech(speech, new SynthesizerError('unknown_voice', 'no such voice')),
+      'the voice is not there any more',
+    ],
+    [
+      'the voice has no sound for it',
+      (speech) => failSpeech(speech, new SynthesizerError('unsayable', 'no sound')),
+      'the voice can say nothing of it',
+    ],
+    [
+      'the engine says nothing',
+      (speech) => {
+        speech.wordMs = 0;
+      },
+      'the speech engine said nothing',
+    ],
+  ];
+  for (const [name, fail, detail] of failures) {
+    it(`because ${name}`, async () => {
+      const speech = new FakeSpeech();
+      fail(speech);
+      const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER }, { speech });
+      await call.bridge();
+      await eventually(async () => expect(await call.events()).toContain('whisper.failed'));
+      await call.hangup();
+      await call.over();
+      const events = await listCallEvents(database.sql, { callId: call.callId });
+      const told = events.filter(({ event }) => /^(announcement|whisper)/.test(event));
+      expect(told.map((row) => [row.event, row.leg, row.detail])).toEqual([
+        ['announcement.failed', 'agent', detail],
+        ['whisper.failed', 'agent', detail],
+      ]);
+      expect(await call.usage()).toEqual([]);
+      expect(await call.row()).toMatchObject({ state: 'completed', speechCostNano: null });
+      expect(await call.wallet()).toMatchObject({ heldNano: 0n });
+    });
+  }
+
+  it('because the media does not play it', async () => {
+    const call = await placeCall({ announce: ANNOUNCE });
+    call.mediaPlane.session.onCommand = (command) => {
+      if (command.startsWith('play')) throw new Error('the worker is gone');
+    };
+    await call.bridge();
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.find(({ event }) => event === 'announcement.failed')?.detail).toBe('it could not be played');
+    await call.hangup();
+    await call.over();
+    expect(await call.usage()).toEqual([]);
+  });
+
+  it('because the engine never answers', async () => {
+    const speech = new FakeSpeech();
+    let ended = false;
+    speech.onSpeak = (_, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          ended = true;
+          reject(signal.reason);
+        });
+      });
+    const call = await placeCall({ announce: ANNOUNCE }, { speech });
+    await call.answerAgent();
+    await eventually(() => expect(call.clock.waiting()).toContain(3_000));
+    expect(call.sip.legs).toHaveLength(1);
+    call.clock.advance(3_000);
+    await eventually(() => expect(call.sip.legs).toHaveLength(2));
+    await call.registry.get(call.callId)!.journal.drained();
+    const events = await listCallEvents(database.sql, { callId: call.callId });
+    expect(events.find(({ event }) => event === 'announcement.failed')?.detail).toBe('it was not made in time');
+    await call.hangup();
+    await call.over();
+    expect(ended).toBe(true);
+    expect(await call.usage()).toEqual([]);
+    expect(call.clock.waiting()).toEqual([]);
+  });
+
+  it('and what hangs keeps nothing else waiting', async () => {
+    const speech = new FakeSpeech();
+    let left = false;
+    speech.onSpeak = (text, signal) => {
+      if (text !== ANNOUNCE) return;
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          left = true;
+          reject(signal.reason);
+        });
+      });
+    };
+    const call = await placeCall({ announce: ANNOUNCE, whisper: WHISPER }, { speech });
+    await call.answerAgent();
+    await eventually(() => expect(call.clock.waiting()).toContain(3_000));
+    // Of many calls that begin at once, each wants its announcement first.
+    expect(speech.spoken).toEqual([ANNOUNCE]);
+    call.clock.advance(3_000);
+    await eventually(() => expect(call.sip.legs).toHaveLength(2));
+    // The engine is somebody else's again.
+    expect(left).toBe(true);
+    await eventually(() => expect(speech.spoken).toEqual([ANNOUNCE, WHISPER]));
+    call.customer().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
+    await eventually(async () => expect(await call.events()).toContain('whisper.finished'));
+    await call.hangup();
+    await call.over();
+    expect(await call.usage()).toEqual([{ operation: 'whisper', quantity: WHISPER.length }]);
+    expect(call.clock.waiting()).toEqual([]);
+  });
+
+  it('because there is no voice at all', async () => {
+    const options = await openDialer({ sql: database.sql });
+    options.speech.onResolve = ({ voiceId }) => {
+      throw new TandemError('VOICE_NOT_FOUND', `There is no ${voiceId ?? 'voice'}.`);
+    };
+    const { call } = await options.dialer.place(options.request({ announce: ANNOUNCE }));
+    const live = options.registry.get(call.call_id)!;
+    options.sip.legs[0]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+    await eventually(() => expect(options.sip.legs).toHaveLength(2));
+    await live.journal.drained();
+    const events = await listCallEvents(database.sql, { callId: call.call_id });
+    expect(events.find(({ event }) => event === 'announcement.failed')).toMatchObject({
+      event: 'announcement.failed',
+      detail: 'there is no voice to say it',
+    });
+    live.actor.send({ type: 'hangup.requested', reason: 'shutdown' });
+    options.clock.advance(10_000);
+    await live.settled;
+  });
+});
+
+describe('what cannot be told', () => {
+  const refusals: [string, Partial<PlaceCallRequest>, string][] = [
+    ['SSML that is broken', { announce: '<speak>Hello' }, 'INVALID_ANNOUNCE'],
+    ['nothing but punctuation', { announce: '... !' }, 'INVALID_ANNOUNCE'],
+    ['a broken whisper', { whisper: '<speak><b>x</speak>' }, 'INVALID_WHISPER'],
+    ['a voice that is not there', { announce: 'Hello', voiceId: 'nobody' }, 'VOICE_NOT_FOUND'],
+  ];
+  for (const [name, wanted, code] of refusals) {
+    it(`is refused before anything is placed: ${name}`, async () => {
+      const options = await openDialer({ sql: database.sql });
+      options.speech.onResolve = ({ voiceId }) => {
+        if (voiceId !== null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice.');
+      };
+      await expect(options.dialer.place(options.request(wanted))).rejects.toMatchObject({ code });
+      expect(await options.rows()).toEqual([]);
+    });
+  }
+
+  it('is refused by a wallet that does not cover it', async () => {
+    const options = await openDialer({ sql: database.sql, balanceNano: BigInt(ANNOUNCE.length) * CHARACTER_NANO - 1n });
+    await expect(options.dialer.place(options.request({ announce: ANNOUNCE }))).rejects.toMatchObject({
+      code: 'RECHARGE_REQUIRED',
+    });
+  });
+
+  it('is charged for what it cost when the call was admitted, of markup nothing', async () => {
+    const call = await placeCall({ announce: '<speak><prosody rate="slow">Order</prosody></speak>' });
+    await setPrice(database.sql, {
+      scope: { workspaceId: call.caller.workspaceId },
+      item: 'tts',
+      value: USD,
+      now: NOW,
+    });
+    await call.bridge();
+    await call.hangup();
+    await call.over();
+    expect(await call.row()).toMatchObject({ speechCostNano: 5n * CHARACTER_NANO });
+  });
+});
+
+describe('a server that was killed', () => {
+  for (const announced of [true, false]) {
+    it(`${announced ? 'is paid' : 'is not paid'} for what the agent ${announced ? 'had' : 'had not'} heard begin`, async () => {
+      const node = `node-${crypto.randomUUID()}`;
+      const caller = await seedCaller(database.sql);
+      const row = await caller.admit({ announceCharacters: 100, ownerNode: node, ownerBoot: 'boot-1' });
+      const move = { event: 'agent.answered', state: 'initiated', leg: 'agent', at: NOW } as const;
+      await recordMoves(
+        database.sql,
+        row.callId,
+        [{ ...move, sipStatus: null, hangupCause: null, detail: null }],
+        announced ? { announced } : {},
+      );
+      for (let start = 2; start <= 3; start += 1) {
+        await reconcile({
+          sql: database.sql,
+          node,
+          boot: `boot-${start}`,
+          lastAlive: later(1_000),
+          now: later(60_000),
+          deliverer: createFakeDeliverer(),
+          recordings: createFakeDesk(),
+          logger: createTestLogger(),
+        });
+      }
+      expect(await getCallById(database.sql, row.callId)).toMatchObject({
+        state: 'failed',
+        costNano: null,
+        speechCostNano: announced ? 100n * CHARACTER_NANO : null,
+        billingStatus: announced ? 'billed' : null,
+      });
+      expect(await walletOf(database.sql, caller.workspaceId)).toMatchObject({
+        availableNano: 10n * USD - (announced ? 100n * CHARACTER_NANO : 0n),
+        heldNano: 0n,
+      });
+    });
+  }
+});
+
+function failSpeech(speech: FakeSpeech, error: Error): void {
+  speech.onSpeak = () => {
+    throw error;
+  };
+}
+
+async function placeCall(wanted: Partial<PlaceCallRequest> = {}, options: Partial<DialerOptions> = {}) {
+  const call = await placeCallOn({ sql: database.sql, ...options }, wanted);
+  const { workspaceId } = call.caller;
+  const row = async () => (await getCallById(database.sql, call.callId))!;
+  return {
+    ...call,
+    row,
+    wallet: () => walletOf(database.sql, workspaceId),
+    events: async () => (await listCallEvents(database.sql, { callId: call.callId })).map(({ event }) => event),
+    async answerAgent() {
+      call.agent().tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(20_000) });
+      await quiet();
+    },
+    async usage() {
+      const { rows } = await listUsage(database.sql, { workspaceId, service: 'tts' }, { page: 1, limit: 10 });
+      return rows
+        .map(({ operation, quantity }) => ({ operation, quantity: Number(quantity) }))
+        .sort((a, b) => a.operation.localeCompare(b.operation));
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createVoiceFixture, SPEECH, secondsOf, type VoiceFixture } from './voice-desk-fixture.ts';
+
+/** Servers share a database, and each has a disk of its own. */
+
+let fixture: VoiceFixture;
+beforeAll(async () => {
+  fixture = await createVoiceFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+it('samples of a voice that is deleted on one server are removed by the one that has them', async () => {
+  const by = await fixture.caller();
+  const here = fixture.open();
+  const there = fixture.open({ objects: await fixture.otherObjects(), node: 'node-2' });
+  const voice = await here.create(await fixture.request(by, [SPEECH]));
+  await there.remove({ voiceId: voice.id, by });
+  await there.close();
+  const again = fixture.open({ objects: await fixture.otherObjects(), node: 'node-2' });
+  await again.start();
+  expect(await fixture.filesOf(voice.id)).toHaveLength(1);
+  await fixture.open().start();
+  expect(await fixture.filesOf(voice.id)).toEqual([]);
+});
+
+it('a voice is made where its first samples are, and other servers take no more', async () => {
+  const by = await fixture.caller();
+  const here = fixture.open();
+  const there = fixture.open({ objects: await fixture.otherObjects(), node: 'node-2' });
+  const voice = await there.create(await fixture.request(by, null));
+  const { samples } = await fixture.request(by, [secondsOf(61, 1)]);
+  await here.addSamples({ voiceId: voice.id, samples: samples!, isLast: false, by });
+  const more = await fixture.request(by, [SPEECH]);
+  const late = there.addSamples({ voiceId: voice.id, samples: more.samples!, isLast: false, by });
+  await expect(late).rejects.toMatchObject({ code: 'VOICE_NOT_READY', retryAfterS: 1 });
+  await here.addSamples({ voiceId: voice.id, samples: { ...samples!, files: [] }, isLast: true, by });
+  await fixture.becomes(here, voice, by, 'ready');
+});

@@ -1,0 +1,42 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { hearVoice } from '../../../actors/voices/voice-hearing.ts';
+import { wavFile } from '../../media/audio-file/wav-files.ts';
+import { spokenUtterances } from '../../speech/spoken.ts';
+
+const [SENTENCE, ANOTHER] = spokenUtterances().map(({ samples }) => samples) as [Int16Array, Int16Array];
+const NOTHING = new Int16Array(16_000 * 6);
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-hearing-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function hear(...recordings: Int16Array[]) {
+  const paths = recordings.map((_, index) => join(folder, `${index}.wav`));
+  for (const [index, path] of paths.entries()) await writeFile(path, wavFile(recordings[index]!));
+  return await hearVoice(paths);
+}
+
+it('measures the speaker of what is usable, and leaves out what is not', async () => {
+  const heard = await hear(NOTHING, SENTENCE, ANOTHER);
+  expect(heard).toMatchObject({ isUsable: true, best: 1 });
+  expect(heard).toEqual({ ...(await hear(SENTENCE, ANOTHER)), best: 1 });
+});
+
+it('takes samples together that are too short each', async () => {
+  const pieces = [0, 1, 2, 3].map((piece) => SENTENCE.subarray(piece * 25_000, (piece + 1) * 25_000));
+  expect(await hear(pieces[0]!)).toMatchObject({
+    isUsable: false,
+    error: expect.stringContaining('seconds of speech'),
+  });
+  expect(await hear(...pieces)).toMatchObject({ isUsable: true, best: 0 });
+});
+
+it('says what to do about samples of which none is usable', async () => {
+  expect(await hear(NOTHING)).toMatchObject({ isUsable: false, error: expect.stringContaining('Nobody is heard') });
+  expect(await hear()).toMatchObject({ isUsable: false });
+});

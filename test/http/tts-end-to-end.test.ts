@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { TtsDesk } from '../../actors/tts/tts-desk.ts';
+import { createTtsDesk } from '../../actors/tts/tts-stream.actor.ts';
+import { signedMediaUrl } from '../../http/playback.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { parseWav } from '../../media/wav.ts';
+import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import { createSpeechSynthesis } from '../../speech/synthesis-host.ts';
+import { readScript } from '../../speech/text/read-script.ts';
+import { createVoiceCatalogue } from '../../speech/voices/built-in-voices.ts';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { createWebhook } from '../../storage/queries/webhooks.ts';
+import { createTestLogger } from '../actors/fakes.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+
+/** Text to speech with a real thread and engine behind the API. */
+
+const USD = 1_000_000_000n;
+const SECRET = Buffer.alloc(32, 5);
+
+let fixture: HttpFixture;
+let folder: string;
+let tempDir: string;
+let synthesis: SpeechSynthesis;
+let desk: TtsDesk;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-tts-'));
+  tempDir = await mkdtemp(join(folder, 'temp-'));
+  synthesis = await createSpeechSynthesis({
+    settings: {
+      processes: 2,
+      modelsDir: join(folder, 'models'),
+      upstream: null,
+      cache: { folder: join(folder, 'cache'), mostBytes: 0 },
+    },
+  });
+  fixture = await createHttpFixture({
+    speech: { languages: () => desk.languages(), speak: (...text) => desk.speak(...text), close: () => desk.close() },
+  });
+  const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: 'auto' });
+  desk = createTtsDesk({
+    sql: fixture.sql,
+    synthesis,
+    catalogue,
+    voices: {
+      async resolve({ voiceId }) {
+        const voice = voiceId === null ? catalogue.usual : catalogue.find(voiceId);
+        if (voice === null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice. GET /voices lists them.');
+        return voice;
+      },
+    },
+    readScript,
+    deliverer: { enqueue: async () => {} },
+    objects: fixture.objects,
+    tempDir,
+    audioUrl: (object) => signedMediaUrl({ ...object, baseUrl: '', secret: SECRET }),
+    node: 'node',
+    boot: 'boot',
+    clock: {
+      now: () => fixture.now.current.getTime(),
+      setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
+      clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
+    },
+    logger: createTestLogger(),
+  });
+  const wallet = { workspaceId: fixture.owner.workspaceId, amountNano: 5n * USD };
+  await topUp(fixture.sql, { ...wallet, paymentType: 'admin_bonus', operationKey: 'top-up' });
+}, 120_000);
+afterAll(async () => {
+  await desk.close();
+  await fixture[Symbol.asyncDispose]();
+  await synthesis.close();
+  await rm(folder, { recursive: true });
+});
+
+async function speak(body: object) {
+  const answer = await fixture.call('POST', '/tts-synthesize', { body });
+  const lines = answer.raw
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const chunks = lines.filter(({ type }) => type === 'chunk');
+  const audio = Buffer.concat(chunks.map(({ result }) => Buffer.from(result.audioContent, 'base64')));
+  return { status: answer.status, complete: lines.at(-1), audio };
+}
+
+/** Listens, once. */
+async function baseUrl(): Promise<string> {
+  const { server } = fixture.app;
+  if (!server.listening) await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+}
+
+const balance = async () => (await walletOf(fixture.sql, fixture.owner.workspaceId)).balanceNano;
+
+describe('a text over HTTP', () => {
+  it('is speech as long as it says, with every word in its place', async () => {
+    const text = 'Your order 4711 is on its way. Please hold the line.';
+    const { status, complete, audio } = await speak({ text, audio_config: { audio_encoding: 'WAV' } });
+    expect(status).toBe(200);
+    const { samples, sampleRateHz, durationMs } = parseWav(audio);
+    expect(sampleRateHz).toBe(24_000);
+    expect(durationMs / 1000).toBeCloseTo(complete.duration_seconds, 1);
+    expect(Math.max(...samples[0]!)).toBeGreaterThan(3000);
+    const {
+      words,
+      wordStartTimeSeconds: starts,
+      wordEndTimeSeconds: ends,
+    } = complete.result.timestampInfo.wordAlignment;
+    expect(words.join(' ')).toBe(text);
+    for (const [index, start] of starts.entries()) {
+      expect(start).toBeGreaterThanOrEqual(index === 0 ? 0 : ends[index - 1]);
+      expect(ends[index]).toBeGreaterThan(start);
+    }
+    expect(ends.at(-1)).toBeLessThanOrEqual(complete.duration_seconds);
+    expect(complete.result.usage.processedCharactersCount).toBe([...text].length);
+  });
+
+  it.each([
+    ['MULAW', 8000, null],
+    ['ALAW', 8000, null],
+    ['LINEAR16', 48_000, null],
+    ['MP3', 24_000, /^(ID3|\xff[\xe2-\xff])/],
+    ['OGG_OPUS', 24_000, /^OggS/],
+  ] as const)('comes as %s', async (encoding, rateHz, beginning) => {
+    const audio_config = { audio_encoding: encoding, sample_rate_hertz: rateHz };
+    const { complete, audio } = await speak({ text: 'Hello there.', audio_config });
+    expect(complete).toMatchObject({ type: 'complete', audio_encoding: encoding, sample_rate_hertz: rateHz });
+    if (beginning !== null) expect(audio.toString('latin1', 0, 8)).toMatch(beginning);
+    else {
+      const seconds = audio.byteLength / (encoding === 'LINEAR16' ? 2 : 1) / rateHz;
+      expect(seconds).toBeCloseTo(complete.duration_seconds, 1);
+    }
+  });
+
+  it('that is no SSML, nothing to say or for nobody is refused and free', async () => {
+    const before = await balance();
+    expect((await speak({ text: '<speak>a<voice>b</voice></speak>' })).complete).toMatchObject({
+      code: 'INVALID_SSML',
+    });
+    expect((await speak({ text: '... !' })).complete).toMatchObject({ code: 'VALIDATION_FAILED' });
+    const nobody = await speak({ text: 'a', voice_id: 'nobody' });
+    expect(nobody).toMatchObject({ status: 404, complete: { message: expect.stringContaining('GET /voices') } });
+    expect(await balance()).toBe(before);
+  });
+
+  it('of which the voice can say nothing is refused and free, in every encoding', async () => {
+    const before = await balance();
+    for (const audio_encoding of ['LINEAR16', 'WAV', 'MULAW', 'MP3', 'OGG_OPUS']) {
+      const { status, complete } = await speak({ text: 'Ꭰ Ꭱ. Ꭲ Ꭳ.', audio_config: { audio_encoding } });
+      expect([status, complete.code]).toEqual([400, 'VALIDATION_FAILED']);
+      expect(complete.message).toContain('Nothing is charged');
+    }
+    expect(await balance()).toBe(before);
+    const asked = { text: '<speak><prosody volume="silent">Hello.</prosody></speak>' };
+    expect((await speak(asked)).complete.type).toBe('complete');
+  });
+
+  it('has languages that are spoken', async () => {
+    const { body } = await fixture.call('GET', '/tts/languages');
+    expect(body.data).toContainEqual({ language_id: 'hi', name: 'Hindi' });
+    expect(body.data.length).toBeGreaterThanOrEqual(25);
+  });
+
+  it('leaves a webhook the address of its audio, which plays for a day', async () => {
+    const { sql, owner, now } = fixture;
+    const [id, url, secretEncrypted] = [randomUUID(), 'https://example.com/hook', Buffer.from('sealed')];
+    const whose = { id, workspaceId: owner.workspaceId, url, secretEncrypted, now: now.current };
+    await createWebhook(sql, { ...whose, events: ['tts.completed'] });
+    for (const [encoding, type] of [
+      ['LINEAR16', 'audio/wav'],
+      ['MULAW', 'audio/wav'],
+      ['MP3', 'audio/mpeg'],
+      ['OGG_OPUS', 'audio/ogg'],
+    ]) {
+      const { audio } = await speak({ text: 'Hello there.', audio_config: { audio_encoding: encoding } });
+      const [row] = await sql<{ body: string }[]>`select body from deliveries order by created_at desc, id limit 1`;
+      await sql`delete from deliveries`;
+      const { data } = JSON.parse(row!.body);
+      const heard = await fixture.call('GET', data.audio_url, { as: null });
+      expect(heard).toMatchObject({ status: 200, headers: { 'content-type': type } });
+      expect(heard.raw.includes(audio)).toBe(true);
+      if (encoding === 'LINEAR16') expect(parseWav(heard.raw).sampleRateHz).toBe(24_000);
+      now.current = new Date(now.current.getTime() + 24 * 3_600_000);
+      expect(await fixture.call('GET', data.audio_url, { as: null })).toMatchObject({ status: 403 });
+    }
+    await sql`delete from webhook_secrets`;
+    await sql`delete from webhook_subscriptions`;
+  });
+
+  it('whose key is revoked while it is heard is told so at once, and stays charged', async () => {
+    const url = await baseUrl();
+    const leaver = await fixture.addMemberWith('member', fixture.owner.workspaceId);
+    const text = 'One two three four five. Six seven eight nine ten. '.repeat(90);
+    const before = await balance();
+    const answer = await fetch(`${url}/tts-stream`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${leaver.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ text, audio_config: { sample_rate_hertz: 48_000 } }),
+    });
+    const lines = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await lines.read()).value).toContain('"type":"chunk"');
+    expect((await fixture.call('DELETE', `/developer/api/${leaver.keyId}`)).status).toBe(200);
+    let rest = '';
+    for (let read = await lines.read(); !read.done; read = await lines.read()) rest = (rest + read.value).slice(-200);
+    expect(rest.trimEnd().split('\n').at(-1)).toBe('{"type":"error","message":"The credentials have ended."}');
+    await vi.waitFor(async () => {
+      const [row] = await fixture.sql`select state from tts_streams where user_id = ${leaver.userId}`;
+      expect(row).toEqual({ state: 'abandoned' });
+    });
+    expect(await balance()).toBe(before - BigInt(text.length) * 15_000n);
+  });
+
+  it('whose listeners hang up, two hundred times, leaves neither slot nor stream nor file', async () => {
+    const port = Number(new URL(await baseUrl()).port);
+    const body = JSON.stringify({ text: 'One two three four five. Six seven eight nine ten. '.repeat(20) });
+    const head = `POST /tts-stream HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${fixture.owner.key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    const hangUp = async (index: number) => {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write(head + body);
+      // Before it was read, while it is charged, and with speech in hand.
+      if (index % 3 === 1) await new Promise((resolve) => setImmediate(resolve));
+      if (index % 3 === 2) await new Promise((resolve) => socket.once('data', resolve));
+      socket.destroy();
+    };
+    for (let round = 0; round < 40; round += 1) {
+      await Promise.all(Array.from({ length: 5 }, (_, index) => hangUp(round * 5 + index)));
+    }
+    await vi.waitFor(
+      async () => {
+        const [live] = await fixture.sql`select count(*)::int as count from tts_streams where state = 'speaking'`;
+        expect(live).toEqual({ count: 0 });
+        expect(await readdir(tempDir)).toEqual([]);
+      },
+      { timeout: 20_000 },
+    );
+    const after = await Promise.all(Array.from({ length: 5 }, () => speak({ text: 'Hello.' })));
+    expect(after.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  }, 120_000);
+});

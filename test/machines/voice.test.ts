@@ -1,0 +1,183 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromPromise, SimulatedClock } from 'xstate';
+import { type ShapedVoice, voiceMachine } from '../../machines/voice.machine.ts';
+
+const VOICE_ID = 'voice-1';
+const USABLE: ShapedVoice = { isUsable: true, recipe: { engine: 'e' }, measures: null, approximate: true };
+const UNUSABLE: ShapedVoice = { isUsable: false, errorCode: 'VOICE_SAMPLE_UNUSABLE', error: 'Nobody speaks.' };
+
+type Happening =
+  | 'samples completed'
+  | 'shaped'
+  | 'found unusable'
+  | 'shaping failed'
+  | 'concluded'
+  | 'concluding failed'
+  | 'backoff passed'
+  | 'deleted';
+const HAPPENINGS: Happening[] = [
+  'samples completed',
+  'shaped',
+  'found unusable',
+  'shaping failed',
+  'concluded',
+  'concluding failed',
+  'backoff passed',
+  'deleted',
+];
+
+const PATHS = {
+  pending: [],
+  shaping: ['samples completed'],
+  shapingLater: ['samples completed', 'shaping failed'],
+  concluding: ['samples completed', 'shaped'],
+  concludingLater: ['samples completed', 'shaped', 'concluding failed'],
+  ready: ['samples completed', 'shaped', 'concluded'],
+  failed: ['samples completed', 'found unusable', 'concluded'],
+  deleted: ['deleted'],
+} as const satisfies Record<string, Happening[]>;
+
+/** State x what happens. A cell that is absent means: nothing changes. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
+  pending: { 'samples completed': 'shaping', deleted: 'deleted' },
+  shaping: {
+    shaped: 'concluding',
+    'found unusable': 'concluding',
+    'shaping failed': 'shapingLater',
+    deleted: 'deleted',
+  },
+  shapingLater: { 'backoff passed': 'shaping', deleted: 'deleted' },
+  concluding: { concluded: 'ready', 'concluding failed': 'concludingLater', deleted: 'deleted' },
+  concludingLater: { 'backoff passed': 'concluding', deleted: 'deleted' },
+  ready: {},
+  failed: {},
+  deleted: {},
+};
+
+describe('the voice machine, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const happening of HAPPENINGS) {
+      const cell = TABLE[state][happening];
+      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
+        const voice = startVoice();
+        for (const step of PATHS[state]) await voice.take(step);
+        expect(voice.state()).toBe(state);
+        await voice.take(happening);
+        expect(voice.state()).toBe(cell ?? state);
+      });
+    }
+  }
+});
+
+describe('a voice', () => {
+  it('that has its samples is processed at once', () => {
+    expect(startVoice({ hasSamples: true }).state()).toBe('shaping');
+  });
+
+  it('of unusable samples is concluded with the reason, and has then failed', async () => {
+    const voice = startVoice({ hasSamples: true });
+    await voice.take('found unusable');
+    expect(voice.concluded).toEqual([UNUSABLE]);
+    await voice.take('concluded');
+    expect(voice.output()).toBe('failed');
+  });
+
+  it('waits twice as long after each failure of ours, and has failed after the ninth, whose fault is not its own', async () => {
+    const voice = startVoice({ hasSamples: true });
+    const waits: number[] = [];
+    for (let failure = 1; failure < 9; failure += 1) {
+      await voice.take('shaping failed');
+      expect(voice.state()).toBe('shapingLater');
+      waits.push(await voice.waitMs());
+    }
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+    await voice.take('shaping failed');
+    expect(voice.state()).toBe('concluding');
+    expect(voice.concluded).toMatchObject([{ isUsable: false, errorCode: 'INTERNAL' }]);
+    await voice.take('concluded');
+    expect(voice.output()).toBe('failed');
+  });
+
+  it('is concluded as soon as storage is there, without being listened to again', async () => {
+    const voice = startVoice({ hasSamples: true });
+    await voice.take('shaped');
+    for (let failure = 1; failure <= 30; failure += 1) {
+      await voice.take('concluding failed');
+      await voice.waitMs();
+    }
+    await voice.take('concluded');
+    expect(voice.output()).toBe('ready');
+    expect(voice.shapings).toHaveLength(1);
+    expect(voice.concluded).toHaveLength(31);
+  });
+
+  it('that is deleted stops what is under way for it', async () => {
+    const voice = startVoice({ hasSamples: true });
+    await voice.take('deleted');
+    expect(voice.shapings.map(({ aborted }) => aborted)).toEqual([true]);
+    await voice.take('shaped');
+    expect([voice.output(), voice.concluded]).toEqual(['deleted', []]);
+  });
+});
+
+function startVoice({ hasSamples = false } = {}) {
+  const clock = new SimulatedClock();
+  const shapings: AbortSignal[] = [];
+  const concluded: ShapedVoice[] = [];
+  let shaping = deferred<ShapedVoice>();
+  let concluding = deferred<void>();
+  const machine = voiceMachine.provide({
+    actors: {
+      shape: fromPromise(({ input, signal }) => {
+        expect(input.voiceId).toBe(VOICE_ID);
+        shapings.push(signal);
+        shaping = deferred();
+        return shaping.promise;
+      }),
+      conclude: fromPromise(({ input: { shaped } }) => {
+        concluded.push(shaped);
+        concluding = deferred();
+        return concluding.promise;
+      }),
+    },
+  });
+  const actor = createActor(machine, { input: { voiceId: VOICE_ID, hasSamples }, clock });
+  actor.start();
+  const state = () => {
+    const { value } = actor.getSnapshot();
+    return typeof value === 'string' ? value : Object.values(value)[0];
+  };
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return {
+    shapings,
+    concluded,
+    state,
+    output: () => actor.getSnapshot().output,
+    async take(happening: Happening) {
+      if (happening === 'samples completed') actor.send({ type: 'samples.completed' });
+      if (happening === 'shaped') shaping.resolve(USABLE);
+      if (happening === 'found unusable') shaping.resolve(UNUSABLE);
+      if (happening === 'shaping failed') shaping.reject(new Error('the disk is full'));
+      if (happening === 'concluded') concluding.resolve();
+      if (happening === 'concluding failed') concluding.reject(new Error('the database is gone'));
+      if (happening === 'backoff passed') clock.increment(60_000);
+      if (happening === 'deleted') actor.send({ type: 'voice.deleted' });
+      await settle();
+    },
+    /** Lets the wait pass and tells how long it was. */
+    async waitMs() {
+      const from = clock.now();
+      const waiting = state();
+      while (state() === waiting) clock.increment(500);
+      await settle();
+      return clock.now() - from;
+    },
+  };
+}
+
+/** Nobody may be waiting for it. */
+function deferred<T>() {
+  const made = Promise.withResolvers<T>();
+  made.promise.catch(() => undefined);
+  return made;
+}

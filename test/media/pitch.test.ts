@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { PITCH_STEP_MS, PitchTracker, trackPitch } from '../../media/dsp/pitch.ts';
+import { seededRandom, spokenUtterances } from '../speech/spoken.ts';
+import { syntheticVowel } from './synthetic-vowels.ts';
+
+const PITCHES_HZ = [60, 71, 85, 100, 120, 143, 170, 202, 241, 286, 340, 400];
+
+/** What was found in the middle, away from the ends. */
+function trackOf(hz: number, more: Partial<Parameters<typeof syntheticVowel>[0]>): Float32Array {
+  const sampleRateHz = more.sampleRateHz ?? 16_000;
+  const samples = syntheticVowel({ sampleRateHz, seconds: 0.4, hzAt: () => hz, ...more });
+  return trackPitch(samples, sampleRateHz).hz.subarray(5, 35);
+}
+
+describe('trackPitch', () => {
+  it.each(['a', 'i', 'u', 'e'] as const)('finds the pitch of "%s" within 1 %% from 60 to 400 Hz', (vowel) => {
+    for (const hz of PITCHES_HZ) {
+      for (const found of trackOf(hz, { vowel })) expect(Math.abs(found / hz - 1)).toBeLessThan(0.01);
+    }
+  });
+
+  it('finds it at every sample rate', () => {
+    for (const sampleRateHz of [8000, 11_025, 22_050, 24_000, 44_100, 48_000]) {
+      for (const hz of [60, 150, 400]) {
+        for (const found of trackOf(hz, { sampleRateHz })) expect(Math.abs(found / hz - 1)).toBeLessThan(0.01);
+      }
+    }
+  });
+
+  it('takes no octave for another although pulses come up to 2 % early or late', () => {
+    for (const vowel of ['a', 'i', 'u', 'e'] as const) {
+      for (const hz of PITCHES_HZ) {
+        const found = trackOf(hz, { vowel, jitter: 0.02, random: seededRandom(hz) });
+        for (const value of found) expect(Math.abs(value / hz - 1)).toBeLessThan(0.06);
+      }
+    }
+  });
+
+  it('follows a pitch that glides over an octave in half a second', () => {
+    const hzAt = (seconds: number) => 110 * 2 ** (seconds / 0.5);
+    const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 0.5, hzAt });
+    const { hz, stepMs } = trackPitch(samples, 16_000);
+    for (let frame = 5; frame < 45; frame++) {
+      expect(Math.abs(hz[frame]! / hzAt((frame * stepMs) / 1000) - 1)).toBeLessThan(0.02);
+    }
+  });
+
+  it('finds it under noise 10 dB below', () => {
+    const random = seededRandom(5);
+    const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 1, hzAt: () => 140 });
+    const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+    const amplitude = Math.sqrt((3 * power) / 10);
+    const { hz } = trackPitch(
+      samples.map((sample) => sample + amplitude * (2 * random() - 1)),
+      16_000,
+    );
+    for (const found of hz.subarray(5, 95)) expect(Math.abs(found / 140 - 1)).toBeLessThan(0.02);
+  });
+
+  it('finds no voice in silence, noise and hum far below speech', () => {
+    const random = seededRandom(7);
+    expect(trackPitch(new Float32Array(16_000), 16_000).hz.every((hz) => hz === 0)).toBe(true);
+    const noise = Float32Array.from({ length: 16_000 }, () => random() - 0.5);
+    expect(trackPitch(noise, 16_000).hz.filter((hz) => hz > 0).length).toBeLessThan(5);
+    const hum = Float32Array.from({ length: 16_000 }, (_, i) => 0.005 * Math.sin((2 * Math.PI * 60 * i) / 16_000));
+    hum.set(syntheticVowel({ sampleRateHz: 16_000, seconds: 0.3, hzAt: () => 120 }), 8000);
+    expect(
+      trackPitch(hum, 16_000)
+        .hz.subarray(0, 45)
+        .every((hz) => hz === 0),
+    ).toBe(true);
+  });
+
+  it('tells where the voice begins and ends within 30 ms', () => {
+    const samples = new Float32Array(16_000);
+    samples.set(syntheticVowel({ sampleRateHz: 16_000, seconds: 0.5, hzAt: () => 120 }), 4000);
+    const voiced = Array.from(trackPitch(samples, 16_000).hz, (hz) => hz > 0);
+    expect(Math.abs(voiced.indexOf(true) * PITCH_STEP_MS - 250)).toBeLessThanOrEqual(30);
+    expect(Math.abs(voiced.lastIndexOf(true) * PITCH_STEP_MS - 750)).toBeLessThanOrEqual(30);
+  });
+
+  it('does not care for the scale, and has a frame for every 10 ms begun', () => {
+    const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 0.3, hzAt: () => 200 });
+    const { hz } = trackPitch(samples, 16_000);
+    expect(
+      trackPitch(
+        samples.map((sample) => sample * 32_767),
+        16_000,
+      ).hz,
+    ).toEqual(hz);
+    expect(hz.length).toBe(30);
+    expect(trackPitch(new Float32Array(0), 16_000).hz.length).toBe(0);
+    expect(trackPitch(new Float32Array(1), 8000).hz.length).toBe(1);
+    expect(trackPitch(new Float32Array(81), 8000).hz.length).toBe(2);
+  });
+
+  it('hears one man in a recording of a man who reads', () => {
+    const { samples } = spokenUtterances().find(({ name }) => name === 'librivox-0870')!;
+    const voiced = trackPitch(Float32Array.from(samples), 16_000)
+      .hz.filter((hz) => hz > 0)
+      .sort();
+    expect(voiced[Math.floor(voiced.length / 2)]).toBeGreaterThan(85);
+    expect(voiced[Math.floor(voiced.length / 2)]).toBeLessThan(115);
+    expect(voiced.filter((hz) => hz > 180 || hz < 60).length / voiced.length).toBeLessThan(0.03);
+  });
+});
+
+describe('PitchTracker', () => {
+  it('finds the same however the samples come', () => {
+    const samples = syntheticVowel({ sampleRateHz: 22_050, seconds: 0.6, hzAt: (at) => 100 + 100 * at });
+    const track = (sizes: readonly number[]) => {
+      const tracker = new PitchTracker(22_050, { usualPeak: 1 });
+      const hz = new Float32Array(200);
+      let frames = 0;
+      let at = 0;
+      for (const size of [...sizes, samples.length]) {
+        const block = samples.subarray(at, at + size);
+        at += block.length;
+        frames += tracker.process(block, block.length, hz.subarray(frames));
+      }
+      return hz.slice(0, frames + tracker.flush(hz.subarray(frames)));
+    };
+    const whole = track([]);
+    expect(whole).toEqual(trackPitch(samples, 22_050).hz);
+    fc.assert(
+      fc.property(fc.array(fc.nat(3000), { maxLength: 12 }), (sizes) => {
+        expect(track(sizes)).toEqual(whole);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('tells of a moment at the latest 200 ms after it', () => {
+    const samples = syntheticVowel({ sampleRateHz: 16_000, seconds: 1, hzAt: () => 120 });
+    const tracker = new PitchTracker(16_000);
+    const hz = new Float32Array(200);
+    let frames = 0;
+    for (let at = 0; at < samples.length; at += 160) {
+      frames += tracker.process(samples.subarray(at, at + 160), 160, hz);
+      expect(frames * PITCH_STEP_MS).toBeGreaterThanOrEqual((at + 160) / 16 - 200);
+    }
+  });
+});

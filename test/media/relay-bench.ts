@@ -1,0 +1,91 @@
+import { expect } from 'vitest';
+import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import { FramePacer } from '../../media/relay/frame-pacer.ts';
+import { SendRing } from '../../media/relay/send-ring.ts';
+import { RelaySession } from '../../media/relay/session.ts';
+import type { RtpHeader } from '../../media/rtp/packet.ts';
+import { freePortRange, RtpPhone } from './rtp-phone.ts';
+
+/** A session in this thread, between two phones on real sockets, with a clock that the test sets. */
+export class Bench {
+  readonly events: MediaEvent[] = [];
+  readonly agent: RtpPhone;
+  readonly customer: RtpPhone;
+  readonly ports: Record<LegName, number>;
+  nowMs = 1000;
+  session!: RelaySession;
+  #tickPacer: (() => void) | null = null;
+
+  private constructor(agent: RtpPhone, customer: RtpPhone, ports: Record<LegName, number>) {
+    this.agent = agent;
+    this.customer = customer;
+    this.ports = ports;
+  }
+
+  static async open(): Promise<Bench> {
+    const [agent, customer] = await Promise.all([RtpPhone.open(), RtpPhone.open()]);
+    customer.ssrc = 0x2000;
+    const { min } = await freePortRange(2);
+    const bench = new Bench(agent, customer, { agent: min, customer: min + 2 });
+    const clock = { nowMs: () => bench.nowMs, unixMs: () => 1_700_000_000_000 + bench.nowMs };
+    const pacer = new FramePacer({
+      nowMs: clock.nowMs,
+      after: (_delayMs, callback) => {
+        bench.#tickPacer = callback;
+        return () => {
+          bench.#tickPacer = null;
+        };
+      },
+    });
+    bench.session = await RelaySession.open({
+      bindHost: '127.0.0.1',
+      rtpPorts: bench.ports,
+      rtpTimeoutMs: 20_000,
+      pacer,
+      sendRing: new SendRing(),
+      clock,
+      post: (event) => bench.events.push(event),
+    });
+    return bench;
+  }
+
+  async connect(remotes: { agent?: RemoteMedia; customer?: RemoteMedia } = {}): Promise<void> {
+    await this.session.connectLeg('agent', remotes.agent ?? this.agent.remote());
+    await this.session.connectLeg('customer', remotes.customer ?? this.customer.remote());
+  }
+
+  /** Lets the ringing tone, or what is played, go on for so many frames. */
+  pace(frames: number): void {
+    for (let i = 0; i < frames; i++) {
+      this.#tickPacer?.();
+      this.nowMs += 20;
+    }
+  }
+
+  counters(leg: LegName): Record<string, number> {
+    return (this.session.dump() as Record<LegName, { counters: Record<string, number> }>)[leg].counters;
+  }
+
+  /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */
+  async settled(leg: LegName): Promise<void> {
+    const before = this.counters(leg).malformed!;
+    this[leg].sendRaw(this.ports[leg], Buffer.from('not rtp'));
+    while (this.counters(leg).malformed === before) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.session.close();
+    await Promise.all([this.agent[Symbol.asyncDispose](), this.customer[Symbol.asyncDispose]()]);
+  }
+}
+
+/** Every sequence number one above the former, timestamps never back, one SSRC. */
+export function expectContinuous(headers: RtpHeader[]): void {
+  expect(new Set(headers.map((header) => header.ssrc)).size).toBe(1);
+  for (let i = 1; i < headers.length; i++) {
+    expect((headers[i]!.sequence - headers[i - 1]!.sequence) & 0xffff).toBe(1);
+    const advance = (headers[i]!.timestamp - headers[i - 1]!.timestamp) | 0;
+    expect(advance).toBeGreaterThanOrEqual(160);
+    expect(advance).toBeLessThan(8 * 2000);
+  }
+}

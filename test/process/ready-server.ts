@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { apiClient } from '../../bin/cli/api-client.ts';
+import { connect, type Sql } from '../../storage/database.ts';
+import { runningDatabaseUrl } from '../../storage/embedded/running.ts';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
+import { type ServerProcess, startServerProcess } from './server-process.ts';
+
+/** Server processes of a test file, on data folders that outlive them. */
+
+export const API_KEY = 'sk_test_process_0123456789abcdef';
+
+/** What a test opened, to be closed in the opposite order. */
+export const clean: (() => Promise<unknown> | unknown)[] = [];
+
+export async function cleanUp(): Promise<void> {
+  for (const step of clean.splice(0).reverse()) await step();
+}
+
+export interface Ready {
+  dataDir: string;
+  server: ServerProcess;
+  url: string;
+  workspaceId: string;
+  api: ReturnType<typeof apiClient>;
+}
+
+export async function startReady(dataDir: string, env: Record<string, string> = {}): Promise<Ready> {
+  const server = startServerProcess({ ...environment(dataDir), ...env });
+  clean.push(async () => {
+    server.child.kill('SIGTERM');
+    server.child.kill('SIGINT');
+    await server.exited;
+  });
+  const { url, workspaceId } = (await server.logged('Tandem is ready')) as { url: string; workspaceId: string };
+  return { dataDir, server, url, workspaceId, api: apiClient({ url, apiKey: API_KEY }) };
+}
+
+export function environment(dataDir: string, env: Record<string, string> = {}): Record<string, string> {
+  return {
+    TANDEM_DATA_DIR: dataDir,
+    TANDEM_API_KEY: API_KEY,
+    PORT: '0',
+    SIP_PORT: '0',
+    RTP_PORT_MIN: '36000',
+    RTP_PORT_MAX: '36999',
+    CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
+    ...env,
+  };
+}
+
+export async function dataFolder(): Promise<string> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'tandem-process-'));
+  clean.push(() => rm(dataDir, { recursive: true, force: true }));
+  return dataDir;
+}
+
+/** Two phones and a carrier, a trunk to it, a number and money. */
+export async function townFor(
+  { api, workspaceId, dataDir }: Ready,
+  phones: Partial<Record<'agent' | 'customer', Partial<SoftphoneOptions>>> = {},
+) {
+  const agent = await startSoftphone({
+    name: 'agent',
+    user: '+919811111111',
+    audio: { kind: 'tone', frequencyHz: 440 },
+    ...phones.agent,
+  });
+  const customer = await startSoftphone({
+    name: 'customer',
+    user: '+919822222222',
+    audio: { kind: 'tone', frequencyHz: 660 },
+    ...phones.customer,
+  });
+  const routes = new Map([agent, customer].map((phone) => [phone.user, phone.address]));
+  const carrier = await startLoopbackCarrier({ routes });
+  clean.push(() => Promise.all([agent.stop(), customer.stop(), carrier.stop()]));
+  await api.post('/dialer/trunks', {
+    name: 'Loopback',
+    sip_uri: carrier.sipUri,
+    numbers: ['+911140000001'],
+    price_per_minute_usd: 0.6,
+  });
+  await api.post('/dialer/numbers', { e164: '+911140000001' });
+  await withDatabase(dataDir, (sql) => fund(sql, workspaceId));
+  return { agent, customer, carrier };
+}
+
+/** Five dollars. */
+export async function fund(sql: Sql, workspaceId: string): Promise<void> {
+  await topUp(sql, {
+    workspaceId,
+    amountNano: 5_000_000_000n,
+    paymentType: 'one_time',
+    operationKey: 'test',
+    description: '',
+  });
+}
+
+export async function callOf({ api }: Ready, callId: string): Promise<PublicCall> {
+  return (await api.get<{ call: PublicCall }>(`/dialer/click2call/${callId}?refresh=1`)).call;
+}
+
+export async function heldOf({ dataDir, workspaceId }: Ready): Promise<bigint> {
+  return await withDatabase(dataDir, async (sql) => (await walletOf(sql, workspaceId)).heldNano);
+}
+
+export async function withDatabase<T>(dataDir: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
+  try {
+    return await work(sql);
+  } finally {
+    await sql.end();
+  }
+}

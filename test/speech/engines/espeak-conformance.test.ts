@@ -1,0 +1,13 @@
+import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
+import { itIsASynthesisEngine } from './synthesizer-conformance.ts';
+
+itIsASynthesisEngine({
+  name: 'eSpeak NG',
+  engine: async () => createEspeakEngine({ processes: 1 }),
+  voice: 'en-us',
+  text: 'The people of the town had never seen a ship as large as the one that lay before them in the harbour',
+  // Noise goes on where the last clause left it.
+  isDeterministic: false,
+  hasMarks: true,
+  speedTolerance: 0.6,
+});

@@ -1,0 +1,115 @@
+import {
+  type Clause,
+  type SpokenBlock,
+  type SynthesisEngine,
+  type SynthesisEngineName,
+  type Synthesizer,
+  SynthesizerError,
+} from '../../../speech/synthesizer.ts';
+
+/** At which the fake speaks: each word takes 100 ms, of which the last 20 are silent. */
+export const FAKE_RATE_HZ = 8000;
+export const WORD_SAMPLES = 800;
+const SOUND_SAMPLES = 640;
+
+export interface FakeEngineOptions {
+  name?: SynthesisEngineName;
+  /** `SynthesisEngine.source`. */
+  source?: string;
+  maxInstances?: number;
+  /** Called before each word; may wait, or throw. */
+  script?: (step: FakeStep) => void | Promise<void>;
+  onStart?: (model: string) => void | Promise<void>;
+  /** `Synthesizer.idle`. */
+  idle?: () => Promise<void>;
+}
+
+export interface FakeStep {
+  /** Counted from 1, in the order of starting. */
+  instance: number;
+  word: string;
+  clause: Clause;
+}
+
+export interface FakeEngine extends SynthesisEngine {
+  /** Clauses by their words, in the order in which they were begun. */
+  asked: string[];
+  /** Models of the instances that were started. */
+  started: string[];
+  running: Set<number>;
+  mostRunning: number;
+  closed: number;
+}
+
+/** An engine whose words all sound alike, but for how loud they are: by the number in them. */
+export function createFakeEngine(options: FakeEngineOptions = {}): FakeEngine {
+  const engine: FakeEngine = {
+    name: options.name ?? 'espeak-ng',
+    ...(options.source !== undefined && { source: options.source }),
+    controlsPitch: true,
+    maxInstances: options.maxInstances ?? 2,
+    asked: [],
+    started: [],
+    running: new Set(),
+    mostRunning: 0,
+    closed: 0,
+    voices: async () => [{ name: 'v', model: 'm', language: 'en-us', gender: null, clones: false }],
+    problem: async () => null,
+    async start({ model, signal }) {
+      engine.started.push(model);
+      const instance = engine.started.length;
+      await options.onStart?.(model);
+      signal.throwIfAborted();
+      const { script = () => {}, idle } = options;
+      return { ...synthesizer(engine, { instance, script }), ...(idle !== undefined && { idle }) };
+    },
+  };
+  return engine;
+}
+
+function synthesizer(
+  engine: FakeEngine,
+  { instance, script }: { instance: number; script: (step: FakeStep) => void | Promise<void> },
+): Synthesizer {
+  return {
+    sampleRateHz: FAKE_RATE_HZ,
+    async *speak(clause, signal): AsyncGenerator<SpokenBlock, void> {
+      engine.asked.push(clause.words.map(({ spoken }) => spoken).join(' '));
+      engine.running.add(instance);
+      engine.mostRunning = Math.max(engine.mostRunning, engine.running.size);
+      try {
+        for (const [word, { spoken }] of clause.words.entries()) {
+          await script({ instance, word: spoken, clause });
+          await new Promise((resolve) => setImmediate(resolve));
+          signal.throwIfAborted();
+          yield { samples: soundOf(spoken), marks: [{ word, atMs: word * 100 }] };
+        }
+      } finally {
+        engine.running.delete(instance);
+      }
+    },
+    async close() {
+      engine.closed += 1;
+    },
+  };
+}
+
+export function crash(): never {
+  throw new SynthesizerError('crashed', 'as the script says');
+}
+
+function soundOf(word: string): Int16Array<ArrayBuffer> {
+  const samples = new Int16Array(WORD_SAMPLES);
+  const amplitude = 1000 * (1 + (Number(/\d+/.exec(word)?.[0] ?? 0) % 20));
+  for (let index = 0; index < SOUND_SAMPLES; index++) samples[index] = index % 2 === 0 ? amplitude : -amplitude;
+  return samples;
+}
+
+/** What was said: the loudness of each word in the samples. */
+export function heardIn(samples: Int16Array): number[] {
+  const heard: number[] = [];
+  for (let start = 0; start < samples.length; start += WORD_SAMPLES) {
+    heard.push(Math.round(Math.abs(samples[start + 300]!) / 1000) - 1);
+  }
+  return heard;
+}

@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { InstancePool, type Lease } from '../../../speech/synthesis/instance-pool.ts';
+import type { SynthesisEngine } from '../../../speech/synthesizer.ts';
+
+const NEVER = new AbortController().signal;
+let running = 0;
+
+const engine: SynthesisEngine = {
+  name: 'espeak-ng',
+  controlsPitch: true,
+  maxInstances: 4,
+  voices: async () => [],
+  problem: async () => null,
+  async start() {
+    running += 1;
+    return {
+      sampleRateHz: 8000,
+      async *speak() {},
+      async close() {
+        running -= 1;
+      },
+    };
+  },
+};
+
+beforeEach(() => {
+  running = 0;
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const lease = (pool: InstancePool, isFirst = false): Promise<Lease> =>
+  pool.lease({ engine, model: 'm', isFresh: false, isFirst, signal: NEVER });
+
+describe('instances of engines', () => {
+  it('are closed when nobody wants them for a while, but for the last', async () => {
+    const pool = new InstancePool({ processes: 3, idleMs: 1000 });
+    const leases = await Promise.all([lease(pool), lease(pool), lease(pool)]);
+    expect(running).toBe(3);
+    for (const each of leases) each.giveBack({ broken: null });
+    await vi.advanceTimersByTimeAsync(999);
+    expect(running).toBe(3);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(running).toBe(1);
+    await vi.advanceTimersByTimeAsync(100_000);
+    expect(running).toBe(1);
+    (await lease(pool)).giveBack({ broken: null });
+    expect(running).toBe(1);
+    await pool.close();
+    expect(running).toBe(0);
+  });
+
+  it('go to beginnings of texts before what was asked for earlier', async () => {
+    const pool = new InstancePool({ processes: 1 });
+    const first = await lease(pool);
+    const served: string[] = [];
+    const waiting = [
+      lease(pool).then((each) => ({ each, name: 'middle' })),
+      lease(pool, true).then((each) => ({ each, name: 'beginning' })),
+      lease(pool).then((each) => ({ each, name: 'other middle' })),
+    ].map(async (asked) => {
+      const { each, name } = await asked;
+      served.push(name);
+      each.giveBack({ broken: null });
+    });
+    first.giveBack({ broken: null });
+    await Promise.all(waiting);
+    expect(served).toEqual(['beginning', 'middle', 'other middle']);
+    await pool.close();
+  });
+
+  it('go to the middle of a text, too, however many texts begin', async () => {
+    const pool = new InstancePool({ processes: 1 });
+    const first = await lease(pool);
+    let isServed = false;
+    const middle = lease(pool).then((each) => {
+      isServed = true;
+      each.giveBack({ broken: null });
+    });
+    const beginning = async (): Promise<void> => {
+      const each = await lease(pool, true);
+      await vi.advanceTimersByTimeAsync(500);
+      // The next one begins before this one is spoken.
+      if (!isServed) beginning().catch(() => {});
+      each.giveBack({ broken: null });
+    };
+    for (let count = 0; count < 2; count++) beginning().catch(() => {});
+    first.giveBack({ broken: null });
+    await middle;
+    expect(isServed).toBe(true);
+    await pool.close();
+  });
+
+  it('that was left over is closed when nobody wants it and another one is there', async () => {
+    const pool = new InstancePool({ processes: 2, idleMs: 1000 });
+    (await lease(pool)).giveBack({ broken: null });
+    await vi.advanceTimersByTimeAsync(5000);
+    const other = await pool.lease({ engine, model: 'n', isFresh: false, isFirst: false, signal: NEVER });
+    expect(running).toBe(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(running).toBe(1);
+    other.giveBack({ broken: null });
+    await pool.close();
+  });
+
+  it('are not all closed where closing one takes long', async () => {
+    const closed = Promise.withResolvers<void>();
+    const slow: SynthesisEngine = {
+      ...engine,
+      start: async () => ({ ...(await engine.start({ model: '', signal: NEVER })), close: () => closed.promise }),
+    };
+    const pool = new InstancePool({ processes: 2, idleMs: 1000 });
+    const leaseSlow = () => pool.lease({ engine: slow, model: 'm', isFresh: false, isFirst: false, signal: NEVER });
+    for (const each of await Promise.all([leaseSlow(), leaseSlow()])) each.giveBack({ broken: null });
+    await vi.advanceTimersByTimeAsync(1000);
+    closed.resolve();
+    (await leaseSlow()).giveBack({ broken: null });
+    // Of those that were started one is still there.
+    expect(running).toBe(2);
+    await pool.close();
+  });
+});

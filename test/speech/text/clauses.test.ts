@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { readScript } from '../../../speech/text/read-script.ts';
+
+function clausesOf(text: string, language = 'en-us'): string[] {
+  return readScript(text, { language }).clauses.map(({ words }) => words.map(({ written }) => written).join(' '));
+}
+
+const LONG =
+  'The people who live at the other end of the long street that leads down to the harbour have never in their lives seen a ship come in at night, although they hear them, and they say that this is how it should be because a ship is a thing of the day and the night belongs to those who stay.';
+
+describe('clauses', () => {
+  it('end with sentences', () => {
+    expect(clausesOf('It rains. Does it? It does! “Well.” (Good.) Yes… No')).toEqual([
+      ...['It rains.', 'Does it?', 'It does!', '“Well.”', '(Good.)', 'Yes…', 'No'],
+    ]);
+  });
+
+  it('do not end with abbreviations, initials, decimals and addresses', () => {
+    for (const text of [
+      'Dr. Smith met Mr. J. K. Rao of St. Paul.',
+      'Pay approx. 3.5 kg, i.e. little.',
+      'See www.example.com or a.b@example.com now.',
+      'The U.S. Army and No. 5.',
+      'He came at 5 p.m. on foot.',
+    ]) {
+      const [first, ...others] = clausesOf(`Yes. ${text}`);
+      expect(first).toBe('Yes.');
+      expect(others).toEqual([text]);
+    }
+  });
+
+  it('end with an abbreviation where another sentence begins', () => {
+    expect(clausesOf('Pears, etc. He left at 5 p.m. She stayed.')).toEqual([
+      'Pears, etc.',
+      'He left at 5 p.m.',
+      'She stayed.',
+    ]);
+  });
+
+  it('end where a paragraph does', () => {
+    expect(clausesOf('A title\n\nAnd its\ntext\n \nEnd')).toEqual(['A title', 'And its text', 'End']);
+  });
+
+  it('begin with a short one, at a comma from three words on', () => {
+    expect(clausesOf('Well, to be honest, I do not know.')).toEqual(['Well, to be honest,', 'I do not know.']);
+    const [first] = clausesOf(LONG);
+    expect(first!.length).toBeLessThanOrEqual(60);
+    expect(first!.split(' ').length).toBeLessThanOrEqual(12);
+    expect(first!.split(' ').length).toBeGreaterThanOrEqual(3);
+  });
+
+  it('keep a short first sentence whole, and what is read together', () => {
+    const sentence = 'This sentence has no comma and just a few words too many in it.';
+    expect(clausesOf(sentence)).toEqual([sentence]);
+    expect(clausesOf('Call +91 98765 43210 or somebody else who has the time for it today.')[0]).toBe(
+      'Call +91 98765 43210',
+    );
+  });
+
+  it('stay within 250 characters, at a comma or conjunction if there is one', () => {
+    const clauses = clausesOf(`Yes. ${LONG}`);
+    expect(clauses).toHaveLength(3);
+    expect(clauses[1]).toMatch(/hear them,$/);
+    for (const clause of clausesOf('word '.repeat(900))) expect(clause.length).toBeLessThanOrEqual(250);
+  });
+
+  it('are cut by what is spoken, which may be longer than what is written', () => {
+    const { clauses } = readScript('1,234,567 '.repeat(100), { language: 'ml' });
+    for (const { words } of clauses) {
+      expect(words.map(({ spoken }) => spoken).join(' ').length).toBeLessThanOrEqual(250);
+    }
+  });
+
+  it('are cut in scripts without spaces too, at the marks of those', () => {
+    expect(clausesOf('我有三个苹果。你呢？', 'zh').map((clause) => clause.replaceAll(' ', ''))).toEqual([
+      '我有三个苹果。',
+      '你呢？',
+    ]);
+    for (const [language, text] of [
+      ['zh', '我们今天去北京看朋友'],
+      ['ja', '今日は良い天気ですから散歩に行きましょう'],
+      ['th', 'ประเทศไทยเป็นประเทศที่สวยงามมาก'],
+    ] as const) {
+      const clauses = clausesOf(text.repeat(60), language);
+      expect(clauses[0]!.length, language).toBeLessThanOrEqual(60);
+      expect(clauses.length, language).toBeGreaterThan(2);
+      expect(clauses.join('').replaceAll(' ', '')).toBe(text.repeat(60));
+    }
+  });
+
+  it('end at the marks of Hindi, Urdu and Arabic', () => {
+    expect(clausesOf('यह है। वह है।', 'hi')).toEqual(['यह है।', 'वह है।']);
+    expect(clausesOf('یہ ہے۔ وہ ہے؟ ہاں', 'ur')).toEqual(['یہ ہے۔', 'وہ ہے؟', 'ہاں']);
+  });
+
+  it('are none when nothing can be said', () => {
+    for (const text of ['', ' \n ', '...', '😀 😀', '\u200b\u202e', '<speak/>', '*** ---']) {
+      expect(readScript(text, { language: 'en-us' }).clauses, JSON.stringify(text)).toEqual([]);
+    }
+  });
+
+  it('count all characters of a plain text', () => {
+    expect(readScript(' a  😀 b\n', { language: 'en-us' }).characters).toBe(8);
+  });
+});

@@ -1,0 +1,149 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
+import type { AvailableVoice } from '../../../speech/speech-synthesis.ts';
+import { createVoiceCatalogue } from '../../../speech/voices/built-in-voices.ts';
+import type { CatalogueVoice, VoiceCatalogue } from '../../../speech/voices/catalogue.ts';
+import { BAND_CENTRES_HZ } from '../../../speech/voices/voice-measures.ts';
+
+let espeak: AvailableVoice[];
+let catalogue: VoiceCatalogue;
+let everyVoice: CatalogueVoice[];
+
+beforeAll(async () => {
+  const voices = await createEspeakEngine({ processes: 1 }).voices();
+  espeak = voices.map((voice) => ({ ...voice, engine: 'espeak-ng' }));
+  catalogue = createVoiceCatalogue(espeak, { preferred: 'auto' });
+  everyVoice = [...catalogue.list('fast'), ...catalogue.list('quality')];
+});
+
+describe('The voice catalogue of eSpeak NG alone', () => {
+  it('has a plain voice for every language of the engine and its dialects', () => {
+    expect(catalogue.list('fast').length).toBe(espeak.length - 1);
+    expect(catalogue.list('fast').length).toBeGreaterThan(130);
+  });
+
+  it('has a woman and a man in each language that is told', () => {
+    expect(catalogue.languages().length).toBe(36);
+    for (const { language } of catalogue.languages()) {
+      const genders = catalogue
+        .list('quality')
+        .filter((voice) => voice.language === language)
+        .map(({ gender }) => gender);
+      expect(genders, language).toContain('female');
+      expect(genders, language).toContain('male');
+    }
+  });
+
+  it('makes voices of nothing but voices and variants that the engine has', () => {
+    const names = new Set(espeak.map(({ name }) => name));
+    for (const { recipe, shortNames } of everyVoice) {
+      expect(names, shortNames[0]).toContain(recipe.engineVoice.split('+')[0]);
+      expect(recipe.engineVoice, shortNames[0]).toMatch(/^[^+]+(\+[fm][1-8])?$/);
+    }
+  });
+
+  it('gives no id or name twice', () => {
+    const ids = everyVoice.map(({ id }) => id);
+    const names = everyVoice.flatMap(({ shortNames }) => shortNames);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(new Set(names).size).toBe(names.length);
+    for (const id of ids) expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
+  });
+
+  it('finds each voice by id and by every name, in any case', () => {
+    for (const voice of everyVoice) {
+      for (const name of [voice.id, ...voice.shortNames]) {
+        expect(catalogue.find(name)?.id).toBe(voice.id);
+        expect(catalogue.find(name.toUpperCase())?.id).toBe(voice.id);
+      }
+    }
+    expect(catalogue.find('nobody')).toBeNull();
+    expect(catalogue.find('constructor')).toBeNull();
+    expect(catalogue.find('')).toBeNull();
+  });
+
+  it.each([
+    ['en-us', 'en-us', '8eb23d80-6c9c-84db-b244-5b4092cf5869'],
+    ['en-gb', 'en', 'e7db4a96-8466-8da5-b069-b8f0cd6909e6'],
+    ['en-gb-scotland', 'en-gb-scotland', '81ba764a-d921-87d8-b298-62243986164c'],
+    ['hi', 'hi', '57381e49-1558-8505-ab96-3c508f2b87cc'],
+    ['es-419', 'es-419', '8327428d-58c0-8d86-9225-31a01ddcc5da'],
+    ['fr', 'fr', 'd322d701-0aed-8992-a8f9-206bec5436b3'],
+    ['pt-br', 'pt-br', '0182b2a4-5fa7-8edd-84a1-2aaa692d5f59'],
+    ['el', 'el', '2c974889-db5a-8219-81e3-af036412561a'],
+  ])('knows %s by the id that it always had', (name, engineVoice, id) => {
+    expect(catalogue.find(name)).toMatchObject({ id, recipe: { engineVoice } });
+  });
+
+  it('speaks American English when nothing is asked for, also with no engine at all', () => {
+    expect(catalogue.usual.recipe.engineVoice).toBe('en-us');
+    const empty = createVoiceCatalogue([], { preferred: 'auto' });
+    expect(empty.usual.id).toBe(catalogue.usual.id);
+    expect(empty.list('quality')).toEqual([]);
+    expect(empty.list('fast')).toEqual([]);
+    expect(empty.languages()).toEqual([]);
+  });
+
+  it('has names, descriptions and spectra fit to be shown and used', () => {
+    for (const { name, description, languageName, categories, recipe } of everyVoice) {
+      expect(name).toMatch(/^\p{Lu}/u);
+      expect(languageName, recipe.engineVoice).toMatch(/^\p{Lu}/u);
+      expect(description).toContain('eSpeak NG');
+      expect(categories.length).toBeGreaterThan(0);
+      const spectrum = recipe.character.spectrumDb;
+      if (spectrum !== null) expect(spectrum.length).toBe(BAND_CENTRES_HZ.length);
+    }
+  });
+});
+
+describe('The voice catalogue with other engines', () => {
+  const amy = other('sherpa-onnx', 'vits-piper-en_US-amy-low', 'en-us', 'female');
+  const thorsten = other('sherpa-onnx', 'vits-piper-de_DE-thorsten', 'de-de', 'male');
+  const alloy = other('openai', 'alloy', 'en', null);
+  const cloner = { ...other('sherpa-onnx', 'zipvoice', 'en-us', null), clones: true };
+
+  it('names their voices in the quality tier, and languages that they bring', () => {
+    const filipino = other('sherpa-onnx', 'mms-fil', 'fil', null);
+    const both = createVoiceCatalogue([...espeak, amy, filipino], { preferred: 'auto' });
+    expect(both.find('VITS-piper-en_US-amy-low')).toMatchObject({
+      tier: 'quality',
+      gender: 'female',
+      accent: 'American',
+    });
+    expect(both.list('quality')[0]!.recipe.engine).toBe('sherpa-onnx');
+    expect(both.languages()).toContainEqual({ language: 'fil', name: 'Filipino' });
+  });
+
+  it('prefers an English voice that somebody installed, and keeps eSpeak NG’s when there is none', () => {
+    expect(usualOf([...espeak, thorsten, amy]).recipe.engineVoice).toBe('vits-piper-en_US-amy-low');
+    expect(usualOf([...espeak, thorsten]).recipe.engineVoice).toBe('en-us');
+    expect(usualOf([...espeak, amy], 'espeak-ng').recipe.engineVoice).toBe('en-us');
+    expect(usualOf([...espeak, amy, alloy], 'openai').recipe.engineVoice).toBe('alloy');
+    expect(usualOf([...espeak, thorsten], 'sherpa-onnx').recipe.engineVoice).toBe('vits-piper-de_DE-thorsten');
+    expect(usualOf([thorsten]).recipe.engineVoice).toBe('vits-piper-de_DE-thorsten');
+  });
+
+  it('does not list what only speaks like somebody else', () => {
+    expect(createVoiceCatalogue([cloner], { preferred: 'auto' }).list('quality')).toEqual([]);
+  });
+
+  it('lets no voice of a model take the name of another', () => {
+    const squatter = createVoiceCatalogue([...espeak, other('sherpa-onnx', 'en-us', 'en-us', null)], {
+      preferred: 'auto',
+    });
+    expect(squatter.find('en-us')!.recipe.engine).toBe('espeak-ng');
+  });
+
+  function usualOf(voices: AvailableVoice[], preferred: 'auto' | AvailableVoice['engine'] = 'auto'): CatalogueVoice {
+    return createVoiceCatalogue(voices, { preferred }).usual;
+  }
+});
+
+function other(
+  engine: AvailableVoice['engine'],
+  name: string,
+  language: string,
+  gender: AvailableVoice['gender'],
+): AvailableVoice {
+  return { engine, model: name, name, language, gender, clones: false };
+}

@@ -1,0 +1,72 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { measureVoice } from '../../../speech/voices/measure-voice.ts';
+import { sampleProblems } from '../../../speech/voices/sample-quality.ts';
+import { syntheticVoice } from './synthetic-voice.ts';
+
+const RATE_HZ = 16_000;
+
+describe('The quality of a voice sample', () => {
+  it('is no problem where somebody speaks for a while in a quiet room', () => {
+    expect(problemsOf(voice())).toEqual([]);
+    expect(problemsOf(withNoise(voice(), 30))).toEqual([]);
+    const sixteenBit = Int16Array.from(voice(), (sample) => sample * 32767);
+    expect(sampleProblems(sixteenBit, RATE_HZ, measureVoice(sixteenBit, RATE_HZ))).toEqual([]);
+  });
+
+  it('wants somebody who speaks', () => {
+    const sentence = [expect.stringContaining('Nobody is heard')];
+    expect(problemsOf(new Float32Array(RATE_HZ * 5))).toEqual(sentence);
+    expect(problemsOf(new Float32Array(0))).toEqual(sentence);
+  });
+
+  it('says how much speech there is when it is too little, pauses not counted', () => {
+    const [problem, ...others] = problemsOf(voice({ pauses: [[2, 9]] }));
+    expect(problem).toMatch(/There are (1\.\d|2) seconds of speech/);
+    expect(others).toEqual([]);
+  });
+
+  it('says how loud the background is', () => {
+    expect(problemsOf(withNoise(voice(), 8))).toEqual([expect.stringMatching(/only \d+ dB above the background/)]);
+  });
+
+  it('hears when it is overdriven', () => {
+    const overdriven = voice().map((sample) => Math.max(-1, Math.min(1, sample * 12)));
+    expect(problemsOf(overdriven)).toContainEqual(expect.stringContaining('overdriven'));
+  });
+
+  it('hears when it is too quiet', () => {
+    const quiet = voice().map((sample) => sample / 300);
+    expect(problemsOf(quiet)).toContainEqual(expect.stringContaining('too quiet'));
+  });
+
+  it('answers whatever it is given', () => {
+    const samples = fc.oneof(fc.float32Array({ maxLength: 1000 }), fc.int16Array({ maxLength: 1000 }));
+    void fc.assert(
+      fc.property(samples, fc.constantFrom(1, 8000, 48_000), fc.option(fc.constant(100)), (data, rate, pitchHz) => {
+        for (const problem of sampleProblems(data, rate, { levelDbov: -20, pitchHz })) {
+          expect(problem).not.toMatch(/NaN|Infinity|undefined/);
+        }
+      }),
+    );
+  });
+});
+
+function problemsOf(samples: Float32Array): string[] {
+  return sampleProblems(samples, RATE_HZ, measureVoice(samples, RATE_HZ));
+}
+
+function voice(options: Partial<Parameters<typeof syntheticVoice>[0]> = {}): Float32Array {
+  const pauses = [[4, 5.5]] as const;
+  return syntheticVoice({ sampleRateHz: RATE_HZ, seconds: 9, pitchHz: 140, pauses, ...options });
+}
+
+/** So many decibels below the voice's active level, roughly. */
+function withNoise(samples: Float32Array, snrDb: number): Float32Array {
+  const level = measureVoice(samples, RATE_HZ).levelDbov;
+  const peak = Math.sqrt(3) * 10 ** ((level - snrDb) / 20);
+  return samples.map((sample, i) => {
+    const value = Math.sin(i * 12.9898 + 78.233) * 43758.5453;
+    return sample + peak * (2 * (value - Math.floor(value)) - 1);
+  });
+}
