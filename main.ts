@@ -168,7 +168,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const lookUp = resolve && { resolve };
     const deliverer = createDeliverer({
       store: createDeliveryStore(sql),
-      jobs,
+      jobs: await jobs.open('deliveries'),
       secrets,
       allowCidrs,
       logger,

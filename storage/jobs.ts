@@ -4,17 +4,25 @@ import { TandemError } from '../machines/errors.ts';
 import { connect, type StorageLogger } from './database.ts';
 
 /**
- * The queue that wakes somebody up when a delivery is due: BullMQ on Postgres, or on Redis when there is one. A job
- * holds no truth: it names a delivery row, and that row says whether, when and how often to try again. So a job that
- * fails is dropped, and a job that is lost is queued again from the row.
+ * Queues that wake somebody up when work is due: BullMQ on Postgres, or on Redis when there is one. A job holds no
+ * truth: it names a row, and that row says whether, when and how often to try again. So a job that fails is dropped,
+ * and a job that is lost is queued again from the row.
  */
 export interface Jobs {
-  /** Queues an attempt. The same delivery and attempt are queued once, however often this is called. */
-  addDelivery(deliveryId: string, delayMs: number, attempt: number): Promise<void>;
-  /** Starts taking jobs. `close` lets the running ones finish. */
-  work(handler: (deliveryId: string) => Promise<void>, options: { concurrency: number }): Promise<JobWorker>;
+  /** The queue of that name, opened once. @throws TandemError `STORAGE_UNAVAILABLE` */
+  open(name: QueueName): Promise<JobQueue>;
   /** Closes the workers, then the connections. Idempotent. */
   close(): Promise<void>;
+}
+
+/** One for each kind of row that jobs name. */
+export type QueueName = 'deliveries' | 'memories' | 'judge-batches';
+
+export interface JobQueue {
+  /** Queues an attempt. The same row and attempt are queued once, however often this is called. */
+  add(id: string, options: { delayMs: number; attempt: number }): Promise<void>;
+  /** Starts taking jobs. `close` lets the running ones finish. */
+  work(handler: (id: string) => Promise<void>, options: { concurrency: number }): Promise<JobWorker>;
 }
 
 export interface JobWorker {
@@ -32,31 +40,55 @@ export interface OpenJobsOptions {
   logger?: StorageLogger;
 }
 
-const QUEUE = 'deliveries';
-
 /** @throws TandemError `STORAGE_UNAVAILABLE` when the server cannot be reached: BullMQ itself would try for ever. */
 export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
-  const backend = options.redisUrl === undefined ? await onPostgres(options) : await onRedis(options, options.redisUrl);
-  const { queue } = backend;
-  queue.on('error', (error) => options.logger?.warn({ err: error }, 'job queue connection failed'));
-  const workers = new Set<JobWorker>();
+  const server = options.redisUrl === undefined ? await onPostgres(options) : await onRedis(options, options.redisUrl);
+  const queues = new Map<QueueName, Promise<OpenQueue>>();
   let closing: Promise<void> | null = null;
 
   return {
-    async addDelivery(deliveryId, delayMs, attempt) {
-      await queue.add(
-        'deliver',
-        { deliveryId },
-        { jobId: `${deliveryId}-${attempt}`, delay: Math.max(0, Math.ceil(delayMs)), ...DROP_WHEN_DONE },
-      );
+    open(name) {
+      let queue = queues.get(name);
+      if (queue === undefined) {
+        queue = openQueue(server, { name, logger: options.logger });
+        queues.set(name, queue);
+        // Another attempt to open it may succeed.
+        queue.catch(() => queues.delete(name));
+      }
+      return queue;
+    },
+    close() {
+      closing ??= (async () => {
+        const opened = await Promise.allSettled(queues.values());
+        await Promise.all(opened.map((result) => (result.status === 'fulfilled' ? result.value.close() : undefined)));
+        await server.disconnect();
+      })();
+      return closing;
+    },
+  };
+}
+
+interface OpenQueue extends JobQueue {
+  close(): Promise<void>;
+}
+
+async function openQueue(
+  server: JobServer,
+  { name, logger }: { name: QueueName; logger: StorageLogger | undefined },
+): Promise<OpenQueue> {
+  const queue = await server.openQueue(name);
+  queue.on('error', (error) => logger?.warn({ err: error }, 'job queue connection failed'));
+  const workers = new Set<JobWorker>();
+  return {
+    async add(id, { delayMs, attempt }) {
+      const delay = Math.max(0, Math.ceil(delayMs));
+      await queue.add('due', { id }, { jobId: `${id}-${attempt}`, delay, ...DROP_WHEN_DONE });
     },
 
     async work(handler, { concurrency }) {
-      const worker = backend.startWorker(handler, concurrency);
-      worker.on('error', (error) => options.logger?.warn({ err: error }, 'job worker connection failed'));
-      worker.on('failed', (job, error) =>
-        options.logger?.error({ err: error, deliveryId: job?.data.deliveryId }, 'delivery job failed'),
-      );
+      const worker = server.startWorker(name, handler, concurrency);
+      worker.on('error', (error) => logger?.warn({ err: error }, 'job worker connection failed'));
+      worker.on('failed', (job, error) => logger?.error({ err: error, queue: name, id: job?.data.id }, 'a job failed'));
       const handle: JobWorker = {
         async close() {
           workers.delete(handle);
@@ -68,13 +100,9 @@ export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
       return handle;
     },
 
-    close() {
-      closing ??= (async () => {
-        await Promise.all([...workers].map((worker) => worker.close()));
-        await queue.close();
-        await backend.disconnect();
-      })();
-      return closing;
+    async close() {
+      await Promise.all([...workers].map((worker) => worker.close()));
+      await queue.close();
     },
   };
 }
@@ -82,31 +110,33 @@ export async function openJobs(options: OpenJobsOptions): Promise<Jobs> {
 /** BullMQ's own retries stay off, and a job's id is free again as soon as the job is over. */
 const DROP_WHEN_DONE = { attempts: 1, removeOnComplete: true, removeOnFail: true };
 
-interface DeliveryJob {
-  deliveryId: string;
+interface JobData {
+  id: string;
 }
 
-type DeliveryHandler = (deliveryId: string) => Promise<void>;
+type JobHandler = (id: string) => Promise<void>;
 
 /** What `openJobs` needs of BullMQ, whatever that runs on. */
-interface JobBackend {
-  queue: {
-    add(name: string, data: DeliveryJob, options: JobsOptions): Promise<unknown>;
-    close(): Promise<void>;
-    on(event: 'error', listener: (error: Error) => void): unknown;
-  };
-  startWorker(handler: DeliveryHandler, concurrency: number): BackendWorker;
+interface JobServer {
+  openQueue(name: QueueName): Promise<BackendQueue>;
+  startWorker(name: QueueName, handler: JobHandler, concurrency: number): BackendWorker;
   disconnect(): Promise<void>;
+}
+
+interface BackendQueue {
+  add(name: string, data: JobData, options: JobsOptions): Promise<unknown>;
+  close(): Promise<void>;
+  on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
 interface BackendWorker {
   on(event: 'error', listener: (error: Error) => void): unknown;
-  on(event: 'failed', listener: (job: { data: DeliveryJob } | undefined, error: Error) => void): unknown;
+  on(event: 'failed', listener: (job: { data: JobData } | undefined, error: Error) => void): unknown;
   waitUntilReady(): Promise<unknown>;
   close(): Promise<void>;
 }
 
-async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: OpenJobsOptions): Promise<JobBackend> {
+async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: OpenJobsOptions): Promise<JobServer> {
   const probe = connect({ url: databaseUrl, max: 1, connectTimeoutMs, logger });
   try {
     await probe`select 1`;
@@ -116,19 +146,12 @@ async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: 
     await probe.end({ timeout: 0 });
   }
   const connection = { connectionString: databaseUrl, migrate: true, schema: `${namespace ?? 'tandem'}_jobs`, max: 4 };
-  const queue = new Queue(QUEUE, { connection }, createPostgresBackend);
-  try {
-    await queue.waitUntilReady();
-  } catch (error) {
-    await queue.close();
-    throw unavailable('Postgres', error);
-  }
   return {
-    queue,
-    startWorker: (handler, concurrency) =>
+    openQueue: (name) => ready(new Queue(name, { connection }, createPostgresBackend), 'Postgres'),
+    startWorker: (name, handler, concurrency) =>
       new Worker(
-        QUEUE,
-        (job: Job<DeliveryJob>) => handler(job.data.deliveryId),
+        name,
+        (job: Job<JobData>) => handler(job.data.id),
         { connection, concurrency, ...DROP_FINISHED },
         createPostgresBackend,
       ),
@@ -136,10 +159,23 @@ async function onPostgres({ databaseUrl, namespace, connectTimeoutMs, logger }: 
   };
 }
 
+async function ready(
+  queue: BackendQueue & { waitUntilReady(): Promise<unknown> },
+  server: string,
+): Promise<BackendQueue> {
+  try {
+    await queue.waitUntilReady();
+    return queue;
+  } catch (error) {
+    await queue.close();
+    throw unavailable(server, error);
+  }
+}
+
 async function onRedis(
   { namespace, connectTimeoutMs = 5_000, logger }: OpenJobsOptions,
   redisUrl: string,
-): Promise<JobBackend> {
+): Promise<JobServer> {
   const options = { lazyConnect: true, connectTimeout: connectTimeoutMs };
   // The probe gives up at once; the real connection never does, as BullMQ asks.
   const probe = new Redis(redisUrl, { ...options, maxRetriesPerRequest: 0, retryStrategy: () => null });
@@ -159,18 +195,10 @@ async function onRedis(
   client.on('error', (error) => logger?.warn({ err: error }, 'redis connection failed'));
   const connection = client as unknown as RedisClient;
   const prefix = namespace ?? 'tandem';
-  const queue = new Queue(QUEUE, { connection, prefix });
-  try {
-    await queue.waitUntilReady();
-  } catch (error) {
-    await queue.close();
-    client.disconnect();
-    throw unavailable('Redis', error);
-  }
   return {
-    queue,
-    startWorker: (handler, concurrency) =>
-      new Worker(QUEUE, (job: Job<DeliveryJob>) => handler(job.data.deliveryId), {
+    openQueue: (name) => ready(new Queue(name, { connection, prefix }), 'Redis'),
+    startWorker: (name, handler, concurrency) =>
+      new Worker(name, (job: Job<JobData>) => handler(job.data.id), {
         connection,
         prefix,
         concurrency,

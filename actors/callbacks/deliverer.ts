@@ -177,7 +177,7 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
 
   async function schedule(deliveryId: string, delayMs: number, attemptNumber: number): Promise<void> {
     try {
-      await jobs.addDelivery(deliveryId, Math.max(0, delayMs), attemptNumber);
+      await jobs.add(deliveryId, { delayMs: Math.max(0, delayMs), attempt: attemptNumber });
     } catch (error) {
       logger.warn({ deliveryId, err: error }, 'delivery job could not be queued');
     }

@@ -22,12 +22,12 @@ export interface RecordedAttempt {
 }
 
 /**
- * Wake-up calls; the part of `Jobs` in `storage/jobs.ts` that is used here. A job says "look at this delivery now" and
+ * Wake-up calls; the part of `JobQueue` in `storage/jobs.ts` that is used here. A job says "look at this delivery now" and
  * nothing else: the row knows whether there is anything to do. So a job may come twice, late, or not at all.
  */
 export interface DeliveryJobs {
   /** One job per delivery and attempt, however often it is asked for. */
-  addDelivery(deliveryId: string, delayMs: number, attempt: number): Promise<void>;
+  add(deliveryId: string, options: { delayMs: number; attempt: number }): Promise<void>;
   work(
     handler: (deliveryId: string) => Promise<void>,
     options: { concurrency: number },

@@ -18,8 +18,7 @@ import type { Database } from '../../storage/database.ts';
 import { openDatabase } from '../../storage/database.ts';
 import type { EmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
-import type { Jobs } from '../../storage/jobs.ts';
-import { openJobs } from '../../storage/jobs.ts';
+import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
@@ -32,12 +31,14 @@ let dataDir: string;
 let postgres: EmbeddedPostgres;
 let database: Database;
 let jobs: Jobs;
+let queue: JobQueue;
 
 beforeAll(async () => {
   dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-callbacks-'));
   postgres = await startEmbeddedPostgres({ dataDir });
   database = await openDatabase({ url: postgres.url });
   jobs = await openJobs({ databaseUrl: postgres.url });
+  queue = await jobs.open('deliveries');
   const { sql } = database;
   const [user] = await sql<{ id: number }[]>`
     insert into users (email, created_at) values ('owner@example.com', now()) returning id`;
@@ -96,7 +97,7 @@ function openDeliverer(changes: Partial<DelivererOptions> = {}) {
   };
   const deliverer = createDeliverer({
     store: createDeliveryStore(database.sql),
-    jobs,
+    jobs: queue,
     secrets,
     allowCidrs: parseCidrs(['127.0.0.0/8']),
     logger: { info: log, warn: log, error: log },
@@ -142,8 +143,8 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
   const receiver = await openReceiver(({ response }, count) => response.writeHead(count === 1 ? 503 : 200).end());
   const delays: number[] = [];
   const forgetful = {
-    work: jobs.work,
-    addDelivery: async (_id: string, delayMs: number) => void delays.push(delayMs),
+    work: queue.work,
+    add: async (_id: string, { delayMs }: { delayMs: number }) => void delays.push(delayMs),
   };
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => Date.now() + aheadMs };

@@ -12,7 +12,7 @@ const { sql } = await openDatabase({ url: databaseUrl });
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const deliverer = createDeliverer({
   store: createDeliveryStore(sql),
-  jobs: await openJobs({ databaseUrl }),
+  jobs: await (await openJobs({ databaseUrl })).open('deliveries'),
   secrets: createSecretBox(Buffer.from(masterKey, 'hex')),
   allowCidrs: parseCidrs(['127.0.0.0/8']),
   logger: silent,

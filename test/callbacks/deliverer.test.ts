@@ -289,7 +289,7 @@ describe('what was forgotten', () => {
 
   test('a queue that refuses jobs does not fail the caller', async () => {
     const deliverer = openDeliverer();
-    jobs.addDelivery = async () => {
+    jobs.add = async () => {
       throw new Error('the queue is gone');
     };
     await deliverer.enqueue('d1');

@@ -118,7 +118,7 @@ export function createMemoryJobs(clock: Clock): MemoryJobs {
   const jobs: MemoryJobs = {
     added: [],
     forgetful: false,
-    async addDelivery(deliveryId, delayMs, attempt) {
+    async add(deliveryId, { delayMs, attempt }) {
       jobs.added.push({ deliveryId, delayMs, attempt });
       if (jobs.forgetful) return;
       const run = () => {

@@ -13,9 +13,10 @@ afterAll(() => database.drop());
 it('goes on handing out jobs after every connection of the queue was terminated, again and again', async () => {
   const killer = connect({ url: database.url, max: 1 });
   const jobs = await openJobs({ databaseUrl: database.url });
+  const queue = await jobs.open('deliveries');
   const seen = new Set<string>();
   let told = Promise.withResolvers<void>();
-  await jobs.work(
+  await queue.work(
     async (deliveryId) => {
       seen.add(deliveryId);
       told.resolve();
@@ -30,7 +31,7 @@ it('goes on handing out jobs after every connection of the queue was terminated,
     while (!seen.has(`delivery-${round}`)) {
       told = Promise.withResolvers<void>();
       // The first try may hit a connection that is just being lost: whoever adds a job has a sweeper for that.
-      const added = await jobs.addDelivery(`delivery-${round}`, 0, round + 1).then(
+      const added = await queue.add(`delivery-${round}`, { delayMs: 0, attempt: round + 1 }).then(
         () => true,
         () => false,
       );
@@ -45,16 +46,17 @@ it('goes on handing out jobs after every connection of the queue was terminated,
 it('goes on after the database server was away altogether, and says so while it is', async () => {
   const gate = await openGate(database.url);
   const jobs = await openJobs({ databaseUrl: gate.url, namespace: 'outage' });
+  const queue = await jobs.open('deliveries');
   const sql = connect({ url: gate.url, max: 2 });
   const arrived = Promise.withResolvers<string>();
-  await jobs.work(async (deliveryId) => arrived.resolve(deliveryId), { concurrency: 4 });
+  await queue.work(async (deliveryId) => arrived.resolve(deliveryId), { concurrency: 4 });
   await inTransaction(sql, (tx) => tx`select 1`);
   await gate.shut();
   await expect(inTransaction(sql, (tx) => tx`select 1`)).rejects.toMatchObject({ code: AWAY });
-  await expect(jobs.addDelivery('refused', 0, 1)).rejects.toThrow();
+  await expect(queue.add('refused', { delayMs: 0, attempt: 1 })).rejects.toThrow();
   await gate.open();
   await inTransaction(sql, (tx) => tx`select 1`);
-  await jobs.addDelivery('after', 0, 1);
+  await queue.add('after', { delayMs: 0, attempt: 1 });
   expect(await arrived.promise).toBe('after');
   await jobs.close();
   await sql.end();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Jobs, openJobs } from '../../storage/jobs.ts';
+import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
 import { createTestDatabase, openEmbeddedServer, type TestServer } from './test-database.ts';
 import { REDIS_URL, redisIsReachable } from './test-redis.ts';
 
@@ -10,24 +10,26 @@ const redisUp = await redisIsReachable();
 /** One suite for every backend. `open` gives a queue that nobody else uses. */
 function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }>): void {
   let jobs: Jobs;
+  let queue: JobQueue;
   let close: () => Promise<void>;
   beforeEach(async () => {
     ({ jobs, close } = await open());
+    queue = await jobs.open('deliveries');
   });
   afterEach(async () => {
     await jobs.close();
     await close();
   });
 
-  /** Works until so many deliveries were seen. */
-  async function seeing(count: number, then?: (deliveryId: string) => void) {
+  /** Works until so many jobs were seen. */
+  async function seeing(count: number, then?: (id: string) => void) {
     const seen: string[] = [];
     const enough = Promise.withResolvers<string[]>();
-    const worker = await jobs.work(
-      async (deliveryId) => {
-        seen.push(deliveryId);
+    const worker = await queue.work(
+      async (id) => {
+        seen.push(id);
         if (seen.length === count) enough.resolve(seen);
-        then?.(deliveryId);
+        then?.(id);
       },
       { concurrency: 4 },
     );
@@ -35,41 +37,55 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
   }
 
   it('hands over what was queued before and after the worker started', async () => {
-    await jobs.addDelivery('before', 0, 1);
+    await queue.add('before', { delayMs: 0, attempt: 1 });
     const { enough } = await seeing(3);
-    await jobs.addDelivery('after', 0, 1);
-    await jobs.addDelivery('delayed', 30.5, 1);
+    await queue.add('after', { delayMs: 0, attempt: 1 });
+    await queue.add('delayed', { delayMs: 30.5, attempt: 1 });
     expect((await enough).sort()).toEqual(['after', 'before', 'delayed']);
   });
 
   it('queues one attempt once, however often it is added, and the next attempt as well', async () => {
-    for (let repeat = 0; repeat < 5; repeat += 1) await jobs.addDelivery('d', 0, 1);
-    await jobs.addDelivery('d', 0, 2);
-    await jobs.addDelivery('last', 20, 1);
+    for (let repeat = 0; repeat < 5; repeat += 1) await queue.add('d', { delayMs: 0, attempt: 1 });
+    await queue.add('d', { delayMs: 0, attempt: 2 });
+    await queue.add('last', { delayMs: 20, attempt: 1 });
     const { enough } = await seeing(3);
     expect(await enough).toEqual(['d', 'd', 'last']);
   });
 
   it('does not retry by itself, and takes the same attempt again after a failure', async () => {
-    const { worker, seen, enough } = await seeing(2, (deliveryId) => {
-      if (deliveryId === 'fails') throw new Error('the database went away');
+    const { worker, seen, enough } = await seeing(2, (id) => {
+      if (id === 'fails') throw new Error('the database went away');
     });
-    await jobs.addDelivery('fails', 0, 1);
-    await jobs.addDelivery('marker', 0, 1);
+    await queue.add('fails', { delayMs: 0, attempt: 1 });
+    await queue.add('marker', { delayMs: 0, attempt: 1 });
     await enough;
     // Closing waits for the running jobs, so the failure is filed by now.
     await worker.close();
     expect(seen.sort()).toEqual(['fails', 'marker']);
-    await jobs.addDelivery('fails', 0, 1);
+    await queue.add('fails', { delayMs: 0, attempt: 1 });
     const again = await seeing(1);
     expect(await again.enough).toEqual(['fails']);
+  });
+
+  it('keeps the jobs of one queue from the workers of another', async () => {
+    const memories = await jobs.open('memories');
+    await memories.add('a memory', { delayMs: 0, attempt: 1 });
+    await queue.add('a delivery', { delayMs: 0, attempt: 1 });
+    const { worker, seen, enough } = await seeing(1);
+    await enough;
+    await worker.close();
+    expect(seen).toEqual(['a delivery']);
+    const heard = Promise.withResolvers<string>();
+    await memories.work(async (id) => heard.resolve(id), { concurrency: 1 });
+    expect(await heard.promise).toBe('a memory');
+    expect(await jobs.open('memories')).toBe(memories);
   });
 
   it('lets a running job finish before it closes', async () => {
     const started = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     let finished = false;
-    await jobs.work(
+    await queue.work(
       async () => {
         started.resolve();
         await release.promise;
@@ -77,7 +93,7 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
       },
       { concurrency: 1 },
     );
-    await jobs.addDelivery('slow', 0, 1);
+    await queue.add('slow', { delayMs: 0, attempt: 1 });
     await started.promise;
     const closed = jobs.close();
     release.resolve();

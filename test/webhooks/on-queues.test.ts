@@ -24,7 +24,7 @@ function deliversOn(redisUrl?: string): void {
     const jobs = await openJobs({ databaseUrl, ...queue });
     const recorded = Promise.withResolvers<void>();
     const deliverer = fixture.openDeliverer({
-      jobs,
+      jobs: await jobs.open('deliveries'),
       clock: systemClock,
       sweepIntervalMs: 3_600_000,
       logger: { info: () => recorded.resolve(), warn: () => {}, error: () => {} },
