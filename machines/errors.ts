@@ -73,6 +73,43 @@ export const ERROR_CATALOGUE = {
   AUDIO_STREAM_MISSING: { status: 422, retryable: false },
   AUDIO_TOO_LONG: { status: 422, retryable: false },
 
+  // Language models and chats.
+  LLM_NOT_CONFIGURED: { status: 503, retryable: false },
+  LLM_UNAVAILABLE: { status: 503, retryable: true },
+  LLM_RATE_LIMITED: { status: 429, retryable: true },
+  LLM_TIMEOUT: { status: 504, retryable: true },
+  LLM_REQUEST_REFUSED: { status: 400, retryable: false },
+  CONTEXT_LENGTH_EXCEEDED: { status: 400, retryable: false },
+  MODEL_NOT_FOUND: { status: 404, retryable: false },
+  CHAT_NOT_FOUND: { status: 404, retryable: false },
+  CHAT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+  CHAT_CLIENT_CANCELLED: { status: 499, retryable: false },
+
+  // Memory and documents.
+  POLICY_DENY: { status: 403, retryable: false },
+  MEMORY_NOT_FOUND: { status: 404, retryable: false },
+  MEMORY_NOT_FAILED: { status: 409, retryable: false },
+  COLLECTION_NOT_FOUND: { status: 404, retryable: false },
+  COLLECTION_NAME_TAKEN: { status: 409, retryable: false },
+  COLLECTION_LIMIT_REACHED: { status: 409, retryable: false },
+  MEMORY_INFRA_NOT_READY: { status: 503, retryable: true },
+  MEMORY_UNREACHABLE: { status: 503, retryable: true },
+  DOCUMENT_UNSUPPORTED: { status: 422, retryable: false },
+  DOCUMENT_ENCRYPTED: { status: 422, retryable: false },
+  DOCUMENT_TOO_LARGE: { status: 422, retryable: false },
+  DOCUMENT_NOT_READABLE: { status: 422, retryable: false },
+  DOCUMENT_EMPTY: { status: 422, retryable: false },
+  DOCUMENT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
+
+  // Judge.
+  RUBRIC_NOT_FOUND: { status: 404, retryable: false },
+  RUBRIC_NOT_OWNED: { status: 403, retryable: false },
+  RUBRIC_NAME_TAKEN: { status: 409, retryable: false },
+  RUBRIC_LIMIT_REACHED: { status: 409, retryable: false },
+  JUDGE_ANSWER_INVALID: { status: 503, retryable: true },
+  EVALUATION_NOT_FOUND: { status: 404, retryable: false },
+  JUDGE_BATCH_NOT_FOUND: { status: 404, retryable: false },
+
   // Users, workspaces and keys.
   EMAIL_TAKEN: { status: 409, retryable: false },
   WEAK_PASSWORD: { status: 400, retryable: false },

@@ -15,12 +15,13 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber))\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/memory-desk|judge\/judge-desk)\.ts$/,
+    /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,
     /^media\/wav\.ts$/,
   ],
-  actors: [/^(machines|media|sip|speech|storage)\//],
+  actors: [/^(machines|media|sip|speech|language|storage)\//],
 };
 
 /** Libraries that belong to one folder alone. */
@@ -37,6 +38,15 @@ const LIBRARY_HOMES: Record<string, string[]> = {
   wabt: ['speech'],
   koffi: ['speech'],
   openai: ['speech', 'language'],
+  cockatiel: ['language'],
+  'gpt-tokenizer': ['language'],
+  'node-llama-cpp': ['language'],
+  unpdf: ['language'],
+  mammoth: ['language'],
+  'read-excel-file': ['language'],
+  'tesseract.js': ['language'],
+  yauzl: ['language'],
+  'file-type': ['language'],
 };
 
 const modules = Object.keys(MAY_IMPORT).flatMap((folder) => modulesBelow(folder));
