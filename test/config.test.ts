@@ -76,6 +76,17 @@ describe('loadConfig', () => {
     expect(load({ TRUSTED_PROXIES: '10.0.0.7, fd00::/8' }).trustedProxies).toEqual(['10.0.0.7', 'fd00::/8']);
   });
 
+  it('parses aliases of language models, and how many answers one gives at a time', () => {
+    const config = load({ LLM_ALIASES: 'fast=qwen3:4b, __proto__ = org/model=q4', LLM_CONCURRENCY: '2' });
+    expect([...config.llmAliases]).toEqual([
+      ['fast', 'qwen3:4b'],
+      ['__proto__', 'org/model=q4'],
+    ]);
+    expect(config.llmConcurrency).toBe(2);
+    expect([...load({}).llmAliases]).toEqual([]);
+    expect(load({}).llmConcurrency).toBe(4);
+  });
+
   it('takes an empty value as unset', () => {
     expect(load({ PORT: '', TANDEM_API_KEY: '' })).toMatchObject({ port: 8080, apiKey: null });
   });
@@ -115,6 +126,11 @@ describe('loadConfig', () => {
     ['TRUSTED_PROXIES', '10.0.0.0/33'],
     ['LIMITS_ENTERPRISE_PER_MINUTE', '0'],
     ['LIMITS_ENTERPRISE_PER_DAY', 'many'],
+    ['LLM_ALIASES', 'fast'],
+    ['LLM_ALIASES', 'fast=a,fast=b'],
+    ['LLM_ALIASES', '=a'],
+    ['LLM_ALIASES', 'fast=a,'],
+    ['LLM_CONCURRENCY', '0'],
     ['LOG_LEVEL', 'loud'],
   ])('refuses %s=%s with one line that names it', (name, value) => {
     const message = refusal({ [name]: value });
@@ -122,12 +138,16 @@ describe('loadConfig', () => {
     expect(message).not.toContain('\n');
   });
 
-  it.each(['TANDEM_OWNER_PASSWORD', 'TANDEM_API_KEY', 'TANDEM_SECRET_KEY', 'DATABASE_URL', 'DRACHTIO_SECRET'])(
-    'does not repeat a malformed %s',
-    (name) => {
-      expect(refusal({ [name]: 'hun ter' })).not.toContain('hun');
-    },
-  );
+  it.each([
+    'TANDEM_OWNER_PASSWORD',
+    'EMBEDDINGS_API_KEY',
+    'TANDEM_API_KEY',
+    'TANDEM_SECRET_KEY',
+    'DATABASE_URL',
+    'DRACHTIO_SECRET',
+  ])('does not repeat a malformed %s', (name) => {
+    expect(refusal({ [name]: 'hun ter' })).not.toContain('hun');
+  });
 
   it('refuses an RTP range without room for one call', () => {
     expect(refusal({ RTP_PORT_MIN: '20000', RTP_PORT_MAX: '20002' })).toMatch(/^RTP_PORT_MAX .*20003/);
@@ -217,8 +237,12 @@ describe('describeConfig', () => {
       'LLM_BASE_URL',
       'LLM_API_KEY',
       'LLM_MODEL',
+      'LLM_ALIASES',
+      'LLM_CONCURRENCY',
       'LLM_MODEL_PATH',
       'EMBEDDINGS_BASE_URL',
+      'EMBEDDINGS_API_KEY',
+      'EMBEDDINGS_MODEL',
       'S3_BUCKET',
       'CALLBACK_ALLOW_CIDRS',
       'LOG_LEVEL',

@@ -1,0 +1,148 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/** One setting, and how its text becomes a value. */
+export interface Variable<Value> {
+  name: string;
+  about: string;
+  /** Completes the sentence "<NAME> must be ...". */
+  expects: string;
+  shownDefault: string;
+  /** Its value is never repeated in an error. */
+  secret: boolean;
+  fallback: Value;
+  /** Undefined: malformed. */
+  parse: (text: string) => Value | undefined;
+}
+
+// The kinds of variables ----------------------------------------------------------------------------------------------
+
+export function optional<Value>(
+  name: string,
+  rest: { about: string; expects: string; parse: (text: string) => Value | undefined; secret?: boolean },
+): Variable<Value | null> {
+  return { secret: false, ...rest, name, shownDefault: 'unset', fallback: null };
+}
+
+export function optionalText(name: string, about: string): Variable<string | null> {
+  return optional(name, { about, expects: '1 to 1024 characters on one line', parse: parseText });
+}
+
+/** What a server of others asks for. */
+export function keyVariable(name: string): Variable<string | null> {
+  const parse = (text: string) => (/^\S{1,1024}$/.test(text) ? text : undefined);
+  return optional(name, { about: 'Its key.', expects: '1 to 1024 characters without spaces', secret: true, parse });
+}
+
+export function textVariable(name: string, fallback: string, about: string): Variable<string> {
+  return { ...optionalText(name, about), shownDefault: fallback, fallback } as Variable<string>;
+}
+
+export function hostVariable(name: string, fallback: string, about: string): Variable<string> {
+  return {
+    name,
+    about,
+    expects: 'a host name or IP address',
+    shownDefault: fallback,
+    secret: false,
+    fallback,
+    parse: parseHost,
+  };
+}
+
+export function integerVariable(
+  name: string,
+  {
+    fallback,
+    min,
+    max,
+    shownDefault = String(fallback),
+  }: { fallback: number; min: number; max: number; shownDefault?: string },
+  about: string,
+): Variable<number> {
+  const parse = (text: string) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
+  return { name, about, expects: `an integer from ${min} to ${max}`, shownDefault, secret: false, fallback, parse };
+}
+
+export function choiceVariable<Choice extends string>(
+  name: string,
+  choices: readonly [Choice, ...Choice[]],
+  about: string,
+  fallback: Choice = choices[0],
+): Variable<Choice> {
+  const parse = (text: string) => choices.find((choice) => choice === text);
+  return {
+    name,
+    about,
+    expects: `one of ${choices.join(', ')}`,
+    shownDefault: fallback,
+    secret: false,
+    fallback,
+    parse,
+  };
+}
+
+/** URLs may carry a password, so they count as secret. The text is kept without a slash at its end. */
+export function urlVariable(name: string, protocols: readonly string[], about: string): Variable<string | null> {
+  const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ');
+  const parse = (text: string) => {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    return url && protocols.includes(url.protocol) && url.hostname !== '' ? text.replace(/\/+$/, '') : undefined;
+  };
+  return optional(name, { about, expects: `a URL that starts with ${schemes}`, parse, secret: true });
+}
+
+/** An http URL that paths are put behind. Everybody may see it. */
+export function originVariable(name: string, about: string): Variable<string | null> {
+  const variable = urlVariable(name, ['http:', 'https:'], about);
+  const parse = (text: string) => (/[?#@]/.test(text) ? undefined : variable.parse(text));
+  return { ...variable, expects: `${variable.expects}, without user, query and fragment`, parse };
+}
+
+// Parsers: undefined means malformed ----------------------------------------------------------------------------------
+
+export function parseHost(text: string): string | undefined {
+  return isIP(text) !== 0 || /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(text) ? text : undefined;
+}
+
+function parseText(text: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  return text.length <= 1024 && !/[\u0000-\u001f]/.test(text) ? text : undefined;
+}
+
+export function isProxy(text: string): boolean {
+  return text === 'loopback' || text === 'uniquelocal' || isIP(text) !== 0 || ipaddr.isValidCIDR(text);
+}
+
+/** Exactly as a browser sends it: no path, no slash at the end, in lower case. */
+export function isOrigin(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') && url.origin === text;
+}
+
+export function parseKey(text: string): Buffer | undefined {
+  // Node skips over characters that are not base64, so the text is checked first.
+  if (!/^[A-Za-z0-9+/_-]{43}=?$/.test(text)) return undefined;
+  const key = Buffer.from(text, 'base64');
+  return key.length === 32 ? key : undefined;
+}
+
+/** `name=model`: a name has no `=`, a model may, and a name that is given twice is a mistake. */
+export function parseAliases(text: string): Map<string, string> | undefined {
+  const pairs = text.split(',').map((item) => /^([\w.:/-]{1,128})\s*=\s*([^\s,]{1,256})$/.exec(item.trim()));
+  const aliases = new Map<string, string>();
+  for (const pair of pairs) {
+    const [, name, model] = pair ?? [];
+    if (name === undefined || model === undefined || aliases.has(name)) return undefined;
+    aliases.set(name, model);
+  }
+  return aliases;
+}
+
+export function parseList<Item>(text: string, parseItem: (item: string) => Item | undefined): Item[] | undefined {
+  const items = text.split(',').map((item) => parseItem(item.trim()));
+  return items.every((item) => item !== undefined) ? [...new Set(items as Item[])] : undefined;
+}
