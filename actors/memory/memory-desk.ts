@@ -1,0 +1,247 @@
+import type { ReadDocument } from '../../language/documents/document-reader.ts';
+import type { TandemError } from '../../machines/errors.ts';
+import type { Page, PageOf } from '../../storage/queries/paging.ts';
+import type { Role } from '../../storage/queries/workspaces.ts';
+
+/** Memory as `http/` sees it. Implemented by `memory-administration.ts`. */
+export interface MemoryDesk {
+  /**
+   * Charges for each text and stores it, all in one transaction; then it is found by its words, and processed. A text
+   * that its collection has already, with the same title and metadata, is not stored or charged again. Items that may
+   * not be stored are told one by one, unless none may: then the first one's refusal is thrown.
+   * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS` (nothing is stored),
+   * `MEMORY_INFRA_NOT_READY`, `MEMORY_UNREACHABLE` (stored, to be processed later, and paid back), `SHUTTING_DOWN`
+   */
+  ingest(request: IngestRequest): Promise<Ingested>;
+  /**
+   * As `ingest`, of a document that was read: one memory, charged by the characters of its text.
+   * @throws TandemError as `ingest`; `DOCUMENT_TOO_LARGE`
+   */
+  ingestDocument(request: IngestDocumentRequest): Promise<Ingested>;
+  /** @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `MEMORY_INFRA_NOT_READY` */
+  search(request: SearchRequest, signal: AbortSignal): Promise<Found>;
+  /** As `search`, made into a text for a model. */
+  context(request: ContextRequest, signal: AbortSignal): Promise<AssembledContext>;
+
+  /** Those that the caller may see, newest first. */
+  list(request: ListRequest): Promise<PageOf<MemoryView>>;
+  /** @throws TandemError `MEMORY_NOT_FOUND` */
+  get(key: MemoryKey): Promise<MemoryView>;
+  /** Charges again. @throws TandemError `MEMORY_NOT_FOUND`, `MEMORY_NOT_FAILED`, `POLICY_DENY`, `INSUFFICIENT_CREDITS` */
+  retry(key: MemoryKey): Promise<{ memory: MemoryView; charge: MemoryCharge }>;
+  /** What it says is gone for good. @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY` */
+  remove(key: MemoryKey): Promise<void>;
+
+  collections(request: { by: MemoryCaller; page: Page }): Promise<PageOf<CollectionView>>;
+  /** @throws TandemError `POLICY_DENY`, `COLLECTION_NAME_TAKEN`, `COLLECTION_LIMIT_REACHED`, `MEMBER_NOT_FOUND` */
+  createCollection(request: CreateCollectionRequest): Promise<CollectionView>;
+  /** With all memories in it. @throws TandemError `COLLECTION_NOT_FOUND`, `POLICY_DENY` */
+  removeCollection(request: { collectionId: string; by: MemoryCaller }): Promise<{ memories: number }>;
+
+  usage(request: { by: MemoryCaller; month: string | null }): Promise<MemoryUsage>;
+  /** Begins to process, at once what an earlier run left behind. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Whose request it is. */
+export interface MemoryCaller {
+  workspaceId: string;
+  userId: number;
+  apiKeyId: number | null;
+  role: Role;
+  requestId: string;
+}
+
+export type MemoryType = 'user' | 'team' | 'knowledge' | 'hive';
+
+export interface NewMemoryText {
+  /** 1 to 100 000 characters. */
+  text: string;
+  title: string | null;
+  /** Of the collection when none is given: the caller's own, or the workspace's of that type. */
+  type: 'user' | 'knowledge' | 'hive' | null;
+  collectionId: string | null;
+  /** Whether facts are to be extracted, where a model is configured. */
+  infer: boolean;
+  metadata: Readonly<Record<string, unknown>>;
+}
+
+export interface IngestRequest {
+  /** 1 to 100. */
+  memories: readonly NewMemoryText[];
+  by: MemoryCaller;
+}
+
+export interface IngestDocumentRequest extends Omit<NewMemoryText, 'text'> {
+  document: ReadDocument;
+  /** As its sender calls it. */
+  fileName: string | null;
+  by: MemoryCaller;
+}
+
+export interface Ingested {
+  /** That of the first memory that was taken. */
+  collectionId: string;
+  collectionLabel: string;
+  memoryType: MemoryType;
+  /** In the order of the request. */
+  results: IngestedMemory[];
+  /** Null when nothing was charged. */
+  charge: MemoryCharge | null;
+}
+
+export type IngestedMemory =
+  | {
+      outcome: 'queued';
+      id: string;
+      collectionId: string;
+      /** Characters that were charged. */
+      characters: number;
+    }
+  /** It was there already. */
+  | { outcome: 'deduplicated'; id: string; status: MemoryStatus; collectionId: string }
+  | { outcome: 'refused'; refusal: TandemError };
+
+/** Of all that a request was charged for; a request of many memories has an entry for each. */
+export interface MemoryCharge {
+  /** The first one's. */
+  entryId: string;
+  chargedNano: bigint;
+  balanceAfterNano: bigint;
+}
+
+export type MemoryStatus = 'pending' | 'processing' | 'ready' | 'failed';
+export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
+
+export interface MemoryView {
+  id: string;
+  title: string | null;
+  /** What was given; null in lists. */
+  text: string | null;
+  type: MemoryType;
+  collectionId: string;
+  status: MemoryStatus;
+  /** While it is processed. */
+  stage: MemoryStage | null;
+  attempts: number;
+  error: { code: string; message: string } | null;
+  infer: boolean;
+  /** What it is stored as: by facts, or by chunks alone; null until it is ready. */
+  storedAs: 'facts' | 'chunks' | null;
+  /** Null until it is ready. */
+  chunkCount: number | null;
+  facts: readonly MemoryFact[] | null;
+  characters: number;
+  metadata: Readonly<Record<string, unknown>>;
+  source: MemorySource | null;
+  createdBy: number | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface MemoryFact {
+  id: string;
+  text: string;
+  /** The fact of another memory that says the same. */
+  deduplicatedInto: string | null;
+  /** The fact that took its place. */
+  supersededBy: string | null;
+}
+
+/** The document it was read from. */
+export interface MemorySource {
+  fileName: string | null;
+  format: string;
+  pageCount: number | null;
+  isOcr: boolean;
+  warnings: readonly string[];
+}
+
+export interface MemoryKey {
+  memoryId: string;
+  by: MemoryCaller;
+}
+
+export interface ListRequest {
+  by: MemoryCaller;
+  collectionId: string | null;
+  status: MemoryStatus | null;
+  type: MemoryType | null;
+  page: Page;
+}
+
+export interface SearchRequest {
+  query: string;
+  /** Null: all that the caller may see. */
+  collectionIds: readonly string[] | null;
+  type: MemoryType | null;
+  /** Of metadata. */
+  filters: Readonly<Record<string, unknown>> | null;
+  limit: number;
+  /** Least score, 0 to 1. */
+  threshold: number | null;
+  by: MemoryCaller;
+}
+
+export interface Found {
+  hits: FoundMemory[];
+  tookMs: number;
+  /** Meaning was not looked at, words alone; then nothing is charged. */
+  isDegraded: boolean;
+  charge: MemoryCharge | null;
+}
+
+export interface FoundMemory {
+  memoryId: string;
+  /** The words that were found. */
+  text: string;
+  title: string | null;
+  score: number;
+  scores: { semantic: number | null; keyword: number | null };
+  collectionId: string;
+  type: MemoryType;
+  metadata: Readonly<Record<string, unknown>>;
+  createdAt: Date;
+}
+
+export interface ContextRequest extends Omit<SearchRequest, 'limit'> {
+  /** Of the text that is assembled, its frame included. */
+  maxTokens: number;
+}
+
+export interface AssembledContext {
+  text: string;
+  tokens: number;
+  sources: { id: string; score: number }[];
+  isDegraded: boolean;
+  charge: MemoryCharge | null;
+}
+
+export interface CollectionView {
+  id: string;
+  name: string;
+  label: string;
+  type: MemoryType;
+  memoryCount: number;
+  createdBy: number | null;
+  createdAt: Date;
+}
+
+export interface CreateCollectionRequest {
+  name: string;
+  type: 'team' | 'knowledge' | 'hive';
+  /** Beside the caller. Of teams alone. */
+  memberIds: readonly number[];
+  by: MemoryCaller;
+}
+
+export interface MemoryUsage {
+  /** From inclusive, to exclusive. */
+  from: Date;
+  to: Date;
+  totalNano: bigint;
+  breakdown: { operation: string; count: number; units: number; amountNano: bigint }[];
+  /** Null for whoever may not see it. */
+  walletNano: bigint | null;
+}
