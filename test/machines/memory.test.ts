@@ -1,0 +1,189 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromPromise, SimulatedClock } from 'xstate';
+import { MOST_MEMORY_ATTEMPTS, memoryBackoffMs, memoryMachine } from '../../machines/memory.machine.ts';
+
+const MEMORY_ID = 'memory-1';
+
+const HAPPENINGS = ['due', 'done', 'broke', 'broke for the last time', 'wait passed', 'retried', 'deleted'] as const;
+type Happening = (typeof HAPPENINGS)[number];
+
+const PATHS = {
+  pending: [],
+  extracting: ['due'],
+  chunking: ['due', 'done'],
+  embedding: ['due', 'done', 'done'],
+  indexing: ['due', 'done', 'done', 'done'],
+  waiting: ['due', 'broke'],
+  failing: ['due', 'broke for the last time'],
+  failingLater: ['due', 'broke for the last time', 'broke'],
+  failed: ['due', 'broke for the last time', 'done'],
+  ready: ['due', 'done', 'done', 'done', 'done'],
+  deleted: ['deleted'],
+} as const satisfies Record<string, Happening[]>;
+
+const BREAKS = { broke: 'waiting', 'broke for the last time': 'failing', deleted: 'deleted' } as const;
+
+/** State x what happens. A cell that is absent means: nothing changes. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
+  pending: { due: 'extracting', deleted: 'deleted' },
+  extracting: { done: 'chunking', ...BREAKS },
+  chunking: { done: 'embedding', ...BREAKS },
+  embedding: { done: 'indexing', ...BREAKS },
+  indexing: { done: 'ready', ...BREAKS },
+  waiting: { due: 'extracting', 'wait passed': 'extracting', deleted: 'deleted' },
+  failing: { done: 'failed', broke: 'failingLater', 'broke for the last time': 'failingLater', deleted: 'deleted' },
+  failingLater: { 'wait passed': 'failing', deleted: 'deleted' },
+  failed: { retried: 'pending', deleted: 'deleted' },
+  ready: { deleted: 'deleted' },
+  deleted: {},
+};
+
+describe('the memory machine, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const happening of HAPPENINGS) {
+      const cell = TABLE[state][happening];
+      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
+        const path: readonly Happening[] = PATHS[state];
+        // The attempt that is the last one has all others before it.
+        const last: Happening = 'broke for the last time';
+        const isLast = path.includes(last) || (happening === last && !path.includes('broke'));
+        const memory = startMemory(isLast ? { attempts: MOST_MEMORY_ATTEMPTS - 1 } : {});
+        for (const step of path) await memory.take(step);
+        const expected = isLast && state === 'pending' ? 'waiting' : state;
+        expect(memory.state()).toBe(expected);
+        await memory.take(happening);
+        expect(memory.state()).toBe(cell ?? expected);
+      });
+    }
+  }
+});
+
+describe('a memory', () => {
+  it('waits twice as long after each attempt that broke, and fails after the last one', async () => {
+    const memory = startMemory();
+    await memory.take('due');
+    const waits: number[] = [];
+    for (let attempt = 1; attempt < MOST_MEMORY_ATTEMPTS; attempt += 1) {
+      await memory.take('broke');
+      expect(memory.state()).toBe('waiting');
+      waits.push(await memory.waitMs());
+    }
+    expect(waits.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000]);
+    expect(waits.at(-1)).toBe(600_000);
+    expect(waits).toEqual(waits.map((_, index) => memoryBackoffMs(index + 1)));
+    await memory.take('broke');
+    expect([memory.state(), memory.attempts()]).toEqual(['failing', MOST_MEMORY_ATTEMPTS]);
+    expect(memory.givenUpFor).toEqual(['MEMORY_UNREACHABLE']);
+  });
+
+  it('that was begun before a restart waits for its next attempt', () => {
+    expect(startMemory({ attempts: 3 }).state()).toBe('waiting');
+  });
+
+  it('that failed and is retried has all its attempts before it', async () => {
+    const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
+    for (const step of ['due', 'broke', 'done', 'retried', 'due', 'broke'] as const) await memory.take(step);
+    expect([memory.state(), memory.attempts()]).toEqual(['waiting', 1]);
+  });
+
+  it('fails as soon as storage is there, and is not processed again meanwhile', async () => {
+    const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
+    for (const step of ['due', 'broke'] as const) await memory.take(step);
+    for (let failure = 0; failure < 20; failure += 1) {
+      await memory.take('broke');
+      await memory.waitMs();
+    }
+    await memory.take('done');
+    expect(memory.state()).toBe('failed');
+    expect(memory.started.filter((port) => port !== 'giveUp')).toEqual(['extract']);
+  });
+
+  it('that is deleted stops what is under way for it', async () => {
+    const memory = startMemory();
+    await memory.take('due');
+    await memory.take('deleted');
+    expect(memory.aborted()).toBe(true);
+  });
+
+  it('keeps of an error only its code, and only what looks like one', async () => {
+    for (const [thrown, code] of [
+      [{ code: 'MEMORY_UNREACHABLE' }, 'MEMORY_UNREACHABLE'],
+      [{ code: 'the text was: my secret' }, 'INTERNAL'],
+      [null, 'INTERNAL'],
+      [{ code: 42 }, 'INTERNAL'],
+    ] as const) {
+      const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
+      await memory.take('due');
+      await memory.breakWith(thrown);
+      expect(memory.givenUpFor).toEqual([code]);
+    }
+  });
+});
+
+function startMemory({ attempts = 0 } = {}) {
+  const clock = new SimulatedClock();
+  const started: string[] = [];
+  const givenUpFor: string[] = [];
+  let current: { resolve: () => void; reject: (error: unknown) => void; signal: AbortSignal } | null = null;
+  const port = (name: string) =>
+    fromPromise<void, { memoryId: string; error?: { code: string } }>(({ input, signal }) => {
+      expect(input.memoryId).toBe(MEMORY_ID);
+      started.push(name);
+      if (input.error) givenUpFor.push(input.error.code);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      current = { resolve, reject, signal };
+      return promise;
+    });
+  const actor = createActor(
+    memoryMachine.provide({
+      actors: {
+        extract: port('extract'),
+        chunk: port('chunk'),
+        embed: port('embed'),
+        index: port('index'),
+        giveUp: port('giveUp'),
+      },
+    }),
+    { input: { memoryId: MEMORY_ID, attempts }, clock },
+  );
+  actor.start();
+
+  const state = (): string => {
+    const { value } = actor.getSnapshot();
+    return typeof value === 'string' ? value : (Object.values(value)[0] as string);
+  };
+  const breakWith = async (error: unknown) => {
+    current?.reject(error);
+    await settled();
+  };
+  async function waitMs(): Promise<number> {
+    const before = clock.now();
+    const from = state();
+    while (state() === from && clock.now() - before < 3_600_000) clock.increment(500);
+    await settled();
+    return clock.now() - before;
+  }
+  return {
+    state,
+    started,
+    givenUpFor,
+    waitMs,
+    breakWith,
+    attempts: () => actor.getSnapshot().context.attempts,
+    aborted: () => current?.signal.aborted,
+    async take(happening: Happening): Promise<void> {
+      if (happening === 'due') actor.send({ type: 'memory.due' });
+      if (happening === 'retried') actor.send({ type: 'memory.retried' });
+      if (happening === 'deleted') actor.send({ type: 'memory.deleted' });
+      if (happening === 'done') current?.resolve();
+      if (happening.startsWith('broke')) current?.reject({ code: 'MEMORY_UNREACHABLE' });
+      if (happening === 'wait passed') clock.increment(600_000);
+      await settled();
+    },
+  };
+}
+
+/** Promises of ports and the events they become. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
