@@ -1,0 +1,120 @@
+import type { CountTokens } from '../tokens.ts';
+import { cutBlock, tokensIn } from './cut-text.ts';
+import { type TextBlock, textBlocks } from './text-blocks.ts';
+
+/** A part of a text that is recalled by itself. */
+export interface Chunk {
+  text: string;
+  /** Of the sections it is in, outermost first, without those that it begins with itself. */
+  headings: readonly string[];
+  /** Of the text alone; at least as many as it has. */
+  tokens: number;
+}
+
+export interface ChunkOptions {
+  countTokens: CountTokens;
+  /** Where a chunk is full. Default 320. */
+  targetTokens?: number;
+  /** Of a block that stays whole. Default 480. */
+  mostTokens?: number;
+  /** What a piece repeats of the one before, where running text had to be cut. Default 48. */
+  overlapTokens?: number;
+}
+
+/** Sections with less than this share a chunk with what follows. */
+const LEAST_TOKENS = 64;
+
+/**
+ * Divides a text along its structure. The chunks in order have every word of it, and repeat none but where a block was
+ * too long to stay whole. A heading is in one chunk with what it stands over. Undefined: a place where a caller that
+ * has other things to do may pause.
+ */
+export function* chunksOf(text: string, options: ChunkOptions): Generator<Chunk | undefined, void> {
+  const { countTokens, targetTokens = 320, mostTokens = 480, overlapTokens = 48 } = options;
+  /** Of the sections that are open. */
+  const open: { level: number; label: string }[] = [];
+  let parts: Part[] = [];
+  let tokens = 0;
+
+  for (const block of textBlocks(text)) {
+    if (block === undefined) {
+      yield undefined;
+      continue;
+    }
+    if (block.kind === 'heading') {
+      if (tokens >= LEAST_TOKENS) yield* flush();
+      const above = headingsAbove(block.level);
+      open.push({ level: block.level, label: block.label });
+      add(block, above, tokensIn(block.text, countTokens));
+      if (tokens > mostTokens) yield* flush({ keepsHeadings: false });
+      continue;
+    }
+    const above = open.map(({ label }) => label);
+    const size = sizeOf(block);
+    if (size <= mostTokens) {
+      if (hasBody() && tokens + size > targetTokens) yield* flush();
+      add(block, above, size);
+      continue;
+    }
+    if (hasBody()) yield* flush();
+    let isFirst = true;
+    for (const piece of cutBlock(block, { countTokens, mostTokens: targetTokens, overlapTokens })) {
+      if (piece === undefined) {
+        yield undefined;
+        continue;
+      }
+      if (!isFirst) yield* flush({ keepsHeadings: false });
+      isFirst = false;
+      add({ ...block, text: piece }, above, tokensIn(piece, countTokens));
+    }
+  }
+  yield* flush({ keepsHeadings: false });
+
+  function add(block: TextBlock, above: readonly string[], size: number): void {
+    parts.push({ block, above, size });
+    tokens += size + 1;
+  }
+
+  /** Headings at the end stand over what comes next, and go with it. */
+  function* flush({ keepsHeadings = true } = {}): Generator<Chunk, void> {
+    const last = parts.findLastIndex(({ block }) => block.kind !== 'heading');
+    const kept = keepsHeadings ? parts.slice(last + 1) : [];
+    const done = keepsHeadings ? parts.slice(0, last + 1) : parts;
+    parts = kept;
+    tokens = kept.reduce((sum, { size }) => sum + size + 1, 0);
+    if (done.length > 0) yield chunkFrom(done);
+  }
+
+  function hasBody(): boolean {
+    return parts.some(({ block }) => block.kind !== 'heading');
+  }
+
+  function headingsAbove(level: number): string[] {
+    while (open.length > 0 && open.at(-1)!.level >= level) open.pop();
+    return open.map(({ label }) => label);
+  }
+
+  function sizeOf({ text: blockText }: TextBlock): number {
+    // Nobody counts a hundred thousand letters at once to learn that they are too many.
+    return blockText.length > mostTokens * 16 ? Number.POSITIVE_INFINITY : tokensIn(blockText, countTokens);
+  }
+}
+
+interface Part {
+  block: TextBlock;
+  /** Headings of the sections around it. */
+  above: readonly string[];
+  size: number;
+}
+
+function chunkFrom(parts: readonly Part[]): Chunk {
+  let text = '';
+  let before: TextBlock['kind'] | null = null;
+  for (const { block } of parts) {
+    if (before !== null) text += before === 'turn' && block.kind === 'turn' ? '\n' : '\n\n';
+    text += block.text;
+    before = block.kind;
+  }
+  const tokens = parts.reduce((sum, { size }) => sum + size + 1, -1);
+  return { text, headings: parts[0]!.above, tokens };
+}
