@@ -82,6 +82,7 @@ export const ERROR_CATALOGUE = {
   CONTEXT_LENGTH_EXCEEDED: { status: 400, retryable: false },
   MODEL_NOT_FOUND: { status: 404, retryable: false },
   CHAT_NOT_FOUND: { status: 404, retryable: false },
+  CHAT_BUSY: { status: 409, retryable: true },
   CHAT_CONCURRENCY_LIMIT: { status: 429, retryable: true },
   CHAT_CLIENT_CANCELLED: { status: 499, retryable: false },
 

@@ -99,11 +99,18 @@ export async function refund(sql: SqlOrTx, input: RefundInput): Promise<{ refund
   });
 }
 
+/** What a settle or charge of that key took; null when there was none. */
+export async function chargeOf(sql: SqlOrTx, operationKey: string): Promise<Charge | null> {
+  const [entry] = await sql<EntryRow[]>`
+    select * from entries where operation_key = ${operationKey} and kind in ('settle', 'charge')`;
+  return entry === undefined ? null : chargeFrom(entry);
+}
+
 function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: PostedEntry): Charge {
   return { entryId: id, chargedNano: resultNano, balanceBeforeNano, balanceAfterNano };
 }
 
-function insufficientCredits(requiredNano: bigint, availableNano: bigint): TandemError {
+export function insufficientCredits(requiredNano: bigint, availableNano: bigint): TandemError {
   return new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover this. Top it up.', {
     details: {
       required: usd(requiredNano),

@@ -16,7 +16,7 @@ import {
 } from './ledger-entries.ts';
 import { logUsage, type Usage } from './ledger-usage.ts';
 
-export { type Charge, charge, refund } from './ledger-charges.ts';
+export { type Charge, charge, chargeOf, insufficientCredits, refund } from './ledger-charges.ts';
 export type { PaymentType, Wallet } from './ledger-entries.ts';
 
 /**

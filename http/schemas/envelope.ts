@@ -32,7 +32,7 @@ export const ErrorSchema = Type.Object(
     message: Type.String({ description: 'For a person: what is wrong and what to do.' }),
     code: Type.Enum(Object.keys(ERROR_CATALOGUE), { description: 'Stable code.' }),
     error_code: Type.Optional(
-      Type.String({ description: 'The code again, on STT_CONCURRENCY_LIMIT and TTS_CONCURRENCY_LIMIT.' }),
+      Type.String({ description: 'The code again, where it ends in _CONCURRENCY_LIMIT.' }),
     ),
     details: Type.Optional(Type.Unknown({ description: 'For validation errors `[{path, message}]`.' })),
     request_id: Type.String(),

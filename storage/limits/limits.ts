@@ -16,7 +16,7 @@ export interface Limits {
   peekAddress(address: string): Promise<RateLimitState>;
   /**
    * Over REST and WebSocket together. Held until released, or until this process dies.
-   * @throws TandemError `STT_CONCURRENCY_LIMIT` or `TTS_CONCURRENCY_LIMIT`, with `details.limit`.
+   * @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT`, with `details.limit`.
    */
   acquireSlot(request: { userId: number; kind: SlotKind }): Promise<Slot>;
   /** Gives back the slots that are held here, and closes the store. */

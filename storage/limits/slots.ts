@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import { TandemError } from '../../machines/errors.ts';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { Lease, LimitStore } from './limit-store.ts';
 
-export type SlotKind = 'stt' | 'tts';
+export type SlotKind = 'stt' | 'tts' | 'llm';
 
-/** One of the recognitions or syntheses a user may have under way. Release it however the work ended. */
+/** One of the recognitions, syntheses or completions (evaluations too) a user may have under way. Release it however the work ended. */
 export interface Slot extends AsyncDisposable {
   /** Idempotent, and never fails: a slot that cannot be given back runs out by itself. */
   release(): Promise<void>;
 }
 
 export interface Slots {
-  /** @throws TandemError `STT_CONCURRENCY_LIMIT` or `TTS_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
+  /** @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
   acquire(request: { userId: number; kind: SlotKind }): Promise<Slot>;
   /** Gives back what is still held here. */
   close(): Promise<void>;
 }
 
-/** Platform specification, Limits: of one user, over REST and WebSocket together. */
-export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5 };
+/** Of one user, over REST and WebSocket together: platform specification, Limits, which is silent on `llm`. */
+export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5, llm: 8 };
 /** So long are the slots of a process that was killed lost to their users. */
 const LEASE_MS = 30_000;
 /** Two renewals may be lost before a slot is. */
@@ -71,10 +71,13 @@ export function createSlots(
 }
 
 function tooMany(kind: SlotKind, limit: number): TandemError {
-  const [code, work] =
-    kind === 'stt'
-      ? (['STT_CONCURRENCY_LIMIT', 'transcriptions'] as const)
-      : (['TTS_CONCURRENCY_LIMIT', 'syntheses'] as const);
+  const { code, work } = REFUSALS[kind];
   const message = `All ${limit} ${work} that a user may have at a time are under way. Wait for one to finish.`;
   return new TandemError(code, message, { details: { limit } });
 }
+
+const REFUSALS: Readonly<Record<SlotKind, { code: ErrorCode; work: string }>> = {
+  stt: { code: 'STT_CONCURRENCY_LIMIT', work: 'transcriptions' },
+  tts: { code: 'TTS_CONCURRENCY_LIMIT', work: 'syntheses' },
+  llm: { code: 'CHAT_CONCURRENCY_LIMIT', work: 'completions and evaluations' },
+};

@@ -75,6 +75,7 @@ describe('a user without a free slot', () => {
   it.each([
     ['stt', 'STT_CONCURRENCY_LIMIT', 8],
     ['tts', 'TTS_CONCURRENCY_LIMIT', 5],
+    ['llm', 'CHAT_CONCURRENCY_LIMIT', 8],
   ] as const)('of kind %s gets 429 %s with error_code and details.limit', async (kind, code, limit) => {
     const limits = createLimitsInProcess();
     await using fixture = await createHttpFixture({ limits });

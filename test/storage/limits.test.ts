@@ -203,6 +203,7 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     it.each([
       ['stt', 8, 'STT_CONCURRENCY_LIMIT'],
       ['tts', 5, 'TTS_CONCURRENCY_LIMIT'],
+      ['llm', 8, 'CHAT_CONCURRENCY_LIMIT'],
     ] as const)(
       'of kind %s are %i over all processes, and one is free as soon as it is released',
       async (kind, limit, code) => {

@@ -1,0 +1,74 @@
+import type { SqlOrTx, Tx } from '../database.ts';
+
+/** Something a language model was asked, and what came of it. */
+export interface CompletionRow {
+  id: string;
+  workspaceId: string;
+  userId: number;
+  apiKeyId: number | null;
+  /** The chat it continues or begins. */
+  chatId: string | null;
+  operation: 'chat' | 'correct';
+  /** `abandoned`: the client left of their own accord, and paid for what was produced by then. */
+  state: 'generating' | 'completed' | 'failed' | 'abandoned';
+  /** Null where tokens cost nothing. */
+  holdId: string | null;
+  unitPriceNano: bigint;
+  model: string;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  /** A code, of one that failed. */
+  error: string | null;
+  ownerNode: string;
+  ownerBoot: string;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+export type NewCompletion = Omit<CompletionRow, 'state' | 'promptTokens' | 'completionTokens' | 'error' | 'endedAt'>;
+
+/** Belongs into the transaction that holds what it may cost. */
+export async function insertCompletion(tx: Tx, completion: NewCompletion): Promise<void> {
+  await tx`insert into completions ${tx({ ...completion, state: 'generating' })}`;
+}
+
+/** Locks it against another end. */
+export async function lockCompletion(tx: Tx, id: string): Promise<CompletionRow | null> {
+  const [row] = await tx<CompletionRow[]>`select * from completions where id = ${id} for no key update`;
+  return row ?? null;
+}
+
+export interface CompletionEnd {
+  id: string;
+  state: 'completed' | 'failed' | 'abandoned';
+  model: string;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  /** A code, when it failed. */
+  error: string | null;
+  now: Date;
+}
+
+export async function endCompletion(tx: Tx, { id, now, ...end }: CompletionEnd): Promise<void> {
+  await tx`update completions set ${tx({ ...end, endedAt: now })} where id = ${id} and state = 'generating'`;
+}
+
+/** Whether something is being said in the chat. What began before `since` is taken for lost with its process. */
+export async function isChatAnswering(
+  sql: SqlOrTx,
+  { chatId, since }: { chatId: string; since: Date },
+): Promise<boolean> {
+  const [row] = await sql`
+    select 1 from completions where chat_id = ${chatId} and state = 'generating' and created_at > ${since} limit 1`;
+  return row !== undefined;
+}
+
+/** Those that earlier boots of a node were generating when they died, oldest first. */
+export async function lostCompletions(
+  sql: SqlOrTx,
+  { node, boot }: { node: string; boot: string },
+): Promise<CompletionRow[]> {
+  return await sql<CompletionRow[]>`
+    select * from completions where owner_node = ${node} and owner_boot <> ${boot} and state = 'generating'
+    order by created_at, id`;
+}
