@@ -1,0 +1,83 @@
+import type { PosedQuestion } from './prompt.ts';
+
+/** What a model answered to one question, as far as it is one. */
+export interface ModelAnswer {
+  /** One of the criteria. */
+  answer: string;
+  reason: string;
+  /** 0 to 1. */
+  confidence: number;
+  /** What it says are quotes. */
+  quotes: string[];
+}
+
+export interface ModelAnswers {
+  /** By key; those that cannot be read are not among them. */
+  answers: Map<string, ModelAnswer>;
+  summary: string;
+}
+
+const LONGEST_REASON = 2_000;
+const LONGEST_QUOTE = 1_000;
+const MOST_QUOTES = 5;
+
+/** An answer is text from a stranger: of what does not hold to the schema, nothing is taken. */
+export function readAnswers(text: string, posed: readonly PosedQuestion[]): ModelAnswers {
+  const object = jsonObjectIn(text);
+  const answers = new Map<string, ModelAnswer>();
+  for (const question of posed) {
+    const answer = readAnswer(field(object, question.name), question);
+    if (answer !== null) answers.set(question.key, answer);
+  }
+  return { answers, summary: cleaned(field(object, 'summary'), LONGEST_REASON) };
+}
+
+function readAnswer(given: unknown, question: PosedQuestion): ModelAnswer | null {
+  const answer = criterionOf(field(given, 'answer'), question);
+  if (answer === null) return null;
+  const confidence = field(given, 'confidence');
+  const evidence = field(given, 'evidence');
+  return {
+    answer,
+    reason: cleaned(field(given, 'reason'), LONGEST_REASON),
+    confidence: typeof confidence === 'number' && Number.isFinite(confidence) ? clamped(confidence) : 0.5,
+    quotes: (Array.isArray(evidence) ? evidence : [])
+      .filter((quote) => typeof quote === 'string' && quote.length <= LONGEST_QUOTE)
+      .slice(0, MOST_QUOTES),
+  };
+}
+
+/** To the letter, or but for case and spaces where that leaves no doubt. Null: it is none of them. */
+function criterionOf(given: unknown, { type, criteria }: PosedQuestion): string | null {
+  const said = type === 'boolean' && typeof given === 'boolean' ? (given ? 'yes' : 'no') : given;
+  if (typeof said !== 'string') return null;
+  if (criteria.has(said)) return said;
+  const alike = [...criteria.keys()].filter((key) => key.trim().toLowerCase() === said.trim().toLowerCase());
+  return alike.length === 1 ? alike[0]! : null;
+}
+
+/** Models put fences and remarks around what they were told to answer alone. */
+function jsonObjectIn(text: string): unknown {
+  const object = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+  try {
+    return JSON.parse(object);
+  } catch {
+    return null;
+  }
+}
+
+function field(object: unknown, name: string): unknown {
+  if (typeof object !== 'object' || object === null || !Object.hasOwn(object, name)) return undefined;
+  return (object as Record<string, unknown>)[name];
+}
+
+/** One line that can be stored and shown. */
+function cleaned(text: unknown, longest: number): string {
+  if (typeof text !== 'string') return '';
+  const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').trim();
+  return line.slice(0, longest).toWellFormed();
+}
+
+function clamped(confidence: number): number {
+  return Math.min(1, Math.max(0, confidence));
+}

@@ -1,0 +1,189 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { LanguageModels, TokenUsage } from '../llm.ts';
+import { type ModelAnswer, type ModelAnswers, readAnswers } from './answers.ts';
+import { type QuoteFinder, quoteFinder } from './evidence.ts';
+import { derivedSeed } from './option-order.ts';
+import {
+  answerSchema,
+  answerTokens,
+  dataOf,
+  type Material,
+  type PosedQuestion,
+  poseQuestions,
+  promptOf,
+} from './prompt.ts';
+import type { QuestionResult, RubricQuestions } from './rubric.ts';
+
+export const MOST_SAMPLES = 5;
+
+export interface JudgeRequest extends Material {
+  questions: RubricQuestions;
+  /** A versioned id. */
+  model: string;
+  /** Of prompt and answer together; null where nobody says. */
+  contextTokens: number | null;
+  /** How often the judge is asked, each time with the answers in another order; 1 to `MOST_SAMPLES`. */
+  samples: number;
+  /** Of the orders of answers. */
+  seed: number;
+  /** A line that the candidate could not have guessed. */
+  fence: string;
+  signal: AbortSignal;
+}
+
+export interface Judgement {
+  /** By key, in the order of the rubric; an answer for each question. */
+  results: Map<string, QuestionResult>;
+  summary: string;
+  /** Of all that was asked for it. */
+  usage: TokenUsage;
+}
+
+/**
+ * Has a model answer the questions of a rubric about a candidate. Of several samples the answer that most gave wins; of
+ * as many, the one that the judge was surer of. What comes out for a question is always one of its criteria.
+ * @throws TandemError `JUDGE_ANSWER_INVALID` when a question has no answer of its own after asking twice,
+ * `CONTEXT_LENGTH_EXCEEDED`, what `LanguageModels.complete` throws; the signal's reason
+ */
+export async function evaluate(models: Pick<LanguageModels, 'complete'>, request: JudgeRequest): Promise<Judgement> {
+  const data = dataOf(request);
+  requireRoom(request, data);
+  const finding = quoteFinder(request.candidate.texts);
+  const oneFailed = new AbortController();
+  const signal = AbortSignal.any([request.signal, oneFailed.signal]);
+  const asking = Array.from({ length: request.samples }, (_, index) =>
+    askFor(models, request, { data, index, signal }),
+  );
+  let samples: Sample[];
+  try {
+    samples = await Promise.all(asking);
+  } catch (error) {
+    oneFailed.abort(error);
+    await Promise.allSettled(asking);
+    throw error;
+  }
+  const finder = await finding;
+  const results = new Map<string, QuestionResult>();
+  for (const [key, { type }] of request.questions) {
+    const given = samples.map(({ answers }) => answers.get(key)!);
+    results.set(key, { type, ...concluded(given, finder) });
+  }
+  return { results, summary: summaryOf(samples, results), usage: total(samples.map(({ usage }) => usage)) };
+}
+
+/** About how many tokens it takes, rather more than fewer: what to set aside for it. */
+export function estimatedTokens(request: Pick<JudgeRequest, 'questions' | 'samples' | keyof Material>): number {
+  const { questions, samples } = request;
+  const prompt = Math.ceil(promptBytes(questions, dataOf(request)) / BYTES_PER_TOKEN.usual);
+  return samples * (prompt + answerTokens(questions.size).usual);
+}
+
+/** A token is hardly ever fewer bytes of text than `usual`, and of a whole prompt never more than `most` on average. */
+const BYTES_PER_TOKEN = { usual: 3, most: 8 };
+
+function promptBytes(questions: RubricQuestions, data: string): number {
+  const messages = promptOf(poseQuestions(questions, 0), { data, fence: '' });
+  return messages.reduce((bytes, { content }) => bytes + Buffer.byteLength(content), 0);
+}
+
+/**
+ * What certainly does not fit is refused here; the rest the model's engine knows. It is never cut: half a conversation
+ * would be judged as if it were the whole.
+ */
+function requireRoom({ questions, contextTokens }: JudgeRequest, data: string): void {
+  if (contextTokens === null) return;
+  const least = Math.ceil(promptBytes(questions, data) / BYTES_PER_TOKEN.most);
+  if (least <= contextTokens) return;
+  const message = `This takes at least ${least} tokens; the model reads ${contextTokens}. Judge less at a time, or choose another model.`;
+  throw new TandemError('CONTEXT_LENGTH_EXCEEDED', message, { details: { context_tokens: contextTokens } });
+}
+
+interface Sample extends ModelAnswers {
+  usage: TokenUsage;
+}
+
+const ATTEMPTS = 2;
+
+/** One answer to each question. What was not answered is asked once more, alone. */
+async function askFor(
+  models: Pick<LanguageModels, 'complete'>,
+  { questions, model, samples, seed, fence, contextTokens }: JudgeRequest,
+  { data, index, signal }: { data: string; index: number; signal: AbortSignal },
+): Promise<Sample> {
+  const answers = new Map<string, ModelAnswer>();
+  const usages: TokenUsage[] = [];
+  let summary = '';
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const missing = new Map([...questions].filter(([key]) => !answers.has(key)));
+    const sampleSeed = derivedSeed(seed, index * ATTEMPTS + attempt);
+    const posed = poseQuestions(missing, sampleSeed);
+    const completion = await models.complete({
+      model,
+      messages: promptOf(posed, { data, fence }),
+      responseSchema: { name: 'judgement', schema: answerSchema(posed) },
+      // Several judges that always say the same would be one.
+      temperature: samples === 1 ? 0 : 0.6,
+      seed: sampleSeed,
+      maxTokens: mostTokens(posed, contextTokens),
+      signal,
+    });
+    usages.push(completion.usage);
+    const read = readAnswers(completion.text, posed);
+    for (const [key, answer] of read.answers) answers.set(key, answer);
+    summary ||= read.summary;
+    if (answers.size === questions.size) return { answers, summary, usage: total(usages) };
+  }
+  const unanswered = [...questions.keys()].filter((key) => !answers.has(key));
+  throw new TandemError(
+    'JUDGE_ANSWER_INVALID',
+    'The model gave no answer that the rubric has. Nothing is charged; try again, or choose another model.',
+    { details: { unanswered }, retryAfterS: 5 },
+  );
+}
+
+function mostTokens(posed: readonly PosedQuestion[], contextTokens: number | null): number {
+  const { most } = answerTokens(posed.length);
+  return contextTokens === null ? most : Math.min(most, Math.max(1, Math.floor(contextTokens / 2)));
+}
+
+const MOST_EVIDENCE = 5;
+
+function concluded(given: readonly ModelAnswer[], finder: QuoteFinder): Omit<QuestionResult, 'type'> {
+  const answer = winnerOf(given);
+  const agreeing = given.filter((one) => one.answer === answer).toSorted((a, b) => b.confidence - a.confidence);
+  const surest = agreeing[0]!;
+  const quotes = agreeing.flatMap((one) => one.quotes);
+  const evidence = [...new Set(quotes.flatMap((quote) => finder.find(quote) ?? []))].slice(0, MOST_EVIDENCE);
+  const isInvented = quotes.length > 0 && evidence.length === 0;
+  const confidence = given.length === 1 ? surest.confidence : agreeing.length / given.length;
+  return { answer, reason: surest.reason, confidence: rounded(isInvented ? confidence / 2 : confidence), evidence };
+}
+
+function winnerOf(given: readonly ModelAnswer[]): string {
+  const votes = new Map<string, { count: number; confidence: number }>();
+  for (const { answer, confidence } of given) {
+    const sofar = votes.get(answer) ?? { count: 0, confidence: 0 };
+    votes.set(answer, { count: sofar.count + 1, confidence: sofar.confidence + confidence });
+  }
+  const ranked = [...votes].sort(([, a], [, b]) => b.count - a.count || b.confidence - a.confidence);
+  return ranked[0]![0];
+}
+
+/** Of the sample that agrees with the outcome most. */
+function summaryOf(samples: readonly Sample[], results: ReadonlyMap<string, QuestionResult>): string {
+  const agreement = ({ answers }: Sample) =>
+    [...results].filter(([key, { answer }]) => answers.get(key)?.answer === answer).length;
+  return samples.toSorted((a, b) => agreement(b) - agreement(a)).find(({ summary }) => summary !== '')?.summary ?? '';
+}
+
+function total(usages: readonly TokenUsage[]): TokenUsage {
+  return {
+    promptTokens: usages.reduce((sum, { promptTokens }) => sum + promptTokens, 0),
+    completionTokens: usages.reduce((sum, { completionTokens }) => sum + completionTokens, 0),
+    isEstimated: usages.some(({ isEstimated }) => isEstimated),
+  };
+}
+
+function rounded(confidence: number): number {
+  return Math.round(confidence * 1000) / 1000;
+}

@@ -1,0 +1,140 @@
+import type { SqlOrTx, Tx } from '../database.ts';
+import { exactJson } from './exact-json-column.ts';
+import { isUuid } from './identifiers.ts';
+
+/** A row of `judge_evaluations`. What the results hold is for `language/judge/` to know. */
+export interface EvaluationRow {
+  id: string;
+  workspaceId: string;
+  userId: number;
+  apiKeyId: number | null;
+  /** Null: it was asked with questions of its own. */
+  rubricId: string | null;
+  batchId: string | null;
+  callId: string | null;
+  state: 'judging' | 'completed' | 'failed';
+  /** A code, of one that failed: nothing was charged. */
+  error: string | null;
+  attempt: number;
+  holdId: string | null;
+  model: string;
+  seed: number;
+  samples: number;
+  /** Exactly what the client sent. */
+  metadata: unknown;
+  results: Record<string, unknown> | null;
+  summary: string | null;
+  promptTokens: number | null;
+  completionTokens: number | null;
+  costNano: bigint | null;
+  latencyMs: number | null;
+  ownerNode: string;
+  ownerBoot: string;
+  createdAt: Date;
+  endedAt: Date | null;
+}
+
+export type NewEvaluation = Pick<
+  EvaluationRow,
+  | 'id'
+  | 'workspaceId'
+  | 'userId'
+  | 'apiKeyId'
+  | 'rubricId'
+  | 'batchId'
+  | 'callId'
+  | 'model'
+  | 'seed'
+  | 'samples'
+  | 'metadata'
+  | 'ownerNode'
+  | 'ownerBoot'
+  | 'createdAt'
+>;
+
+/** One attempt at an evaluation: what a judge that was taken for dead does later changes nothing. */
+export interface EvaluationAttempt {
+  id: string;
+  attempt: number;
+}
+
+/**
+ * Begins it, or begins it again where it failed or its judge is taken for dead: then `former` is the attempt that is
+ * over, with what is still held for it. Null: it is completed, and stays so.
+ */
+export async function openEvaluation(
+  tx: Tx,
+  { metadata, ...input }: NewEvaluation,
+): Promise<{ attempt: number; former: EvaluationRow | null } | null> {
+  const fields = { ...input, metadata: exactJson(tx, metadata) };
+  const begun = { state: 'judging', error: null, holdId: null, endedAt: null };
+  const inserted = await tx`
+    insert into judge_evaluations ${tx({ ...fields, ...begun, attempt: 1 } as never)}
+    on conflict (id) do nothing returning id`;
+  if (inserted.length > 0) return { attempt: 1, former: null };
+  const [former] = await tx<EvaluationRow[]>`select * from judge_evaluations where id = ${input.id} for update`;
+  if (former?.state === 'completed') return null;
+  const attempt = former!.attempt + 1;
+  await tx`update judge_evaluations set ${tx({ ...fields, ...begun, attempt } as never)} where id = ${input.id}`;
+  return { attempt, former: former! };
+}
+
+/** What is set aside for it. */
+export async function setEvaluationHold(tx: Tx, id: string, holdId: string): Promise<void> {
+  await tx`update judge_evaluations set hold_id = ${holdId} where id = ${id}`;
+}
+
+/** Locked; null when that attempt is over. */
+export async function lockEvaluation(tx: Tx, { id, attempt }: EvaluationAttempt): Promise<EvaluationRow | null> {
+  const [row] = await tx<EvaluationRow[]>`
+    select * from judge_evaluations where id = ${id} and attempt = ${attempt} and state = 'judging' for update`;
+  return row ?? null;
+}
+
+export type EvaluationResult = {
+  results: Record<string, unknown>;
+  summary: string;
+  promptTokens: number;
+  completionTokens: number;
+  costNano: bigint;
+  latencyMs: number;
+};
+
+/** Lock it before. */
+export async function completeEvaluation(
+  tx: Tx,
+  id: string,
+  { result: { results, ...result }, now }: { result: EvaluationResult; now: Date },
+): Promise<EvaluationRow> {
+  const changes = { ...result, results: exactJson(tx, results), state: 'completed', endedAt: now };
+  const [row] = await tx<EvaluationRow[]>`
+    update judge_evaluations set ${tx(changes as never)} where id = ${id} returning *`;
+  return row!;
+}
+
+/** Lock it before. */
+export async function failEvaluation(tx: Tx, id: string, { error, now }: { error: string; now: Date }): Promise<void> {
+  await tx`update judge_evaluations set state = 'failed', error = ${error}, ended_at = ${now} where id = ${id}`;
+}
+
+/** One that is completed, for the user who asked for it: it may quote what only they may hear. */
+export async function findEvaluation(
+  sql: SqlOrTx,
+  { id, workspaceId, userId }: { id: string; workspaceId: string; userId: number },
+): Promise<EvaluationRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<EvaluationRow[]>`
+    select * from judge_evaluations
+    where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId} and state = 'completed'`;
+  return row ?? null;
+}
+
+/** Those that earlier boots of a node were judging when they died, oldest first. */
+export async function lostEvaluations(
+  sql: SqlOrTx,
+  { node, boot }: { node: string; boot: string },
+): Promise<EvaluationRow[]> {
+  return await sql<EvaluationRow[]>`
+    select * from judge_evaluations where owner_node = ${node} and owner_boot <> ${boot} and state = 'judging'
+    order by created_at, id`;
+}

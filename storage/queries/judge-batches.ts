@@ -1,0 +1,269 @@
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { exactJson } from './exact-json-column.ts';
+import { isUuid } from './identifiers.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+
+/** A row of `judge_batches`: calls that are judged by one rubric, as it was when the batch was asked for. */
+export interface JudgeBatchRow {
+  id: string;
+  workspaceId: string;
+  userId: number;
+  apiKeyId: number | null;
+  rubricId: string;
+  rubricName: string;
+  questions: Record<string, unknown>;
+  /** Id or alias; null: the usual one. */
+  model: string | null;
+  samples: number;
+  /** What was asked for, as the API shows it. */
+  filter: Record<string, unknown>;
+  status: 'pending' | 'running' | 'completed' | 'stopped';
+  /** A code, of one that was stopped. */
+  stopReason: string | null;
+  total: number;
+  /** In a row. */
+  failures: number;
+  /** Null once it is over. */
+  nextAttemptAt: Date | null;
+  leasedUntil: Date | null;
+  leaseId: string | null;
+  createdAt: Date;
+  updatedAt: Date;
+  endedAt: Date | null;
+}
+
+export interface JudgeBatchItem {
+  batchId: string;
+  callId: string;
+  position: number;
+  evaluationId: string;
+  status: 'pending' | 'judged' | 'failed';
+  /** A code. */
+  error: string | null;
+  endedAt: Date | null;
+}
+
+export type NewJudgeBatch = Pick<
+  JudgeBatchRow,
+  | 'id'
+  | 'workspaceId'
+  | 'userId'
+  | 'apiKeyId'
+  | 'rubricId'
+  | 'rubricName'
+  | 'questions'
+  | 'model'
+  | 'samples'
+  | 'filter'
+> & {
+  /** In the order in which they are to be judged, with the ids of the evaluations to come. */
+  calls: readonly { callId: string; evaluationId: string }[];
+  now: Date;
+};
+
+/** Due at once. */
+export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Promise<JudgeBatchRow> {
+  const { calls, questions, filter, now, ...fields } = input;
+  return await inTransaction(sql, async (tx) => {
+    const documents = { questions: exactJson(tx, questions), filter: exactJson(tx, filter) };
+    const times = { nextAttemptAt: now, createdAt: now, updatedAt: now };
+    const row = { ...fields, ...documents, ...times, status: 'pending', total: calls.length };
+    const [batch] = await tx<JudgeBatchRow[]>`insert into judge_batches ${tx(row as never)} returning *`;
+    const items = calls.map((call, position) => ({ ...call, batchId: input.id, position, status: 'pending' }));
+    if (items.length > 0) await tx`insert into judge_batch_items ${tx(items as never)}`;
+    return batch!;
+  });
+}
+
+export interface JudgeableCallFilter {
+  workspaceId: string;
+  /** Who placed them, and so may read what was said. */
+  userId: number;
+  state?: string | undefined;
+  /** created_at in [from, to). */
+  from?: Date | undefined;
+  to?: Date | undefined;
+  agentNumber?: string | undefined;
+}
+
+/** Finished calls of a user in which something was said, oldest first. */
+export async function judgeableCalls(
+  sql: SqlOrTx,
+  { workspaceId, userId, state, from, to, agentNumber }: JudgeableCallFilter,
+  { limit }: { limit: number },
+): Promise<string[]> {
+  const rows = await sql<{ callId: string }[]>`
+    select call_id from calls
+    where workspace_id = ${workspaceId} and created_by_user_id = ${userId}
+      and state in ('completed', 'failed', 'rejected')
+      and exists (select from call_transcript_segments s where s.call_id = calls.call_id)
+      ${state === undefined ? sql`` : sql`and state = ${state}`}
+      ${from === undefined ? sql`` : sql`and created_at >= ${from}`}
+      ${to === undefined ? sql`` : sql`and created_at < ${to}`}
+      ${agentNumber === undefined ? sql`` : sql`and agent_number = ${agentNumber}`}
+    order by created_at, call_id limit ${limit}`;
+  return rows.map(({ callId }) => callId);
+}
+
+/** Which of them the workspace has, with who placed each. */
+export async function ownersOfCalls(
+  sql: SqlOrTx,
+  { workspaceId, callIds }: { workspaceId: string; callIds: readonly string[] },
+): Promise<Map<string, number | null>> {
+  const rows = await sql<{ callId: string; createdByUserId: number | null }[]>`
+    select call_id, created_by_user_id from calls where workspace_id = ${workspaceId} and call_id = any(${[...callIds]})`;
+  return new Map(rows.map(({ callId, createdByUserId }) => [callId, createdByUserId]));
+}
+
+export interface BatchReader {
+  workspaceId: string;
+  /** Batches are for who asked for them: they tell of calls that only they may hear. */
+  userId: number;
+}
+
+export async function findJudgeBatch(
+  sql: SqlOrTx,
+  { id, workspaceId, userId }: { id: string } & BatchReader,
+): Promise<JudgeBatchRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<JudgeBatchRow[]>`
+    select * from judge_batches where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId}`;
+  return row ?? null;
+}
+
+/** Newest first. */
+export async function listJudgeBatches(
+  sql: SqlOrTx,
+  { workspaceId, userId }: BatchReader,
+  page: Page,
+): Promise<PageOf<JudgeBatchRow>> {
+  const matching = sql`workspace_id = ${workspaceId} and user_id = ${userId}`;
+  const rows = await sql<JudgeBatchRow[]>`
+    select * from judge_batches where ${matching}
+    order by created_at desc, id limit ${page.limit} offset ${offsetOf(page)}`;
+  const [count] = await sql<{ total: number }[]>`select count(*)::int as total from judge_batches where ${matching}`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+export interface JudgeBatchProgress {
+  judged: number;
+  failed: number;
+  costNano: bigint;
+}
+
+/** By batch id. */
+export async function progressOfJudgeBatches(
+  sql: SqlOrTx,
+  batchIds: readonly string[],
+): Promise<Map<string, JudgeBatchProgress>> {
+  const rows = await sql<({ batchId: string } & JudgeBatchProgress)[]>`
+    select i.batch_id, count(*) filter (where i.status = 'judged')::int as judged,
+      count(*) filter (where i.status = 'failed')::int as failed,
+      coalesce(sum(e.cost_nano) filter (where e.state = 'completed'), 0)::bigint as cost_nano
+    from judge_batch_items i left join judge_evaluations e on e.id = i.evaluation_id
+    where i.batch_id = any(${[...batchIds]}) group by i.batch_id`;
+  return new Map(rows.map(({ batchId, ...progress }) => [batchId, progress]));
+}
+
+/** How often each answer was given, by question. */
+export async function answersOfJudgeBatch(
+  sql: SqlOrTx,
+  batchId: string,
+): Promise<{ question: string; answer: string; count: number }[]> {
+  return await sql<{ question: string; answer: string; count: number }[]>`
+    select q.key as question, q.value ->> 'answer' as answer, count(*)::int as count
+    from judge_evaluations e cross join lateral json_each(e.results) q
+    where e.batch_id = ${batchId} and e.state = 'completed'
+    group by 1, 2 order by 1, 3 desc, 2`;
+}
+
+/** One page of its calls, in the order in which they are judged. */
+export async function listJudgeBatchItems(
+  sql: SqlOrTx,
+  batchId: string,
+  { status, limit }: { status: JudgeBatchItem['status']; limit: number },
+): Promise<JudgeBatchItem[]> {
+  return await sql<JudgeBatchItem[]>`
+    select * from judge_batch_items where batch_id = ${batchId} and status = ${status}
+    order by position limit ${limit}`;
+}
+
+/** Judged or failed, once: false when it was so before. */
+export async function concludeJudgeBatchItem(
+  sql: SqlOrTx,
+  { evaluationId, error, now }: { evaluationId: string; error: string | null; now: Date },
+): Promise<boolean> {
+  const changed = await sql`
+    update judge_batch_items set status = ${error === null ? 'judged' : 'failed'}, error = ${error}, ended_at = ${now}
+    where evaluation_id = ${evaluationId} and status = 'pending'`;
+  return changed.count > 0;
+}
+
+/** Batches that are due and that nobody has, the longest overdue first. */
+export async function dueJudgeBatches(
+  sql: SqlOrTx,
+  { now, limit }: { now: Date; limit: number },
+): Promise<{ id: string }[]> {
+  return await sql<{ id: string }[]>`
+    select id from judge_batches
+    where next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    order by next_attempt_at, id limit ${limit}`;
+}
+
+export interface Lease {
+  id: string;
+  leaseId: string;
+}
+
+/** Takes a batch until then. Null: it is over, not due, or somebody has it. */
+export async function claimJudgeBatch(
+  sql: SqlOrTx,
+  { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
+): Promise<JudgeBatchRow | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<JudgeBatchRow[]>`
+    update judge_batches set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
+      leased_until = ${new Date(now.getTime() + leaseMs)}
+    where id = ${id} and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    returning *`;
+  return row ?? null;
+}
+
+/** False: it is somebody else's by now. */
+export async function renewJudgeBatch(
+  sql: SqlOrTx,
+  { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
+): Promise<boolean> {
+  const changed = await sql`
+    update judge_batches set leased_until = ${new Date(now.getTime() + leaseMs)}
+    where id = ${id} and lease_id = ${leaseId} and ended_at is null`;
+  return changed.count > 0;
+}
+
+/** Gives it back: due at that time, at once without one. Nothing happens when it is somebody else's by now. */
+export async function releaseJudgeBatch(
+  sql: SqlOrTx,
+  { id, leaseId, next, now }: Lease & { next: { at: Date; failures: number } | null; now: Date },
+): Promise<void> {
+  const later = next === null ? sql`` : sql`, next_attempt_at = ${next.at}, failures = ${next.failures}`;
+  await sql`
+    update judge_batches set leased_until = null, lease_id = null, updated_at = ${now} ${later}
+    where id = ${id} and lease_id = ${leaseId} and ended_at is null`;
+}
+
+/** It went on: failures before that do not count any more. */
+export async function noteJudgeBatchProgress(sql: SqlOrTx, { id, leaseId }: Lease): Promise<void> {
+  await sql`update judge_batches set failures = 0 where id = ${id} and lease_id = ${leaseId} and failures > 0`;
+}
+
+/** Completed, or stopped for a reason. Null: it is somebody else's by now, or over before. */
+export async function endJudgeBatch(
+  tx: SqlOrTx | Tx,
+  { id, leaseId, stopReason, now }: Lease & { stopReason: string | null; now: Date },
+): Promise<JudgeBatchRow | null> {
+  const [row] = await tx<JudgeBatchRow[]>`
+    update judge_batches set status = ${stopReason === null ? 'completed' : 'stopped'}, stop_reason = ${stopReason},
+      next_attempt_at = null, leased_until = null, lease_id = null, ended_at = ${now}, updated_at = ${now}
+    where id = ${id} and lease_id = ${leaseId} and ended_at is null returning *`;
+  return row ?? null;
+}
