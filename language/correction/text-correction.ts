@@ -1,8 +1,15 @@
 import type { TokenUsage } from '../llm.ts';
 
-/** Text correction: by a language model where one is configured, else by rules. */
+/**
+ * Text correction: by a language model where one is configured, else by rules. Every part of what a model answers is
+ * checked before it is passed on: what was streamed stands, and where an answer is no correction the rules do that part.
+ */
 export interface TextCorrection {
-  /** Throws as `LanguageModels.stream` does. The last part is `finished`. */
+  /**
+   * The last part is `finished`. Who names no model gets a corrected text: by rules where no model is configured, and from
+   * the place on where the model fails. Who names one gets that one or an error.
+   * @throws TandemError as `LanguageModels.stream`, when a model was named; the signal's reason
+   */
   stream(request: CorrectionRequest): AsyncGenerator<CorrectionPart, void>;
 }
 
@@ -12,7 +19,7 @@ export interface CorrectionRequest {
   dictionary: readonly DictionaryEntry[];
   style: CorrectionStyle;
   appContext: AppContext | null;
-  /** Id or alias of a model; null: the usual one, or the rules where there is none. */
+  /** Id or alias of a model, or that of the rules; null: the usual model, or the rules where there is none. */
   model: string | null;
   signal: AbortSignal;
 }
@@ -28,7 +35,10 @@ export interface CorrectionStyle {
   tone: string | null;
   autoCapitalize: boolean;
   autoPunctuate: boolean;
-  /** True contracts ("do not" to "don't"), false expands, null leaves both as they are. */
+  /**
+   * True contracts ("do not" to "don't"), false expands, null leaves both as they are; but a professional tone and a
+   * document expand.
+   */
   useContractions: boolean | null;
   expandAbbreviations: boolean;
 }
@@ -37,5 +47,8 @@ export type AppContext = 'email' | 'chat' | 'document' | 'message' | 'social';
 
 export type CorrectionPart =
   | { type: 'text'; text: string }
-  /** `model` is that of the rules where they did it. */
-  | { type: 'finished'; usage: TokenUsage; model: string };
+  /**
+   * What was used, answers included that were no corrections. `model` is that of the rules where they did all of it;
+   * `byRules` says how much they did.
+   */
+  | { type: 'finished'; usage: TokenUsage; model: string; byRules: 'nothing' | 'parts' | 'all' };

@@ -1,0 +1,63 @@
+import { COMMON_ELSEWHERE, COMMON_ENGLISH } from './language-words.ts';
+import { TOKENS_PER_SLICE, type Token } from './token.ts';
+
+/**
+ * Whether a text is English, by its script and its commonest words. Short ones in plain Latin letters are. What is
+ * not English is only given the dictionary's words, and spaces and marks that are the same everywhere.
+ */
+export function* isEnglish(tokens: readonly Token[]): Generator<void, boolean> {
+  let plain = 0;
+  let other = 0;
+  let english = 0;
+  let elsewhere = 0;
+  for (let index = 0; index < tokens.length; index++) {
+    if (index % TOKENS_PER_SLICE === 0) yield;
+    const { kind, text } = tokens[index]!;
+    if (kind !== 'word') continue;
+    if (!/^[\x20-\x7e’]+$/.test(text)) {
+      if (ACCENTED_LATIN.test(text)) elsewhere += BORROWED.has(text.toLowerCase()) ? 0 : 0.5;
+      else other += text.length;
+      plain += ACCENTED_LATIN.test(text) ? text.length : 0;
+    } else plain += text.length;
+    if (text.length > 20) continue;
+    const lower = text.toLowerCase().replaceAll('’', "'");
+    if (COMMON_ENGLISH.has(lower)) english++;
+    else if (COMMON_ELSEWHERE.has(lower)) elsewhere++;
+    // l'eau, c'est, qu'il, dell'arte
+    else if (/^(?:[cdjlmnst]|qu|dell|nell|all|un)'\p{L}{2,}/u.test(lower) && !lower.startsWith("d'you")) elsewhere++;
+  }
+  return plain > other && english >= elsewhere;
+}
+
+const ACCENTED_LATIN = /^[\p{Script=Latin}\p{M}\p{N}_'’]+$/u;
+const BORROWED = new Set([
+  'café',
+  'naïve',
+  'résumé',
+  'fiancé',
+  'fiancée',
+  'cliché',
+  'déjà',
+  'à',
+  'piñata',
+  'jalapeño',
+  'façade',
+  'crème',
+]);
+
+/** Spaces stand before these in French, which nobody may take away. */
+function* isFrench(tokens: readonly Token[]): Generator<void, boolean> {
+  let french = 0;
+  for (let index = 0; index < tokens.length; index++) {
+    if (index % TOKENS_PER_SLICE === 0) yield;
+    const { kind, text } = tokens[index]!;
+    if (kind === 'word' && text.length < 12 && FRENCH.has(text.toLowerCase())) french++;
+  }
+  return french > 0;
+}
+
+const FRENCH = new Set(
+  'le la les une des du et est sont dans pour avec que qui pas je tu elle nous vous ce cette mais ou au aux sur mon ma mes votre notre bonjour merci ça où'.split(
+    ' ',
+  ),
+);

@@ -1,0 +1,22 @@
+const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
+
+/** What hardly an English text of some length is without. None of them is as common in another language below. */
+export const COMMON_ENGLISH = words(
+  `the and is are was were be been being have has had do does did will would can could should shall may might must
+  i you he she it we they my your his her its our their this that these those what which who when where why how
+  of to in for on with at by from about into over after before not no but or if so then than because while
+  there here very just also please thanks thank hello hi yes let need want know think going get got make go see
+  i'm i've i'll it's that's don't doesn't didn't can't won't isn't aren't you're we're they're
+  dont doesnt didnt cant wont isnt arent im ive youre theyre thats whats lets`,
+);
+
+/** What hardly a text of another language in Latin letters is without, and no English one is full of. */
+export const COMMON_ELSEWHERE = words(
+  `le la les un une des du et est sont dans pour avec que qui ne pas je tu il elle nous vous ils ce cette mais ou au aux
+  sur mon ma mes votre notre bonjour merci der das und ist sind nicht ein eine einen dem den mit für auf ich du er sie
+  wir ihr von zu im auch wie aber oder bitte danke el los las una y es en por para con no que como pero muy está gracias hola
+  il lo gli uno di che non sono per con come più ma anche grazie ciao o os as um uma não é são com mais você obrigado
+  de het een van ik je niet dat voor met zijn ook maar og det er på som ikke att är och inte jag
+  hai nahi nahin kya mera meri mere tum aap hum main mujhe karna karo raha rahi kar ho haan yeh woh aur bhai accha
+  dan yang ini itu saya tidak untuk bir ve bu için değil nie się jest na w z`,
+);

@@ -1,0 +1,33 @@
+/**
+ * How much two texts have in common: of the words of one, the share that the other has too, each as often; 1 when there
+ * are none. Case, apostrophes and the way an accent is encoded make no other word. Where words are written without
+ * spaces between them each character is one.
+ */
+export function shareOfWordsKept(from: string, to: string): number {
+  const words = wordsOf(from);
+  if (words.length === 0) return 1;
+  const left = new Map<string, number>();
+  for (const word of wordsOf(to)) left.set(word, (left.get(word) ?? 0) + 1);
+  let kept = 0;
+  for (const word of words) {
+    const count = left.get(word) ?? 0;
+    if (count === 0) continue;
+    left.set(word, count - 1);
+    kept++;
+  }
+  return kept / words.length;
+}
+
+export function wordsOf(text: string): string[] {
+  return (
+    text
+      .normalize('NFC')
+      .toLowerCase()
+      .replace(/(?<=\p{L})['’](?=\p{L})/gu, '')
+      .match(WORD) ?? []
+  );
+}
+
+const UNSPACED =
+  '\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}';
+const WORD = new RegExp(`[${UNSPACED}]\\p{M}*|[[\\p{L}\\p{M}\\p{N}]--[${UNSPACED}]]+`, 'gv');
