@@ -1,0 +1,197 @@
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { isUuid } from './identifiers.ts';
+import { type MemoryType, type MemoryViewer, nextRevision, visibleTo } from './memory-collections.ts';
+import { removeFactsOf } from './memory-facts.ts';
+import { contentHashOf, storableJson, storableText } from './memory-text.ts';
+import { addUnits, removeUnitsOf, wholeUnits } from './memory-units.ts';
+import { offsetOf, type Page, type PageOf } from './paging.ts';
+
+export type MemoryStatus = 'pending' | 'processing' | 'ready' | 'failed';
+export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
+
+/** A row of `memories`. */
+export interface MemoryRow {
+  id: string;
+  workspaceId: string;
+  collectionId: string;
+  userId: number;
+  apiKeyId: number | null;
+  title: string | null;
+  /** Empty until it is extracted from its document. */
+  content: string;
+  metadata: Record<string, unknown>;
+  /** Whether facts are wanted. */
+  infer: boolean;
+  /** Of a document: its name, format, pages; null for a text. */
+  source: Record<string, unknown> | null;
+  status: MemoryStatus;
+  stage: MemoryStage | null;
+  attempts: number;
+  /** Null once the outcome is final. */
+  nextAttemptAt: Date | null;
+  leasedUntil: Date | null;
+  /** Why it failed, or why the last attempt did. */
+  errorCode: string | null;
+  error: string | null;
+  /** Null until it is ready. */
+  processedAs: 'facts' | 'chunks' | null;
+  contentHash: Buffer;
+  /** The memory that says the same and is found instead. */
+  deduplicatedInto: string | null;
+  characters: number;
+  createdAt: Date;
+  updatedAt: Date;
+  readyAt: Date | null;
+}
+
+/** With its collection, as people see it. */
+export type MemoryWithCollection = MemoryRow & { type: MemoryType; collectionLabel: string };
+
+export interface NewMemory {
+  id: string;
+  workspaceId: string;
+  collectionId: string;
+  userId: number;
+  apiKeyId: number | null;
+  title: string | null;
+  /** Of a document that is extracted later: ''. */
+  content: string;
+  metadata: Record<string, unknown>;
+  infer: boolean;
+  source: Record<string, unknown> | null;
+  /** What it is charged for. */
+  characters: number;
+  now: Date;
+}
+
+/**
+ * Pending, due at once, and found by its words as soon as the transaction commits, the one that charges for it. It
+ * waits for others who change the same collection, so lock the wallet before, and collections in the order of ids.
+ * @throws TandemError `COLLECTION_NOT_FOUND` when that is deleted
+ */
+export async function insertMemory(tx: Tx, { now, ...memory }: NewMemory): Promise<MemoryRow> {
+  const revision = await nextRevision(tx, memory.collectionId);
+  if (revision === null) throw new TandemError('COLLECTION_NOT_FOUND', 'The collection was deleted.');
+  const content = storableText(memory.content);
+  const row = {
+    ...memory,
+    title: memory.title && storableText(memory.title),
+    content,
+    metadata: tx.json(storableJson(memory.metadata) as never),
+    source: memory.source && tx.json(storableJson(memory.source) as never),
+    contentHash: contentHashOf(content),
+    status: 'pending',
+    nextAttemptAt: now,
+    createdAt: now,
+    updatedAt: now,
+  };
+  const [inserted] = await tx<MemoryRow[]>`insert into memories ${tx(row as never)} returning *`;
+  await addUnits(tx, { memory: inserted!, units: wholeUnits(content), revision });
+  return inserted!;
+}
+
+/** Null: there is none that the viewer may see. */
+export async function findMemory(sql: SqlOrTx, viewer: MemoryViewer, id: string): Promise<MemoryWithCollection | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await sql<MemoryWithCollection[]>`
+    select m.*, c.type, c.label as collection_label
+    from memories m join memory_collections c on c.id = m.collection_id
+    where m.id = ${id} and m.deleted_at is null and ${visibleTo(sql, viewer)}`;
+  return row ?? null;
+}
+
+/** Whoever may see it: for those who process it. Null: it is deleted, or never was. */
+export async function getMemory(sql: SqlOrTx, id: string): Promise<MemoryRow | null> {
+  const [row] = await sql<MemoryRow[]>`select * from memories where id = ${id} and deleted_at is null`;
+  return row ?? null;
+}
+
+export interface MemoryListQuery extends Page {
+  collectionId?: string | undefined;
+  type?: MemoryType | undefined;
+  status?: MemoryStatus | undefined;
+}
+
+/** Newest first. */
+export async function listMemories(
+  sql: SqlOrTx,
+  viewer: MemoryViewer,
+  query: MemoryListQuery,
+): Promise<PageOf<MemoryWithCollection>> {
+  const { collectionId, type, status, limit } = query;
+  if (collectionId !== undefined && !isUuid(collectionId)) return { rows: [], total: 0 };
+  const matching = sql`
+    from memories m join memory_collections c on c.id = m.collection_id
+    where m.deleted_at is null and ${visibleTo(sql, viewer)}
+    ${collectionId === undefined ? sql`` : sql`and c.id = ${collectionId}`}
+    ${type === undefined ? sql`` : sql`and c.type = ${type}`}
+    ${status === undefined ? sql`` : sql`and m.status = ${status}`}`;
+  const rows = await sql<MemoryWithCollection[]>`
+    select m.*, c.type, c.label as collection_label ${matching}
+    order by m.created_at desc, m.id limit ${limit} offset ${offsetOf(query)}`;
+  const [count] = await sql<{ total: number }[]>`select count(*)::int as total ${matching}`;
+  return { rows, total: count?.total ?? 0 };
+}
+
+/** How many memories that the viewer may see are in which state. */
+export async function countMemories(sql: SqlOrTx, viewer: MemoryViewer): Promise<Record<MemoryStatus, number>> {
+  const rows = await sql<{ status: MemoryStatus; total: number }[]>`
+    select m.status, count(*)::int as total
+    from memories m join memory_collections c on c.id = m.collection_id
+    where m.deleted_at is null and ${visibleTo(sql, viewer)} group by m.status`;
+  const counts: Record<MemoryStatus, number> = { pending: 0, processing: 0, ready: 0, failed: 0 };
+  for (const { status, total } of rows) counts[status] = total;
+  return counts;
+}
+
+/**
+ * For good: what it said is erased with its units and facts. What was dropped as a repetition of it comes back:
+ * memories of the same text are pending again (`revived`, to be queued), and repeated facts are found in their own right.
+ * Null: there is none that the viewer may see. Whether they may delete it is for the caller to know (`mayWriteMemory`).
+ */
+export async function deleteMemory(
+  sql: SqlOrTx,
+  viewer: MemoryViewer,
+  { id, now }: { id: string; now: Date },
+): Promise<{ revived: string[] } | null> {
+  return await inTransaction(sql, async (tx) => {
+    const memory = await findMemory(tx, viewer, id);
+    if (memory === null) return null;
+    const revision = await nextRevision(tx, memory.collectionId);
+    if (revision === null) return null;
+    const [deleted] = await tx`
+      update memories set deleted_at = ${now}, updated_at = ${now}, next_attempt_at = null, leased_until = null,
+        content = '', title = null, metadata = '{}', source = null, deduplicated_into = null
+      where id = ${id} and deleted_at is null returning id`;
+    if (!deleted) return null;
+    await removeUnitsOf(tx, { memoryId: id, collectionId: memory.collectionId, revision, now });
+    await removeFactsOf(tx, { memoryId: id, revision });
+    return { revived: await reviveDuplicatesOf(tx, { id, revision, now }) };
+  });
+}
+
+/** A ready memory of that collection with exactly that text, which the later one repeats; the oldest. */
+export async function findRepeatedMemory(
+  sql: SqlOrTx,
+  memory: Pick<MemoryRow, 'id' | 'collectionId' | 'contentHash'>,
+): Promise<MemoryRow | null> {
+  const [row] = await sql<MemoryRow[]>`
+    select * from memories
+    where collection_id = ${memory.collectionId} and content_hash = ${memory.contentHash} and id <> ${memory.id}
+      and status = 'ready' and deduplicated_into is null and deleted_at is null
+    order by created_at, id limit 1`;
+  return row ?? null;
+}
+
+async function reviveDuplicatesOf(
+  tx: Tx,
+  { id, revision, now }: { id: string; revision: bigint; now: Date },
+): Promise<string[]> {
+  const revived = await tx<MemoryRow[]>`
+    update memories set status = 'pending', stage = null, deduplicated_into = null, ready_at = null,
+      processed_as = null, next_attempt_at = ${now}, leased_until = null, updated_at = ${now}
+    where deduplicated_into = ${id} and deleted_at is null returning *`;
+  for (const memory of revived) await addUnits(tx, { memory, units: wholeUnits(memory.content), revision });
+  return revived.map((memory) => memory.id);
+}

@@ -1,0 +1,147 @@
+import type { SqlOrTx, Tx } from '../database.ts';
+import type { MemoryRow, MemoryStage } from './memories.ts';
+import { nextRevision } from './memory-collections.ts';
+import { insertFacts, type NewFact } from './memory-facts.ts';
+import { contentHashOf, storableJson, storableText } from './memory-text.ts';
+import { addUnits, type NewUnit, removeUnitsOf, wholeUnits } from './memory-units.ts';
+
+/**
+ * Who processes a memory holds its lease, and says with each step which attempt theirs is: once the lease ran out and
+ * somebody else began another attempt, every step of the first answers false and changes nothing.
+ */
+export interface MemoryAttempt {
+  id: string;
+  /** `attempts` of the row that `claimMemory` returned. */
+  attempt: number;
+}
+
+/** Pending or being processed, whose time has come and that nobody is at: the longest overdue first. */
+export async function dueMemories(
+  sql: SqlOrTx,
+  { now, limit }: { now: Date; limit: number },
+): Promise<{ id: string; attempts: number; nextAttemptAt: Date }[]> {
+  return await sql<{ id: string; attempts: number; nextAttemptAt: Date }[]>`
+    select id, attempts, next_attempt_at from memories
+    where next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    order by next_attempt_at, id limit ${limit}`;
+}
+
+/** Takes one for an attempt until `now + leaseMs`. Null when it is final, not due yet, deleted, or already taken. */
+export async function claimMemory(
+  sql: SqlOrTx,
+  { id, now, leaseMs }: { id: string; now: Date; leaseMs: number },
+): Promise<MemoryRow | null> {
+  const [row] = await sql<MemoryRow[]>`
+    update memories set status = 'processing', stage = null, attempts = attempts + 1,
+      leased_until = ${new Date(now.getTime() + leaseMs)}, updated_at = ${now}
+    where id = ${id} and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now}) returning *`;
+  return row ?? null;
+}
+
+/** Says how far it is, and prolongs the lease. */
+export async function setMemoryStage(
+  sql: SqlOrTx,
+  { id, attempt }: MemoryAttempt,
+  { stage, now, leaseMs }: { stage: MemoryStage; now: Date; leaseMs: number },
+): Promise<boolean> {
+  const result = await sql`
+    update memories set stage = ${stage}, leased_until = ${new Date(now.getTime() + leaseMs)}, updated_at = ${now}
+    where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
+  return result.count > 0;
+}
+
+/** What was read out of its document; it is found by these words from then on. */
+export async function setExtractedContent(
+  tx: Tx,
+  { id, attempt }: MemoryAttempt,
+  { content, source, now }: { content: string; source: Record<string, unknown> | null; now: Date },
+): Promise<boolean> {
+  const memory = await lockAttempt(tx, { id, attempt });
+  if (memory === null) return false;
+  const text = storableText(content);
+  await tx`
+    update memories set content = ${text}, content_hash = ${contentHashOf(text)}, updated_at = ${now},
+      source = ${source && tx.json(storableJson(source) as never)}
+    where id = ${id}`;
+  await removeUnitsOf(tx, { memoryId: id, collectionId: memory.collectionId, revision: memory.revision, now });
+  await addUnits(tx, { memory, units: wholeUnits(text), revision: memory.revision });
+  return true;
+}
+
+export interface MemoryOutcome {
+  processedAs: 'facts' | 'chunks';
+  /** What is found from now on, beside the facts; none of a memory that repeats another. */
+  units: readonly NewUnit[];
+  facts: readonly NewFact[];
+  /** The memory that says the same: this one has no units of its own. */
+  deduplicatedInto: string | null;
+  now: Date;
+}
+
+/**
+ * Ready: its units and facts replace what was found before, in one transaction with whatever else the caller puts into
+ * it (lock the wallet before). Null: the attempt is not theirs any more, and nothing changed.
+ */
+export async function finishMemory(tx: Tx, attempt: MemoryAttempt, outcome: MemoryOutcome): Promise<MemoryRow | null> {
+  const memory = await lockAttempt(tx, attempt);
+  if (memory === null) return null;
+  const { processedAs, units, facts, deduplicatedInto, now } = outcome;
+  const { collectionId, revision } = memory;
+  await removeUnitsOf(tx, { memoryId: memory.id, collectionId, revision, now });
+  await addUnits(tx, { memory, units, revision });
+  await insertFacts(tx, { memory, facts, revision, now });
+  const [ready] = await tx<MemoryRow[]>`
+    update memories set status = 'ready', stage = null, processed_as = ${processedAs}, ready_at = ${now},
+      deduplicated_into = ${deduplicatedInto}, next_attempt_at = null, leased_until = null, error_code = null,
+      error = null, updated_at = ${now}
+    where id = ${memory.id} returning *`;
+  return ready!;
+}
+
+/** Failed for good, until somebody asks for a retry. Its words are found all the same. */
+export async function failMemory(
+  tx: Tx,
+  { id, attempt }: MemoryAttempt,
+  { code, message, now }: { code: string; message: string; now: Date },
+): Promise<MemoryRow | null> {
+  const [row] = await tx<MemoryRow[]>`
+    update memories set status = 'failed', error_code = ${code}, error = ${storableText(message)},
+      next_attempt_at = null, leased_until = null, updated_at = ${now}
+    where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null
+    returning *`;
+  return row ?? null;
+}
+
+/** This attempt failed and another is due at `nextAttemptAt`; until then nobody has it. */
+export async function postponeMemory(
+  sql: SqlOrTx,
+  { id, attempt }: MemoryAttempt,
+  { code, message, nextAttemptAt, now }: { code: string; message: string; nextAttemptAt: Date; now: Date },
+): Promise<boolean> {
+  const result = await sql`
+    update memories set error_code = ${code}, error = ${storableText(message)}, next_attempt_at = ${nextAttemptAt},
+      leased_until = null, updated_at = ${now}
+    where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
+  return result.count > 0;
+}
+
+/** From `failed` to `pending`, due at once. Null: it has not failed, or is gone. */
+export async function retryMemory(tx: Tx, { id, now }: { id: string; now: Date }): Promise<MemoryRow | null> {
+  const [row] = await tx<MemoryRow[]>`
+    update memories set status = 'pending', stage = null, error_code = null, error = null, next_attempt_at = ${now},
+      leased_until = null, updated_at = ${now}
+    where id = ${id} and status = 'failed' and deleted_at is null returning *`;
+  return row ?? null;
+}
+
+/** The memory with the next revision of its collection, both locked, in the order in which everybody locks them. */
+async function lockAttempt(tx: Tx, { id, attempt }: MemoryAttempt): Promise<(MemoryRow & { revision: bigint }) | null> {
+  const [where] = await tx<{ collectionId: string }[]>`select collection_id from memories where id = ${id}`;
+  const revision = where ? await nextRevision(tx, where.collectionId) : null;
+  if (revision === null) return null;
+  const [memory] = await tx<MemoryRow[]>`
+    select * from memories
+    where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null
+    for no key update`;
+  return memory ? { ...memory, revision } : null;
+}

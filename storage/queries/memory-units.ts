@@ -1,0 +1,190 @@
+import type { SqlOrTx, Tx } from '../database.ts';
+import { storableText } from './memory-text.ts';
+
+/** A point and who made it. What its bytes mean is for `language/memory/` to know. */
+export interface UnitPoint {
+  /** `name` of the embedder: points of different ones do not compare. */
+  embedder: string;
+  bytes: Uint8Array;
+}
+
+/** What can be found of a memory. */
+export interface NewUnit {
+  kind: 'whole' | 'chunk';
+  text: string;
+  /** Under which headings it stands. */
+  heading: string | null;
+  /** Null: found by its words alone until somebody makes a point of it (`unitsWithoutPoint`). */
+  point: UnitPoint | null;
+}
+
+/** A fact's unit; its text is the statement. */
+export interface FactUnit extends Omit<NewUnit, 'kind'> {
+  kind: 'fact';
+  factId: string;
+}
+
+interface UnitOwner {
+  id: string;
+  collectionId: string;
+  title: string | null;
+}
+
+/** Of which a unit holds the words of a text: many more would not fit into a `tsvector`. */
+const WHOLE_UNIT_CHARACTERS = 12_000;
+
+/** Longer words are found, but nobody counts or corrects them. */
+const LONGEST_COUNTED_WORD = 64;
+
+/** A text as it came, in pieces that end at a blank where there is one. */
+export function wholeUnits(content: string): NewUnit[] {
+  const units: NewUnit[] = [];
+  for (let start = 0; start < content.length; ) {
+    let end = Math.min(content.length, start + WHOLE_UNIT_CHARACTERS);
+    if (end < content.length) {
+      const blank = content.lastIndexOf(' ', end);
+      if (blank > start + WHOLE_UNIT_CHARACTERS / 2) end = blank;
+    }
+    units.push({ kind: 'whole', text: content.slice(start, end), heading: null, point: null });
+    start = end;
+  }
+  // A title alone is found as well.
+  return units.length > 0 ? units : [{ kind: 'whole', text: '', heading: null, point: null }];
+}
+
+/** In their order. `revision` is that of `nextRevision`, which the transaction holds. */
+export async function addUnits(
+  tx: Tx,
+  { memory, units, revision }: { memory: UnitOwner; units: readonly (NewUnit | FactUnit)[]; revision: bigint },
+): Promise<void> {
+  if (units.length === 0) return;
+  const rows = units.map((unit, position) => ({
+    kind: unit.kind,
+    fact_id: unit.kind === 'fact' ? unit.factId : null,
+    position,
+    heading: unit.heading === null ? null : storableText(unit.heading),
+    text: storableText(unit.text),
+    embedder: unit.point?.embedder ?? null,
+    embedding: unit.point === null ? null : Buffer.from(unit.point.bytes).toString('base64'),
+  }));
+  await tx`
+    with added as (
+      insert into memory_units (collection_id, memory_id, kind, fact_id, position, heading, text, terms, embedder, embedding, revision)
+      select ${memory.collectionId}, ${memory.id}, kind, fact_id, position, heading, text,
+        memory_terms(${memory.title}, heading, text), embedder, decode(embedding, 'base64'), ${revision}
+      from jsonb_to_recordset(${tx.json(rows)}) as unit
+        (kind text, fact_id uuid, position int, heading text, text text, embedder text, embedding text)
+      returning terms
+    ), counted as (
+      update memory_collections set units = units + ${units.length} where id = ${memory.collectionId}
+    )
+    insert into memory_words as known (collection_id, word, units)
+    select ${memory.collectionId}, word, count(*) from added, unnest(tsvector_to_array(terms)) as word
+    where char_length(word) <= ${LONGEST_COUNTED_WORD}
+    group by word order by word
+    on conflict (collection_id, word) do update set units = known.units + excluded.units`;
+}
+
+interface UnitsRemoval {
+  collectionId: string;
+  /** Of `nextRevision`, which the transaction holds. */
+  revision: bigint;
+  now: Date;
+}
+
+/** All of one memory. */
+export async function removeUnitsOf(
+  tx: Tx,
+  { memoryId, ...removal }: UnitsRemoval & { memoryId: string },
+): Promise<void> {
+  await removeUnits(tx, removal, tx`memory_id = ${memoryId}`);
+}
+
+/** Those of facts that are not current any more. */
+export async function removeUnitsOfFacts(
+  tx: Tx,
+  { factIds, ...removal }: UnitsRemoval & { factIds: readonly string[] },
+): Promise<void> {
+  if (factIds.length > 0) await removeUnits(tx, removal, tx`fact_id = any(${factIds as string[]}::uuid[])`);
+}
+
+async function removeUnits(tx: Tx, { collectionId, revision, now }: UnitsRemoval, condition: ReturnType<Tx>) {
+  await tx`
+    with removed as (delete from memory_units where ${condition} returning id, terms),
+    told as (
+      insert into memory_unit_removals (collection_id, revision, unit_id, removed_at)
+      select ${collectionId}, ${revision}, id, ${now} from removed
+    ),
+    counted as (
+      update memory_collections set units = units - (select count(*) from removed) where id = ${collectionId}
+    ),
+    words as (select word, count(*) as units from removed, unnest(tsvector_to_array(terms)) as word group by word)
+    update memory_words known set units = known.units - words.units
+    from words where known.collection_id = ${collectionId} and known.word = words.word`;
+  // A word that only they had is not to outlive them.
+  await tx`delete from memory_words where collection_id = ${collectionId} and units <= 0`;
+}
+
+export interface UnitWithoutPoint {
+  id: bigint;
+  collectionId: string;
+  heading: string | null;
+  text: string;
+}
+
+/**
+ * Units of processed memories that have no point of that embedder: it was changed, or did not answer when they were
+ * made. Those with ids after `after`, in the order of ids.
+ */
+export async function unitsWithoutPoint(
+  sql: SqlOrTx,
+  { embedder, after, limit }: { embedder: string; after: bigint; limit: number },
+): Promise<UnitWithoutPoint[]> {
+  return await sql<UnitWithoutPoint[]>`
+    select id, collection_id, heading, text from memory_units
+    where kind <> 'whole' and (embedder is null or embedder <> ${embedder}) and id > ${after}
+    order by id limit ${limit}`;
+}
+
+/** Belongs into a transaction that holds `revision` of the collection. Units that are gone meanwhile are left out. */
+export async function setUnitPoints(
+  tx: Tx,
+  {
+    collectionId,
+    points,
+    revision,
+  }: { collectionId: string; points: readonly (UnitPoint & { id: bigint })[]; revision: bigint },
+): Promise<void> {
+  const rows = points.map(({ id, embedder, bytes }) => ({
+    id: id.toString(),
+    embedder,
+    embedding: Buffer.from(bytes).toString('base64'),
+  }));
+  await tx`
+    update memory_units unit set embedder = point.embedder, embedding = decode(point.embedding, 'base64'), revision = ${revision}
+    from jsonb_to_recordset(${tx.json(rows)}) as point (id bigint, embedder text, embedding text)
+    where unit.id = point.id and unit.collection_id = ${collectionId}`;
+}
+
+/**
+ * Forgets which units were removed before `before`: whoever keeps a copy of points that is older reads them all anew.
+ * Returns how many it forgot, at most `limit`.
+ */
+export async function forgetUnitRemovals(
+  sql: SqlOrTx,
+  { before, limit }: { before: Date; limit: number },
+): Promise<number> {
+  const [row] = await sql<{ forgotten: number }[]>`
+    with forgotten as (
+      delete from memory_unit_removals where (collection_id, revision, unit_id) in (
+        select collection_id, revision, unit_id from memory_unit_removals
+        where removed_at < ${before} order by removed_at limit ${limit}
+      ) returning collection_id, revision
+    ), latest as (
+      update memory_collections c set removals_forgotten = greatest(c.removals_forgotten, f.revision)
+      from (select collection_id, max(revision) as revision from forgotten group by collection_id) f
+      where c.id = f.collection_id
+    )
+    select count(*)::int as forgotten from forgotten`;
+  return row?.forgotten ?? 0;
+}
