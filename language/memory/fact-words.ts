@@ -1,0 +1,38 @@
+/**
+ * The words of a text as they are compared: without case, accents or endings that are seldom meant. A language that
+ * writes no spaces is compared by its letters.
+ */
+export function factWords(text: string): Set<string> {
+  const words = new Set<string>();
+  const plain = text
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .toLowerCase();
+  for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) {
+    if (UNSPACED.test(word)) for (const letter of word) words.add(letter);
+    else if (!STOP_WORDS.has(word)) words.add(stemOf(word));
+  }
+  return words;
+}
+
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
+
+/** What share of the words are among the others, 0 to 1; 0 where there are none. */
+export function shareAmong(words: ReadonlySet<string>, others: ReadonlySet<string>): number {
+  if (words.size === 0) return 0;
+  let found = 0;
+  for (const word of words) if (others.has(word)) found += 1;
+  return found / words.size;
+}
+
+/** Endings that tell number or tense, so that `prefers` is `prefer`. */
+function stemOf(word: string): string {
+  if (word.length < 5) return word;
+  return word.replace(/(?:ies|ied)$/, 'y').replace(/(?:ing|ed|es|s)$/, '');
+}
+
+const STOP_WORDS = new Set(
+  'a an and are as at be been but by for from had has have he her his i in is it its me my not of on or our she that the their them they this to was we were will with you your user'.split(
+    ' ',
+  ),
+);
