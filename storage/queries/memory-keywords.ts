@@ -1,0 +1,240 @@
+import type postgres from 'postgres';
+import type { SqlOrTx, Tx } from '../database.ts';
+import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
+import type { SearchScope } from './memory-search.ts';
+import { storableText } from './memory-text.ts';
+
+/** A query as it is typed, taken apart. */
+export interface KeywordQuery {
+  /** Whose words are looked for, in any order. */
+  words: string;
+  /** In quotes: have to occur, word by word. */
+  phrases: string[];
+  /** After a minus: must not occur. */
+  excluded: string[];
+}
+
+/** What a query may ask at most; what is beyond is left out. */
+export const KEYWORD_LIMITS = { characters: 4_000, phrases: 8, excluded: 8, words: 24 };
+
+/** As web searches are written: `"in quotes"` and `-without`. Plain text has neither. */
+export function parseKeywordQuery(text: string, { plain = false }: { plain?: boolean } = {}): KeywordQuery {
+  const query = storableText(text.slice(0, KEYWORD_LIMITS.characters));
+  if (plain) return { words: query, phrases: [], excluded: [] };
+  const phrases: string[] = [];
+  const excluded: string[] = [];
+  const words = query.replace(/(^|\s)(-?)"([^"]*)"|(^|\s)-([\p{L}\p{N}]\S*)/gu, (_, _a, minus, phrase, _b, word) => {
+    if (word !== undefined || minus === '-') {
+      excluded.push(word ?? phrase);
+      return ' ';
+    }
+    phrases.push(phrase);
+    return ` ${phrase} `;
+  });
+  return {
+    words,
+    phrases: phrases.slice(0, KEYWORD_LIMITS.phrases),
+    excluded: excluded.slice(0, KEYWORD_LIMITS.excluded),
+  };
+}
+
+/** On `memory_units u`: that it has the phrases and not what is excluded. Begins with `and`. */
+export function meetingQuery(
+  sql: SqlOrTx,
+  { phrases, excluded }: Pick<KeywordQuery, 'phrases' | 'excluded'>,
+): postgres.PendingQuery<postgres.Row[]> {
+  const having = (text: string) => sql`u.terms @@ phraseto_tsquery('english', lower(unaccent(${text}::text)))`;
+  // A phrase of words that say nothing asks for nothing.
+  const saying = (text: string) => sql`numnode(phraseto_tsquery('english', lower(unaccent(${text}::text)))) > 0`;
+  const all = phrases.reduce((sum, text) => sql`${sum} and (not ${saying(text)} or ${having(text)})`, sql``);
+  return excluded.reduce((sum, text) => sql`${sum} and not (${saying(text)} and ${having(text)})`, all);
+}
+
+/** A word of a query, as it stands in `memory_units.terms`. */
+interface QueryWord {
+  word: string;
+  /** How many units have it. */
+  units: number;
+  /** Words that do occur and are written alike; of words alone that occur nowhere. */
+  alike: { word: string; units: number; similarity: number }[];
+}
+
+export interface KeywordHit {
+  unitId: bigint;
+  memoryId: string;
+  /** The share of the query that it has, 0 to 1, each word counting as much as it is rare. */
+  coverage: number;
+}
+
+/** Most units that one word brings into the choice. */
+const UNITS_PER_WORD = 3_000;
+/** Of words, rarest first, that bring any; the others count where they occur. */
+const CHOOSING_WORDS = 10;
+/** Of units that are compared in full. */
+const COMPARED_UNITS = 400;
+
+/**
+ * Units that have words of the query, the best first: by the share of it that they have, then by how near the words are
+ * to one another. Words that occur nowhere stand for those that are written alike. Belongs into a transaction, which it
+ * gives a time limit.
+ * @throws an error of Postgres `57014` when the time is over
+ */
+export async function keywordHits(
+  tx: Tx,
+  { query, limit, timeoutMs, ...scope }: SearchScope & { query: KeywordQuery; limit: number; timeoutMs: number },
+): Promise<KeywordHit[]> {
+  if (scope.collectionIds.length === 0) return [];
+  await tx`select set_config('statement_timeout', ${String(Math.max(1, Math.ceil(timeoutMs)))}, true)`;
+  const words = weighed(await wordsOf(tx, query.words, scope.collectionIds), await unitsIn(tx, scope.collectionIds));
+  if (words.length === 0) return [];
+  const { choosing, total } = choiceOf(words);
+  return await tx<KeywordHit[]>`
+    with choice as (
+      select chosen.id, sum(weight) as weight
+      from unnest(${choosing.map(({ query }) => query)}::text[], ${choosing.map(({ weight }) => weight)}::float8[]) as word (query, weight)
+      cross join lateral (${unitsHaving(tx, { scope, query })}) as chosen
+      group by chosen.id order by 2 desc, 1 limit ${COMPARED_UNITS}
+    ), compared as (
+      select u.id, u.memory_id, (
+        select sum(best.weight) from (
+          select max(word.weight) as weight
+          from unnest(${words.map(({ word }) => tsqueryOf(word))}::text[], ${words.map(({ weight }) => weight)}::float8[],
+            ${words.map(({ place }) => place)}::int[]) as word (query, weight, place)
+          where u.terms @@ word.query::tsquery group by word.place
+        ) best
+      ) / ${total}::float8 as coverage,
+      ts_rank_cd(u.terms, ${words.map(({ word }) => tsqueryOf(word)).join(' | ')}::text::tsquery, 1 | 32) as nearness
+      from choice join memory_units u on u.id = choice.id
+    )
+    select id as unit_id, memory_id, least(1, coverage) as coverage from compared
+    where coverage > 0 order by coverage + ${NEARNESS_COUNTS}::float8 * nearness desc, id limit ${limit}`;
+}
+
+/** What nearness, always below 1, can outweigh of coverage. */
+const NEARNESS_COUNTS = 0.2;
+
+function unitsHaving(
+  tx: Tx,
+  { scope, query }: { scope: SearchScope; query: KeywordQuery },
+): postgres.PendingQuery<postgres.Row[]> {
+  return tx`
+    select u.id from memory_units u ${joinMemories(tx, scope.conditions)}
+    where u.collection_id = any(${scope.collectionIds as string[]}::uuid[]) and u.terms @@ word.query::tsquery
+    ${meetingQuery(tx, query)} ${matchingMetadata(tx, scope.conditions)}
+    limit ${UNITS_PER_WORD}`;
+}
+
+function joinMemories(tx: Tx, conditions: readonly MetadataCondition[]): postgres.PendingQuery<postgres.Row[]> {
+  return conditions.length === 0 ? tx`` : tx`join memories m on m.id = u.memory_id`;
+}
+
+/** The stems of a text; its words as they are when English leaves all of them out (`IT`, `The Who`). */
+async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): Promise<QueryWord[]> {
+  const found = await tx<QueryWord[]>`
+    with folded as (select lower(unaccent(${text}::text)) as text),
+    stems as (select tsvector_to_array(to_tsvector('english', text)) as words from folded),
+    asked as (
+      select unnest(case when cardinality(words) > 0 then words
+        else tsvector_to_array(to_tsvector('simple', (select text from folded))) end) as word from stems
+    ), counted as (
+      select word, coalesce((
+        select sum(units)::int from memory_words known
+        where known.collection_id = any(${collectionIds as string[]}::uuid[]) and known.word = asked.word
+      ), 0) as units
+      from asked where char_length(word) <= 64
+    ), kept as (
+      -- Of very many the rarest that occur, then those that do not.
+      select * from counted order by units = 0, units, word limit ${KEYWORD_LIMITS.words}
+    )
+    select word, units, coalesce((
+      select jsonb_agg(jsonb_build_object('word', alike.word, 'units', alike.units, 'similarity', alike.similarity))
+      from (
+        select known.word, sum(known.units)::int as units, max(similarity(known.word, kept.word)) as similarity
+        from memory_words known
+        where kept.units = 0 and char_length(kept.word) between 4 and 40
+          and known.collection_id = any(${collectionIds as string[]}::uuid[]) and known.word % kept.word
+        group by known.word order by 3 desc, 1 limit 12
+      ) alike
+    ), '[]') as alike
+    from kept`;
+  return found.map(({ word, units, alike }) => ({ word, units, alike }));
+}
+
+async function unitsIn(tx: Tx, collectionIds: readonly string[]): Promise<number> {
+  const [row] = await tx<{ total: number }[]>`
+    select coalesce(sum(units), 0)::int as total from memory_collections
+    where id = any(${collectionIds as string[]}::uuid[])`;
+  return row?.total ?? 0;
+}
+
+interface WeighedWord {
+  word: string;
+  weight: number;
+  /** Of the word of the query that it is, or stands for. */
+  place: number;
+}
+
+/** Inverse document frequency, less for what is only alike. */
+function weighed(words: readonly QueryWord[], units: number): WeighedWord[] {
+  return words.flatMap(({ word, units: having, alike }, place) => {
+    const known = { word, weight: rarity(having, units), place };
+    if (having > 0 || alike.length === 0) return [known];
+    const meant = alike
+      .filter((other) => isMistyped(word, other.word))
+      .map((other) => ({ word: other.word, weight: rarity(other.units, units) * ALIKE_COUNTS, place }));
+    return meant.length > 0 ? meant : [known];
+  });
+}
+
+/** Of what the word itself would count. */
+const ALIKE_COUNTS = 0.8;
+
+function rarity(having: number, units: number): number {
+  return Math.log1p((units + 1) / (having + 1));
+}
+
+/** Letters that were left out, added, changed or swapped: one in short words, two in long ones. */
+function isMistyped(typed: string, known: string): boolean {
+  return editDistance(typed, known) <= (Math.min(typed.length, known.length) >= 8 ? 2 : 1);
+}
+
+/** Of Damerau and Levenshtein, neighbours swapped counting once. Words are of 64 characters at most. */
+function editDistance(a: string, b: string): number {
+  let before: number[] = [];
+  let above = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const same = a[row - 1] === b[column - 1];
+      let least = Math.min(above[column]! + 1, current[column - 1]! + 1, above[column - 1]! + (same ? 0 : 1));
+      if (row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1]) {
+        least = Math.min(least, before[column - 2]! + 1);
+      }
+      current.push(least);
+    }
+    before = above;
+    above = current;
+  }
+  return above[b.length]!;
+}
+
+/** What the choice is made by: the rarest words each, and all of them together; and what a unit that has all weighs. */
+function choiceOf(words: readonly WeighedWord[]): { choosing: { query: string; weight: number }[]; total: number } {
+  const places = Map.groupBy(words, ({ place }) => place);
+  const heaviest = [...places.values()]
+    .map((alternatives) => ({
+      query: alternatives.map(({ word }) => tsqueryOf(word)).join(' | '),
+      weight: Math.max(...alternatives.map(({ weight }) => weight)),
+    }))
+    .sort((a, b) => b.weight - a.weight);
+  const total = heaviest.reduce((sum, { weight }) => sum + weight, 0);
+  const choosing = heaviest.slice(0, CHOOSING_WORDS);
+  if (choosing.length < 2) return { choosing, total };
+  const together = { query: choosing.map(({ query }) => `(${query})`).join(' & '), weight: 0 };
+  return { choosing: [...choosing, together], total };
+}
+
+/** A word as a whole query; it is data, whatever is in it. */
+function tsqueryOf(word: string): string {
+  return `'${word.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
+}
