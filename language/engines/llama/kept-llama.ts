@@ -1,0 +1,104 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { LanguageEngineError } from '../../engine.ts';
+import { LlamaProcess, type LlamaProcessOptions, NotLoadedError } from './llama-process.ts';
+
+export interface KeptLlamaOptions {
+  process: LlamaProcessOptions;
+  /** Doubles with each end that no answer came between. */
+  firstPauseMs: number;
+  onTrouble: (message: string) => void;
+}
+
+const LONGEST_PAUSE_MS = 60_000;
+
+/**
+ * Keeps the process of a model: started when it is first asked for, and again when it crashed, after a pause. A model
+ * that cannot be loaded is tried again when it is asked for, not before the pause is over: the file may be mended.
+ */
+export class KeptLlama {
+  readonly #options: KeptLlamaOptions;
+  readonly #closed = new AbortController();
+  #process: LlamaProcess | null = null;
+  #pauseMs: number;
+  /** Until then whoever asks is told `trouble`. */
+  #pauseUntil = 0;
+  #trouble: Error | null = null;
+
+  constructor(options: KeptLlamaOptions) {
+    this.#options = options;
+    this.#pauseMs = options.firstPauseMs;
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  /** One that has loaded its model. @throws LanguageEngineError `unavailable`; the signal's reason */
+  async process(signal: AbortSignal): Promise<LlamaProcess> {
+    signal.throwIfAborted();
+    const process = this.#process ?? this.#start();
+    try {
+      await untilAborted(process.loaded, signal);
+      return process;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#unavailable(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  /** The process does what it is for: the next pause is short again. */
+  answered(): void {
+    this.#pauseMs = this.#options.firstPauseMs;
+  }
+
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#process?.close();
+  }
+
+  #start(): LlamaProcess {
+    if (this.#closed.signal.aborted) throw new LanguageEngineError('unavailable', 'the engine was closed');
+    if (this.#trouble !== null && Date.now() < this.#pauseUntil) throw this.#unavailable(this.#trouble);
+    const process = new LlamaProcess(this.#options.process);
+    this.#process = process;
+    void process.ended.then(() => this.#afterEnd(process));
+    return process;
+  }
+
+  #afterEnd({ failure }: LlamaProcess): void {
+    this.#process = null;
+    if (this.#closed.signal.aborted) return;
+    const pauseMs = this.#pauseMs;
+    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
+    this.#pauseUntil = Date.now() + pauseMs;
+    this.#trouble = failure;
+    this.#options.onTrouble(failure?.message ?? 'the process of the model ended');
+    if (!(failure instanceof NotLoadedError)) void this.#startAgain(pauseMs);
+  }
+
+  /** Nobody has to wait for it to load when it is asked for next. */
+  async #startAgain(pauseMs: number): Promise<void> {
+    try {
+      await wait(pauseMs, undefined, { signal: this.#closed.signal, ref: false });
+      if (this.#process === null) this.#start();
+    } catch {
+      // Closed; or whoever asks next is told why it does not start.
+    }
+  }
+
+  #unavailable(cause: Error): LanguageEngineError {
+    const retryAfterS = Math.max(1, Math.ceil((this.#pauseUntil - Date.now()) / 1000));
+    return new LanguageEngineError('unavailable', cause.message, { cause, retryAfterS });
+  }
+}
+
+async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

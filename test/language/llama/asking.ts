@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+import { vi } from 'vitest';
+import type { LanguageEngine } from '../../../language/engine.ts';
+import type { CompletionPart, CompletionRequest, ToolCall } from '../../../language/llm.ts';
+
+export interface Asked {
+  text: string;
+  reasoning: string;
+  toolCalls: ToolCall[];
+  finished: Extract<CompletionPart, { type: 'finished' }> | null;
+}
+
+export type Question = Partial<CompletionRequest>;
+
+/** Everything that an engine answers. */
+export async function ask(engine: LanguageEngine, question: Question | string): Promise<Asked> {
+  const asked: Asked = { text: '', reasoning: '', toolCalls: [], finished: null };
+  for await (const part of stream(engine, question)) {
+    if (part.type === 'text') asked.text += part.text;
+    else if (part.type === 'reasoning') asked.reasoning += part.text;
+    else if (part.type === 'finished') asked.finished = part;
+    else asked.toolCalls.push({ id: part.id ?? '', name: part.name ?? '', arguments: part.arguments });
+  }
+  return asked;
+}
+
+export async function* stream(
+  engine: LanguageEngine,
+  question: Question | string,
+): AsyncGenerator<CompletionPart, void> {
+  const { signal } = new AbortController();
+  const [model] = await engine.models(signal);
+  const asked = typeof question === 'string' ? { messages: [{ role: 'user' as const, content: question }] } : question;
+  yield* engine.stream({
+    messages: [{ role: 'user', content: 'Hi' }],
+    signal,
+    ...asked,
+    model: asked.model ?? model?.id ?? '',
+  });
+}
+
+export function untilGone(pid: number): Promise<void> {
+  return vi.waitFor(
+    () => {
+      if (isRunning(pid)) throw new Error(`${pid} still runs`);
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+}
+
+/** A process whose parent has not collected it yet is gone, too. */
+export function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

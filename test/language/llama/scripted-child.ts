@@ -1,0 +1,68 @@
+import { Socket } from 'node:net';
+import { encodeMessage, readMessages } from '../../../language/engines/llama/frames.ts';
+import type { FromChild } from '../../../language/engines/llama/protocol.ts';
+
+/**
+ * The process of a model without a model: how loading goes is said by the name of the file, and what it does by the last
+ * message.
+ */
+
+const pipe = new Socket({ fd: 3, readable: true, writable: true });
+const waiting = new Set<number>();
+pipe.on('error', () => process.exit(0));
+
+for await (const message of readMessages(pipe)) {
+  const told = message as { type: string; id: number; modelPath: string; request: { messages: { content: string }[] } };
+  if (told.type === 'load') load(told.modelPath);
+  else if (told.type === 'stop') stop(told.id);
+  else answer(told.id, told.request.messages.at(-1)?.content ?? '', JSON.stringify(told.request));
+}
+process.exit(0);
+
+function load(modelPath: string): void {
+  if (modelPath.includes('refused')) send({ type: 'notLoaded', message: 'the file is damaged' });
+  else if (modelPath.includes('crashing')) process.stderr.write('GGML_ASSERT: no\n', () => process.abort());
+  else if (!modelPath.includes('slow')) {
+    send({ type: 'loaded', loaded: { contextTokens: 100, description: 'Scripted' } });
+  }
+}
+
+function answer(id: number, order: string, request: string): void {
+  const [verb, ...words] = order.split(' ');
+  if (verb === 'say') {
+    for (const text of words) send({ type: 'part', id, part: { type: 'text', text } });
+    finish(id, words.length);
+  } else if (verb === 'repeat') {
+    send({ type: 'part', id, part: { type: 'text', text: request } });
+    finish(id, 1);
+  } else if (verb === 'environment') {
+    send({ type: 'part', id, part: { type: 'text', text: Object.keys(process.env).join(' ') } });
+    finish(id, 1);
+  } else if (verb === 'begin') {
+    waiting.add(id);
+    send({ type: 'part', id, part: { type: 'text', text: 'begun' } });
+  } else if (verb === 'overflow') {
+    send({ type: 'failed', id, code: 'context_too_long', message: 'the prompt has 200 tokens of at most 100' });
+  } else if (verb === 'crash') {
+    process.kill(process.pid, 'SIGSEGV');
+  } else if (verb === 'rave') {
+    pipe.write(encodeMessage({ type: 'part', id, part: { type: 'text', text: 7 } }));
+  } else if (verb === 'flood') {
+    pipe.write(Buffer.of(255, 255, 255, 127));
+  } else if (verb === 'stray') {
+    send({ type: 'part', id: id + 1000, part: { type: 'text', text: 'for nobody' } });
+  }
+}
+
+function stop(id: number): void {
+  if (!waiting.delete(id)) return;
+  send({ type: 'failed', id, code: 'stopped', message: 'it was stopped' });
+}
+
+function finish(id: number, completionTokens: number): void {
+  send({ type: 'finished', id, end: { reason: 'stop', promptTokens: 3, completionTokens } });
+}
+
+function send(message: FromChild): void {
+  pipe.write(encodeMessage(message));
+}
