@@ -1,9 +1,8 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import type { MemoryRow, MemoryStage } from './memories.ts';
 import { nextRevision } from './memory-collections.ts';
-import { insertFacts, type NewFact } from './memory-facts.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
-import { addUnits, type NewUnit, removeUnitsOf, wholeUnits } from './memory-units.ts';
+import { addUnits, removeUnitsOf, wholeUnits } from './memory-units.ts';
 
 /**
  * Who processes a memory holds its lease, and says with each step which attempt theirs is: once the lease ran out and
@@ -68,34 +67,25 @@ export async function setExtractedContent(
   return true;
 }
 
-export interface MemoryOutcome {
+export interface MemoryReady {
   processedAs: 'facts' | 'chunks';
-  /** What is found from now on, beside the facts; none of a memory that repeats another. */
-  units: readonly NewUnit[];
-  facts: readonly NewFact[];
-  /** The memory that says the same: this one has no units of its own. */
-  deduplicatedInto: string | null;
+  /** The memory that says the same: this one has no units of its own. Default: none. */
+  deduplicatedInto?: string | null;
   now: Date;
 }
 
 /**
- * Ready: its units and facts replace what was found before, in one transaction with whatever else the caller puts into
- * it (lock the wallet before). Null: the attempt is not theirs any more, and nothing changed.
+ * Ready. Belongs into the transaction that replaces its units and facts, after `lockAttempt`. False: the attempt is not
+ * theirs any more, and nothing changed.
  */
-export async function finishMemory(tx: Tx, attempt: MemoryAttempt, outcome: MemoryOutcome): Promise<MemoryRow | null> {
-  const memory = await lockAttempt(tx, attempt);
-  if (memory === null) return null;
-  const { processedAs, units, facts, deduplicatedInto, now } = outcome;
-  const { collectionId, revision } = memory;
-  await removeUnitsOf(tx, { memoryId: memory.id, collectionId, revision, now });
-  await addUnits(tx, { memory, units, revision });
-  await insertFacts(tx, { memory, facts, revision, now });
-  const [ready] = await tx<MemoryRow[]>`
+export async function finishMemory(tx: Tx, { id, attempt }: MemoryAttempt, ready: MemoryReady): Promise<boolean> {
+  const { processedAs, deduplicatedInto = null, now } = ready;
+  const result = await tx`
     update memories set status = 'ready', stage = null, processed_as = ${processedAs}, ready_at = ${now},
       deduplicated_into = ${deduplicatedInto}, next_attempt_at = null, leased_until = null, error_code = null,
       error = null, updated_at = ${now}
-    where id = ${memory.id} returning *`;
-  return ready!;
+    where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
+  return result.count > 0;
 }
 
 /** Failed for good, until somebody asks for a retry. Its words are found all the same. */
@@ -134,8 +124,14 @@ export async function retryMemory(tx: Tx, { id, now }: { id: string; now: Date }
   return row ?? null;
 }
 
-/** The memory with the next revision of its collection, both locked, in the order in which everybody locks them. */
-async function lockAttempt(tx: Tx, { id, attempt }: MemoryAttempt): Promise<(MemoryRow & { revision: bigint }) | null> {
+/**
+ * The memory with the next revision of its collection, both locked in the order in which everybody locks them: who
+ * replaces units and facts begins with it, the wallet aside. Null: the attempt is not theirs any more.
+ */
+export async function lockAttempt(
+  tx: Tx,
+  { id, attempt }: MemoryAttempt,
+): Promise<(MemoryRow & { revision: bigint }) | null> {
   const [where] = await tx<{ collectionId: string }[]>`select collection_id from memories where id = ${id}`;
   const revision = where ? await nextRevision(tx, where.collectionId) : null;
   if (revision === null) return null;
