@@ -78,6 +78,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     voices: new FakeVoiceDesk(),
     transcriber: new FakeTranscriber(),
     liveStt: new FakeLiveStt(),
+    chat: {} as never,
     webhooks,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,

@@ -1,5 +1,6 @@
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import { exampleOf, type JsonSchema } from './example-of.ts';
+import { openaiErrorBody, speaksOpenai } from './openai-errors.ts';
 import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
 import { errorBody } from './refusals.ts';
 
@@ -31,7 +32,7 @@ interface ApiDocument {
 export function completeDocument<Document extends object>(document: Document): Document {
   const { paths = {}, components = {} } = document as ApiDocument;
   const sharedRefusals: Record<string, ApiResponse> = {};
-  for (const methods of Object.values(paths)) {
+  for (const [path, methods] of Object.entries(paths)) {
     for (const [method, operation] of Object.entries(methods)) {
       delete operation.responses['4XX'];
       delete operation.responses['5XX'];
@@ -41,7 +42,7 @@ export function completeDocument<Document extends object>(document: Document): D
       for (const one of [...media, ...Object.values(operation.requestBody?.content ?? {})]) {
         addExample(one, components.schemas ?? {});
       }
-      Object.assign(operation.responses, refusalResponses({ method, operation }, sharedRefusals));
+      Object.assign(operation.responses, refusalResponses({ method, path, operation }, sharedRefusals));
     }
   }
   const responses = Object.fromEntries(Object.entries(sharedRefusals).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -56,7 +57,7 @@ function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
 
 /** By status. What two or fewer codes can tell goes into `shared`. */
 function refusalResponses(
-  { method, operation }: { method: string; operation: Operation },
+  { method, path, operation }: { method: string; path: string; operation: Operation },
   shared: Record<string, ApiResponse>,
 ): Record<string, ApiResponse | { $ref: string }> {
   const { operationId = '', parameters = [] } = operation;
@@ -68,24 +69,26 @@ function refusalResponses(
   });
   const byStatus = Object.groupBy(codes, (code) => ERROR_CATALOGUE[code].status);
   const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, those]) => {
-    const response = refusalResponse(those);
+    const isOpenai = speaksOpenai(path);
+    const response = refusalResponse(those, { isOpenai });
     if (those.length > 2) return [status, response] as const;
-    const name = those.join('.');
+    const name = [...(isOpenai ? ['Openai'] : []), ...those].join('.');
     shared[name] = response;
     return [status, { $ref: `#/components/responses/${name}` }] as const;
   });
   return Object.fromEntries(entries);
 }
 
-function refusalResponse(codes: readonly ErrorCode[]): ApiResponse {
+function refusalResponse(codes: readonly ErrorCode[], { isOpenai }: { isOpenai: boolean }): ApiResponse {
+  const [bodyOf, name] = isOpenai ? ([openaiErrorBody, 'OpenaiError'] as const) : ([errorBody, 'Error'] as const);
   const examples = codes.map((code) => {
     const { message, details } = exampleRefusal(code);
-    return [code, { value: errorBody(new TandemError(code, message, { details }), REQUEST_ID) }];
+    return [code, { value: bodyOf(new TandemError(code, message, { details }), REQUEST_ID) }];
   });
   return {
     description: `Refused: ${codes.map((code) => `\`${code}\``).join(', ')}.`,
     content: {
-      'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples: Object.fromEntries(examples) },
+      'application/json': { schema: { $ref: `#/components/schemas/${name}` }, examples: Object.fromEntries(examples) },
     },
   };
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import type { ChatDesk } from '../actors/chat/chat-desk.ts';
 import type { Dialer } from '../actors/dialer.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
@@ -30,6 +31,8 @@ export interface HttpContext {
   transcriber: Transcriber;
   /** Transcribes while somebody speaks. */
   liveStt: LiveStt;
+  /** Asks language models. */
+  chat: ChatDesk;
   objects: ObjectStore;
   /** Seals trunk passwords. */
   secrets: SecretBox;
@@ -68,6 +71,7 @@ export interface HttpServerOptions
     | 'voices'
     | 'transcriber'
     | 'liveStt'
+    | 'chat'
     | 'objects'
     | 'secrets'
     | 'urlSigningSecret'

@@ -4,11 +4,12 @@ import { Type } from 'typebox';
 import { completeDocument } from './complete-document.ts';
 import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
 import { CallEventSchema, CallSchema } from './schemas/call.ts';
-import { ErrorSchema } from './schemas/envelope.ts';
+import { ErrorSchema, OpenaiErrorSchema } from './schemas/envelope.ts';
 
 /** Schemas that many operations refer to stand in the document once. */
 export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...ErrorSchema, $id: 'Error' });
+  app.addSchema({ ...OpenaiErrorSchema, $id: 'OpenaiError' });
   app.addSchema({ ...CallSchema, $id: 'Call' });
   app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
 }
@@ -35,6 +36,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'speech-to-text', description: 'Transcribe files, and talk as it happens.' },
       { name: 'speech', description: 'Have texts spoken.' },
       { name: 'voices', description: 'Choose a voice, or make one of samples of a speaker.' },
+      { name: 'chat', description: 'Ask language models, have texts corrected, and look into chats.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },
       { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },

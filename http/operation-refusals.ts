@@ -73,6 +73,16 @@ const VOICE_SAMPLES: ErrorCode[] = [
   'SHUTTING_DOWN',
 ];
 
+const COMPLETION: ErrorCode[] = [
+  'LLM_NOT_CONFIGURED',
+  'LLM_UNAVAILABLE',
+  'LLM_RATE_LIMITED',
+  'LLM_TIMEOUT',
+  'LLM_REQUEST_REFUSED',
+  'CONTEXT_LENGTH_EXCEEDED',
+  'MODEL_NOT_FOUND',
+];
+
 const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getHealth: ['C2C_NOT_CONFIGURED'],
 
@@ -144,6 +154,18 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   transcribe: TRANSCRIPTION,
   transcribeByAlias: TRANSCRIPTION,
+
+  createChatCompletion: [
+    ...COMPLETION,
+    'CHAT_NOT_FOUND',
+    'CHAT_BUSY',
+    'CHAT_CONCURRENCY_LIMIT',
+    'CHAT_CLIENT_CANCELLED',
+    'INSUFFICIENT_CREDITS',
+    'SHUTTING_DOWN',
+  ],
+  getChat: ['CHAT_NOT_FOUND'],
+  deleteChat: ['CHAT_NOT_FOUND'],
 
   createWebhook: ['INVALID_WEBHOOK_URL', 'WEBHOOK_LIMIT_REACHED', 'WEBHOOK_URL_UNREACHABLE'],
   getWebhook: ['WEBHOOK_NOT_FOUND'],
@@ -265,6 +287,20 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   KEY_NOT_FOUND: { message: 'There is no such API key, or it was deleted before.' },
   INVALID_UNSUBSCRIBE_TOKEN: { message: 'This link is not complete. Follow the one in the mail again.' },
   INVALID_WEBHOOK_URL: { message: 'url must be an https URL of a public host.' },
+  LLM_NOT_CONFIGURED: { message: 'No language model is configured: set LLM_BASE_URL or LLM_MODEL_PATH.' },
+  LLM_UNAVAILABLE: { message: 'The server of the language model cannot be reached. Nothing is charged; try again.' },
+  LLM_RATE_LIMITED: { message: 'The server of the language model has too much to do. Try again later.' },
+  LLM_TIMEOUT: { message: 'The language model took too long. Try again.' },
+  LLM_REQUEST_REFUSED: { message: 'The server of the language model refused the request.' },
+  CONTEXT_LENGTH_EXCEEDED: { message: 'The messages are longer than the model takes. Send less.' },
+  MODEL_NOT_FOUND: { message: 'There is no such language model. GET /models lists them.' },
+  CHAT_NOT_FOUND: { message: 'You have no such chat in this workspace. GET /chats lists them.' },
+  CHAT_BUSY: { message: 'The chat is being answered already. Wait for that answer, or close its connection.' },
+  CHAT_CONCURRENCY_LIMIT: {
+    message: 'All 8 completions and evaluations that a user may have at a time are under way. Wait for one to finish.',
+    details: { limit: 8 },
+  },
+  CHAT_CLIENT_CANCELLED: { message: 'The client closed the connection.' },
   WEBHOOK_NOT_FOUND: { message: 'There is no such webhook.' },
   DELIVERY_NOT_FOUND: { message: 'There is no such delivery.' },
   WEBHOOK_DISABLED: { message: 'The webhook is disabled. Take it into service again with status: active.' },

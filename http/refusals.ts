@@ -38,10 +38,14 @@ export function retryAfterOf(refusal: TandemError): number | null {
 }
 
 /** Whatever was thrown while a request was handled, as a row of the catalogue. The cause is kept for the log. */
-export function toRefusal(thrown: unknown): TandemError {
+export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}): TandemError {
   if (thrown instanceof TandemError) return thrown;
   const error = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };
   const code = typeof error.code === 'string' ? error.code : '';
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    const message = `The body is larger than ${bodyLimitBytes / 1024} KiB.`;
+    return new TandemError('PAYLOAD_TOO_LARGE', message, { cause: thrown });
+  }
   const known = FRAMEWORK_ERRORS[code];
   if (known) return new TandemError(known.code, known.message, { cause: thrown });
   if (isStorageOutage(code)) {
@@ -79,7 +83,6 @@ export const ERROR_TYPES: Readonly<Record<number, string>> = {
 } satisfies Record<(typeof ERROR_CATALOGUE)[ErrorCode]['status'], string>;
 
 const FRAMEWORK_ERRORS: Readonly<Record<string, { code: ErrorCode; message: string }>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: { code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 64 KiB.' },
   FST_ERR_CTP_INVALID_MEDIA_TYPE: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'Send the body as application/json.' },
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: { code: 'MALFORMED_JSON', message: 'The body is not as long as Content-Length.' },
   FST_ERR_BAD_URL: { code: 'VALIDATION_FAILED', message: 'The URL is not valid: percent-encode it as UTF-8.' },

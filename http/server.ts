@@ -14,6 +14,7 @@ import type { HttpContext, HttpServerOptions } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { createLoginThrottle } from './login-throttle.ts';
+import { openaiErrorBody, speaksOpenai } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
@@ -22,6 +23,7 @@ import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
+import { chatRoutes } from './routes/chat.ts';
 import { click2callRoutes } from './routes/click2call.ts';
 import { developerKeyRoutes } from './routes/developer-keys.ts';
 import { docsRoutes } from './routes/docs.ts';
@@ -158,6 +160,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     sttSocketRoute(routes);
     ttsRoutes(routes, context);
     voiceRoutes(routes, context);
+    chatRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
     paymentRoutes(routes, context);
@@ -180,12 +183,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const refusal = toRefusal(error);
+    const refusal = toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
     if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
     const retryAfterS = retryAfterOf(refusal);
     if (retryAfterS !== null) reply.header('retry-after', retryAfterS);
-    return reply.code(refusal.status).send(errorBody(refusal, request.id));
+    const bodyOf = speaksOpenai(request.url.split('?', 1)[0]!) ? openaiErrorBody : errorBody;
+    return reply.code(refusal.status).send(bodyOf(refusal, request.id));
   }
 
   /** For errors before routing, where no hook runs. */

@@ -31,12 +31,27 @@ export const ErrorSchema = Type.Object(
     error: Type.String({ description: 'Kind of refusal, by its status.', examples: ['bad_request', 'Unauthorized'] }),
     message: Type.String({ description: 'For a person: what is wrong and what to do.' }),
     code: Type.Enum(Object.keys(ERROR_CATALOGUE), { description: 'Stable code.' }),
-    error_code: Type.Optional(
-      Type.String({ description: 'The code again, where it ends in _CONCURRENCY_LIMIT.' }),
-    ),
+    error_code: Type.Optional(Type.String({ description: 'The code again, where it ends in _CONCURRENCY_LIMIT.' })),
     details: Type.Optional(Type.Unknown({ description: 'For validation errors `[{path, message}]`.' })),
     request_id: Type.String(),
     retry_after: Type.Optional(Type.Integer({ description: 'Seconds; on 429 and 503, as is the Retry-After header.' })),
+  },
+  { description: 'Refused.' },
+);
+
+/** Of operations that OpenAI's clients call. */
+export const OpenaiErrorSchema = Type.Object(
+  {
+    ...ErrorSchema.properties,
+    error: Type.Object(
+      {
+        message: Type.String(),
+        type: Type.String({ description: "Kind of refusal in OpenAI's words.", examples: ['invalid_request_error'] }),
+        param: Type.Union([Type.String(), Type.Null()], { description: 'The field that is wrong, where it is one.' }),
+        code: Type.String({ description: 'The code again.' }),
+      },
+      { description: "The same again as OpenAI's clients read it." },
+    ),
   },
   { description: 'Refused.' },
 );

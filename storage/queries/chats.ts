@@ -1,3 +1,4 @@
+import { TandemError } from '../../machines/errors.ts';
 import type { SqlOrTx, Tx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
@@ -146,4 +147,8 @@ function storableCall({ id, name, arguments: given }: StoredToolCall) {
 /** What models write may have what Postgres does not take: NUL, and halves of surrogate pairs. */
 function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
+}
+
+export function chatNotFound(): TandemError {
+  return new TandemError('CHAT_NOT_FOUND', 'You have no such chat in this workspace. GET /chats lists them.');
 }

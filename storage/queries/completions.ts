@@ -42,8 +42,9 @@ export interface CompletionEnd {
   id: string;
   state: 'completed' | 'failed' | 'abandoned';
   model: string;
-  promptTokens: number | null;
-  completionTokens: number | null;
+  /** That are charged. */
+  promptTokens: number;
+  completionTokens: number;
   /** A code, when it failed. */
   error: string | null;
   now: Date;

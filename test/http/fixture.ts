@@ -3,14 +3,18 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
+import { createChatDesk } from '../../actors/chat/completion.actor.ts';
+import { systemClock } from '../../actors/clock.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
 import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
+import { createTextCorrection } from '../../language/correction/correct-text.ts';
 import { createLogger } from '../../logging.ts';
 import type { Sql } from '../../storage/database.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
+import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
@@ -34,6 +38,8 @@ export interface HttpFixture extends AsyncDisposable {
   voices: FakeVoiceDesk;
   transcriber: FakeTranscriber;
   liveStt: FakeLiveStt;
+  /** Says hello, where nothing else was queued. */
+  models: FakeLanguageModels;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
@@ -89,6 +95,15 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     resolve: async () => ['93.184.215.14'],
     now: () => now.current,
   });
+  const models = new FakeLanguageModels();
+  models.otherwise = () => 'Hello.';
+  const countTokens = (text: string) => Math.ceil(text.length / 4);
+  const logger = createLogger({ level: 'trace', destination: { write: (line) => void logLines.push(line) } });
+  const chat = createChatDesk({
+    ...{ sql, models, countTokens, logger, node: 'node-1', boot: 'boot-1' },
+    correction: createTextCorrection({ models, countTokens }),
+    clock: { ...systemClock, now: () => now.current.getTime() },
+  });
   const app = createHttpServer({
     sql,
     dialer,
@@ -101,7 +116,8 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     secrets,
     urlSigningSecret: Buffer.alloc(32, 5),
     publicUrl: 'http://voice.test',
-    logger: createLogger({ level: 'trace', destination: { write: (line) => void logLines.push(line) } }),
+    logger,
+    chat,
     now: () => now.current,
     ...options,
   });
@@ -137,6 +153,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     voices,
     transcriber,
     liveStt,
+    models,
     objects,
     secrets,
     owner,
@@ -176,6 +193,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
 
     async [Symbol.asyncDispose]() {
       await app.close();
+      await chat.close();
       transcriber[Symbol.dispose]();
       await database.drop();
       await rm(folder, { recursive: true, force: true });

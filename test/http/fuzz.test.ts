@@ -60,11 +60,14 @@ beforeAll(async () => {
     as: owner,
     body: { name: 'Asha', language: 'en' },
   });
+  const hello = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
+  const chat = await fixture.call('POST', '/v1/chat/completions', { as: owner, body: hello });
   realIds = {
     '/dialer/click2call': [call.callId, 'a:b', recordingId],
     '/dialer/recordings': [recordingId],
     '/dialer/trunks': [trunk.id],
     '/dialer/numbers': trunk.numbers,
+    '/chats': [chat.body.chat_id],
     '/voices': [voice.body.data.voice_id, 'en-us'],
     '/webhooks': [webhook.body.data.id],
     '/webhooks/deliveries': [delivery.body.data.id],

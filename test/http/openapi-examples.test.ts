@@ -52,6 +52,8 @@ async function seed(): Promise<Record<string, Known>> {
     as: owner,
     body: { name: 'Asha', language: 'en' },
   });
+  const hello = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
+  const chat = (await fixture.call('POST', '/v1/chat/completions', { as: owner, body: hello })).body;
   await createUser(sql, { email: 'grace@example.com', passwordHash: null, now: now.current });
   return {
     '/dialer/click2call': { path: { id: call.callId } },
@@ -60,6 +62,7 @@ async function seed(): Promise<Record<string, Known>> {
     '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
     '/webhooks': { path: { id: webhook.id } },
     '/webhooks/deliveries': { path: { id: delivery.id } },
+    '/chats': { path: { id: chat.chat_id } },
     '/voices': { path: { id: voice.body.data.voice_id } },
     '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
     '/developer/api': { path: { id: String(another.keyId) } },

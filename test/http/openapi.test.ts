@@ -33,6 +33,7 @@ function bareServer() {
     voices: new FakeVoiceDesk(),
     transcriber: new FakeTranscriber(),
     liveStt: new FakeLiveStt(),
+    chat: {} as never,
     webhooks: {} as never,
     objects: fixture.objects,
     secrets: createSecretBox(Buffer.alloc(32, 1)),

@@ -1,0 +1,271 @@
+import { randomUUID } from 'node:crypto';
+import { createActor, fromPromise } from 'xstate';
+import type { TextCorrection } from '../../language/correction/text-correction.ts';
+import type { LanguageModels } from '../../language/llm.ts';
+import type { CountTokens } from '../../language/tokens.ts';
+import { type CompletionEnding, completionMachine } from '../../machines/completion.machine.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { Charge } from '../../storage/ledger.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { Handover } from '../tts/handover.ts';
+import { Answer } from './answer.ts';
+import type { Answering, AnswerPart, AnswerPiece, AskRequest, ChatDesk, FinishedAnswer } from './chat-desk.ts';
+import { type Admission, closeCompletion, openCompletion } from './completion-account.ts';
+import { keptTurn } from './kept-turn.ts';
+import { preparationOf } from './preparation.ts';
+import { TokenCounter } from './token-count.ts';
+
+export interface ChatDeskOptions {
+  sql: Sql;
+  models: Pick<LanguageModels, 'resolve' | 'stream'>;
+  correction: TextCorrection;
+  countTokens: CountTokens;
+  /** Who generates: the next boot of the node ends what this one leaves behind. */
+  node: string;
+  boot: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** What an actor's ports need to know and its context does not hold. */
+interface LiveCompletion {
+  id: string;
+  request: AskRequest;
+  listening: AbortSignal;
+  chatId: string | null;
+  createdAt: Date;
+  counter: TokenCounter;
+  model: string;
+  admission: Admission | null;
+  answer: Answer;
+  parts: Handover<AnswerPiece>;
+  charge: Charge | null;
+  finished: FinishedAnswer | null;
+  /** Settled once it is generated, or refused. */
+  admitted: PromiseWithResolvers<void>;
+  isEndTold: boolean;
+  /** Why it was refused, or failed. */
+  error: unknown;
+}
+
+/** Whoever takes an answer so slowly gets what there is by then. */
+const GENERATION_LIMIT_MS = 10 * 60_000;
+/** The listener waits meanwhile to be told how it ended. */
+const STORE_WITHIN_MS = 4_000;
+/** Storage that does not come back must not keep the server from ending. */
+const CLOSE_WITHIN_MS = 5_000;
+
+/** Gives the machine its real ports, once, and returns what starts an actor for each completion. */
+export function createChatDesk(options: ChatDeskOptions): ChatDesk {
+  const { sql, models, correction, clock, logger } = options;
+  const live = new Map<string, LiveCompletion>();
+  const over = new Set<Promise<unknown>>();
+  let closed = false;
+
+  const machine = completionMachine.provide({
+    actors: {
+      admit: fromPromise(async ({ input: { completionId } }) => {
+        const completion = live.get(completionId)!;
+        completion.admission = await noting(completion, admit(completion));
+      }),
+      generate: fromPromise(async ({ input: { completionId }, signal }) => {
+        const completion = live.get(completionId)!;
+        completion.admitted.resolve();
+        const { mostTokens } = completion.admission!;
+        const pieces = completion.answer.from(sourceOf(completion, signal), { mostTokens });
+        await noting(completion, completion.parts.giveAll(pieces, signal));
+      }),
+      conclude: fromPromise(async ({ input: { completionId, ending } }) => {
+        const completion = live.get(completionId)!;
+        await conclude(completion, ending).catch((error: unknown) => {
+          logger.warn({ completionId, err: error }, 'how a completion ended could not be stored');
+          throw error;
+        });
+      }),
+    },
+  });
+
+  return {
+    async ask(request, listening) {
+      if (closed) throw shuttingDown();
+      listening.throwIfAborted();
+      const counter = new TokenCounter(options.countTokens);
+      const isKept = request.savesChat || request.chatId !== null;
+      const completion: LiveCompletion = {
+        ...{ id: `chatcmpl-${randomUUID()}`, request, listening, counter },
+        chatId: isKept ? (request.chatId ?? `chat_${randomUUID()}`) : null,
+        ...{ createdAt: new Date(clock.now()), model: '', admission: null },
+        ...{ answer: new Answer(counter), parts: new Handover(), charge: null, finished: null },
+        ...{ admitted: Promise.withResolvers<void>(), isEndTold: false, error: null },
+      };
+      live.set(completion.id, completion);
+      start(completion);
+      await completion.admitted.promise;
+      return answeringOf(completion);
+    },
+
+    async close() {
+      closed = true;
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
+      await Promise.race([Promise.allSettled(over), late]);
+      clock.clearTimeout(timer);
+      const completionIds = [...live.keys()];
+      if (live.size > 0) logger.error({ completionIds }, 'how completions ended is not stored: the next start does it');
+    },
+  };
+
+  function start(completion: LiveCompletion): void {
+    const { id, listening, parts, admitted } = completion;
+    const actor = createActor(machine, { input: { completionId: id, limitMs: GENERATION_LIMIT_MS }, clock });
+    const ended = Promise.withResolvers<void>();
+    let patience: unknown = null;
+    const leave = () => actor.send({ type: 'listener.left', ofOwnAccord: !isSentAway(listening.reason) });
+    const end = (error: unknown) => {
+      clock.clearTimeout(patience);
+      listening.removeEventListener('abort', leave);
+      admitted.reject(error);
+      ended.resolve();
+    };
+    actor.subscribe({
+      next({ value, context: { ending } }) {
+        if (value !== 'concluding' || ending === null || patience !== null) return;
+        if (ending.outcome === 'abandoned' || completion.admission === null) tellEnd(completion, ending);
+        patience = clock.setTimeout(() => tellEnd(completion, ending), STORE_WITHIN_MS);
+      },
+      complete() {
+        const ending = actor.getSnapshot().output ?? null;
+        if (ending === null) parts.fail(completion.error);
+        else tellEnd(completion, ending);
+        end(completion.error);
+      },
+      // A defect, not an outcome.
+      error(error) {
+        logger.error({ completionId: id, err: error }, 'the actor of a completion broke');
+        parts.fail(error);
+        end(error);
+      },
+    });
+    const gone = ended.promise.then(() => {
+      live.delete(id);
+      over.delete(gone);
+    });
+    over.add(gone);
+    actor.start();
+    listening.addEventListener('abort', leave, { once: true });
+  }
+
+  async function admit(completion: LiveCompletion): Promise<Admission> {
+    const { id, request, chatId, createdAt, counter } = completion;
+    const { workspaceId, userId, apiKeyId } = request;
+    const { model, ...prepared } = await preparationOf(request, { models, counter });
+    completion.model = model;
+    const whose = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
+    return await openCompletion(sql, {
+      row: { id, ...whose, chatId, operation: request.what.mode, model, createdAt },
+      chat: request.chatId === null ? null : { id: request.chatId, workspaceId, userId },
+      ...prepared,
+    });
+  }
+
+  function sourceOf({ request: { what, model: asked }, model, admission }: LiveCompletion, signal: AbortSignal) {
+    if (what.mode === 'correct') return correction.stream({ ...what, model: asked, signal });
+    const { mode, ...wanted } = what;
+    const { messages, maxTokens } = admission!;
+    return models.stream({ ...wanted, model, messages, maxTokens, signal });
+  }
+
+  async function conclude(completion: LiveCompletion, ending: CompletionEnding): Promise<void> {
+    const { id, request, chatId, answer, admission, counter } = completion;
+    const { workspaceId, userId } = request;
+    const usage = ending.owes && admission !== null ? usageOf(completion) : null;
+    const isAnswered = ending.outcome === 'completed' || (ending.outcome === 'abandoned' && answer.text !== '');
+    const chat = { id: chatId ?? '', workspaceId, userId };
+    const isKept = request.savesChat && isAnswered && admission !== null;
+    const model = answer.end?.model ?? completion.model;
+    const turn = isKept ? await keptTurn({ request, unsaved: admission.unsaved, answer, model, chat, counter }) : null;
+    const error = ending.outcome === 'failed' ? failureOf(completion).code : null;
+    const stored = { state: ending.outcome, model, usage, error, turn };
+    const now = new Date(clock.now());
+    completion.charge = await closeCompletion(sql, { id, workspaceId }, { ending: stored, now });
+  }
+
+  function tellEnd(completion: LiveCompletion, { outcome }: CompletionEnding): void {
+    const { id, parts, listening, answer, charge, admission } = completion;
+    if (completion.isEndTold) return;
+    completion.isEndTold = true;
+    if (outcome === 'completed') {
+      // Without an end of its own its time was over.
+      const { reason } = answer.end ?? { reason: 'length' };
+      const responseTimeMs = Math.max(0, Math.round(clock.now() - completion.createdAt.getTime()));
+      const model = answer.end?.model ?? completion.model;
+      completion.finished = { type: 'finished', reason, usage: usageOf(completion), model, charge, responseTimeMs };
+      parts.finish();
+      return;
+    }
+    if (listening.aborted) completion.error = listening.reason;
+    else if (admission !== null) {
+      completion.error = failureOf(completion);
+      logger.warn({ completionId: id, code: failureOf(completion).code }, 'a completion failed');
+    }
+    completion.admitted.reject(completion.error);
+    parts.fail(completion.error);
+  }
+}
+
+/** What the engine says, as far as it can be; without it, what we counted. */
+function usageOf({ answer, admission }: LiveCompletion): FinishedAnswer['usage'] {
+  const { promptTokens, mostTokens } = admission!;
+  const said = answer.end?.usage;
+  if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
+    return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
+  }
+  const completionTokens = Math.min(said.completionTokens, Math.max(mostTokens, answer.tokens));
+  return { ...said, promptTokens: Math.min(said.promptTokens, promptTokens * MOST_OF_A_TOKEN), completionTokens };
+}
+
+/** No tokenizer makes so many of what we count as one: who says so is not believed. */
+const MOST_OF_A_TOKEN = 16;
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+async function* answered(completion: LiveCompletion): AsyncGenerator<AnswerPart, void> {
+  const { parts } = completion;
+  for (let part = await parts.take(); part !== null; part = await parts.take()) yield part;
+  if (completion.finished !== null) yield completion.finished;
+}
+
+function answeringOf(completion: LiveCompletion): Answering {
+  const { id, request, chatId, model, createdAt } = completion;
+  const isNewChat = request.chatId === null && chatId !== null;
+  return { id, chatId, isNewChat, model, createdAt, parts: answered(completion) };
+}
+
+/** Not when their credentials end: who revokes a key as the last word comes would have read all of it for nothing. */
+function isSentAway(reason: unknown): boolean {
+  return reason instanceof TandemError && reason.code !== 'UNAUTHORIZED' && reason.code !== 'CHAT_CLIENT_CANCELLED';
+}
+
+function failureOf({ listening, error }: LiveCompletion): TandemError {
+  const why = listening.aborted ? listening.reason : error;
+  if (why instanceof TandemError) return why;
+  const message = 'The language model failed. Nothing is charged; try again.';
+  return new TandemError('LLM_UNAVAILABLE', message, { cause: why, retryAfterS: 5 });
+}
+
+function shuttingDown(): TandemError {
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+}
+
+async function noting<T>(completion: LiveCompletion, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    completion.error = error;
+    throw error;
+  }
+}

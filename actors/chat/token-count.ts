@@ -1,0 +1,48 @@
+import { setImmediate } from 'node:timers/promises';
+import type { ChatMessage } from '../../language/llm.ts';
+import type { CountTokens } from '../../language/tokens.ts';
+import type { CountedMessage } from './conversation.ts';
+
+/** Characters that are counted in one go. What a word loses by being cut there is one token in hundreds. */
+const SLICE = 1_024;
+/** Others are let in so often. */
+const MOST_MS_AT_A_TIME = 3;
+/** Role and separators. */
+const TOKENS_PER_MESSAGE = 4;
+
+/** Counts long texts without keeping anybody else waiting. */
+export class TokenCounter {
+  readonly #count: CountTokens;
+  #restedAt = performance.now();
+
+  constructor(count: CountTokens) {
+    this.#count = count;
+  }
+
+  async text(text: string): Promise<number> {
+    let tokens = 0;
+    for (let start = 0; start < text.length; start += SLICE) {
+      if (performance.now() - this.#restedAt > MOST_MS_AT_A_TIME) {
+        await setImmediate();
+        this.#restedAt = performance.now();
+      }
+      tokens += this.#count(text.slice(start, start + SLICE));
+    }
+    return tokens;
+  }
+
+  async message(message: ChatMessage): Promise<CountedMessage> {
+    const calls = message.role === 'assistant' ? (message.toolCalls ?? []) : [];
+    let tokens = TOKENS_PER_MESSAGE + (await this.text(message.content ?? ''));
+    for (const { name, arguments: given } of calls) {
+      tokens += TOKENS_PER_MESSAGE + (await this.text(name)) + (await this.text(given));
+    }
+    return { message, tokens };
+  }
+
+  async messages(messages: readonly ChatMessage[]): Promise<CountedMessage[]> {
+    const counted: CountedMessage[] = [];
+    for (const message of messages) counted.push(await this.message(message));
+    return counted;
+  }
+}

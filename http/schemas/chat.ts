@@ -1,0 +1,386 @@
+import { type TSchema, Type } from 'typebox';
+import { BILLING_HEADERS } from '../billing-headers.ts';
+import { nullable, responseOf, TimeSchema } from './envelope.ts';
+
+/** What cannot be stored is not taken: NUL, and halves of surrogate pairs. */
+const TEXT = '^[^\\u0000\\ud800-\\udfff]*$';
+const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
+const CHAT_ID = 'chat_3f0a9f0e-8f0b-4c1e-9a59-3c7a5f6f2f11';
+const COMPLETION_ID = 'chatcmpl-9f1c2d3e-0b1a-4c5d-8e7f-6a5b4c3d2e1f';
+
+const TextSchema = Type.String({ pattern: TEXT, description: 'Text without NUL and halves of surrogate pairs.' });
+const IdSchema = Type.String({ minLength: 1, maxLength: 256, pattern: TEXT, description: 'As it was given.' });
+
+function orNull<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+const ContentSchema = orNull(
+  Type.Union([
+    TextSchema,
+    Type.Array(
+      Type.Object(
+        { type: Type.Literal('text', { description: 'Only text is understood.' }), text: TextSchema },
+        { additionalProperties: false },
+      ),
+      { minItems: 1, maxItems: 256 },
+    ),
+  ]),
+);
+
+const ToolCallSchema = Type.Object(
+  {
+    id: IdSchema,
+    type: Type.Optional(Type.Literal('function')),
+    function: Type.Object(
+      { name: Type.String({ pattern: TOOL_NAME, description: 'Of a tool.' }), arguments: TextSchema },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const MessageSchema = Type.Object(
+  {
+    role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool'], {
+      description: '`developer` is another name of `system`.',
+    }),
+    content: Type.Optional(ContentSchema),
+    tool_calls: Type.Optional(orNull(Type.Array(ToolCallSchema, { maxItems: 128 }))),
+    tool_call_id: Type.Optional(IdSchema),
+    name: Type.Optional(Type.String({ maxLength: 256, description: 'Has no effect.' })),
+    refusal: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
+    reasoning_content: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
+    annotations: Type.Optional(Type.Array(Type.Unknown(), { description: 'Has no effect.' })),
+    audio: Type.Optional(Type.Null()),
+    function_call: Type.Optional(Type.Null()),
+  },
+  { additionalProperties: false },
+);
+
+const JsonObjectSchema = Type.Object({}, { description: 'JSON Schema.' });
+
+const ToolSchema = Type.Object(
+  {
+    name: Type.String({ pattern: TOOL_NAME, description: 'Letters, digits, _ and -, up to 64.' }),
+    description: Type.Optional(orNull(TextSchema)),
+    parameters: Type.Optional(orNull(JsonObjectSchema)),
+    strict: Type.Optional(nullable(Type.Boolean({ description: 'Has no effect.' }))),
+  },
+  { additionalProperties: false },
+);
+
+const WEATHER = {
+  name: 'weather_of',
+  description: 'The weather in a city, now.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+};
+
+const CHAT_FIELDS = {
+  messages: Type.Array(MessageSchema, {
+    minItems: 1,
+    maxItems: 1000,
+    description:
+      'What was said, in order. Each tool call of the assistant is answered by one message of the role `tool` with its id, before anybody says anything else.',
+    examples: [[{ role: 'user', content: 'What is a tandem?' }]],
+  }),
+  tool: Type.Array(ToolSchema, {
+    maxItems: 128,
+    description: 'What the model may call. The caller does it and sends the results.',
+    examples: [[WEATHER]],
+  }),
+  tools: Type.Array(
+    Type.Object({ type: Type.Literal('function'), function: ToolSchema }, { additionalProperties: false }),
+    {
+      maxItems: 128,
+      description: "The same as `tool`, as OpenAI's API has it.",
+      examples: [[{ type: 'function', function: WEATHER }]],
+    },
+  ),
+  tool_choice: Type.Union(
+    [
+      Type.Enum(['auto', 'none', 'required']),
+      Type.Object(
+        {
+          type: Type.Literal('function'),
+          function: Type.Object({ name: Type.String({ maxLength: 64 }) }, { additionalProperties: false }),
+        },
+        { additionalProperties: false },
+      ),
+    ],
+    { description: '`auto` (default), `none`, `required`, or the function that has to be called.' },
+  ),
+  response_format: Type.Object(
+    {
+      type: Type.Enum(['text', 'json_object', 'json_schema']),
+      json_schema: Type.Optional(
+        Type.Object(
+          {
+            name: Type.String({ pattern: TOOL_NAME, description: 'Letters, digits, _ and -, up to 64.' }),
+            description: Type.Optional(orNull(TextSchema)),
+            schema: Type.Optional(JsonObjectSchema),
+            strict: Type.Optional(nullable(Type.Boolean())),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    },
+    { additionalProperties: false, description: 'Whether the answer has to be JSON, and of which schema.' },
+  ),
+  temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
+  top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
+  top_k: orNull(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'Of so many tokens the next is chosen.' }),
+  ),
+  max_tokens: orNull(
+    Type.Integer({
+      minimum: 1,
+      maximum: 131_072,
+      description: 'Of the answer. Default 4096, or what the model has room for.',
+    }),
+  ),
+  max_completion_tokens: orNull(
+    Type.Integer({ minimum: 1, maximum: 131_072, description: 'The newer name of `max_tokens`, which it wins over.' }),
+  ),
+  stop: orNull(
+    Type.Union([
+      Type.String({ minLength: 1, maxLength: 256 }),
+      Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 4 }),
+    ]),
+  ),
+  seed: orNull(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
+  chat_template_kwargs: Type.Object(
+    {
+      enable_thinking: Type.Optional(
+        Type.Boolean({ default: false, description: 'A model that can think first does, as `reasoning_content`.' }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+};
+
+const CORRECTION_FIELDS = {
+  text: Type.String({
+    minLength: 1,
+    maxLength: 20_000,
+    pattern: '^(?=[^]*\\S)[^\\u0000\\ud800-\\udfff]*$',
+    description: 'Text to correct, instead of messages.',
+  }),
+  dictionary: Type.Array(
+    Type.Object(
+      {
+        term: Type.String({ minLength: 1, maxLength: 200, pattern: TEXT, description: 'As it may stand in the text.' }),
+        replacement: Type.String({ maxLength: 200, pattern: TEXT, description: 'What belongs there.' }),
+      },
+      { additionalProperties: false },
+    ),
+    { maxItems: 100, examples: [[{ term: 'tandem', replacement: 'Tandem' }]] },
+  ),
+  style: Type.Object(
+    {
+      tone: Type.Optional(
+        Type.String({ maxLength: 100, pattern: TEXT, examples: ['professional'], description: 'Such as casual.' }),
+      ),
+      autoCapitalize: Type.Optional(Type.Boolean({ default: true })),
+      autoPunctuate: Type.Optional(Type.Boolean({ default: true })),
+      useContractions: Type.Optional(
+        Type.Boolean({ description: 'True contracts, false expands. Left out: both stay as they are.' }),
+      ),
+      expandAbbreviations: Type.Optional(Type.Boolean({ default: false })),
+    },
+    { additionalProperties: false },
+  ),
+  appContext: Type.Enum(['email', 'chat', 'document', 'message', 'social'], {
+    description: 'Where the text will stand.',
+  }),
+};
+
+/** What both modes take. */
+const COMMON_FIELDS = {
+  model: orNull(
+    Type.String({
+      minLength: 1,
+      maxLength: 200,
+      pattern: TEXT,
+      default: 'svc-tiny',
+      description: 'Id or alias of a model; GET /models lists them.',
+    }),
+  ),
+  stream: orNull(
+    Type.Boolean({
+      description: 'Default true, unless the Accept header names application/json and not text/event-stream.',
+    }),
+  ),
+  stream_options: orNull(
+    Type.Object(
+      {
+        include_usage: Type.Optional(
+          Type.Boolean({ description: 'Whether a chunk with the usage comes before the end.' }),
+        ),
+        include_obfuscation: Type.Optional(Type.Boolean({ description: 'Has no effect.' })),
+      },
+      { additionalProperties: false },
+    ),
+  ),
+  chat_id: orNull(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      pattern: TEXT,
+      description: 'The chat that goes on; left out for a new one.',
+    }),
+  ),
+  save_chat: orNull(Type.Boolean({ default: true, description: 'Whether the chat keeps what is said.' })),
+};
+
+/** What OpenAI's clients send too. */
+const TOLERATED_FIELDS = {
+  n: orNull(Type.Literal(1, { description: 'There is one answer.' })),
+  frequency_penalty: orNull(Type.Literal(0)),
+  presence_penalty: orNull(Type.Literal(0)),
+  logprobs: orNull(Type.Literal(false)),
+  parallel_tool_calls: orNull(Type.Literal(true)),
+  user: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
+  safety_identifier: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
+  prompt_cache_key: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
+  service_tier: orNull(Type.Enum(['auto', 'default'])),
+  store: orNull(Type.Boolean({ description: 'Has no effect: see `save_chat`.' })),
+  metadata: Type.Unknown({ description: 'Has no effect.' }),
+};
+
+export const CompletionBody = Type.Partial(
+  Type.Object({ ...CHAT_FIELDS, ...CORRECTION_FIELDS, ...COMMON_FIELDS, ...TOLERATED_FIELDS }),
+  {
+    additionalProperties: false,
+    examples: [
+      {
+        model: 'svc-tiny',
+        messages: [
+          { role: 'system', content: 'Answer in one sentence.' },
+          { role: 'user', content: 'What is a tandem exchange?' },
+        ],
+        stream: false,
+        max_tokens: 200,
+      },
+      {
+        text: 'we dont ship untill monday',
+        dictionary: [{ term: 'tandem', replacement: 'Tandem' }],
+        style: { tone: 'professional', autoCapitalize: true, autoPunctuate: true },
+        appContext: 'email',
+        stream: false,
+      },
+    ],
+  },
+);
+
+/** Fields of one mode alone; the rest may be sent in both. */
+export const CORRECTION_ONLY = ['dictionary', 'style', 'appContext'] as const;
+
+const UsageSchema = Type.Object({
+  prompt_tokens: Type.Integer({ examples: [21] }),
+  completion_tokens: Type.Integer({ examples: [12] }),
+  total_tokens: Type.Integer({ description: 'What is charged.', examples: [33] }),
+});
+
+const ChatIdSchema = Type.String({ examples: [CHAT_ID] });
+
+const AnswerToolCallSchema = Type.Object({
+  id: Type.String(),
+  type: Type.Literal('function'),
+  function: Type.Object({
+    name: Type.String(),
+    arguments: Type.String({ description: 'JSON, as the model wrote it: it may be anything.' }),
+  }),
+});
+
+const CompletionSchema = Type.Object({
+  id: Type.String({ examples: [COMPLETION_ID] }),
+  object: Type.Literal('chat.completion'),
+  created: Type.Integer({ description: 'Seconds since 1970.', examples: [1_767_322_800] }),
+  model: Type.String({ description: 'The versioned id of the model.', examples: ['qwen3-1.7b-q8'] }),
+  choices: Type.Array(
+    Type.Object({
+      index: Type.Integer(),
+      message: Type.Object({
+        role: Type.Literal('assistant'),
+        content: nullable(Type.String()),
+        refusal: Type.Null(),
+        reasoning_content: Type.Optional(Type.String({ description: 'What the model thought first.' })),
+        tool_calls: Type.Optional(Type.Array(AnswerToolCallSchema)),
+      }),
+      logprobs: Type.Null(),
+      finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter'], {
+        description: '`length`: of `max_tokens`, of the context, or of what the wallet covers.',
+      }),
+    }),
+    {
+      examples: [
+        [
+          {
+            index: 0,
+            message: { role: 'assistant', content: 'An exchange that joins two others.', refusal: null },
+            logprobs: null,
+            finish_reason: 'stop',
+          },
+        ],
+      ],
+    },
+  ),
+  usage: UsageSchema,
+  chat_id: Type.Optional(Type.String({ description: 'Of a new chat.', examples: [CHAT_ID] })),
+  response_time_ms: Type.Integer({ examples: [640] }),
+});
+
+const SAME = { id: COMPLETION_ID, object: 'chat.completion.chunk', created: 1_767_322_800, model: 'qwen3-1.7b-q8' };
+const FRAMES = [
+  { type: 'chat_id', chat_id: CHAT_ID, ...SAME, choices: [] },
+  { ...SAME, choices: [{ index: 0, delta: { role: 'assistant', content: 'An exchange' }, finish_reason: null }] },
+  { ...SAME, choices: [{ index: 0, delta: { content: ' that joins two others.' }, finish_reason: null }] },
+  { ...SAME, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  {
+    type: 'done',
+    response_time_ms: 640,
+    ...SAME,
+    choices: [],
+    usage: { prompt_tokens: 21, completion_tokens: 12, total_tokens: 33 },
+    billing: {
+      'x-credit-balance': '9.99934',
+      'x-credit-charged': '0.00066',
+      'x-billing-tx': '5b0e1c5e-8a51-4cf5-9d0c-6d1f3f0e7a42',
+    },
+  },
+];
+
+export const CompletionResponse = responseOf({
+  description:
+    'As JSON, or as Server-Sent Events: a frame with the `chat_id` of a new chat, chunks of the answer, one with the `finish_reason`, one with the usage if asked for, a frame `done` with what was charged, and `[DONE]`. What fails half-way is a frame `error`, and the stream ends without `[DONE]`; nothing is charged then. Lines that begin with a colon say that the server is still there.',
+  headers: BILLING_HEADERS,
+  content: {
+    'application/json': { schema: CompletionSchema },
+    'text/event-stream': {
+      schema: Type.String({
+        examples: [`${FRAMES.map((frame) => `data: ${JSON.stringify(frame)}\n\n`).join('')}data: [DONE]\n\n`],
+      }),
+    },
+  },
+});
+
+export const ChatSchema = Type.Object({
+  chat_id: ChatIdSchema,
+  title: Type.String({
+    description: 'The beginning of what was said first.',
+    examples: ['What is a tandem exchange?'],
+  }),
+  message_count: Type.Integer({ examples: [2] }),
+  created_at: TimeSchema,
+  updated_at: TimeSchema,
+});
+
+export const ChatMessageSchema = Type.Object({
+  role: Type.Enum(['system', 'user', 'assistant', 'tool']),
+  content: nullable(Type.String({ examples: ['What is a tandem exchange?'] })),
+  tool_calls: Type.Optional(Type.Array(AnswerToolCallSchema)),
+  tool_call_id: Type.Optional(Type.String()),
+  model: Type.Optional(Type.String({ description: 'Who wrote it, of the assistant.' })),
+  created_at: TimeSchema,
+});
