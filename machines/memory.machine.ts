@@ -9,7 +9,8 @@ import { notProvided } from './not-provided.ts';
  * Whatever a stage breaks on is ours, and tried again from the first stage: the memory is `waiting`, twice as long after
  * each attempt, and `memory.due` cuts the wait short. After the last attempt it is `failing`, until that and what is paid
  * back are stored, and has then `failed`. Only `memory.retried` makes it `pending` again, with all attempts before it.
- * Deleted at any time, it is `deleted`, and what was under way stops.
+ * A memory that comes back with no attempt left, because something ended the process each time, fails at once. Deleted at
+ * any time, it is `deleted`, and what was under way stops.
  */
 export const memoryMachine = setup({
   types: {} as {
@@ -46,7 +47,13 @@ export const memoryMachine = setup({
   initial: 'arriving',
   on: { 'memory.deleted': '.deleted' },
   states: {
-    arriving: { always: [{ guard: 'wasBegun', target: 'waiting' }, { target: 'pending' }] },
+    arriving: {
+      always: [
+        { guard: 'isLastAttempt', target: 'failing' },
+        { guard: 'wasBegun', target: 'waiting' },
+        { target: 'pending' },
+      ],
+    },
     pending: { on: { 'memory.due': 'processing' } },
     processing: {
       entry: 'noteAttempt',

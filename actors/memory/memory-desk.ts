@@ -3,7 +3,7 @@ import type { TandemError } from '../../machines/errors.ts';
 import type { Page, PageOf } from '../../storage/queries/paging.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';
 
-/** Memory as `http/` sees it. Implemented by `memory-administration.ts`. */
+/** Memory as `http/` sees it. Implemented by `create-memory-desk.ts`. */
 export interface MemoryDesk {
   /**
    * Charges for each text and stores it, all in one transaction; then it is found by its words, and processed. A text
@@ -15,7 +15,7 @@ export interface MemoryDesk {
   ingest(request: IngestRequest): Promise<Ingested>;
   /**
    * As `ingest`, of a document that was read: one memory, charged by the characters of its text.
-   * @throws TandemError as `ingest`; `DOCUMENT_TOO_LARGE`
+   * @throws TandemError as `ingest`
    */
   ingestDocument(request: IngestDocumentRequest): Promise<Ingested>;
   /** @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `MEMORY_INFRA_NOT_READY` */
@@ -32,16 +32,15 @@ export interface MemoryDesk {
   /** What it says is gone for good. @throws TandemError `MEMORY_NOT_FOUND`, `POLICY_DENY` */
   remove(key: MemoryKey): Promise<void>;
 
-  collections(request: { by: MemoryCaller; page: Page }): Promise<PageOf<CollectionView>>;
+  /** Those that the caller may see, among them their own. */
+  collections(request: { by: MemoryCaller; page: Page; type: MemoryType | null }): Promise<PageOf<CollectionView>>;
   /** @throws TandemError `POLICY_DENY`, `COLLECTION_NAME_TAKEN`, `COLLECTION_LIMIT_REACHED`, `MEMBER_NOT_FOUND` */
   createCollection(request: CreateCollectionRequest): Promise<CollectionView>;
   /** With all memories in it. @throws TandemError `COLLECTION_NOT_FOUND`, `POLICY_DENY` */
   removeCollection(request: { collectionId: string; by: MemoryCaller }): Promise<{ memories: number }>;
 
+  /** Of a month, `2026-01`; null: the one that it is. Of the whole workspace for its owners, else of the caller. */
   usage(request: { by: MemoryCaller; month: string | null }): Promise<MemoryUsage>;
-  /** Begins to process, at once what an earlier run left behind. */
-  start(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Whose request it is. */
@@ -117,8 +116,8 @@ export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
 export interface MemoryView {
   id: string;
   title: string | null;
-  /** What was given; null in lists. */
-  text: string | null;
+  /** What was given; in lists only the beginning of it. */
+  text: string;
   type: MemoryType;
   collectionId: string;
   status: MemoryStatus;
@@ -129,19 +128,19 @@ export interface MemoryView {
   infer: boolean;
   /** What it is stored as: by facts, or by chunks alone; null until it is ready. */
   storedAs: 'facts' | 'chunks' | null;
-  /** Null until it is ready. */
-  chunkCount: number | null;
+  /** What was drawn from it, with its history; null in lists. */
   facts: readonly MemoryFact[] | null;
   characters: number;
   metadata: Readonly<Record<string, unknown>>;
   source: MemorySource | null;
-  createdBy: number | null;
+  createdBy: number;
   createdAt: Date;
   updatedAt: Date;
 }
 
 export interface MemoryFact {
   id: string;
+  category: 'fact' | 'preference';
   text: string;
   /** The fact of another memory that says the same. */
   deduplicatedInto: string | null;
@@ -151,10 +150,10 @@ export interface MemoryFact {
 
 /** The document it was read from. */
 export interface MemorySource {
-  fileName: string | null;
+  file_name: string | null;
   format: string;
-  pageCount: number | null;
-  isOcr: boolean;
+  pages: number | null;
+  ocr: boolean;
   warnings: readonly string[];
 }
 
@@ -224,7 +223,7 @@ export interface CollectionView {
   label: string;
   type: MemoryType;
   memoryCount: number;
-  createdBy: number | null;
+  createdBy: number;
   createdAt: Date;
 }
 

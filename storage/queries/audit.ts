@@ -27,6 +27,11 @@ export const AUDIT_ACTIONS = [
   'voice.samples_added',
   'voice.updated',
   'voice.deleted',
+  'memory_collection.created',
+  'memory_collection.deleted',
+  'rubric.created',
+  'rubric.updated',
+  'rubric.deleted',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

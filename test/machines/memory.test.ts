@@ -80,6 +80,11 @@ describe('a memory', () => {
     expect(startMemory({ attempts: 3 }).state()).toBe('waiting');
   });
 
+  it('that comes back with no attempt left fails, and is not processed', () => {
+    const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS });
+    expect([memory.state(), memory.started, memory.givenUpFor]).toEqual(['failing', ['giveUp'], ['INTERNAL']]);
+  });
+
   it('that failed and is retried has all its attempts before it', async () => {
     const memory = startMemory({ attempts: MOST_MEMORY_ATTEMPTS - 1 });
     for (const step of ['due', 'broke', 'done', 'retried', 'due', 'broke'] as const) await memory.take(step);
@@ -125,15 +130,15 @@ function startMemory({ attempts = 0 } = {}) {
   const started: string[] = [];
   const givenUpFor: string[] = [];
   let current: { resolve: () => void; reject: (error: unknown) => void; signal: AbortSignal } | null = null;
+  function begin(name: string, memoryId: string, signal: AbortSignal): Promise<void> {
+    expect(memoryId).toBe(MEMORY_ID);
+    started.push(name);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    current = { resolve, reject, signal };
+    return promise;
+  }
   const port = (name: string) =>
-    fromPromise<void, { memoryId: string; error?: { code: string } }>(({ input, signal }) => {
-      expect(input.memoryId).toBe(MEMORY_ID);
-      started.push(name);
-      if (input.error) givenUpFor.push(input.error.code);
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      current = { resolve, reject, signal };
-      return promise;
-    });
+    fromPromise<void, { memoryId: string }>(({ input, signal }) => begin(name, input.memoryId, signal));
   const actor = createActor(
     memoryMachine.provide({
       actors: {
@@ -141,7 +146,10 @@ function startMemory({ attempts = 0 } = {}) {
         chunk: port('chunk'),
         embed: port('embed'),
         index: port('index'),
-        giveUp: port('giveUp'),
+        giveUp: fromPromise(({ input, signal }) => {
+          givenUpFor.push(input.error.code);
+          return begin('giveUp', input.memoryId, signal);
+        }),
       },
     }),
     { input: { memoryId: MEMORY_ID, attempts }, clock },

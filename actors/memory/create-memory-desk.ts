@@ -1,0 +1,142 @@
+import type { DocumentSection, ReadDocument } from '../../language/documents/document-reader.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { refundMemory } from './memory-account.ts';
+import type { Ingested, MemoryCaller, MemoryDesk, MemorySource } from './memory-desk.ts';
+import { type StoreRequest, storeTexts } from './memory-ingest.ts';
+import { createMemoryLibrary } from './memory-library.ts';
+import type { MemoryWorker } from './memory-worker.ts';
+
+export interface MemoryDeskOptions {
+  sql: Sql;
+  recall: Pick<MemoryDesk, 'search' | 'context'>;
+  /** Null: it is not there yet, and nothing can be ingested or searched. */
+  worker: () => Pick<MemoryWorker, 'enqueue'> | null;
+  /** They are deleted: what is under way for them stops. */
+  drop: (memoryIds: readonly string[]) => void;
+  isClosed: () => boolean;
+  clock: Clock;
+  logger: Logger;
+}
+
+interface ChargedMemories {
+  ids: readonly string[];
+  /** That were made when they were charged for. */
+  attempts: number;
+  by: MemoryCaller;
+}
+
+/** Seconds, as the specification has it. */
+const PROVISIONING_RETRY_S = 10;
+const QUEUE_RETRY_S = 5;
+
+export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
+  const { sql, recall, drop, isClosed, clock, logger } = options;
+  const library = createMemoryLibrary({
+    sql,
+    clock,
+    drop,
+    async revive(memoryIds) {
+      // A sweep finds those whose job could not be queued.
+      if (memoryIds.length > 0)
+        await options
+          .worker()
+          ?.enqueue(memoryIds)
+          .catch(() => {});
+    },
+  });
+  const now = () => new Date(clock.now());
+
+  return {
+    ...library,
+
+    async ingest({ memories, by }) {
+      const texts = memories.map((memory) => ({ ...memory, source: null }));
+      return await stored({ texts, operation: memories.length > 1 ? 'ingest_batch' : 'ingest', by, now: now() });
+    },
+
+    async ingestDocument({ document, fileName, by, title, ...rest }) {
+      const text = textOf(document.sections);
+      const source = { ...sourceOf(document, fileName) };
+      const given = { ...rest, title: title ?? document.title ?? fileName, text, source };
+      return await stored({ texts: [given], operation: 'ingest_document', by, now: now() });
+    },
+
+    async search(request, signal) {
+      requireReady();
+      return await recall.search(request, signal);
+    },
+
+    async context(request, signal) {
+      requireReady();
+      return await recall.context(request, signal);
+    },
+
+    async retry(key) {
+      const worker = requireReady();
+      const retried = await library.retry(key);
+      await queued(worker, { ids: [key.memoryId], attempts: retried.memory.attempts, by: key.by });
+      return retried;
+    },
+  };
+
+  async function stored(request: StoreRequest): Promise<Ingested> {
+    const worker = requireReady();
+    const ingested = await storeTexts(sql, request);
+    const ids = ingested.results.flatMap((result) => (result.outcome === 'queued' ? [result.id] : []));
+    if (ids.length > 0) await queued(worker, { ids, attempts: 0, by: request.by });
+    return ingested;
+  }
+
+  /** @throws TandemError `MEMORY_UNREACHABLE` once what they were charged for is given back */
+  async function queued(worker: Pick<MemoryWorker, 'enqueue'>, charged: ChargedMemories): Promise<void> {
+    const { ids } = charged;
+    try {
+      await worker.enqueue(ids);
+    } catch (cause) {
+      logger.warn({ memories: ids.length, err: cause }, 'memories could not be queued');
+      try {
+        await giveBack(charged);
+      } catch (error) {
+        // Charged and stored, they are processed by the next sweep: so it was done as it was asked for.
+        logger.error({ memories: ids.length, err: error }, 'memories that could not be queued could not be paid back');
+        return;
+      }
+      throw new TandemError('MEMORY_UNREACHABLE', UNREACHABLE, {
+        cause,
+        retryAfterS: QUEUE_RETRY_S,
+        details: { ids: [...ids] },
+      });
+    }
+  }
+
+  async function giveBack({ ids, attempts, by: { workspaceId } }: ChargedMemories): Promise<void> {
+    await inTransaction(sql, async (tx) => {
+      for (const memoryId of ids) await refundMemory(tx, { memoryId, attempts, workspaceId, now: now() });
+    });
+  }
+
+  function requireReady(): Pick<MemoryWorker, 'enqueue'> {
+    if (isClosed())
+      throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    const worker = options.worker();
+    if (worker !== null) return worker;
+    throw new TandemError('MEMORY_INFRA_NOT_READY', 'Memory is being set up. Try again in about 10 seconds.', {
+      retryAfterS: PROVISIONING_RETRY_S,
+    });
+  }
+}
+
+const UNREACHABLE =
+  'Processing cannot be started now. The memories are stored and wait for it, and what was charged is paid back.';
+
+/** Sections under their headings, as Markdown. */
+function textOf(sections: readonly DocumentSection[]): string {
+  return sections.map(({ heading, text }) => (heading === null ? text : `## ${heading}\n\n${text}`)).join('\n\n');
+}
+
+function sourceOf({ format, pageCount, isOcr, warnings }: ReadDocument, fileName: string | null): MemorySource {
+  return { file_name: fileName, format, pages: pageCount, ocr: isOcr, warnings: [...warnings] };
+}

@@ -1,0 +1,67 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { Tx } from '../../storage/database.ts';
+import {
+  createMemoryCollection,
+  ensurePersonalCollection,
+  findMemoryCollection,
+  firstMemoryCollectionOf,
+  type MemoryCollectionRow,
+  mayWriteMemory,
+} from '../../storage/queries/memory-collections.ts';
+import type { MemoryCaller, NewMemoryText } from './memory-desk.ts';
+
+/** @throws TandemError `POLICY_DENY` to viewers */
+export function requireWriter({ role }: Pick<MemoryCaller, 'role'>): void {
+  if (role === 'viewer') throw denied('Viewers may look for memories but not make any.');
+}
+
+/** @throws TandemError `POLICY_DENY` to whoever is neither owner nor admin */
+export function requireAdmin({ role }: Pick<MemoryCaller, 'role'>, type: string): void {
+  if (role !== 'owner' && role !== 'admin') throw denied(`Only owners and admins change ${type} memories.`);
+}
+
+/** @throws TandemError `POLICY_DENY` */
+export function requireMayWrite(by: MemoryCaller, { type }: Pick<MemoryCollectionRow, 'type'>): void {
+  if (!mayWriteMemory(by, { type })) throw denied(`Your role may not change ${type} memories.`);
+}
+
+/**
+ * Where a memory is to be kept: the collection that was named; else the caller's own, or the workspace's first of that
+ * type, which are made when there is none.
+ * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `VALIDATION_FAILED` when it is of another type
+ */
+export async function writableCollection(
+  tx: Tx,
+  { type, collectionId, by, now }: Pick<NewMemoryText, 'type' | 'collectionId'> & { by: MemoryCaller; now: Date },
+): Promise<MemoryCollectionRow> {
+  const { workspaceId, userId } = by;
+  if (collectionId !== null) {
+    const collection = await findMemoryCollection(tx, by, collectionId);
+    if (collection === null) throw collectionNotFound();
+    requireMayWrite(by, collection);
+    requireSameType(collection, type);
+    return collection;
+  }
+  if (type === null || type === 'user') return await ensurePersonalCollection(tx, { workspaceId, userId, now });
+  requireAdmin(by, type);
+  const first = await firstMemoryCollectionOf(tx, { workspaceId, type });
+  const label = type === 'knowledge' ? 'Knowledge' : 'Hive';
+  return (
+    first ?? (await createMemoryCollection(tx, { workspaceId, type, name: type, label, createdByUserId: userId, now }))
+  );
+}
+
+export function collectionNotFound(): TandemError {
+  return new TandemError('COLLECTION_NOT_FOUND', 'There is no such collection, or it is not shared with you.');
+}
+
+/** `user`, the default, is said of what goes into a team's collection too. */
+function requireSameType(collection: MemoryCollectionRow, type: NewMemoryText['type']): void {
+  if (type === null || type === collection.type || (type === 'user' && collection.type === 'team')) return;
+  const message = `must be the type of the collection, which is ${collection.type}`;
+  throw new TandemError('VALIDATION_FAILED', `type ${message}.`, { details: [{ path: 'type', message }] });
+}
+
+function denied(message: string): TandemError {
+  return new TandemError('POLICY_DENY', message);
+}

@@ -1,0 +1,161 @@
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { lockAccounts } from '../../storage/ledger-entries.ts';
+import { recordAudit } from '../../storage/queries/audit.ts';
+import { deleteMemory, findMemory } from '../../storage/queries/memories.ts';
+import { memoryUsage } from '../../storage/queries/memory-charges.ts';
+import {
+  createMemoryCollection,
+  deleteMemoryCollection,
+  findMemoryCollection,
+  listMemoryCollections,
+} from '../../storage/queries/memory-collections.ts';
+import { factsOfMemory } from '../../storage/queries/memory-facts.ts';
+import { listMemoryHeads } from '../../storage/queries/memory-heads.ts';
+import { retryMemory } from '../../storage/queries/memory-processing.ts';
+import { offsetOf } from '../../storage/queries/paging.ts';
+import type { Clock } from '../clock.ts';
+import { collectionNotFound, requireAdmin, requireMayWrite, requireWriter } from './memory-access.ts';
+import { chargeMemory, totalOf } from './memory-account.ts';
+import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey } from './memory-desk.ts';
+import { collectionView, memoryView, wholeMemoryView } from './memory-views.ts';
+
+/** What is there: memories and collections, looked at and taken away. */
+export type MemoryLibrary = Pick<
+  MemoryDesk,
+  'list' | 'get' | 'retry' | 'remove' | 'collections' | 'createCollection' | 'removeCollection' | 'usage'
+>;
+
+export interface MemoryLibraryOptions {
+  sql: Sql;
+  clock: Clock;
+  /** They are deleted: what is under way for them stops. */
+  drop: (memoryIds: readonly string[]) => void;
+  /** They are pending again, free of charge. Never rejects. */
+  revive: (memoryIds: readonly string[]) => Promise<void>;
+}
+
+export function createMemoryLibrary({ sql, clock, drop, revive }: MemoryLibraryOptions): MemoryLibrary {
+  const now = () => new Date(clock.now());
+
+  return {
+    async list({ by, collectionId, status, type, page }) {
+      const query = { collectionId: collectionId ?? undefined, status: status ?? undefined, type: type ?? undefined };
+      const { rows, total } = await listMemoryHeads(sql, by, { ...query, ...page });
+      return { rows: rows.map((row) => memoryView(row)), total };
+    },
+
+    async get({ memoryId, by }) {
+      const row = await findMemory(sql, by, memoryId);
+      if (row === null) throw memoryNotFound();
+      return wholeMemoryView(row, await factsOfMemory(sql, by, memoryId));
+    },
+
+    async retry({ memoryId, by }) {
+      const charge = await inTransaction(sql, async (tx) => {
+        await lockAccounts(tx, by.workspaceId);
+        const row = await findMemory(tx, by, memoryId);
+        if (row === null) throw memoryNotFound();
+        requireMayWrite(by, row);
+        const { attempts, characters, status } = row;
+        if (status !== 'failed') throw notFailed(status);
+        const charged = await chargeMemory(tx, { memoryId, attempts, characters, operation: 'retry', by, now: now() });
+        if ((await retryMemory(tx, { id: memoryId, now: now() })) === null) throw memoryNotFound();
+        return charged;
+      });
+      return { memory: await this.get({ memoryId, by }), charge: totalOf([charge])! };
+    },
+
+    async remove({ memoryId, by }: MemoryKey) {
+      const row = await findMemory(sql, by, memoryId);
+      if (row === null) throw memoryNotFound();
+      requireMayWrite(by, row);
+      const deleted = await deleteMemory(sql, by, { id: memoryId, now: now() });
+      if (deleted === null) throw memoryNotFound();
+      drop([memoryId]);
+      await revive(deleted.revived);
+    },
+
+    async collections({ by, page, type }) {
+      const all = await listMemoryCollections(sql, by, { type: type ?? undefined });
+      const from = offsetOf(page);
+      return { rows: all.slice(from, from + page.limit).map(collectionView), total: all.length };
+    },
+
+    async createCollection({ name, type, memberIds, by }: CreateCollectionRequest) {
+      requireWriter(by);
+      if (type !== 'team') requireAdmin(by, type);
+      if (type !== 'team' && memberIds.length > 0) throw membersOfOthers(type);
+      const created = { workspaceId: by.workspaceId, createdByUserId: by.userId, name, type, memberUserIds: memberIds };
+      return await inTransaction(sql, async (tx) => {
+        const row = await createMemoryCollection(tx, { ...created, now: now() });
+        await recordAudit(tx, auditOf(by, { action: 'memory_collection.created', id: row.id, details: { type } }));
+        return collectionView({ ...row, memoryCount: 0 });
+      });
+    },
+
+    async removeCollection({ collectionId, by }) {
+      const memoryIds = await inTransaction(sql, async (tx) => {
+        const collection = await findMemoryCollection(tx, by, collectionId);
+        if (collection === null) throw collectionNotFound();
+        requireMayWrite(by, collection);
+        if (collection.type === 'user') throw new TandemError('POLICY_DENY', PERSONAL_STAYS);
+        const isCreator = collection.type === 'team' && collection.createdByUserId === by.userId;
+        if (!isCreator) requireAdmin(by, collection.type);
+        const deleted = await deleteMemoryCollection(tx, by, { id: collectionId, now: now() });
+        if (deleted === null) throw collectionNotFound();
+        const details = { type: collection.type, memories: deleted.memoryIds.length };
+        await recordAudit(tx, auditOf(by, { action: 'memory_collection.deleted', id: collectionId, details }));
+        return deleted.memoryIds;
+      });
+      drop(memoryIds);
+      return { memories: memoryIds.length };
+    },
+
+    async usage({ by, month }) {
+      const { workspaceId, userId, role } = by;
+      const span = monthOf(month, now());
+      const isOwner = role === 'owner';
+      const breakdown = await memoryUsage(sql, { workspaceId, userId: isOwner ? null : userId, ...span });
+      const totalNano = breakdown.reduce((sum, { amountNano }) => sum + amountNano, 0n);
+      const walletNano = isOwner ? (await walletOf(sql, workspaceId)).balanceNano : null;
+      return { ...span, totalNano, breakdown, walletNano };
+    },
+  };
+
+  function auditOf(
+    by: MemoryCaller,
+    {
+      action,
+      id,
+      details,
+    }: { action: 'memory_collection.created' | 'memory_collection.deleted'; id: string; details: object },
+  ) {
+    const { workspaceId, requestId } = by;
+    const target = { type: 'memory_collection', id };
+    return { workspaceId, actor: by, action, target, details: { ...details }, requestId, now: now() };
+  }
+}
+
+const PERSONAL_STAYS = 'A personal collection stays. Delete the memories in it instead.';
+
+/** In UTC. */
+function monthOf(month: string | null, now: Date): { from: Date; to: Date } {
+  const first = month ?? now.toISOString().slice(0, 7);
+  const from = new Date(`${first}-01T00:00:00.000Z`);
+  return { from, to: new Date(Date.UTC(from.getUTCFullYear(), from.getUTCMonth() + 1, 1)) };
+}
+
+function memoryNotFound(): TandemError {
+  return new TandemError('MEMORY_NOT_FOUND', 'There is no such memory, or it is not shared with you.');
+}
+
+function notFailed(status: string): TandemError {
+  return new TandemError('MEMORY_NOT_FAILED', `The memory has not failed: it is ${status}.`, { details: { status } });
+}
+
+function membersOfOthers(type: string): TandemError {
+  const message = `is for teams: everybody in the workspace sees a ${type} collection`;
+  return new TandemError('VALIDATION_FAILED', `member_ids ${message}.`, { details: [{ path: 'member_ids', message }] });
+}

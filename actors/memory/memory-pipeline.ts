@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto';
+import type { LanguageModels } from '../../language/llm.ts';
+import { type Chunk, chunksOf } from '../../language/memory/chunks.ts';
+import { decideFacts, type FactDecision } from '../../language/memory/fact-decisions.ts';
+import { extractFacts, type Fact } from '../../language/memory/facts.ts';
+import type { CountTokens } from '../../language/tokens.ts';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import type { MemoryRow } from '../../storage/queries/memories.ts';
+import { insertFacts, type NewFact, removeFactsOf, similarFacts } from '../../storage/queries/memory-facts.ts';
+import { finishMemory, lockAttempt } from '../../storage/queries/memory-processing.ts';
+import { addUnits, removeUnitsOf, type UnitPoint } from '../../storage/queries/memory-units.ts';
+import type { Logger } from '../logger.ts';
+import { takenInSlices } from './memory-slices.ts';
+
+/** Makes a point of each text, in their order, however many. @throws TandemError `MEMORY_UNREACHABLE` */
+export type MakePoints = (texts: readonly FoundText[], signal: AbortSignal) => Promise<UnitPoint[]>;
+
+/** A text as it is found: by what stands over it as well. */
+export interface FoundText {
+  heading: string | null;
+  text: string;
+}
+
+export interface PipelineOptions {
+  sql: Sql;
+  models: Pick<LanguageModels, 'complete' | 'list'>;
+  makePoints: MakePoints;
+  countTokens: CountTokens;
+  now: () => Date;
+  logger: Logger;
+}
+
+/** One attempt at a memory, stage by stage; each needs what those before it made. */
+export interface MemoryPipeline {
+  extract(signal: AbortSignal): Promise<void>;
+  chunk(signal: AbortSignal): Promise<void>;
+  embed(signal: AbortSignal): Promise<void>;
+  /** False: the attempt is somebody else's, or the memory is gone, and nothing is stored. */
+  index(): Promise<boolean>;
+}
+
+const MOST_SIMILAR = 6;
+/** Headings are a path for people too. */
+const HEADING_SEPARATOR = ' › ';
+
+export function createPipeline(memory: MemoryRow, options: PipelineOptions): MemoryPipeline {
+  const { sql, models, makePoints, countTokens, now, logger } = options;
+  let facts: (Fact & { decision: FactDecision })[] | null = null;
+  let chunks: (Chunk & { heading: string | null })[] = [];
+  let points: UnitPoint[] = [];
+
+  return {
+    async extract(signal) {
+      if (!memory.infer || (await models.list()).models.length === 0) return;
+      const { content: text, title } = memory;
+      const extraction = await extractFacts({ text, title }, { models, signal });
+      if (extraction.facts === null) {
+        logger.warn({ memoryId: memory.id, because: extraction.because }, 'a memory is stored without its facts');
+        return;
+      }
+      const questions = [];
+      for (const fact of extraction.facts) {
+        const { statement, subject, attribute } = fact;
+        const like = { collectionId: memory.collectionId, statement, subject, attribute, limit: MOST_SIMILAR };
+        questions.push({ fact, similar: await similarFacts(sql, like) });
+        signal.throwIfAborted();
+      }
+      const decisions = await decideFacts(questions, { models, signal });
+      facts = extraction.facts.map((fact, index) => ({ ...fact, decision: decisions[index]! }));
+    },
+
+    async chunk(signal) {
+      const found = await takenInSlices(chunksOf(memory.content, { countTokens }), signal);
+      chunks = found.map((chunk) => ({ ...chunk, heading: chunk.headings.join(HEADING_SEPARATOR) || null }));
+    },
+
+    async embed(signal) {
+      const statements = (facts ?? []).map(({ statement }) => ({ heading: null, text: statement }));
+      points = await makePoints([...statements, ...chunks], signal);
+    },
+
+    async index() {
+      return await inTransaction(sql, async (tx) => {
+        const attempt = { id: memory.id, attempt: memory.attempts };
+        const locked = await lockAttempt(tx, attempt);
+        if (locked === null) return false;
+        const { revision, collectionId } = locked;
+        const at = now();
+        await removeUnitsOf(tx, { memoryId: memory.id, collectionId, revision, now: at });
+        await removeFactsOf(tx, { memoryId: memory.id, revision });
+        const factCount = facts?.length ?? 0;
+        const rows = (facts ?? []).map((fact, index): NewFact => newFact(fact, points[index] ?? null));
+        await insertFacts(tx, { memory: locked, facts: rows, revision, now: at });
+        const units = chunks.map(({ heading, text }, index) => ({
+          kind: 'chunk' as const,
+          text,
+          heading,
+          point: points[factCount + index] ?? null,
+        }));
+        await addUnits(tx, { memory: locked, units, revision });
+        return await finishMemory(tx, attempt, { processedAs: facts === null ? 'chunks' : 'facts', now: at });
+      });
+    },
+  };
+}
+
+function newFact({ decision, ...fact }: Fact & { decision: FactDecision }, point: UnitPoint | null): NewFact {
+  return {
+    ...fact,
+    id: randomUUID(),
+    deduplicatedInto: decision.action === 'same' ? decision.as : null,
+    supersedes: decision.action === 'supersede' ? decision.ids : [],
+    point,
+  };
+}
