@@ -15,7 +15,7 @@ export interface TinyModel {
   thenAgainFrom?: string;
   /** Probability is spread over all tokens, and only seed and temperature decide. */
   babbles?: boolean;
-  /** Of what follows an opened turn: one that thinks, for example, wants its tags said. Default: ChatML. */
+  /** Default: ChatML. */
   chatTemplate?: string | null;
   /** Tokens, prompt and answer together. Default 512. */
   contextTokens?: number;
@@ -23,9 +23,16 @@ export interface TinyModel {
   metadata?: Readonly<Record<string, string>>;
 }
 
-export const CHATML_TEMPLATE = [
+const CHATML_TEMPLATE = [
   "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}",
   "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
+].join('');
+
+/** With tags that a model may think between. */
+export const THINKING_TEMPLATE = [
+  "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' }}{% endfor %}",
+  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}",
+  "{% if not enable_thinking %}{{ '<think></think>' }}{% endif %}{% endif %}",
 ].join('');
 
 export async function writeTinyModel(path: string, model: TinyModel = {}): Promise<void> {
@@ -150,9 +157,9 @@ function outputOf(
   }
   for (const [text, logit] of [
     [END_OF_TURN, 25],
-    ['}', 20],
-    [']', 18],
-    ['"', 16],
+    ['}', 18],
+    [']', 17],
+    ['"', 20],
     ['\n', 14],
   ] as const) {
     output[required(idOf, text) * DIMENSIONS] = logit;

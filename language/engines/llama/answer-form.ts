@@ -24,7 +24,11 @@ const NAME = /^[\w.-]{1,128}$/;
  * is asked for, or an answer of a schema beside it, the model writes `{"tool": name, "arguments": {...}}` or
  * `{"answer": ...}` instead, which a grammar can ask for. @throws AnswerError `refused`
  */
-export function answerFormOf({ tools, toolChoice, responseSchema }: AnswerRequest): AnswerForm {
+export function answerFormOf({
+  tools,
+  toolChoice,
+  responseSchema,
+}: Pick<AnswerRequest, 'tools' | 'toolChoice' | 'responseSchema'>): AnswerForm {
   const offered =
     toolChoice === 'none'
       ? []

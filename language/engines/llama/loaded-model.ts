@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { basename } from 'node:path';
 import { type Answering, answer, promptOf } from './answer.ts';
 import { AnswerError } from './answer-error.ts';
 import {
@@ -60,7 +61,7 @@ export class LoadedModel {
         loaded: { contextTokens: Math.min(context.contextSize, trained), description: describe(llama, model) },
       });
     } catch (error) {
-      throw new Error([messageOf(error), ...complaints.slice(-3)].join('; '), { cause: error });
+      throw new Error(complaintOf(modelPath, [messageOf(error), ...complaints]), { cause: error });
     }
   }
 
@@ -157,6 +158,13 @@ function commonTokens({ contextTokens }: LlamaSequence, tokens: readonly Token[]
 
 function describe(llama: Llama, { typeDescription }: LlamaModel): string {
   return `${typeDescription}, on this machine (${llama.gpu === false ? 'CPU' : llama.gpu})`.slice(0, 200);
+}
+
+/** One line, without the folders of this machine: it is told to whoever asked the model. */
+function complaintOf(modelPath: string, complaints: readonly string[]): string {
+  const name = basename(modelPath);
+  const reasons = complaints.slice(0, 3).join('; ').replaceAll(modelPath, name).replace(/\s+/g, ' ');
+  return `LLM_MODEL_PATH: ${name} cannot be loaded: ${reasons}`.slice(0, 500);
 }
 
 function messageOf(error: unknown): string {

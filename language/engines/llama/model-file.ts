@@ -17,7 +17,7 @@ const MAGIC = 'GGUF';
 export async function readModelFile(path: string): Promise<ModelFile> {
   const { header, bytes, changedMs } = await readHeader(path);
   if (header.toString('latin1', 0, MAGIC.length) !== MAGIC) {
-    throw new LanguageEngineError('unavailable', `LLM_MODEL_PATH: ${path} is not a GGUF model file`);
+    throw new LanguageEngineError('unavailable', `LLM_MODEL_PATH: ${basename(path)} is not a GGUF model file`);
   }
   const digest = createHash('sha256').update(`${bytes}\n`).update(header).digest('hex').slice(0, 8);
   return { id: `${nameOf(path)}-${digest}`, created: Math.floor(changedMs / 1000) };
@@ -35,7 +35,7 @@ async function readHeader(path: string): Promise<{ header: Buffer; bytes: number
     }
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new LanguageEngineError('unavailable', `LLM_MODEL_PATH: ${path} cannot be read (${reason})`, {
+    throw new LanguageEngineError('unavailable', `LLM_MODEL_PATH: ${basename(path)} cannot be read (${reason})`, {
       cause: error,
     });
   }

@@ -54,3 +54,16 @@ export function posedIn({ messages }: CompletionRequest): PosedLine[] {
     .slice(1)
     .map((line) => JSON.parse(line));
 }
+
+/** Of a model that always likes best what it reads first. */
+export function firstAnswers(request: CompletionRequest): string {
+  const answers = posedIn(request).map(({ name, answers: [first] }) => [
+    name,
+    { reason: 'It came first.', evidence: [], answer: first!.answer, confidence: 0.8 },
+  ]);
+  return JSON.stringify({ ...Object.fromEntries(answers), summary: 'It is what it is.' });
+}
+
+export function isJudgement({ responseSchema }: CompletionRequest): boolean {
+  return responseSchema?.name === 'judgement';
+}

@@ -187,7 +187,7 @@ describe('the process of a model', () => {
   it('is not started for a file that is not there, or is no model', async () => {
     const missing = createLlamaEngine({ modelPath: join(folder, 'nowhere.gguf'), entry: ENTRY });
     await expect(missing.models(ANY_SIGNAL)).rejects.toThrow(
-      /LLM_MODEL_PATH: .*nowhere\.gguf cannot be read \(ENOENT\)/,
+      /^LLM_MODEL_PATH: nowhere\.gguf cannot be read \(ENOENT\)/,
     );
     const wrong = await engineOf('letter.gguf', {}, 'Dear Sir or Madam');
     await expect(wrong.models(ANY_SIGNAL)).rejects.toThrow(/is not a GGUF model file/);

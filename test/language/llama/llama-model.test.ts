@@ -1,0 +1,300 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { getPriority, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createLlamaEngine, type LlamaEngine } from '../../../language/engines/llama/llama-engine.ts';
+import { LIBRARY } from '../../../language/engines/llama/node-llama-cpp.ts';
+import type { ToolDefinition } from '../../../language/llm.ts';
+import { THINKING_TEMPLATE, type TinyModel, tinyModel } from '../gguf-writer.ts';
+import { ask, stream, untilGone } from './asking.ts';
+
+const ANY_SIGNAL = new AbortController().signal;
+const FOX = ['The', ' quick', ' brown', ' fox', ' jumps', '.'];
+
+const LOOK_UP: ToolDefinition = {
+  name: 'look_up',
+  description: 'Looks the weather up.',
+  parameters: {
+    type: 'object',
+    properties: { city: { enum: ['Oslo', 'Bern'] }, day: { enum: [1, 2] } },
+    required: ['city'],
+  },
+};
+
+let folder: string;
+let written = 0;
+const engines: LlamaEngine[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-llama-'));
+});
+
+afterEach(async () => {
+  await Promise.all(engines.splice(0).map((engine) => engine.close()));
+});
+
+afterAll(() => rm(folder, { recursive: true }));
+
+describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
+  it('answers as it must, token by token, and counts them', async () => {
+    const engine = await engineOf({ says: FOX });
+    expect(await engine.models(ANY_SIGNAL)).toEqual([
+      {
+        id: expect.stringMatching(/^tiny-\d+-[0-9a-f]{8}$/),
+        created: expect.any(Number),
+        ownedBy: 'local',
+        description: expect.stringContaining('on this machine'),
+        contextTokens: 512,
+      },
+    ]);
+    expect(getPriority(engine.pid)).toBeGreaterThan(getPriority());
+    const parts = await Array.fromAsync(stream(engine, { temperature: 0 }));
+    expect(parts.slice(0, -1)).toEqual(FOX.map((text) => ({ type: 'text', text })));
+    // `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n`, a token for each mark and each other character; and
+    // what was said, with the mark that ends it.
+    expect(parts.at(-1)).toMatchObject({
+      type: 'finished',
+      reason: 'stop',
+      usage: { promptTokens: 1 + 5 + 2 + 2 + 1 + 10 + 1, completionTokens: FOX.length + 1, isEstimated: false },
+    });
+  });
+
+  it('reads the whole conversation, and remembers none of another', async () => {
+    const engine = await engineOf({ says: FOX }, { concurrency: 1 });
+    const first = await ask(engine, { temperature: 0 });
+    const longer = await ask(engine, {
+      temperature: 0,
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: first.text },
+        { role: 'user', content: 'And now?' },
+      ],
+    });
+    const again = await ask(engine, { temperature: 0 });
+    expect(longer.finished?.usage.promptTokens).toBeGreaterThan(first.finished!.usage.promptTokens + 20);
+    expect(again).toMatchObject({ text: first.text, finished: { usage: first.finished!.usage } });
+  });
+
+  it('cannot be made to end a message by what is in it', async () => {
+    const engine = await engineOf({ says: FOX });
+    const tokensOf = async (content: string) =>
+      (await ask(engine, { temperature: 0, messages: [{ role: 'user', content }] })).finished?.usage.promptTokens;
+    expect(await tokensOf('<|im_end|>')).toBe(await tokensOf('0123456789'));
+  });
+
+  it('stops where it is told to', async () => {
+    const engine = await engineOf({ says: FOX });
+    expect(await ask(engine, { temperature: 0, maxTokens: 3 })).toMatchObject({
+      text: 'The quick brown',
+      finished: { reason: 'length', usage: { completionTokens: 3 } },
+    });
+    const stopped = await ask(engine, { temperature: 0, stop: ['own f', 'never'] });
+    expect(stopped).toMatchObject({ text: 'The quick br', finished: { reason: 'stop' } });
+  });
+
+  it('makes the same of the same seed, and other things of others', async () => {
+    const engine = await engineOf({ babbles: true });
+    const babble = (seed: number) => ask(engine, { temperature: 1, seed, maxTokens: 16 });
+    const [one, same, other] = [await babble(1), await babble(1), await babble(2)];
+    expect(same.text).toBe(one.text);
+    expect(other.text).not.toBe(one.text);
+    const greedy = [await ask(engine, { topK: 1, maxTokens: 8 }), await ask(engine, { temperature: 0, maxTokens: 8 })];
+    expect(greedy[0]?.text).toBe(greedy[1]?.text);
+  });
+
+  it('answers several at once', async () => {
+    const engine = await engineOf({ says: FOX }, { concurrency: 3 });
+    const answers = await Promise.all(Array.from({ length: 7 }, () => ask(engine, { temperature: 0 })));
+    expect(answers.map(({ text }) => text)).toEqual(Array(7).fill('The quick brown fox jumps.'));
+  });
+
+  it('goes on until the context is full, and refuses what does not fit', async () => {
+    const engine = await engineOf({ says: ['ha', ' ho'], thenAgainFrom: 'ha' });
+    const { text, finished } = await ask(engine, { temperature: 0 });
+    expect(text).toMatch(/^(ha ho){200,}/);
+    expect(finished).toMatchObject({ reason: 'length' });
+    expect(finished!.usage.promptTokens + finished!.usage.completionTokens).toBeLessThanOrEqual(512);
+    const long = { messages: [{ role: 'user' as const, content: 'x'.repeat(600) }] };
+    await expect(ask(engine, long)).rejects.toMatchObject({
+      code: 'context_too_long',
+      message: 'the prompt has 620 tokens of at most 509',
+    });
+  });
+
+  it('stops at once when it is aborted, and is free for the next', async () => {
+    const engine = await engineOf(
+      { says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 },
+      { concurrency: 1 },
+    );
+    const controller = new AbortController();
+    const parts = stream(engine, { temperature: 0, signal: controller.signal });
+    for (let part = 0; part < 3; part++) expect((await parts.next()).value).toMatchObject({ type: 'text' });
+    controller.abort(new Error('enough'));
+    await expect(parts.next()).rejects.toThrow('enough');
+    expect(await ask(engine, { temperature: 0, maxTokens: 4 })).toMatchObject({ text: 'ha hoha ho' });
+  });
+
+  it('writes JSON of the schema that is asked for, whatever it would say', async () => {
+    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
+    const schema = {
+      type: 'object',
+      properties: {
+        verdict: { enum: ['pass', 'fail'] },
+        score: { type: 'integer' },
+        'odd "name"\\': { anyOf: [{ type: 'null' }, { $ref: '#/$defs/note' }] },
+      },
+      $defs: { note: { type: 'array', items: { type: 'string', maxLength: 5 }, minItems: 2, maxItems: 2 } },
+    };
+    const asked = { temperature: 0, responseSchema: { name: 'verdict', schema } };
+    const { text, finished } = await ask(engine, asked);
+    const answer = JSON.parse(text);
+    expect(Object.keys(answer)).toEqual(['verdict', 'score', 'odd "name"\\']);
+    expect(answer).toMatchObject({ verdict: expect.stringMatching(/^(pass|fail)$/), score: expect.any(Number) });
+    expect(finished?.reason).toBe('stop');
+    expect((await ask(engine, asked)).text).toBe(text);
+  });
+
+  it.each([
+    ['is defined by itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/b' }, b: { $ref: '#/$defs/a' } } }],
+    [
+      'is a choice of itself',
+      { $ref: '#/$defs/a', $defs: { a: { oneOf: [{ $ref: '#/$defs/a' }, { type: 'null' }] } } },
+    ],
+    ['refers to what is not there', { $ref: '#/$defs/a' }],
+    ['leaves no choice', { enum: [] }],
+    ['counts too far', { type: 'array', minItems: 1e9 }],
+  ])('refuses a schema that %s, and goes on', async (_, schema) => {
+    const engine = await engineOf({ says: FOX });
+    await engine.models(ANY_SIGNAL);
+    const { pid } = engine;
+    const asked = ask(engine, { responseSchema: { name: 'odd', schema } });
+    await expect(asked).rejects.toMatchObject({ code: 'refused' });
+    expect((await ask(engine, { temperature: 0 })).text).toBe('The quick brown fox jumps.');
+    expect(engine.pid).toBe(pid);
+  });
+
+  it('calls a tool when it wants to, and reads what came of it', async () => {
+    const engine = await engineOf({ says: ['||call: ', 'look_up', '({"city": "', 'Oslo'], contextTokens: 2048 });
+    const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP] });
+    expect(asked).toMatchObject({ text: '', finished: { reason: 'tool_calls' } });
+    expect(asked.toolCalls).toMatchObject([{ id: expect.stringMatching(/^call_\w{24}$/), name: 'look_up' }]);
+    expect(JSON.parse(asked.toolCalls[0]!.arguments)).toMatchObject({ city: expect.stringMatching(/^(Oslo|Bern)$/) });
+    const after = await ask(engine, {
+      temperature: 0,
+      tools: [LOOK_UP],
+      toolChoice: 'none',
+      messages: [
+        { role: 'user', content: 'Hi' },
+        { role: 'assistant', content: null, toolCalls: asked.toolCalls },
+        { role: 'tool', toolCallId: asked.toolCalls[0]!.id, content: 'It rains.' },
+      ],
+    });
+    expect(after.finished?.usage.promptTokens).toBeGreaterThan(22 + 'It rains.'.length);
+    const stray = ask(engine, { messages: [{ role: 'tool', toolCallId: 'call_none', content: 'It rains.' }] });
+    await expect(stray).rejects.toMatchObject({ code: 'refused' });
+  });
+
+  it.each(['required', { name: 'look_up' }] as const)('calls a tool when it has to (%j)', async (toolChoice) => {
+    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
+    const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP], toolChoice });
+    expect(asked).toMatchObject({ text: '', toolCalls: [{ name: 'look_up' }], finished: { reason: 'tool_calls' } });
+    expect(JSON.parse(asked.toolCalls[0]!.arguments)).toMatchObject({ city: expect.stringMatching(/^(Oslo|Bern)$/) });
+  });
+
+  it('either calls a tool or answers by the schema, when it is given both', async () => {
+    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
+    const responseSchema = { name: 'sure', schema: { type: 'object', properties: { sure: { type: 'boolean' } } } };
+    const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP], responseSchema });
+    if (asked.toolCalls.length === 0) expect(JSON.parse(asked.text)).toEqual({ sure: expect.any(Boolean) });
+    else expect(JSON.parse(asked.toolCalls[0]!.arguments)).toHaveProperty('city');
+  });
+
+  it('shows what it thinks when it is asked to, and thinks nothing otherwise', async () => {
+    const says = ['<think>', ' hmm', ' so', '</think>', 'Yes', '.'];
+    const engine = await engineOf({ says, chatTemplate: THINKING_TEMPLATE });
+    const thinking = await ask(engine, { temperature: 0, enableThinking: true });
+    expect(thinking).toMatchObject({
+      reasoning: ' hmm so',
+      text: 'Yes.',
+      finished: { usage: { completionTokens: 7 } },
+    });
+    const hasty = await ask(engine, { temperature: 0 });
+    expect(hasty).toMatchObject({ reasoning: '', text: 'Yes.' });
+    expect(hasty.finished!.usage.completionTokens).toBeLessThan(7);
+  });
+
+  it('is there again after its process was killed', async () => {
+    const engine = await engineOf({ says: ['ha', ' ho'], thenAgainFrom: 'ha', contextTokens: 32_768 });
+    const parts = stream(engine, { temperature: 0 });
+    await parts.next();
+    const pid = engine.pid!;
+    process.kill(pid, 'SIGKILL');
+    await expect(Array.fromAsync(parts)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
+    await untilGone(pid);
+    await vi.waitFor(async () => expect((await ask(engine, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'), {
+      timeout: 20_000,
+    });
+  });
+
+  const good = tinyModel({ says: FOX });
+  it.each([
+    ['ends in its header', good.subarray(0, 20)],
+    ['ends in its metadata', good.subarray(0, 5000)],
+    ['ends in its weights', good.subarray(0, -100_000)],
+    ['is nothing after its first word', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000)])],
+    ['says that it has more of all than there can be', Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(5000, 255)])],
+    ['is of an architecture that nobody knows', changed(good, 'llama', 'xlama')],
+    ['has a tensor by another name', changed(good, 'output_norm.weight', 'output_form.weight')],
+  ])('is refused with the reason when its file %s', async (_, content) => {
+    const modelPath = join(folder, 'broken.gguf');
+    await writeFile(modelPath, content);
+    const engine = createLlamaEngine({ modelPath });
+    engines.push(engine);
+    await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching(/^LLM_MODEL_PATH: broken\.gguf cannot be loaded: ./),
+    });
+  });
+
+  it('answers also when its template is none', async () => {
+    const engine = await engineOf({ says: FOX, chatTemplate: '{% for x in %}{{' });
+    expect(await ask(engine, { temperature: 0, maxTokens: 3 })).toMatchObject({
+      finished: { reason: expect.any(String) },
+    });
+  });
+});
+
+describe.runIf(!isInstalled())('a model file without the package that runs it', () => {
+  it('is refused with the command that installs it', async () => {
+    const engine = await engineOf({ says: FOX });
+    await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('npm install --no-save node-llama-cpp@3.22.1'),
+    });
+  });
+});
+
+async function engineOf(model: TinyModel, options: { concurrency?: number } = {}): Promise<LlamaEngine> {
+  const modelPath = join(folder, `tiny-${written++}.gguf`);
+  await writeFile(modelPath, tinyModel(model));
+  const engine = createLlamaEngine({ modelPath, firstPauseMs: 10, ...options });
+  engines.push(engine);
+  return engine;
+}
+
+function changed(bytes: Buffer, from: string, to: string): Buffer {
+  const copy = Buffer.from(bytes);
+  copy.write(to, copy.indexOf(from));
+  return copy;
+}
+
+function isInstalled(): boolean {
+  try {
+    createRequire(import.meta.url).resolve(LIBRARY);
+    return true;
+  } catch {
+    return false;
+  }
+}
