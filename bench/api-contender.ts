@@ -79,6 +79,8 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     transcriber: new FakeTranscriber(),
     liveStt: new FakeLiveStt(),
     chat: {} as never,
+    judge: {} as never,
+    models: {} as never,
     webhooks,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,

@@ -4,11 +4,13 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { ChatDesk } from '../actors/chat/chat-desk.ts';
 import type { Dialer } from '../actors/dialer.ts';
+import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
 import type { TtsDesk } from '../actors/tts/tts-desk.ts';
 import type { VoiceDesk } from '../actors/voices/voice-desk.ts';
 import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
+import type { LanguageModels } from '../language/llm.ts';
 import type { Sql } from '../storage/database.ts';
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
@@ -28,11 +30,14 @@ export interface HttpContext {
   webhooks: WebhookDesk;
   speech: TtsDesk;
   voices: VoiceDesk;
+  judge: JudgeDesk;
   transcriber: Transcriber;
   /** Transcribes while somebody speaks. */
   liveStt: LiveStt;
   /** Asks language models. */
   chat: ChatDesk;
+  /** Those there are. */
+  models: LanguageModels;
   objects: ObjectStore;
   /** Seals trunk passwords. */
   secrets: SecretBox;
@@ -69,9 +74,11 @@ export interface HttpServerOptions
     | 'webhooks'
     | 'speech'
     | 'voices'
+    | 'judge'
     | 'transcriber'
     | 'liveStt'
     | 'chat'
+    | 'models'
     | 'objects'
     | 'secrets'
     | 'urlSigningSecret'

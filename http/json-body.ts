@@ -8,6 +8,9 @@ import { parseExactJson } from '../storage/exact-json.ts';
  */
 const MAX_DEPTH = 1040;
 
+/** Reading exactly takes ten times as long: what is larger holds something else beside metadata, and has plain numbers. */
+const MAX_EXACT_BYTES = 64 * 1024;
+
 /** Replaces fastify's parsers: UTF-8 JSON of bounded depth, or no body at all; anything else is 415. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -54,7 +57,8 @@ export function parseJsonBody(body: Buffer): unknown {
   try {
     const value = JSON.parse(text) as unknown;
     // What is echoed later has to be what was sent, to the last digit.
-    if (hasMetadata(value)) value.metadata = (parseExactJson(text) as typeof value).metadata;
+    if (body.length <= MAX_EXACT_BYTES && hasMetadata(value))
+      value.metadata = (parseExactJson(text) as typeof value).metadata;
     return value;
   } catch {
     // The parser's own message quotes the body.

@@ -28,6 +28,8 @@ import { click2callRoutes } from './routes/click2call.ts';
 import { developerKeyRoutes } from './routes/developer-keys.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
+import { judgeRoutes } from './routes/judge.ts';
+import { judgeRubricRoutes } from './routes/judge-rubrics.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { memberRoutes } from './routes/members.ts';
 import { numberRoutes } from './routes/numbers.ts';
@@ -160,6 +162,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     sttSocketRoute(routes);
     ttsRoutes(routes, context);
     voiceRoutes(routes, context);
+    judgeRoutes(routes, context);
+    judgeRubricRoutes(routes, context);
     chatRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);

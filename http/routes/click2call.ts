@@ -9,7 +9,7 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { mayHear, mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
 import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { normaliseIndianMobile } from '../schemas/phone-number.ts';
+import { readMobile } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
@@ -253,11 +253,4 @@ async function findCall(
 /** Call ids, references and recording ids all keep to the characters of a reference; the rest cannot be in the database. */
 function couldBeId(id: string): boolean {
   return REFERENCE.test(id);
-}
-
-function readMobile(path: string, text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
-  const number = normaliseIndianMobile(text);
-  if (number === null) throw validationFailed([{ path, message: 'must be an Indian mobile number' }]);
-  return number;
 }

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
+import { validationFailed } from '../validation.ts';
 
 /**
  * An Indian mobile number as people write it, to +E.164: `+91XXXXXXXXXX`, `91XXXXXXXXXX` or ten digits that start
@@ -8,6 +9,14 @@ import { TandemError } from '../../machines/errors.ts';
 export function normaliseIndianMobile(input: unknown): string | null {
   const match = /^(?:\+?91)?([6-9]\d{9})$/.exec(withoutSeparators(input));
   return match ? `+91${match[1]}` : null;
+}
+
+/** The filter of a query or a body. @throws TandemError VALIDATION_FAILED */
+export function readMobile(path: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const number = normaliseIndianMobile(text);
+  if (number === null) throw validationFailed([{ path, message: 'must be an Indian mobile number' }]);
+  return number;
 }
 
 /** Any number in +E.164 (ITU-T E.164: at most 15 digits, no leading zero); separators are stripped. Null otherwise. */

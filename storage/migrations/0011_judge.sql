@@ -35,10 +35,7 @@ create table judge_batches (
   -- A code.
   stop_reason text,
   total integer not null check (total >= 0),
-  -- In a row.
-  failures integer not null default 0,
-  -- Null once it is over.
-  next_attempt_at timestamptz,
+  -- So long nobody else takes it up; null: whoever comes first may.
   leased_until timestamptz,
   -- Of whoever has it: a lease that ran out and was taken again is another one.
   lease_id uuid,
@@ -46,11 +43,10 @@ create table judge_batches (
   updated_at timestamptz not null,
   ended_at timestamptz,
   check ((status = 'stopped') = (stop_reason is not null)),
-  check ((status in ('completed', 'stopped')) = (ended_at is not null)),
-  check ((next_attempt_at is null) = (ended_at is not null))
+  check ((status in ('completed', 'stopped')) = (ended_at is not null))
 );
 create index judge_batches_user on judge_batches (workspace_id, user_id, created_at);
-create index judge_batches_due on judge_batches (next_attempt_at) where next_attempt_at is not null;
+create index judge_batches_unfinished on judge_batches (created_at) where ended_at is null;
 
 -- What the candidate said is not kept, but for the quotes in the results.
 create table judge_evaluations (

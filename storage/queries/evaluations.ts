@@ -52,31 +52,22 @@ export type NewEvaluation = Pick<
   | 'createdAt'
 >;
 
-/** One attempt at an evaluation: what a judge that was taken for dead does later changes nothing. */
+/** One attempt at it: what a judge that was taken for dead does later changes nothing. */
 export interface EvaluationAttempt {
   id: string;
   attempt: number;
 }
 
-/**
- * Begins it, or begins it again where it failed or its judge is taken for dead: then `former` is the attempt that is
- * over, with what is still held for it. Null: it is completed, and stays so.
- */
-export async function openEvaluation(
-  tx: Tx,
-  { metadata, ...input }: NewEvaluation,
-): Promise<{ attempt: number; former: EvaluationRow | null } | null> {
-  const fields = { ...input, metadata: exactJson(tx, metadata) };
+/** Begins it, or begins it again where it failed. Null: it is completed, or somebody judges it. */
+export async function openEvaluation(tx: Tx, { metadata, ...input }: NewEvaluation): Promise<EvaluationAttempt | null> {
   const begun = { state: 'judging', error: null, holdId: null, endedAt: null };
-  const inserted = await tx`
-    insert into judge_evaluations ${tx({ ...fields, ...begun, attempt: 1 } as never)}
-    on conflict (id) do nothing returning id`;
-  if (inserted.length > 0) return { attempt: 1, former: null };
-  const [former] = await tx<EvaluationRow[]>`select * from judge_evaluations where id = ${input.id} for update`;
-  if (former?.state === 'completed') return null;
-  const attempt = former!.attempt + 1;
-  await tx`update judge_evaluations set ${tx({ ...fields, ...begun, attempt } as never)} where id = ${input.id}`;
-  return { attempt, former: former! };
+  const fields = { ...input, ...begun, metadata: exactJson(tx, metadata) };
+  const [row] = await tx<EvaluationAttempt[]>`
+    insert into judge_evaluations ${tx({ ...fields, attempt: 1 } as never)}
+    on conflict (id) do update set ${tx(fields as never)}, attempt = judge_evaluations.attempt + 1
+    where judge_evaluations.state = 'failed'
+    returning id, attempt`;
+  return row ?? null;
 }
 
 /** What is set aside for it. */
@@ -84,10 +75,9 @@ export async function setEvaluationHold(tx: Tx, id: string, holdId: string): Pro
   await tx`update judge_evaluations set hold_id = ${holdId} where id = ${id}`;
 }
 
-/** Locked; null when that attempt is over. */
-export async function lockEvaluation(tx: Tx, { id, attempt }: EvaluationAttempt): Promise<EvaluationRow | null> {
-  const [row] = await tx<EvaluationRow[]>`
-    select * from judge_evaluations where id = ${id} and attempt = ${attempt} and state = 'judging' for update`;
+/** Locked; null when there is none. */
+export async function lockEvaluation(tx: Tx, id: string): Promise<EvaluationRow | null> {
+  const [row] = await tx<EvaluationRow[]>`select * from judge_evaluations where id = ${id} for update`;
   return row ?? null;
 }
 

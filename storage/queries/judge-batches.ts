@@ -1,4 +1,4 @@
-import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
 import { exactJson } from './exact-json-column.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
@@ -21,10 +21,6 @@ export interface JudgeBatchRow {
   /** A code, of one that was stopped. */
   stopReason: string | null;
   total: number;
-  /** In a row. */
-  failures: number;
-  /** Null once it is over. */
-  nextAttemptAt: Date | null;
   leasedUntil: Date | null;
   leaseId: string | null;
   createdAt: Date;
@@ -61,12 +57,12 @@ export type NewJudgeBatch = Pick<
   now: Date;
 };
 
-/** Due at once. */
+/** For whoever takes it up first. */
 export async function createJudgeBatch(sql: SqlOrTx, input: NewJudgeBatch): Promise<JudgeBatchRow> {
   const { calls, questions, filter, now, ...fields } = input;
   return await inTransaction(sql, async (tx) => {
     const documents = { questions: exactJson(tx, questions), filter: exactJson(tx, filter) };
-    const times = { nextAttemptAt: now, createdAt: now, updatedAt: now };
+    const times = { createdAt: now, updatedAt: now };
     const row = { ...fields, ...documents, ...times, status: 'pending', total: calls.length };
     const [batch] = await tx<JudgeBatchRow[]>`insert into judge_batches ${tx(row as never)} returning *`;
     const items = calls.map((call, position) => ({ ...call, batchId: input.id, position, status: 'pending' }));
@@ -96,6 +92,7 @@ export async function judgeableCalls(
     select call_id from calls
     where workspace_id = ${workspaceId} and created_by_user_id = ${userId}
       and state in ('completed', 'failed', 'rejected')
+      and exists (select from call_transcripts t where t.call_id = calls.call_id and t.status <> 'in_progress')
       and exists (select from call_transcript_segments s where s.call_id = calls.call_id)
       ${state === undefined ? sql`` : sql`and state = ${state}`}
       ${from === undefined ? sql`` : sql`and created_at >= ${from}`}
@@ -199,15 +196,16 @@ export async function concludeJudgeBatchItem(
   return changed.count > 0;
 }
 
-/** Batches that are due and that nobody has, the longest overdue first. */
-export async function dueJudgeBatches(
+/** Batches that are not over and that nobody has, the oldest first. */
+export async function forsakenJudgeBatches(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
-): Promise<{ id: string }[]> {
-  return await sql<{ id: string }[]>`
+): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`
     select id from judge_batches
-    where next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
-    order by next_attempt_at, id limit ${limit}`;
+    where ended_at is null and (leased_until is null or leased_until <= ${now})
+    order by created_at, id limit ${limit}`;
+  return rows.map(({ id }) => id);
 }
 
 export interface Lease {
@@ -215,7 +213,7 @@ export interface Lease {
   leaseId: string;
 }
 
-/** Takes a batch until then. Null: it is over, not due, or somebody has it. */
+/** Takes a batch until then. Null: it is over, or somebody has it. */
 export async function claimJudgeBatch(
   sql: SqlOrTx,
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
@@ -224,7 +222,7 @@ export async function claimJudgeBatch(
   const [row] = await sql<JudgeBatchRow[]>`
     update judge_batches set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
       leased_until = ${new Date(now.getTime() + leaseMs)}
-    where id = ${id} and next_attempt_at <= ${now} and (leased_until is null or leased_until <= ${now})
+    where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now})
     returning *`;
   return row ?? null;
 }
@@ -240,30 +238,21 @@ export async function renewJudgeBatch(
   return changed.count > 0;
 }
 
-/** Gives it back: due at that time, at once without one. Nothing happens when it is somebody else's by now. */
-export async function releaseJudgeBatch(
-  sql: SqlOrTx,
-  { id, leaseId, next, now }: Lease & { next: { at: Date; failures: number } | null; now: Date },
-): Promise<void> {
-  const later = next === null ? sql`` : sql`, next_attempt_at = ${next.at}, failures = ${next.failures}`;
+/** Gives it back. Nothing happens when it is somebody else's by now. */
+export async function releaseJudgeBatch(sql: SqlOrTx, { id, leaseId, now }: Lease & { now: Date }): Promise<void> {
   await sql`
-    update judge_batches set leased_until = null, lease_id = null, updated_at = ${now} ${later}
+    update judge_batches set leased_until = null, lease_id = null, updated_at = ${now}
     where id = ${id} and lease_id = ${leaseId} and ended_at is null`;
-}
-
-/** It went on: failures before that do not count any more. */
-export async function noteJudgeBatchProgress(sql: SqlOrTx, { id, leaseId }: Lease): Promise<void> {
-  await sql`update judge_batches set failures = 0 where id = ${id} and lease_id = ${leaseId} and failures > 0`;
 }
 
 /** Completed, or stopped for a reason. Null: it is somebody else's by now, or over before. */
 export async function endJudgeBatch(
-  tx: SqlOrTx | Tx,
+  sql: SqlOrTx,
   { id, leaseId, stopReason, now }: Lease & { stopReason: string | null; now: Date },
 ): Promise<JudgeBatchRow | null> {
-  const [row] = await tx<JudgeBatchRow[]>`
+  const [row] = await sql<JudgeBatchRow[]>`
     update judge_batches set status = ${stopReason === null ? 'completed' : 'stopped'}, stop_reason = ${stopReason},
-      next_attempt_at = null, leased_until = null, lease_id = null, ended_at = ${now}, updated_at = ${now}
+      leased_until = null, lease_id = null, ended_at = ${now}, updated_at = ${now}
     where id = ${id} and lease_id = ${leaseId} and ended_at is null returning *`;
   return row ?? null;
 }

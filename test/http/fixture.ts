@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { createChatDesk } from '../../actors/chat/completion.actor.ts';
-import { systemClock } from '../../actors/clock.ts';
+import { type Clock, systemClock } from '../../actors/clock.ts';
+import { createJudgeBatches, type JudgeBatches } from '../../actors/judge/batch.actor.ts';
+import { createJudgeDesk } from '../../actors/judge/judge-administration.ts';
+import { createJudging } from '../../actors/judge/judging.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
 import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
@@ -15,6 +18,7 @@ import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
+import { firstAnswers, isJudgement } from '../language/judge/rubrics.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { FakeDialer } from './fake-dialer.ts';
 import { FakeLiveStt } from './fake-live-stt.ts';
@@ -40,6 +44,8 @@ export interface HttpFixture extends AsyncDisposable {
   liveStt: FakeLiveStt;
   /** Says hello, where nothing else was queued. */
   models: FakeLanguageModels;
+  /** Whose batches are judged when the test says `sweep`. */
+  judgeBatches: Pick<JudgeBatches, 'sweep'>;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
@@ -96,15 +102,20 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     now: () => now.current,
   });
   const models = new FakeLanguageModels();
-  models.otherwise = () => 'Hello.';
+  models.otherwise = (request) => (isJudgement(request) ? firstAnswers(request) : 'Hello.');
   const countTokens = (text: string) => Math.ceil(text.length / 4);
   const logger = createLogger({ level: 'trace', destination: { write: (line) => void logLines.push(line) } });
   const chat = createChatDesk({
     ...{ sql, models, countTokens, logger, node: 'node-1', boot: 'boot-1' },
     correction: createTextCorrection({ models, countTokens }),
-    clock: { ...systemClock, now: () => now.current.getTime() },
+    clock: clockOf(now),
   });
+  const judgeParts = { sql, models, node: 'node-1', boot: 'boot-1', logger, clock: clockOf(now) };
+  const judging = createJudging(judgeParts);
+  const jobs = { add: async () => {}, work: async () => ({ close: async () => {} }) };
+  const judgeBatches = createJudgeBatches({ ...judgeParts, jobs, judging });
   const app = createHttpServer({
+    judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
     sql,
     dialer,
     speech,
@@ -118,6 +129,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     publicUrl: 'http://voice.test',
     logger,
     chat,
+    models,
     now: () => now.current,
     ...options,
   });
@@ -154,6 +166,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     transcriber,
     liveStt,
     models,
+    judgeBatches,
     objects,
     secrets,
     owner,
@@ -199,4 +212,9 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Timers run; the time is the test's. */
+function clockOf(now: { current: Date }): Clock {
+  return { ...systemClock, now: () => now.current.getTime() };
 }

@@ -34,6 +34,8 @@ function bareServer() {
     transcriber: new FakeTranscriber(),
     liveStt: new FakeLiveStt(),
     chat: {} as never,
+    judge: {} as never,
+    models: {} as never,
     webhooks: {} as never,
     objects: fixture.objects,
     secrets: createSecretBox(Buffer.alloc(32, 1)),

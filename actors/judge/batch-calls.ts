@@ -1,0 +1,94 @@
+import { candidateOfTranscript, type PlainQuestions, readQuestions } from '../../language/judge/rubric.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { JudgedSome } from '../../machines/judge-batch.machine.ts';
+import { seconds } from '../../machines/utterances.ts';
+import type { Sql } from '../../storage/database.ts';
+import { getCallById, isFinalState } from '../../storage/queries/calls.ts';
+import {
+  concludeJudgeBatchItem,
+  type JudgeBatchItem,
+  type JudgeBatchRow,
+  listJudgeBatchItems,
+} from '../../storage/queries/judge-batches.ts';
+import { findMembership } from '../../storage/queries/memberships.ts';
+import { getTranscript } from '../../storage/queries/transcripts.ts';
+import type { Logger } from '../logger.ts';
+import { abandonEvaluation } from './evaluation-account.ts';
+import { codeOf, type Judging } from './judging.ts';
+
+interface BatchWork {
+  sql: Sql;
+  judging: Pick<Judging, 'judge'>;
+  now: () => Date;
+  logger: Logger;
+  signal: AbortSignal;
+}
+
+/** Calls of one batch at a time. */
+const AT_A_TIME = 4;
+
+/** Judges the next calls of a batch that are left. @throws the database's error */
+export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promise<JudgedSome> {
+  const membership = await findMembership(work.sql, batch);
+  // Whoever may not act for the workspace any more does not spend its money either.
+  if (membership === null || membership.role === 'viewer') return { kind: 'stop', reason: 'FORBIDDEN' };
+  const items = await listJudgeBatchItems(work.sql, batch.id, { status: 'pending', limit: AT_A_TIME });
+  if (items.length === 0) return { kind: 'none_left' };
+  const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
+  const stop = outcomes.find((outcome) => outcome.kind === 'stop');
+  if (stop) return stop;
+  const heldUp = outcomes.find((outcome) => outcome.kind === 'held_up');
+  return heldUp ? { ...heldUp, wentOn: outcomes.some(({ kind }) => kind === 'went_on') } : { kind: 'went_on' };
+}
+
+type ItemOutcome = { kind: 'went_on' } | { kind: 'stop'; reason: string } | { kind: 'held_up'; reason: string };
+
+async function judgeItem(
+  item: JudgeBatchItem,
+  { batch, work }: { batch: JudgeBatchRow; work: BatchWork },
+): Promise<ItemOutcome> {
+  const { sql, judging, now, logger, signal } = work;
+  const { id: batchId, workspaceId, userId, apiKeyId, rubricId, model, samples } = batch;
+  const { callId, evaluationId } = item;
+  try {
+    const candidate = await candidateOf(sql, callId);
+    if (typeof candidate === 'string') return await failed(candidate);
+    // Of a node that is taken for dead.
+    await abandonEvaluation(sql, { id: evaluationId, workspaceId, attempt: null, error: 'INTERRUPTED', now: now() });
+    signal.throwIfAborted();
+    const questions = readQuestions(batch.questions as unknown as PlainQuestions);
+    const task = { id: evaluationId, workspaceId, userId, apiKeyId, rubricId, batch: { id: batchId, callId } };
+    const what = { questions, candidate, input: null, context: null, model, samples, metadata: null };
+    const judged = await judging.judge({ ...task, ...what }, signal);
+    // Null: another node is at it after all.
+    return judged === null ? { kind: 'held_up', reason: 'INTERNAL' } : { kind: 'went_on' };
+  } catch (error) {
+    if (signal.aborted) return { kind: 'held_up', reason: 'SHUTTING_DOWN' };
+    const reason = codeOf(error);
+    if (STOPPING.has(reason)) return { kind: 'stop', reason };
+    const isOfTheCall = error instanceof TandemError && (!error.retryable || error.code === 'JUDGE_ANSWER_INVALID');
+    if (isOfTheCall) return await failed(reason);
+    logger.warn({ batchId, callId, code: reason, err: error }, 'a call of a batch could not be judged for now');
+    return { kind: 'held_up', reason };
+  }
+
+  async function failed(error: string): Promise<ItemOutcome> {
+    await concludeJudgeBatchItem(sql, { evaluationId, error, now: now() });
+    return { kind: 'went_on' };
+  }
+}
+
+/** It would be the same with every call. */
+const STOPPING = new Set(['INSUFFICIENT_CREDITS', 'LLM_NOT_CONFIGURED', 'MODEL_NOT_FOUND']);
+
+/** A code where there is nothing to judge. */
+async function candidateOf(sql: Sql, callId: string) {
+  const call = await getCallById(sql, callId);
+  if (call === null || !isFinalState(call.state)) return 'CALL_NOT_FINISHED';
+  const stored = await getTranscript(sql, callId);
+  if (stored?.transcript.status === 'in_progress') return 'TRANSCRIPT_NOT_FINISHED';
+  if (stored === null || stored.segments.length === 0) return 'TRANSCRIPT_EMPTY';
+  return candidateOfTranscript(
+    stored.segments.map(({ leg, text, startMs }) => ({ leg, text, start: seconds(startMs) })),
+  );
+}

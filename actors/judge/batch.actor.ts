@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
+import type { JudgedSome } from '../../machines/judge-batch.machine.ts';
+import { judgeBatchMachine } from '../../machines/judge-batch.machine.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { JobQueue } from '../../storage/jobs.ts';
+import {
+  claimJudgeBatch,
+  endJudgeBatch,
+  forsakenJudgeBatches,
+  type JudgeBatchRow,
+  releaseJudgeBatch,
+  renewJudgeBatch,
+} from '../../storage/queries/judge-batches.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { judgeSomeOf } from './batch-calls.ts';
+import type { Judging } from './judging.ts';
+
+export interface JudgeBatchesOptions {
+  sql: Sql;
+  jobs: Pick<JobQueue, 'add' | 'work'>;
+  judging: Pick<Judging, 'judge'>;
+  clock: Clock;
+  logger: Logger;
+  /** How often forgotten batches are looked for. Default 15 000. */
+  sweepIntervalMs?: number;
+  /** So long after a kill -9 a batch stays where it is, at most. Default 60 000. */
+  leaseMs?: number;
+}
+
+/** Batches of calls that are judged in the background. */
+export interface JudgeBatches {
+  /** Begins to take jobs and to sweep, at once for what an earlier process left. */
+  start(): Promise<void>;
+  /** Call it after the row has committed. Never rejects: a lost job is found by the sweeper. */
+  enqueue(batchId: string): Promise<void>;
+  /** Takes up what nobody has; resolves when all that runs here is over. */
+  sweep(): Promise<void>;
+  /** Stops what is under way and gives it back, so that whoever starts next goes on at once. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Of this node at a time; others wait in the database. */
+const AT_ONCE = 4;
+const RENEWALS_PER_LEASE = 4;
+
+/**
+ * The row of a batch is the truth: which of its calls are judged, and whether somebody is at it. A job, or the sweeper
+ * when the job was lost, says when to look; a lease makes it one node's, which renews it for as long as it lives. One
+ * run of the machine is one node's turn. Killed at any point it leaves a batch of which each call is judged and charged
+ * for, or neither.
+ */
+export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
+  const { sql, jobs, judging, clock, logger, sweepIntervalMs = 15_000, leaseMs = 60_000 } = options;
+  const running = new Map<string, Run>();
+  /** By batch, from before it is taken until after it was given back. */
+  const turns = new Map<string, Promise<void>>();
+  const closing = new AbortController();
+  const now = () => new Date(clock.now());
+  let worker: { close(): Promise<void> } | null = null;
+  let sweepTimer: unknown = null;
+
+  const machine = judgeBatchMachine.provide({
+    actors: {
+      judgeSome: fromPromise<JudgedSome, { batchId: string }>(({ input: { batchId }, signal }) => {
+        const { batch } = running.get(batchId)!;
+        return judgeSomeOf(batch, { sql, judging, now, logger, signal });
+      }),
+      end: fromPromise(async ({ input: { batchId, stopReason } }) => {
+        const { batch } = running.get(batchId)!;
+        await endJudgeBatch(sql, { id: batchId, leaseId: batch.leaseId!, stopReason, now: now() });
+      }),
+    },
+  });
+
+  /** Resolves when it is over, or this node's turn is. */
+  function takeTurn(batchId: string): Promise<void> {
+    const current = turns.get(batchId);
+    if (current !== undefined) return current;
+    if (closing.signal.aborted || turns.size >= AT_ONCE) return Promise.resolve();
+    const turn = run(batchId)
+      .catch((error: unknown) => logger.error({ batchId, err: error }, 'a batch could not be taken up'))
+      .finally(() => turns.delete(batchId));
+    turns.set(batchId, turn);
+    return turn;
+  }
+
+  async function run(batchId: string): Promise<void> {
+    const batch = await claimJudgeBatch(sql, { id: batchId, leaseId: randomUUID(), now: now(), leaseMs });
+    if (batch === null) return;
+    const over = Promise.withResolvers<void>();
+    const actor = createActor(machine, { input: { batchId }, clock });
+    const entry: Run = { batch, actor, renewal: null };
+    running.set(batchId, entry);
+    actor.subscribe({
+      complete: over.resolve,
+      // A defect, not an outcome: the lease runs out, and somebody tries again.
+      error(error) {
+        logger.error({ batchId, err: error }, 'the actor of a batch broke');
+        over.resolve();
+      },
+    });
+    actor.start();
+    if (closing.signal.aborted) actor.send({ type: 'batch.released' });
+    renewLater(entry);
+    await over.promise;
+    clock.clearTimeout(entry.renewal);
+    running.delete(batchId);
+    await conclude(entry);
+    // There may be one that had no room.
+    if (!closing.signal.aborted) void look();
+  }
+
+  async function conclude({ batch, actor }: Run): Promise<void> {
+    const { id: batchId, leaseId } = batch;
+    const outcome = actor.getSnapshot().output;
+    if (outcome === 'completed' || outcome === 'stopped') {
+      const { stopReason } = actor.getSnapshot().context;
+      logger.info({ batchId, outcome, stopReason }, 'a batch of calls was judged');
+      return;
+    }
+    await releaseJudgeBatch(sql, { id: batchId, leaseId: leaseId!, now: now() }).catch((error: unknown) => {
+      logger.warn({ batchId, err: error }, 'a batch could not be given back: its lease runs out');
+    });
+  }
+
+  function renewLater(entry: Run): void {
+    entry.renewal = clock.setTimeout(async () => {
+      const { batch, actor } = entry;
+      const isOurs = await renewJudgeBatch(sql, { id: batch.id, leaseId: batch.leaseId!, now: now(), leaseMs }).catch(
+        (error: unknown) => {
+          logger.warn({ batchId: batch.id, err: error }, 'the lease of a batch could not be renewed');
+          return true;
+        },
+      );
+      if (!isOurs) actor.send({ type: 'batch.released' });
+      else if (running.get(batch.id) === entry) renewLater(entry);
+    }, leaseMs / RENEWALS_PER_LEASE);
+  }
+
+  /** Starts what nobody has.  */
+  async function look(): Promise<void> {
+    if (closing.signal.aborted) return;
+    try {
+      // Those that are taken here are not among them.
+      for (const id of await forsakenJudgeBatches(sql, { now: now(), limit: AT_ONCE })) void takeTurn(id);
+    } catch (error) {
+      logger.error({ err: error }, 'looking for batches failed');
+    }
+  }
+
+  function sweepAfter(delayMs: number): void {
+    sweepTimer = clock.setTimeout(() => {
+      sweepAfter(sweepIntervalMs);
+      void look();
+    }, delayMs);
+  }
+
+  return {
+    async start() {
+      // The job ends when its batch has begun: a worker is not to be kept for an hour.
+      worker = await jobs.work(async (batchId) => void takeTurn(batchId), { concurrency: AT_ONCE });
+      sweepAfter(0);
+    },
+    async enqueue(batchId) {
+      await jobs.add(batchId, { delayMs: 0, attempt: 1 }).catch((error: unknown) => {
+        logger.warn({ batchId, err: error }, 'the job of a batch could not be queued');
+      });
+    },
+    async sweep() {
+      await look();
+      while (turns.size > 0) await Promise.all(turns.values());
+    },
+    async close() {
+      if (closing.signal.aborted) return;
+      closing.abort();
+      if (sweepTimer !== null) clock.clearTimeout(sweepTimer);
+      for (const { actor } of running.values()) actor.send({ type: 'batch.released' });
+      await Promise.all([worker?.close(), ...turns.values()]);
+    },
+  };
+}
+
+interface Run {
+  batch: JudgeBatchRow;
+  actor: ActorRefFrom<typeof judgeBatchMachine>;
+  renewal: unknown;
+}

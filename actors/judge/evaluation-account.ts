@@ -1,0 +1,119 @@
+import type { Judgement } from '../../language/judge/evaluate.ts';
+import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
+import { hold, insufficientCredits, settleHold, voidHold } from '../../storage/ledger.ts';
+import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
+import { costOf, priceBookOf } from '../../storage/price-book.ts';
+import {
+  completeEvaluation,
+  type EvaluationAttempt,
+  type EvaluationRow,
+  failEvaluation,
+  lockEvaluation,
+  type NewEvaluation,
+  openEvaluation,
+  setEvaluationHold,
+} from '../../storage/queries/evaluations.ts';
+import { concludeJudgeBatchItem } from '../../storage/queries/judge-batches.ts';
+
+/**
+ * Sets aside what it may cost and stores that it is judged, both or neither. Null: it is completed, or somebody judges
+ * it. @throws TandemError `INSUFFICIENT_CREDITS`
+ */
+export async function beginEvaluation(
+  sql: Sql,
+  { evaluation, tokens }: { evaluation: NewEvaluation; tokens: number },
+): Promise<EvaluationAttempt | null> {
+  const { workspaceId, createdAt: at } = evaluation;
+  return await inTransaction(sql, async (tx) => {
+    const { availableNano } = walletFrom(await lockAccounts(tx, workspaceId));
+    const opened = await openEvaluation(tx, evaluation);
+    if (opened === null) return null;
+    const { amountNano } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count: tokens });
+    if (amountNano === 0n) return opened;
+    if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+    const operationKey = `${keyOf(opened)}:hold`;
+    const { holdId } = await hold(tx, { workspaceId, amountNano, minimumNano: amountNano, operationKey, at });
+    await setEvaluationHold(tx, opened.id, holdId);
+    return opened;
+  });
+}
+
+/**
+ * Stores what came of it with what it is charged, and that its call of a batch is judged: all or nothing. The same again
+ * changes nothing. Null: that attempt was taken for dead meanwhile, and is not charged.
+ */
+export async function settleEvaluation(
+  sql: Sql,
+  { attempt, judgement, latencyMs, now }: Settled,
+): Promise<EvaluationRow | null> {
+  return await inTransaction(sql, async (tx) => {
+    const row = await lockedWithAccounts(tx, attempt);
+    if (row === null || row.attempt !== attempt.attempt) return null;
+    if (row.state === 'completed') return row;
+    if (row.state !== 'judging') return null;
+    const { results, summary, usage } = judgement;
+    const { promptTokens, completionTokens } = usage;
+    const costNano = await charged(tx, { row, count: promptTokens + completionTokens, now });
+    const result = { results: Object.fromEntries(results), summary, promptTokens, completionTokens, costNano };
+    if (row.batchId !== null) await concludeJudgeBatchItem(tx, { evaluationId: row.id, error: null, now });
+    return await completeEvaluation(tx, row.id, { result: { ...result, latencyMs }, now });
+  });
+}
+
+interface Settled {
+  attempt: EvaluationAttempt & { workspaceId: string };
+  judgement: Judgement;
+  latencyMs: number;
+  now: Date;
+}
+
+/** Gives back what is held for it, where it is being judged. Idempotent. Null `attempt`: whichever it is. */
+export async function abandonEvaluation(
+  sql: SqlOrTx,
+  { id, workspaceId, attempt, error, now }: Abandoned,
+): Promise<void> {
+  await inTransaction(sql, async (tx) => {
+    const row = await lockedWithAccounts(tx, { id, workspaceId });
+    if (row?.state !== 'judging' || (attempt !== null && row.attempt !== attempt)) return;
+    await failEvaluation(tx, id, { error, now });
+    if (row.holdId !== null) await voidHold(tx, { holdId: row.holdId, operationKey: `${keyOf(row)}:void`, at: now });
+  });
+}
+
+export interface Abandoned {
+  id: string;
+  workspaceId: string;
+  attempt: number | null;
+  /** A code. */
+  error: string;
+  now: Date;
+}
+
+/** Of a hold whose answer was lost, the transaction may still run: it has the lock of the accounts to its end. */
+async function lockedWithAccounts(
+  tx: Tx,
+  { id, workspaceId }: { id: string; workspaceId: string },
+): Promise<EvaluationRow | null> {
+  await lockAccounts(tx, workspaceId);
+  return await lockEvaluation(tx, id);
+}
+
+async function charged(
+  tx: Tx,
+  { row, count, now: at }: { row: EvaluationRow; count: number; now: Date },
+): Promise<bigint> {
+  const { id, workspaceId, userId, apiKeyId, holdId } = row;
+  if (holdId === null) return 0n;
+  const { amountNano, ...cost } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count });
+  if (amountNano === 0n) {
+    await voidHold(tx, { holdId, operationKey: `${keyOf(row)}:void`, at });
+    return 0n;
+  }
+  const usage = { ...cost, operation: 'judge', resourceId: id, apiKeyId, userId };
+  const settled = await settleHold(tx, { holdId, amountNano, operationKey: `${keyOf(row)}:settle`, usage, at });
+  return settled.chargedNano;
+}
+
+function keyOf({ id, attempt }: EvaluationAttempt): string {
+  return `judge:${id}:${attempt}`;
+}

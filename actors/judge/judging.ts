@@ -1,0 +1,165 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { estimatedTokens, evaluate, type Judgement } from '../../language/judge/evaluate.ts';
+import { SEEDS } from '../../language/judge/option-order.ts';
+import type { LanguageModels } from '../../language/llm.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { EvaluationAttempt, EvaluationRow } from '../../storage/queries/evaluations.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { abandonEvaluation, beginEvaluation, settleEvaluation } from './evaluation-account.ts';
+import type { EvaluateRequest } from './judge-desk.ts';
+
+export interface JudgingOptions {
+  sql: Sql;
+  models: Pick<LanguageModels, 'resolve' | 'complete'>;
+  node: string;
+  boot: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+export interface JudgingTask extends EvaluateRequest {
+  /** Of the evaluation. */
+  id: string;
+  /** Of what it is a part, and the call that is judged. */
+  batch: { id: string; callId: string } | null;
+}
+
+/** Judges, with the money that goes with it. */
+export interface Judging {
+  /**
+   * Null: it was done before, or somebody else does it.
+   * @throws what `JudgeDesk.evaluate` throws; then nothing is charged
+   */
+  judge(task: JudgingTask, signal: AbortSignal): Promise<EvaluationRow | null>;
+  /** Resolves when what is held for failed evaluations is given back, or storage is out of reach. */
+  close(): Promise<void>;
+}
+
+/** Between attempts to store what came of an evaluation while somebody waits for it. */
+const STORE_AGAIN_MS = [200, 1_000];
+const LONGEST_BACKOFF_MS = 60_000;
+const CLOSE_WITHIN_MS = 5_000;
+
+export function createJudging({ sql, models, node, boot, clock, logger }: JudgingOptions): Judging {
+  const givingBack = new Set<Promise<void>>();
+  const closing = new AbortController();
+  const now = () => new Date(clock.now());
+
+  async function judge(task: JudgingTask, signal: AbortSignal): Promise<EvaluationRow | null> {
+    const { id, workspaceId, questions, candidate, input, context, samples } = task;
+    const model = await models.resolve(task.model);
+    signal.throwIfAborted();
+    const seed = randomInt(SEEDS);
+    const startedMs = clock.now();
+    const attempt = await begin(task, { model: model.id, seed });
+    if (attempt === null) return null;
+    let judgement: Judgement;
+    try {
+      judgement = await evaluate(models, {
+        ...{ questions, candidate, input, context, samples, seed, signal },
+        model: model.id,
+        contextTokens: model.contextTokens,
+        fence: `=== ${randomBytes(12).toString('hex')} ===`,
+      });
+    } catch (error) {
+      const code = signal.aborted ? leavingCode(signal.reason) : codeOf(error);
+      await giveBack({ id, workspaceId, attempt: attempt.attempt, error: code });
+      throw error;
+    }
+    const latencyMs = Math.max(0, Math.round(clock.now() - startedMs));
+    return await store({ attempt: { ...attempt, workspaceId }, judgement, latencyMs });
+  }
+
+  async function begin(
+    task: JudgingTask,
+    { model, seed }: { model: string; seed: number },
+  ): Promise<EvaluationAttempt | null> {
+    const { id, workspaceId, userId, apiKeyId, rubricId, samples, metadata, batch } = task;
+    const whose = { workspaceId, userId, apiKeyId, ownerNode: node, ownerBoot: boot, createdAt: now() };
+    const what = {
+      rubricId,
+      batchId: batch?.id ?? null,
+      callId: batch?.callId ?? null,
+      model,
+      seed,
+      samples,
+      metadata,
+    };
+    try {
+      return await beginEvaluation(sql, { evaluation: { id, ...whose, ...what }, tokens: estimatedTokens(task) });
+    } catch (error) {
+      // Whether it is stored is not known, and nobody is there to judge it.
+      if (!(error instanceof TandemError)) await giveBack({ id, workspaceId, attempt: null, error: codeOf(error) });
+      throw error;
+    }
+  }
+
+  async function store(settled: Omit<Parameters<typeof settleEvaluation>[1], 'now'>): Promise<EvaluationRow | null> {
+    const { id, workspaceId, attempt } = settled.attempt;
+    for (let failures = 0; ; failures++) {
+      try {
+        return await settleEvaluation(sql, { ...settled, now: now() });
+      } catch (error) {
+        const delayMs = STORE_AGAIN_MS[failures];
+        if (delayMs === undefined || closing.signal.aborted) {
+          await giveBack({ id, workspaceId, attempt, error: codeOf(error) });
+          throw error;
+        }
+        logger.warn({ evaluationId: id, err: error }, 'what came of an evaluation could not be stored');
+        await new Promise<void>((resolve) => void clock.setTimeout(() => resolve(), delayMs));
+      }
+    }
+  }
+
+  /** Waits for the first attempt alone; the others go on behind the back of whoever is told of the failure. */
+  async function giveBack(abandoned: Omit<Parameters<typeof abandonEvaluation>[1], 'now'>): Promise<void> {
+    const first = Promise.withResolvers<void>();
+    const work = (async () => {
+      for (let failures = 0; !closing.signal.aborted || failures === 0; failures++) {
+        try {
+          await abandonEvaluation(sql, { ...abandoned, now: now() });
+          return;
+        } catch (error) {
+          logger.warn({ evaluationId: abandoned.id, err: error }, 'what an evaluation held could not be given back');
+          first.resolve();
+          await waited(Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(failures, 20)));
+        }
+      }
+    })().finally(() => {
+      first.resolve();
+      givingBack.delete(work);
+    });
+    givingBack.add(work);
+    await first.promise;
+  }
+
+  /** Or until it closes. */
+  function waited(delayMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = clock.setTimeout(() => resolve(), delayMs);
+    closing.signal.addEventListener('abort', () => resolve(), { once: true });
+    return promise.finally(() => clock.clearTimeout(timer));
+  }
+
+  return {
+    judge,
+    async close() {
+      closing.abort();
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
+      await Promise.race([Promise.allSettled(givingBack), late]);
+      clock.clearTimeout(timer);
+    },
+  };
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof TandemError ? error.code : 'INTERNAL';
+}
+
+/** Who leaves of their own accord has no code. */
+function leavingCode(reason: unknown): string {
+  return reason instanceof TandemError ? reason.code : 'CHAT_CLIENT_CANCELLED';
+}

@@ -1,0 +1,203 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromPromise, SimulatedClock } from 'xstate';
+import { type JudgedSome, judgeBatchMachine } from '../../machines/judge-batch.machine.ts';
+
+const BATCH_ID = 'batch-1';
+
+type Happening =
+  | 'went on'
+  | 'none left'
+  | 'wallet empty'
+  | 'model away'
+  | 'judging broke'
+  | 'stored'
+  | 'storing failed'
+  | 'backoff passed'
+  | 'released';
+const HAPPENINGS: Happening[] = [
+  'went on',
+  'none left',
+  'wallet empty',
+  'model away',
+  'judging broke',
+  'stored',
+  'storing failed',
+  'backoff passed',
+  'released',
+];
+
+const PATHS = {
+  judging: [],
+  waiting: ['model away'],
+  ending: ['none left'],
+  endingLater: ['none left', 'storing failed'],
+  stopping: ['wallet empty'],
+  completed: ['none left', 'stored'],
+  stopped: ['wallet empty', 'stored'],
+  released: ['released'],
+} as const satisfies Record<string, Happening[]>;
+
+/** State x what happens. A cell that is absent means: nothing changes. `stopping` is `ending` with a reason. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
+  judging: {
+    'went on': 'judging',
+    'none left': 'ending',
+    'wallet empty': 'ending',
+    'model away': 'waiting',
+    'judging broke': 'waiting',
+    released: 'released',
+  },
+  waiting: { 'backoff passed': 'judging', released: 'released' },
+  ending: { stored: 'completed', 'storing failed': 'endingLater', released: 'released' },
+  endingLater: { 'backoff passed': 'ending', released: 'released' },
+  stopping: { stored: 'stopped', 'storing failed': 'endingLater', released: 'released' },
+  completed: {},
+  stopped: {},
+  released: {},
+};
+
+describe('the machine of a batch, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const happening of HAPPENINGS) {
+      const cell = TABLE[state][happening];
+      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
+        const batch = startBatch();
+        for (const step of PATHS[state]) await batch.take(step);
+        const here = state === 'stopping' ? 'ending' : state;
+        expect(batch.state()).toBe(here);
+        await batch.take(happening);
+        expect(batch.state()).toBe(cell ?? here);
+      });
+    }
+  }
+});
+
+describe('a batch', () => {
+  it('goes on until none is left, and is stored once', async () => {
+    const batch = startBatch();
+    for (let round = 1; round <= 3; round++) await batch.take('went on');
+    await batch.take('none left');
+    await batch.take('stored');
+    expect([batch.judgings.length, batch.ended, batch.output()]).toEqual([4, [null], 'completed']);
+  });
+
+  it('that is stopped stores the reason, however long storage is away', async () => {
+    const batch = startBatch();
+    await batch.take('wallet empty');
+    for (let failure = 1; failure <= 20; failure++) {
+      await batch.take('storing failed');
+      await batch.waitMs();
+    }
+    await batch.take('stored');
+    expect(new Set(batch.ended)).toEqual(new Set(['INSUFFICIENT_CREDITS']));
+    expect([batch.ended.length, batch.output()]).toEqual([21, 'stopped']);
+  });
+
+  it.each([
+    ['model away', 'LLM_UNAVAILABLE'],
+    ['judging broke', 'INTERNAL'],
+  ] as const)(
+    'waits twice as long after each "%s", and stops after the twelfth in a row',
+    async (happening, reason) => {
+      const batch = startBatch();
+      const waits: number[] = [];
+      for (let failure = 1; failure < 12; failure++) {
+        await batch.take(happening);
+        waits.push(await batch.waitMs());
+      }
+      expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300].map((s) => s * 1000));
+      await batch.take(happening);
+      await batch.take('stored');
+      expect([batch.ended, batch.output()]).toEqual([[reason], 'stopped']);
+    },
+  );
+
+  it('that goes on, if only in part, begins to count failures anew', async () => {
+    const batch = startBatch();
+    for (let round = 1; round <= 30; round++) {
+      await batch.take('in part');
+      expect(batch.state()).toBe('waiting');
+      expect(await batch.waitMs()).toBe(1_000);
+    }
+    for (let failure = 1; failure <= 3; failure++) {
+      await batch.take('model away');
+      await batch.waitMs();
+    }
+    await batch.take('went on');
+    await batch.take('model away');
+    expect(await batch.waitMs()).toBe(1_000);
+  });
+
+  it('that is released stops what is under way, and ends as nothing', async () => {
+    const batch = startBatch();
+    await batch.take('released');
+    expect(batch.judgings.map(({ aborted }) => aborted)).toEqual([true]);
+    expect([batch.ended, batch.output()]).toEqual([[], 'released']);
+  });
+});
+
+const OUTCOMES: Partial<Record<Happening | 'in part', JudgedSome>> = {
+  'went on': { kind: 'went_on' },
+  'none left': { kind: 'none_left' },
+  'wallet empty': { kind: 'stop', reason: 'INSUFFICIENT_CREDITS' },
+  'model away': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: false },
+  'in part': { kind: 'held_up', reason: 'LLM_UNAVAILABLE', wentOn: true },
+};
+
+function startBatch() {
+  const clock = new SimulatedClock();
+  const judgings: AbortSignal[] = [];
+  const ended: (string | null)[] = [];
+  let judging = deferred<JudgedSome>();
+  let ending = deferred<void>();
+  const machine = judgeBatchMachine.provide({
+    actors: {
+      judgeSome: fromPromise(({ input, signal }) => {
+        expect(input.batchId).toBe(BATCH_ID);
+        judgings.push(signal);
+        judging = deferred();
+        return judging.promise;
+      }),
+      end: fromPromise(({ input: { stopReason } }) => {
+        ended.push(stopReason);
+        ending = deferred();
+        return ending.promise;
+      }),
+    },
+  });
+  const actor = createActor(machine, { input: { batchId: BATCH_ID }, clock });
+  actor.start();
+  const state = () => actor.getSnapshot().value;
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  return {
+    judgings,
+    ended,
+    state,
+    output: () => actor.getSnapshot().output,
+    async take(happening: Happening | 'in part') {
+      const outcome = OUTCOMES[happening];
+      if (outcome !== undefined) judging.resolve(outcome);
+      if (happening === 'judging broke') judging.reject(new Error('the database is gone'));
+      if (happening === 'stored') ending.resolve();
+      if (happening === 'storing failed') ending.reject(new Error('the database is gone'));
+      if (happening === 'backoff passed') clock.increment(300_000);
+      if (happening === 'released') actor.send({ type: 'batch.released' });
+      await settle();
+    },
+    /** Lets the wait pass and tells how long it was. */
+    async waitMs() {
+      const from = clock.now();
+      const waiting = state();
+      while (state() === waiting) clock.increment(500);
+      await settle();
+      return clock.now() - from;
+    },
+  };
+}
+
+/** Nobody may be waiting for it. */
+function deferred<T>() {
+  const made = Promise.withResolvers<T>();
+  made.promise.catch(() => undefined);
+  return made;
+}
