@@ -2,6 +2,7 @@ import type { SqlOrTx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { type MemoryType, type MemoryViewer, visibleTo } from './memory-collections.ts';
 import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
+import { type KeywordQuery, meetingQuery, type SearchScope } from './memory-query.ts';
 
 /** A collection to search in. */
 export interface SearchedCollection {
@@ -26,13 +27,6 @@ export async function collectionsToSearch(
     ${type === undefined ? sql`` : sql`and c.type = ${type}`}`;
 }
 
-/** Which units of which collections are looked at. */
-export interface SearchScope {
-  /** Of `collectionsToSearch`. */
-  collectionIds: readonly string[];
-  conditions: readonly MetadataCondition[];
-}
-
 /** What a unit that was found is, to be shown. */
 export interface FoundUnit {
   unitId: bigint;
@@ -47,18 +41,26 @@ export interface FoundUnit {
   createdAt: Date;
 }
 
-/** Whatever found them: only those that the viewer may see and that meet the conditions. */
-export async function foundUnits(
-  sql: SqlOrTx,
-  viewer: MemoryViewer,
-  { unitIds, conditions }: { unitIds: readonly bigint[]; conditions: readonly MetadataCondition[] },
-): Promise<FoundUnit[]> {
+/** Those of the units that the viewer may see, in no order. */
+export async function foundUnits(sql: SqlOrTx, viewer: MemoryViewer, unitIds: readonly bigint[]): Promise<FoundUnit[]> {
   if (unitIds.length === 0) return [];
   return await sql<FoundUnit[]>`
     select u.id as unit_id, u.memory_id, u.kind, u.heading, u.text, m.title, m.metadata, c.id as collection_id, c.type, m.created_at
     from memory_units u join memories m on m.id = u.memory_id join memory_collections c on c.id = u.collection_id
-    where u.id = any(${unitIds.map(String)}::bigint[]) and m.deleted_at is null and ${visibleTo(sql, viewer)}
-    ${matchingMetadata(sql, conditions)}`;
+    where u.id = any(${unitIds.map(String)}::bigint[]) and m.deleted_at is null and ${visibleTo(sql, viewer)}`;
+}
+
+/** Those of the units that meet the conditions and have what the query insists on. */
+export async function unitsStillMeeting(
+  sql: SqlOrTx,
+  asked: { unitIds: readonly bigint[]; conditions: readonly MetadataCondition[]; query: KeywordQuery },
+): Promise<bigint[]> {
+  const { unitIds, conditions, query } = asked;
+  if (unitIds.length === 0) return [];
+  const rows = await sql<{ id: bigint }[]>`
+    select u.id from memory_units u join memories m on m.id = u.memory_id
+    where u.id = any(${unitIds.map(String)}::bigint[]) ${meetingQuery(sql, query)} ${matchingMetadata(sql, conditions)}`;
+  return rows.map(({ id }) => id);
 }
 
 /** Ids of units with a point that meet the conditions; null when there are more than `limit`. */

@@ -1,0 +1,83 @@
+/**
+ * `dot-products.wat`, assembled: sixteen multiplications at once, which JavaScript cannot. A test assembles it again.
+ */
+export const DOT_PRODUCTS_WASM =
+  'AGFzbQEAAAABCAFgBH9/f38AAwIBAAUDAQABBxECBm1lbW9yeQIABGRvdHMAAAqlAQGiAQIBfwN7AkADQCABRQ0BQQAhBP0MAAAAAAAAAAAAAAAAAAAAACEFA0AgBP0ABAAhBiAAIARq/QAEACEHIAUgBv2HASAH/YcB/boBIAb9iAEgB/2IAf26Af2uAf2uASEFIARBEGoiBCACSQ0ACyADIAX9GwAgBf0bAWogBf0bAiAF/RsDamo2AgAgACACaiEAIANBBGohAyABQQFrIQEMAAsLCw==';
+
+/** The lanes a row is padded to. */
+export const ROW_ALIGNMENT = 16;
+
+const PAGE = 65_536;
+const LARGEST = 4 * 1024 ** 3 - PAGE;
+
+interface Assembled {
+  memory: { readonly buffer: ArrayBuffer; grow(pages: number): void };
+  dots(rows: number, count: number, stride: number, out: number): void;
+}
+
+/** The part of it that is used here; its types are those of browsers. */
+interface WebAssemblyOfNode {
+  Module: new (bytes: Uint8Array) => object;
+  Instance: new (module: object) => { exports: Assembled };
+}
+
+const { Module, Instance } = (globalThis as unknown as { WebAssembly: WebAssemblyOfNode }).WebAssembly;
+const module = new Module(Buffer.from(DOT_PRODUCTS_WASM, 'base64'));
+
+/** Rows of signed bytes in a memory of their own, with room for a query before and for dot products behind them. */
+export class ByteRows {
+  readonly dimensions: number;
+  readonly stride: number;
+  #count = 0;
+  #capacity = 0;
+  readonly #wasm: Assembled;
+
+  constructor(dimensions: number) {
+    this.dimensions = dimensions;
+    this.stride = Math.ceil(dimensions / ROW_ALIGNMENT) * ROW_ALIGNMENT;
+    this.#wasm = new Instance(module).exports;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Of memory, whether or not there are rows in it. */
+  get bytes(): number {
+    return this.#wasm.memory.buffer.byteLength;
+  }
+
+  /** @throws RangeError when it is full */
+  push(row: Uint8Array): void {
+    if (this.#count === this.#capacity) this.#grow();
+    this.#row(this.#count).fill(0).set(row);
+    this.#count += 1;
+  }
+
+  /** The last one takes its place. */
+  remove(index: number): void {
+    this.#count -= 1;
+    if (index !== this.#count) this.#row(index).set(this.#row(this.#count));
+  }
+
+  /** Of every row with `query`; to be read before the next call. */
+  dotsWith(query: Uint8Array): Int32Array {
+    new Uint8Array(this.#wasm.memory.buffer, 0, this.stride).fill(0).set(query);
+    const out = this.stride * (this.#capacity + 1);
+    this.#wasm.dots(this.stride, this.#count, this.stride, out);
+    return new Int32Array(this.#wasm.memory.buffer, out, this.#count);
+  }
+
+  #row(index: number): Uint8Array {
+    return new Uint8Array(this.#wasm.memory.buffer, this.stride * (index + 1), this.stride);
+  }
+
+  #grow(): void {
+    const capacity = Math.max(64, Math.ceil(this.#capacity * 1.5));
+    const needed = this.stride * (capacity + 1) + 4 * capacity;
+    if (needed > LARGEST) throw new RangeError('more rows than a memory holds');
+    const pages = Math.ceil(needed / PAGE) - this.#wasm.memory.buffer.byteLength / PAGE;
+    if (pages > 0) this.#wasm.memory.grow(pages);
+    this.#capacity = capacity;
+  }
+}

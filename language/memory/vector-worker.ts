@@ -1,0 +1,64 @@
+import { parentPort } from 'node:worker_threads';
+import { type Nearness, PointCollection } from './point-collection.ts';
+import type { FromVectorThread, PointChanges, ToVectorThread } from './vector-protocol.ts';
+
+/** The thread of a `VectorIndex`: it compares queries with points, and knows what it is told. */
+const collections = new Map<string, PointCollection>();
+const drafts = new Map<string, PointCollection>();
+
+parentPort!.on('message', (message: ToVectorThread) => {
+  switch (message.kind) {
+    case 'begin':
+      drafts.set(message.collectionId, new PointCollection(message.dimensions));
+      return;
+    case 'change':
+      return change(message);
+    case 'publish':
+      return publish(message);
+    case 'drop':
+      collections.delete(message.collectionId);
+      drafts.delete(message.collectionId);
+      return;
+    case 'search':
+      return answer({ kind: 'found', question: message.question, nearness: search(message) });
+  }
+});
+
+function answer(message: FromVectorThread): void {
+  parentPort!.postMessage(message);
+}
+
+function change({ collectionId, isDraft, dimensions, removed, unitIds, memoryIds, bytes }: PointChanges): void {
+  const points = (isDraft ? drafts : collections).get(collectionId);
+  if (points === undefined) return;
+  for (const unitId of removed) points.remove(unitId);
+  for (const [index, unitId] of unitIds.entries()) {
+    const point = bytes.subarray(index * dimensions, (index + 1) * dimensions);
+    points.add({ unitId, memoryId: memoryIds[index]!, bytes: point });
+  }
+}
+
+function publish({ question, collectionId }: Extract<ToVectorThread, { kind: 'publish' }>): void {
+  const draft = drafts.get(collectionId);
+  if (draft !== undefined) {
+    drafts.delete(collectionId);
+    collections.set(collectionId, draft);
+  }
+  answer({ kind: 'published', question, bytes: collections.get(collectionId)?.bytes ?? 0 });
+}
+
+function search({ collectionIds, query, limit, among }: Extract<ToVectorThread, { kind: 'search' }>): Nearness {
+  const allowed = among === null ? null : new Set(among);
+  const parts = collectionIds.flatMap((id) => {
+    const points = collections.get(id);
+    return points === undefined ? [] : [points.nearestTo(query, { limit, among: allowed })];
+  });
+  return {
+    nearest: parts
+      .flatMap(({ nearest }) => nearest)
+      .sort((a, b) => b.cosine - a.cosine || a.unitId - b.unitId)
+      .slice(0, limit),
+    compared: parts.reduce((sum, { compared }) => sum + compared, 0),
+    sumOfCosines: parts.reduce((sum, { sumOfCosines }) => sum + sumOfCosines, 0),
+  };
+}
