@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RULES_MODEL } from '../../../language/correction/rules/correct-by-rules.ts';
+import type { ChatMessage } from '../../../language/llm.ts';
+import { TandemError } from '../../../machines/errors.ts';
+import { deleteChat, findChat } from '../../../storage/queries/chats.ts';
+import { modelOf } from '../../language/fake-language-models.ts';
+import { seedWorkspace, USD } from '../../storage/seed.ts';
+import { eventually } from '../fakes.ts';
+import {
+  answerOf,
+  type ChatDeskFixture,
+  createChatDeskFixture,
+  listening,
+  partsOf,
+  TOKEN_NANO,
+} from './chat-desk-fixture.ts';
+
+let fixture: ChatDeskFixture;
+beforeAll(async () => {
+  fixture = await createChatDeskFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => fixture.fund());
+
+const lastMessages = () => fixture.models.requests.at(-1)!.messages;
+const saidIn = async (chatId: string) => (await fixture.kept(chatId)).map(({ role, content }) => [role, content]);
+
+describe('a chat', () => {
+  it('is begun by what is said first, and goes on with all of it in front', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello Ada.', 'Ada.');
+    const first = await answerOf(await desk.ask(fixture.request('  I am\nAda.  '), listening()));
+    expect(first).toMatchObject({ isNewChat: true, chatId: expect.stringMatching(/^chat_/) });
+    const chatId = first.chatId!;
+    const second = await answerOf(await desk.ask(fixture.request('Who am I?', { chatId }), listening()));
+    expect(second).toMatchObject({ isNewChat: false, chatId, text: 'Ada.' });
+    expect(lastMessages()).toEqual([
+      { role: 'user', content: '  I am\nAda.  ' },
+      { role: 'assistant', content: 'Hello Ada.' },
+      { role: 'user', content: 'Who am I?' },
+    ]);
+    expect(await fixture.kept(chatId)).toMatchObject([
+      { position: 0, role: 'user', content: '  I am\nAda.  ', model: null },
+      { position: 1, role: 'assistant', content: 'Hello Ada.', model: 'tiny-1.0' },
+      { position: 2, role: 'user', content: 'Who am I?' },
+      { position: 3, role: 'assistant', content: 'Ada.' },
+    ]);
+    const { workspaceId, userId } = fixture;
+    const row = await findChat(fixture.database.sql, { id: chatId, workspaceId, userId });
+    expect(row).toMatchObject({ title: 'I am Ada.', messageCount: 4 });
+  });
+
+  it('keeps calls of tools with their results, and waits for these', async () => {
+    const { desk } = fixture.deskOf();
+    const toolCalls = [{ id: 'call_1', name: 'weather', arguments: '{"city":"Pune"}' }];
+    fixture.models.queue({ toolCalls }, 'Sunny.', 'Still.');
+    const tools = [{ name: 'weather', description: null, parameters: null }];
+    const { chatId, parts, finished } = await answerOf(await desk.ask(fixture.request('Weather?'), listening()));
+    expect(finished.reason).toBe('tool_calls');
+    expect(parts.filter(({ type }) => type === 'toolCall')).toEqual([
+      { type: 'toolCall', index: 0, id: 'call_1', name: 'weather', arguments: '{"city"' },
+      { type: 'toolCall', index: 0, id: null, name: null, arguments: ':"Pune"}' },
+    ]);
+    const early = desk.ask(fixture.request('And now?', { chatId }), listening());
+    await expect(early).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+      details: [{ path: 'messages.0', message: expect.stringContaining('call_1') }],
+    });
+    const result: ChatMessage = { role: 'tool', content: '31 degrees', toolCallId: 'call_1' };
+    const request = fixture.request([result], { chatId });
+    await partsOf(await desk.ask({ ...request, what: { ...request.what, tools } as never }, listening()));
+    expect(lastMessages()).toEqual([
+      { role: 'user', content: 'Weather?' },
+      { role: 'assistant', content: null, toolCalls },
+      result,
+    ]);
+    await partsOf(await desk.ask(fixture.request('And now?', { chatId }), listening()));
+    expect(lastMessages()).toHaveLength(5);
+    const orphan = desk.ask(fixture.request([result], { chatId }), listening());
+    await expect(orphan).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+  });
+
+  it('gives calls of tools an id where the model gave none, or one twice', async () => {
+    const { desk } = fixture.deskOf();
+    const call = { id: 'same', name: 'f', arguments: '{}' };
+    fixture.models.queue({ toolCalls: [call, call, { ...call, id: '' }] });
+    const { chatId } = await answerOf(await desk.ask(fixture.request('Go.'), listening()));
+    const ids = (await fixture.kept(chatId!)).at(-1)!.toolCalls!.map(({ id }) => id);
+    expect(ids[0]).toBe('same');
+    expect(new Set(ids).size).toBe(3);
+    expect(ids.slice(1).every((id) => id.startsWith('call_'))).toBe(true);
+  });
+
+  it('forgets the oldest where the model has no room for all of it', async () => {
+    fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
+    const { desk } = fixture.deskOf();
+    let chatId: string | null = null;
+    for (let index = 0; index < 12; index += 1) {
+      fixture.models.queue('ok');
+      ({ chatId } = await desk
+        .ask(fixture.request(`${index} ${'x'.repeat(70)}`, { chatId }), listening())
+        .then(answerOf));
+    }
+    const firsts = lastMessages().map(({ content }) => content!.split(' ')[0]);
+    expect(firsts.slice(-3)).toEqual(['10', 'ok', '11']);
+    // Half of the context is for the answer: 200 for turns of 27 and 22 for what is new.
+    expect(firsts).toHaveLength(13);
+    expect(await fixture.kept(chatId!)).toHaveLength(24);
+  });
+
+  it('is answered one at a time, and is free again when its answer is stored', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello.', { text: 'half', neverEnds: true }, 'Third.');
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    const left = new AbortController();
+    const { parts } = await desk.ask(fixture.request('Second', { chatId }), left.signal);
+    await parts.next();
+    const other = desk.ask(fixture.request('Third', { chatId }), listening());
+    await expect(other).rejects.toMatchObject({ code: 'CHAT_BUSY', status: 409, retryable: true });
+    left.abort();
+    const third = await eventually(() => desk.ask(fixture.request('Third', { chatId }), listening()));
+    await partsOf(third);
+    // What was said by the time of leaving is kept.
+    expect(await saidIn(chatId!)).toEqual([
+      ['user', 'First'],
+      ['assistant', 'Hello.'],
+      ['user', 'Second'],
+      ['assistant', 'half'],
+      ['user', 'Third'],
+      ['assistant', 'Third.'],
+    ]);
+  });
+
+  it('answers one of twenty requests at once, and the others are refused', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello.');
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    fixture.models.otherwise = () => ({ text: 'half', neverEnds: true });
+    const left = new AbortController();
+    const asked = await Promise.allSettled(
+      Array.from({ length: 20 }, () => desk.ask(fixture.request('Second', { chatId }), left.signal)),
+    );
+    expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    const refusals = asked.flatMap((one) => (one.status === 'rejected' ? [one.reason.code] : []));
+    expect(new Set(refusals)).toEqual(new Set(['CHAT_BUSY']));
+    left.abort();
+    await desk.close();
+  });
+
+  it('is nobody else’s, and not of another workspace', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello.');
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    const { user } = await seedWorkspace(fixture.database.sql);
+    for (const whose of [
+      { userId: user.id },
+      { workspaceId: (await seedWorkspace(fixture.database.sql)).workspace.id },
+    ]) {
+      const asking = desk.ask(fixture.request('Second', { chatId, ...whose }), listening());
+      await expect(asking).rejects.toMatchObject({ code: 'CHAT_NOT_FOUND' });
+    }
+    const unknown = desk.ask(fixture.request('Second', { chatId: 'constructor' }), listening());
+    await expect(unknown).rejects.toMatchObject({ code: 'CHAT_NOT_FOUND' });
+  });
+
+  it('keeps nothing that it is not to keep, or that failed', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('One.', 'Two.', { text: 'half', error: new TandemError('LLM_TIMEOUT', 'late') });
+    const unkept = await answerOf(await desk.ask(fixture.request('First', { savesChat: false }), listening()));
+    expect(unkept).toMatchObject({ chatId: null, isNewChat: false });
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    const failing = await desk.ask(fixture.request('Second', { chatId }), listening());
+    await expect(partsOf(failing)).rejects.toMatchObject({ code: 'LLM_TIMEOUT' });
+    fixture.models.queue('Three.');
+    await partsOf(await desk.ask(fixture.request('Aside', { chatId, savesChat: false }), listening()));
+    expect(lastMessages()).toHaveLength(3);
+    expect(await saidIn(chatId!)).toEqual([
+      ['user', 'First'],
+      ['assistant', 'Two.'],
+    ]);
+  });
+
+  it('that is deleted while it is answered stays deleted, and the answer is paid for', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('One.', { text: ['Two', '.'] });
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    const { parts } = await desk.ask(fixture.request('Second', { chatId }), listening());
+    await parts.next();
+    const { workspaceId, userId } = fixture;
+    expect(await deleteChat(fixture.database.sql, { id: chatId!, workspaceId, userId })).toBe(true);
+    for await (const _ of parts);
+    expect(await fixture.kept(chatId!)).toEqual([]);
+    expect((await fixture.charged()).tokens).toBe(30);
+  });
+
+  it('keeps what Postgres would refuse in another form', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({
+      text: ['a\0b', '\ud800'],
+      toolCalls: [{ id: 'x\0', name: 'f\udfff', arguments: '{"a":"\0"}' }],
+    });
+    const { chatId, text } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    expect(text).toBe('a\0b\ud800');
+    expect((await fixture.kept(chatId!))[1]).toMatchObject({
+      content: 'a\ufffdb\ufffd',
+      toolCalls: [{ id: 'x\ufffd', name: 'f\ufffd' }],
+    });
+  });
+
+  it('keeps no call of a tool that was cut off, for it can have no result', async () => {
+    const { desk } = fixture.deskOf();
+    const toolCalls = [
+      { id: 'whole', name: 'f', arguments: '{}' },
+      { id: 'half', name: 'f', arguments: '{"city":"Pu' },
+    ];
+    fixture.models.queue({ toolCalls, finishReason: 'length' });
+    const { chatId } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    expect((await fixture.kept(chatId!))[1]!.toolCalls).toMatchObject([{ id: 'whole' }]);
+  });
+});
+
+describe('a text to correct', () => {
+  const STYLE = {
+    tone: null,
+    autoCapitalize: true,
+    autoPunctuate: true,
+    useContractions: null,
+    expandAbbreviations: false,
+  };
+  const correction = (text: string) =>
+    ({
+      mode: 'correct',
+      text,
+      dictionary: [{ term: 'tandem', replacement: 'Tandem' }],
+      style: STYLE,
+      appContext: null,
+    }) as const;
+
+  it('is corrected by rules where no model is configured, and costs its tokens', async () => {
+    fixture.models.models = [];
+    const { desk } = fixture.deskOf();
+    const request = fixture.request('', { what: correction('i think that tandem is not here yet') });
+    const { text, finished, chatId, model } = await answerOf(await desk.ask(request, listening()));
+    expect(text).toBe('I think that Tandem is not here yet.');
+    expect([model, finished.model]).toEqual([RULES_MODEL, RULES_MODEL]);
+    const { promptTokens, completionTokens } = finished.usage;
+    expect(await fixture.charged()).toEqual({
+      tokens: promptTokens + completionTokens,
+      amountNano: BigInt(promptTokens + completionTokens) * TOKEN_NANO,
+    });
+    const [usage] = await fixture.database
+      .sql`select service, operation from usage_logs where workspace_id = ${fixture.workspaceId}`;
+    expect(usage).toEqual({ service: 'llm', operation: 'correct' });
+    expect(await saidIn(chatId!)).toEqual([
+      ['user', 'i think that tandem is not here yet'],
+      ['assistant', 'I think that Tandem is not here yet.'],
+    ]);
+  });
+
+  it('is refused where a model is named that is not there', async () => {
+    fixture.models.models = [];
+    const { desk } = fixture.deskOf();
+    const request = fixture.request('', { what: correction('i am'), model: 'gpt-9' });
+    await expect(desk.ask(request, listening())).rejects.toMatchObject({ code: 'LLM_NOT_CONFIGURED' });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
+  });
+
+  it('is refused where the wallet covers half of it: nobody wants half a text', async () => {
+    fixture.models.models = [];
+    await fixture.fund(100n * TOKEN_NANO);
+    fixture.models.models = [];
+    const { desk } = fixture.deskOf();
+    const request = fixture.request('', { what: correction('word '.repeat(100)) });
+    await expect(desk.ask(request, listening())).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+  });
+});

@@ -1,0 +1,293 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { failLostCompletions } from '../../../actors/chat/lost-completions.ts';
+import { TandemError } from '../../../machines/errors.ts';
+import { setPrice } from '../../../storage/price-book.ts';
+import { NOW, USD } from '../../storage/seed.ts';
+import { createTestLogger, eventually } from '../fakes.ts';
+import {
+  answerOf,
+  type ChatDeskFixture,
+  createChatDeskFixture,
+  listening,
+  partsOf,
+  TOKEN_NANO,
+} from './chat-desk-fixture.ts';
+
+let fixture: ChatDeskFixture;
+beforeAll(async () => {
+  fixture = await createChatDeskFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => fixture.fund());
+
+/** 4 of the message, and 25 for its hundred characters. */
+const HUNDRED = 'a'.repeat(100);
+const PROMPT_TOKENS = 29;
+
+describe('what a completion costs', () => {
+  it('is held before the model is asked, and settled with the tokens that it says', async () => {
+    const { desk } = fixture.deskOf();
+    let heldNano = 0n;
+    fixture.models.queue({ text: ['one', 'two'], usage: { promptTokens: 31, completionTokens: 11 } });
+    const answering = await desk.ask(fixture.request(HUNDRED), listening());
+    for await (const part of answering.parts) {
+      if (part.type === 'text') heldNano = (await fixture.wallet()).heldNano;
+      else expect(part).toMatchObject({ usage: { promptTokens: 31, completionTokens: 11, isEstimated: false } });
+    }
+    // A tenth and 16 more than the prompt, and the usual most of an answer.
+    expect(heldNano).toBe(BigInt(Math.ceil(PROMPT_TOKENS * 1.1) + 16 + 4_096) * TOKEN_NANO);
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - 42n * TOKEN_NANO, heldNano: 0n });
+    expect(await fixture.charged()).toEqual({ tokens: 42, amountNano: 42n * TOKEN_NANO });
+    expect(await fixture.rows()).toMatchObject([{ state: 'completed', promptTokens: 31, completionTokens: 11 }]);
+  });
+
+  it('is what the caller bounded it by, at the most', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello.');
+    const request = fixture.request(HUNDRED);
+    await partsOf(await desk.ask({ ...request, what: { ...request.what, maxTokens: 7 } as never }, listening()));
+    expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7 });
+  });
+
+  it('is as much as there is, and the answer is cut off there, whatever the model does', async () => {
+    await fixture.fund(BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO);
+    const { desk } = fixture.deskOf();
+    // Nine tokens each: two fit into twenty.
+    fixture.models.queue({ text: Array.from({ length: 50 }, () => 'b'.repeat(36)) });
+    const { text, finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 20 });
+    expect(text).toHaveLength(72);
+    expect(finished).toMatchObject({ reason: 'length', usage: { promptTokens: PROMPT_TOKENS, completionTokens: 18 } });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: 2n * TOKEN_NANO, heldNano: 0n });
+    await eventually(() => expect(fixture.models.endings).toEqual(['left']));
+  });
+
+  it.each([
+    ['nothing', 0n],
+    ['the prompt and fifteen tokens', BigInt(PROMPT_TOKENS + 15) * TOKEN_NANO],
+  ])('is refused where there is %s in the wallet, and says what is missing', async (_what, balanceNano) => {
+    await fixture.fund(balanceNano);
+    const { desk } = fixture.deskOf();
+    const required = (PROMPT_TOKENS + 16) * 0.00002;
+    const available = Number(balanceNano) / 1e9;
+    await expect(desk.ask(fixture.request(HUNDRED), listening())).rejects.toMatchObject({
+      code: 'INSUFFICIENT_CREDITS',
+      details: { required: expect.closeTo(required), available, shortfall: expect.closeTo(required - available) },
+    });
+    expect(fixture.models.requests).toEqual([]);
+    expect(await fixture.rows()).toEqual([]);
+  });
+
+  it('is nothing when the model fails at once or half-way, and what was held is there again', async () => {
+    const { desk, logger } = fixture.deskOf();
+    const failure = new TandemError('LLM_TIMEOUT', 'The model took too long.');
+    fixture.models.queue(
+      { error: failure },
+      { text: 'half', error: failure },
+      { text: 'half', error: new Error('bug') },
+    );
+    for (const code of ['LLM_TIMEOUT', 'LLM_TIMEOUT', 'LLM_UNAVAILABLE']) {
+      const answering = await desk.ask(fixture.request(HUNDRED), listening());
+      await expect(partsOf(answering)).rejects.toMatchObject({ code });
+      expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
+    }
+    expect(await fixture.charged()).toEqual({ tokens: 0, amountNano: 0n });
+    expect((await fixture.rows()).map(({ state }) => state)).toEqual(['failed', 'failed', 'failed']);
+    expect(JSON.stringify(logger.lines)).not.toContain('aaaa');
+  });
+
+  it('is the prompt and what was produced when the client leaves, and the model stops at once', async () => {
+    const { desk } = fixture.deskOf();
+    const left = new AbortController();
+    fixture.models.queue({ text: ['b'.repeat(8), 'c'.repeat(12)], neverEnds: true });
+    const { parts } = await desk.ask(fixture.request(HUNDRED), left.signal);
+    await parts.next();
+    await parts.next();
+    const waiting = parts.next();
+    waiting.catch(() => undefined);
+    const reason = new Error('gone');
+    left.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await eventually(() => expect(fixture.models.endings).toEqual(['aborted']));
+    await desk.close();
+    expect(await fixture.charged()).toEqual({ tokens: PROMPT_TOKENS + 5, amountNano: 34n * TOKEN_NANO });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - 34n * TOKEN_NANO, heldNano: 0n });
+    expect(await fixture.rows()).toMatchObject([{ state: 'abandoned', promptTokens: 29, completionTokens: 5 }]);
+  });
+
+  it.each([
+    ['that of what was produced', 'credentials end', 'UNAUTHORIZED', 'abandoned', 31n],
+    ['nothing', 'server closes', 'SHUTTING_DOWN', 'failed', 0n],
+  ] as const)('is %s when the %s in the midst of it', async (_costs, _what, code, state, tokens) => {
+    const reason = new TandemError(code, 'It is over.');
+    const { desk } = fixture.deskOf();
+    const ended = new AbortController();
+    fixture.models.queue({ text: 'b'.repeat(8), neverEnds: true });
+    const { parts } = await desk.ask(fixture.request(HUNDRED), ended.signal);
+    await parts.next();
+    const waiting = parts.next();
+    waiting.catch(() => undefined);
+    ended.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await desk.close();
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - tokens * TOKEN_NANO, heldNano: 0n });
+    expect(await fixture.rows()).toMatchObject([{ state, error: state === 'failed' ? 'SHUTTING_DOWN' : null }]);
+  });
+
+  it('is nothing for who leaves before the model was asked', async () => {
+    const { desk } = fixture.deskOf();
+    const left = new AbortController();
+    const asking = desk.ask(fixture.request(HUNDRED), left.signal);
+    left.abort(new Error('gone'));
+    await expect(asking).rejects.toThrow('gone');
+    await desk.close();
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: 0n });
+    expect(fixture.models.requests).toEqual([]);
+  });
+
+  it('is nothing where tokens cost nothing, with an empty wallet too', async () => {
+    await fixture.fund(0n);
+    await setPrice(fixture.database.sql, {
+      scope: { workspaceId: fixture.workspaceId },
+      item: 'llm',
+      value: 0n,
+      now: NOW,
+    });
+    const { desk } = fixture.deskOf();
+    fixture.models.queue('Hello.');
+    const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(finished.charge).toBeNull();
+    expect(await fixture.rows()).toMatchObject([{ state: 'completed', holdId: null }]);
+  });
+
+  it.each([
+    [{ promptTokens: Number.NaN, completionTokens: 3 }, PROMPT_TOKENS + 2],
+    [{ promptTokens: -5, completionTokens: 3 }, PROMPT_TOKENS + 2],
+    [{ promptTokens: 1e300, completionTokens: 3 }, PROMPT_TOKENS + 2],
+    [{ promptTokens: 1_000_000_000, completionTokens: 3 }, PROMPT_TOKENS * 16 + 3],
+    // What the hold covers: the usual most of an answer, and the margin of the prompt.
+    [{ promptTokens: 30, completionTokens: 1_000_000_000 }, 30 + 4_096 + 16 + 3],
+  ])('is bounded where the server says %j', async (usage, tokens) => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: 'Hello.', usage });
+    const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(finished.usage.promptTokens + finished.usage.completionTokens).toBe(tokens);
+    expect(await fixture.charged()).toEqual({ tokens, amountNano: BigInt(tokens) * TOKEN_NANO });
+  });
+
+  it('sums up: whatever becomes of completions, the ledger is what usage was told', async () => {
+    const { desk } = fixture.deskOf();
+    let told = 0;
+    const script = fc.record({
+      words: fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { maxLength: 5 }),
+      usage: fc.constantFrom({}, { promptTokens: 40, completionTokens: 9 }, { promptTokens: 0, completionTokens: 0 }),
+      end: fc.constantFrom('end', 'fail', 'leave'),
+    });
+    await fc.assert(
+      fc.asyncProperty(script, async ({ words, usage, end }) => {
+        const left = new AbortController();
+        fixture.models.queue({
+          text: words,
+          usage,
+          ...(end === 'fail' && { error: new TandemError('LLM_UNAVAILABLE', 'gone') }),
+          ...(end === 'leave' && { neverEnds: true }),
+        });
+        const { parts } = await desk.ask(fixture.request(HUNDRED), left.signal);
+        let taken = 0;
+        const reading = (async () => {
+          for await (const part of parts) {
+            taken += 1;
+            if (part.type === 'finished') told += part.usage.promptTokens + part.usage.completionTokens;
+            if (end === 'leave' && taken === words.length) left.abort();
+          }
+        })();
+        if (end === 'leave' && words.length === 0) left.abort();
+        await reading.catch(() => undefined);
+        if (end !== 'leave') return;
+        await eventually(async () => {
+          const rows = await fixture.rows();
+          expect(rows.filter(({ state }) => state === 'generating')).toEqual([]);
+        });
+      }),
+      { numRuns: 40 },
+    );
+    const rows = await fixture.rows();
+    const abandoned = rows
+      .filter(({ state }) => state === 'abandoned')
+      .reduce((sum, { promptTokens, completionTokens }) => sum + promptTokens! + completionTokens!, 0);
+    const tokens = told + abandoned;
+    expect(await fixture.charged()).toEqual({ tokens, amountNano: BigInt(tokens) * TOKEN_NANO });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD - BigInt(tokens) * TOKEN_NANO, heldNano: 0n });
+  });
+});
+
+describe('completions of a process that was killed', () => {
+  it('give back what they held at the next start of their node, once, and those of others do not', async () => {
+    const { database } = fixture;
+    const abandonedDesk = fixture.deskOf({ boot: 'boot-1' }).desk;
+    const elsewhere = fixture.deskOf({ node: 'node-2', boot: 'boot-9' }).desk;
+    fixture.models.queue({ text: 'half', neverEnds: true }, { text: 'half', neverEnds: true });
+    const ends = [new AbortController(), new AbortController()];
+    const lost = await abandonedDesk.ask(fixture.request(HUNDRED), ends[0]!.signal);
+    const alive = await elsewhere.ask(fixture.request(HUNDRED), ends[1]!.signal);
+    await lost.parts.next();
+    await alive.parts.next();
+    const { heldNano } = await fixture.wallet();
+    const options = { sql: database.sql, node: 'node-1', boot: 'boot-2', now: NOW, logger: createTestLogger() };
+    expect(await failLostCompletions(options)).toBe(1);
+    expect(await failLostCompletions(options)).toBe(0);
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: USD, heldNano: heldNano / 2n });
+    const states = new Map((await fixture.rows()).map(({ id, state, error }) => [id, [state, error]]));
+    expect(states.get(lost.id)).toEqual(['failed', 'INTERRUPTED']);
+    expect(states.get(alive.id)).toEqual(['generating', null]);
+    // Should it not be dead after all: what it stores comes too late.
+    for (const end of ends) end.abort();
+    await Promise.all([abandonedDesk.close(), elsewhere.close()]);
+    expect((await fixture.wallet()).heldNano).toBe(0n);
+    expect((await fixture.charged()).tokens).toBe(PROMPT_TOKENS + 1);
+  });
+});
+
+describe('how a completion ended', () => {
+  it('is stored as soon as storage is there again, and told in time all the same', async () => {
+    const { database, models } = fixture;
+    let isDown = false;
+    const sql = new Proxy(database.sql, {
+      get(target, name) {
+        if (name === 'begin' && isDown) return () => Promise.reject(new Error('CONNECTION_ENDED'));
+        return Reflect.get(target, name);
+      },
+    });
+    const { desk, clock } = fixture.deskOf({ sql });
+    models.queue({ text: 'Hello.', usage: { promptTokens: 20, completionTokens: 2 } });
+    const { parts } = await desk.ask(fixture.request(HUNDRED), listening());
+    await parts.next();
+    isDown = true;
+    const end = parts.next();
+    await eventually(() => expect(clock.waiting()).toContain(1_000));
+    clock.advance(4_000);
+    expect((await end).value).toMatchObject({ type: 'finished', charge: null });
+    isDown = false;
+    clock.advance(60_000);
+    await desk.close();
+    expect(await fixture.charged()).toEqual({ tokens: 22, amountNano: 22n * TOKEN_NANO });
+  });
+
+  it('is length when its time is over, and what was taken by then is charged', async () => {
+    const { desk, clock } = fixture.deskOf();
+    fixture.models.queue({ text: 'b'.repeat(8), neverEnds: true });
+    const { parts } = await desk.ask(fixture.request(HUNDRED), listening());
+    await parts.next();
+    const end = parts.next();
+    clock.advance(10 * 60_000);
+    expect((await end).value).toMatchObject({ type: 'finished', reason: 'length' });
+    expect(await fixture.charged()).toMatchObject({ tokens: PROMPT_TOKENS + 2 });
+  });
+});
+
+it('takes nothing any more once it closes', async () => {
+  const { desk } = fixture.deskOf();
+  await desk.close();
+  await expect(desk.ask(fixture.request('Hi'), listening())).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+});

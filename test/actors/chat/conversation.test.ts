@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type CountedMessage,
+  conversationOf,
+  requireAnsweredCalls,
+  tokensOf,
+} from '../../../actors/chat/conversation.ts';
+import type { ChatMessage } from '../../../language/llm.ts';
+
+let serial = 0;
+const counted = (message: ChatMessage, tokens = 10): CountedMessage => ({ message, tokens });
+const user = (content: string, tokens?: number) => counted({ role: 'user', content }, tokens);
+const assistant = (content: string, tokens?: number) => counted({ role: 'assistant', content }, tokens);
+const system = (content: string, tokens?: number) => counted({ role: 'system', content }, tokens);
+
+function exchange(calls: number, tokens?: number): CountedMessage[] {
+  const ids = Array.from({ length: calls }, () => {
+    serial += 1;
+    return `call_${serial}`;
+  });
+  return [
+    counted(
+      { role: 'assistant', content: null, toolCalls: ids.map((id) => ({ id, name: 'f', arguments: '{}' })) },
+      tokens,
+    ),
+    ...ids.map((id) => counted({ role: 'tool', content: 'done', toolCallId: id }, tokens)),
+  ];
+}
+
+const text = fc.string({ unit: 'binary', maxLength: 5 });
+const size = fc.integer({ min: 0, max: 60 });
+const turn: fc.Arbitrary<CountedMessage[]> = fc
+  .tuple(
+    fc.tuple(text, size),
+    fc.array(
+      fc.oneof(
+        fc.tuple(text, size).map(([content, tokens]) => [assistant(content, tokens)]),
+        fc.tuple(fc.integer({ min: 1, max: 3 }), size).map(([calls, tokens]) => exchange(calls, tokens)),
+        fc.tuple(text, size).map(([content, tokens]) => [system(content, tokens)]),
+      ),
+      { maxLength: 4 },
+    ),
+  )
+  .map(([[content, tokens], rest]) => [user(content, tokens), ...rest.flat()]);
+const history = fc.array(turn, { minLength: 1, maxLength: 8 }).map((turns) => turns.flat());
+
+const isSystem = ({ message }: CountedMessage) => message.role === 'system';
+
+describe('a conversation that goes on', () => {
+  it('is the system, the newest turns that fit, whole, and what is new, whatever it was', () => {
+    fc.assert(
+      fc.property(history, turn, fc.integer({ min: -50, max: 600 }), (stored, fresh, budgetTokens) => {
+        const { messages } = conversationOf({ stored, fresh, budgetTokens });
+        // No result without its call, no call without its result.
+        expect(() =>
+          requireAnsweredCalls(
+            messages.map(({ message }) => message),
+            { freshCount: fresh.length },
+          ),
+        ).not.toThrow();
+        const remembered = stored.filter((one) => !isSystem(one));
+        const kept = messages.filter((one) => remembered.includes(one));
+        // The newest, in order, beginning with what a user said.
+        expect(kept).toEqual(remembered.slice(remembered.length - kept.length));
+        if (kept.length > 0) {
+          expect(kept[0]!.message.role).toBe('user');
+          expect(tokensOf(messages)).toBeLessThanOrEqual(budgetTokens);
+        }
+        for (const one of stored.filter(isSystem)) expect(messages).toContain(one);
+        const said = fresh.filter((one) => !isSystem(one));
+        expect(messages.slice(messages.length - said.length)).toEqual(said);
+        // And another turn would not have fitted.
+        const left = remembered.slice(0, remembered.length - kept.length);
+        const next = left.slice(left.findLastIndex(({ message }) => message.role === 'user'));
+        if (left.length > 0) expect(tokensOf(messages) + tokensOf(next)).toBeGreaterThan(budgetTokens);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('keeps the turn whose tools the new messages answer, however long it is', () => {
+    const [call, result] = exchange(1, 500) as [CountedMessage, CountedMessage];
+    const stored = [user('old'), assistant('old'), user('new'), call];
+    expect(conversationOf({ stored, fresh: [result], budgetTokens: 100 }).messages).toEqual([
+      user('new'),
+      call,
+      result,
+    ]);
+  });
+
+  it('says to the system once what is sent again with each request, and puts it first', () => {
+    const stored = [system('Be brief.'), user('a'), assistant('b')];
+    const { messages, unsaved } = conversationOf({
+      stored,
+      fresh: [system('Be brief.'), system('In Hindi.'), user('c')],
+      budgetTokens: 1_000,
+    });
+    expect(messages).toEqual([stored[0], system('In Hindi.'), stored[1], stored[2], user('c')]);
+    expect(unsaved).toEqual([system('In Hindi.'), user('c')]);
+  });
+
+  it('is what was sent, as it was sent, where nothing was said before', () => {
+    const fresh = [user('a'), system('later'), user('b')];
+    expect(conversationOf({ stored: [], fresh, budgetTokens: 0 })).toEqual({ messages: fresh, unsaved: fresh });
+  });
+});
+
+describe('calls of tools and their results', () => {
+  const call = (...ids: string[]): ChatMessage => ({
+    role: 'assistant',
+    content: null,
+    toolCalls: ids.map((id) => ({ id, name: 'f', arguments: '{}' })),
+  });
+  const result = (toolCallId: string): ChatMessage => ({ role: 'tool', content: '', toolCallId });
+  const ask: ChatMessage = { role: 'user', content: '?' };
+
+  it.each([
+    ['a result of nothing', [ask, result('a')], 'messages.1.tool_call_id'],
+    ['a second result of one call', [ask, call('a'), result('a'), result('a')], 'messages.3.tool_call_id'],
+    ['a result of somebody else', [ask, call('a'), result('b')], 'messages.2.tool_call_id'],
+    ['a question before the result', [call('a'), ask, result('a')], 'messages.1'],
+    ['no result', [ask, call('a', 'b'), result('a')], 'messages'],
+    ['two calls of one id', [ask, call('a', 'a'), result('a')], 'messages.1.tool_calls'],
+    ['a result of an earlier turn', [call('a'), result('a'), ask, result('a')], 'messages.3.tool_call_id'],
+    ['an id from the prototype', [ask, result('constructor')], 'messages.1.tool_call_id'],
+  ])('are refused where there is %s', (_what, messages, path) => {
+    const check = () => requireAnsweredCalls(messages, { freshCount: messages.length });
+    expect(check).toThrow(
+      expect.objectContaining({ code: 'VALIDATION_FAILED', details: [expect.objectContaining({ path })] }),
+    );
+  });
+
+  it('may come in any order', () => {
+    const messages = [ask, call('a', 'b'), result('b'), result('a'), ask];
+    expect(() => requireAnsweredCalls(messages, { freshCount: 5 })).not.toThrow();
+  });
+});

@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest';
+import { createActor, fromPromise, SimulatedClock } from 'xstate';
+import { type CompletionInput, type ConcludeInput, completionMachine } from '../../machines/completion.machine.ts';
+import { TandemError } from '../../machines/errors.ts';
+
+type Port = 'admit' | 'generate' | 'conclude';
+type Happening =
+  | `${Port} done`
+  | `${Port} failed`
+  | 'admit refused'
+  | 'listener left'
+  | 'listener sent away'
+  | 'backoff passed'
+  | 'limit passed';
+const HAPPENINGS: Happening[] = [
+  'admit done',
+  'admit refused',
+  'admit failed',
+  'generate done',
+  'generate failed',
+  'conclude done',
+  'conclude failed',
+  'listener left',
+  'listener sent away',
+  'backoff passed',
+  'limit passed',
+];
+
+const PATHS = {
+  admitting: [],
+  generating: ['admit done'],
+  concluding: ['admit done', 'generate done'],
+  concludingLater: ['admit done', 'generate done', 'conclude failed'],
+  completed: ['admit done', 'generate done', 'conclude done'],
+  abandoned: ['admit done', 'listener left', 'conclude done'],
+  failed: ['admit refused'],
+} satisfies Record<string, Happening[]>;
+
+/** State x what happens. A cell that is absent means: nothing changes. */
+const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
+  admitting: { 'admit done': 'generating', 'admit refused': 'failed', 'admit failed': 'concluding' },
+  generating: {
+    'generate done': 'concluding',
+    'generate failed': 'concluding',
+    'listener left': 'concluding',
+    'listener sent away': 'concluding',
+    'limit passed': 'concluding',
+  },
+  concluding: { 'conclude done': 'completed', 'conclude failed': 'concludingLater' },
+  concludingLater: { 'backoff passed': 'concluding', 'limit passed': 'concluding' },
+  completed: {},
+  abandoned: {},
+  failed: {},
+};
+
+describe('the machine of a completion, state by event', () => {
+  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
+    for (const happening of HAPPENINGS) {
+      const cell = TABLE[state][happening];
+      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
+        const completion = startCompletion();
+        for (const step of PATHS[state]) await completion.take(step);
+        expect(completion.state()).toBe(state);
+        await completion.take(happening);
+        expect(completion.state()).toBe(cell ?? state);
+      });
+    }
+  }
+});
+
+describe('a completion', () => {
+  it.each([
+    [['generate done'], 'completed', true],
+    [['limit passed'], 'completed', true],
+    [['generate failed'], 'failed', false],
+    [['listener left'], 'abandoned', true],
+    [['listener sent away'], 'failed', false],
+    // Too late to change how it ended.
+    [['generate done', 'listener sent away'], 'completed', true],
+    [['generate failed', 'listener left'], 'failed', false],
+    [['listener left', 'conclude failed', 'listener sent away', 'backoff passed'], 'abandoned', true],
+  ] as const)('that is admitted, then %j, is %s, and that is stored', async (steps, outcome, owes) => {
+    const completion = startCompletion();
+    await completion.take('admit done');
+    for (const step of steps) await completion.take(step);
+    await completion.take('conclude done');
+    expect(completion.state()).toBe(outcome);
+    expect(completion.outcome()).toEqual({ outcome, owes });
+    expect(completion.stored.at(-1)).toEqual({ completionId: 'c-1', ending: { outcome, owes } });
+  });
+
+  it('is not generated when its listener left while it was admitted, and owes nothing', async () => {
+    const completion = startCompletion();
+    await completion.take('listener left');
+    await completion.take('admit done');
+    await completion.take('conclude done');
+    expect(completion.outcome()).toEqual({ outcome: 'abandoned', owes: false });
+    expect(completion.asked).toEqual(['admit', 'conclude']);
+  });
+
+  it('that was refused has no ending, also when its listener left meanwhile', async () => {
+    const completion = startCompletion();
+    await completion.take('listener left');
+    await completion.take('admit refused');
+    expect(completion.state()).toBe('failed');
+    expect(completion.outcome()).toBeNull();
+    expect(completion.asked).toEqual(['admit']);
+  });
+
+  it('of which nobody knows whether it was admitted is taken for admitted, and not generated', async () => {
+    const completion = startCompletion();
+    await completion.take('admit failed');
+    await completion.take('conclude done');
+    expect(completion.outcome()).toEqual({ outcome: 'failed', owes: false });
+    expect(completion.asked).toEqual(['admit', 'conclude']);
+  });
+
+  it('is generated once, and its end stored until that has succeeded', async () => {
+    const completion = startCompletion();
+    for (const step of ['admit done', 'generate done'] as const) await completion.take(step);
+    for (let failures = 0; failures < 10; failures += 1) {
+      await completion.take('conclude failed');
+      await completion.take('backoff passed');
+    }
+    await completion.take('conclude done');
+    expect(completion.asked.filter((port) => port !== 'conclude')).toEqual(['admit', 'generate']);
+    expect(completion.stored).toHaveLength(11);
+    expect(completion.state()).toBe('completed');
+  });
+});
+
+function startCompletion() {
+  const clock = new SimulatedClock();
+  const asked: Port[] = [];
+  const stored: ConcludeInput[] = [];
+  const pending = new Map<Port, PromiseWithResolvers<void>>();
+  const port = <Input extends CompletionInput>(name: Port) =>
+    fromPromise<void, Input>(async ({ input }) => {
+      expect(input.completionId).toBe('c-1');
+      if (name === 'conclude') stored.push(input as unknown as ConcludeInput);
+      asked.push(name);
+      const answer = Promise.withResolvers<void>();
+      pending.set(name, answer);
+      await answer.promise;
+    });
+  const machine = completionMachine.provide({
+    actors: { admit: port('admit'), generate: port('generate'), conclude: port<ConcludeInput>('conclude') },
+  });
+  const actor = createActor(machine, { input: { completionId: 'c-1', limitMs: 600_000 }, clock });
+  actor.subscribe({ error: () => {} });
+  actor.start();
+  return {
+    asked,
+    stored,
+    state: () => actor.getSnapshot().value,
+    outcome: () => actor.getSnapshot().output,
+    async take(happening: Happening) {
+      if (happening === 'listener left') actor.send({ type: 'listener.left', ofOwnAccord: true });
+      else if (happening === 'listener sent away') actor.send({ type: 'listener.left', ofOwnAccord: false });
+      else if (happening === 'backoff passed') clock.increment(60_000);
+      else if (happening === 'limit passed') clock.increment(600_000);
+      else {
+        const [name, how] = happening.split(' ') as [Port, 'done' | 'failed' | 'refused'];
+        const answer = pending.get(name);
+        if (how === 'done') answer?.resolve();
+        else answer?.reject(how === 'refused' ? new TandemError('INSUFFICIENT_CREDITS', 'no') : new Error('no'));
+      }
+      // Promises settle, and the machine hears of it.
+      for (let turn = 0; turn < 5; turn += 1) await Promise.resolve();
+    },
+  };
+}
