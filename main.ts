@@ -11,6 +11,7 @@ import type { Resolve } from './actors/callbacks/callback-url.ts';
 import { createDeliverer } from './actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from './actors/callbacks/delivery-store.ts';
 import { parseCidrs } from './actors/callbacks/public-address.ts';
+import { openChat } from './actors/chat/open-chat.ts';
 import { createClickToCall } from './actors/click-to-call.ts';
 import { systemClock } from './actors/clock.ts';
 import { inspectTransitions } from './actors/inspection.ts';
@@ -28,6 +29,9 @@ import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { signedMediaUrl } from './http/playback.ts';
 import { createHttpServer } from './http/server.ts';
+import type { LanguageModels } from './language/llm.ts';
+import { openLanguageModels } from './language/open-language-models.ts';
+import { loadTokenizer } from './language/tokens.ts';
 import { createTranscriptRefiner } from './language/transcript-refiner.ts';
 import { createLogger, type Logger } from './logging.ts';
 import { TandemError } from './machines/errors.ts';
@@ -123,6 +127,9 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const folder = await openDataFolder(config.dataDir, config.secretKey ?? undefined);
     opened.push(() => folder.close());
     // Their threads take a while to look at what is installed; storage and SIP need not wait for that.
+    // It holds the thread up for a moment, which nobody notices before the first request.
+    const counting = loadTokenizer();
+    counting.catch(() => {});
     const recognising = createSpeechRecognition({ settings: engineSettingsOf(config), logger });
     const recognised = recognising.catch(() => null);
     opened.push(async () => await (await recognised)?.close());
@@ -155,10 +162,13 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => sip.close());
     step('sip');
 
+    const models = await openLanguageModels(config, systemClock);
+    opened.push(() => models.close());
     const listening = createListeningPlane({ workers: config.mediaWorkers, logger });
     opened.push(() => listening.close());
     const recognition = await recognising;
     const synthesis = await synthesising;
+    await counting;
     step('speech');
 
     const clock = systemClock;
@@ -197,7 +207,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     const numberRent = collectNumberRent({ sql, clock, logger });
     opened.push(() => numberRent.close());
     const dialer = createClickToCall({ ...parts, actors, trunkWatch, allowCidrs, ...lookUp });
-    const stt = { sql, listening, recognition, deliverer, refine: refinerOf(config), clock, logger };
+    const stt = { sql, listening, recognition, deliverer, refine: refinerOf(config, models), clock, logger };
     const liveStt = createLiveStt({ ...stt, ...inspect });
     opened.push(() => liveStt.close());
     const transcriber = createTranscriber({ ...stt, ...inspect, limits, tempDir: folder.tempDir });
@@ -213,6 +223,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       audioUrl: (object) => signedMediaUrl({ ...object, baseUrl: publicUrl ?? ownUrl, secret: urlSigningSecret }),
     });
     opened.push(() => speech.close());
+    const chat = await openChat({ ...parts, models });
+    opened.push(() => chat.close());
     step('actors');
 
     const http = createHttpServer({
@@ -222,6 +234,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       speech,
       voices,
       liveStt,
+      models,
+      chat,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,
@@ -296,8 +310,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
 }
 
 /** Null: refinement is not configured. */
-function refinerOf({ llmBaseUrl: baseUrl, llmApiKey: apiKey, llmModel: model }: Config): Refine | null {
-  return baseUrl === null || model === null ? null : createTranscriptRefiner({ baseUrl, apiKey, model });
+function refinerOf(config: Config, models: LanguageModels): Refine | null {
+  return config.llmBaseUrl === null && config.llmModelPath === null ? null : createTranscriptRefiner(models);
 }
 
 /** Binds the address itself where it is one of this machine's, else all of them, and tells carriers the address. */

@@ -45,7 +45,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'accounts', description: 'Registering, logging in, and what a user chose.' },
       { name: 'workspaces', description: 'Workspaces, their members, and the audit log.' },
       { name: 'keys', description: 'API keys.' },
-      { name: 'platform', description: 'Health and this document.' },
+      { name: 'platform', description: 'Health, models and this document.' },
     ],
     components: {
       securitySchemes: {

@@ -32,6 +32,7 @@ import { judgeRoutes } from './routes/judge.ts';
 import { judgeRubricRoutes } from './routes/judge-rubrics.ts';
 import { mediaRoutes } from './routes/media.ts';
 import { memberRoutes } from './routes/members.ts';
+import { modelRoutes } from './routes/models.ts';
 import { numberRoutes } from './routes/numbers.ts';
 import { openapiRoutes } from './routes/openapi.ts';
 import { paymentRoutes } from './routes/payments.ts';
@@ -165,6 +166,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     judgeRoutes(routes, context);
     judgeRubricRoutes(routes, context);
     chatRoutes(routes, context);
+    modelRoutes(routes, context);
     webhookRoutes(routes, context);
     billingRoutes(routes, context);
     paymentRoutes(routes, context);

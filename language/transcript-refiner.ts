@@ -1,45 +1,27 @@
-import type OpenAI from 'openai';
 import type { Refine, RefineRequest } from '../speech/refinement.ts';
+import type { LanguageModels } from './llm.ts';
 
-export interface TranscriptRefinerOptions {
-  /** Of an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`. */
-  baseUrl: string;
-  /** Null: it asks for none. */
-  apiKey: string | null;
-  model: string;
-}
-
-/**
- * Refines transcripts with a chat completion. The library is loaded when it is made, in the background: an answer is
- * due within a fraction of a second, and loading it takes one.
- */
-export function createTranscriptRefiner({ baseUrl, apiKey, model }: TranscriptRefinerOptions): Refine {
-  const loading = import('openai').then(
-    // It is due at once or not at all, so nothing is tried again.
-    ({ default: Client }) => new Client({ baseURL: baseUrl, apiKey: apiKey ?? 'none', maxRetries: 0 }),
-  );
-  // Whoever asks hears of it.
-  loading.catch(() => {});
-
+/** Refines transcripts with the usual language model. It is asked once: the answer is due at once or not at all. */
+export function createTranscriptRefiner(models: LanguageModels): Refine {
   return async (request) => {
-    const client: OpenAI = await loading;
-    const completion = await client.chat.completions.create(
-      {
-        model,
-        temperature: 0,
-        max_tokens: tokensFor(request.text),
-        messages: [
-          { role: 'system', content: INSTRUCTIONS },
-          { role: 'user', content: dataOf(request) },
-        ],
-      },
-      { signal: request.signal },
-    );
-    // Typed as the library thinks of it; whatever answers may think otherwise.
-    const content: unknown = completion.choices?.[0]?.message?.content;
-    return plainText(typeof content === 'string' ? content : '', request.text);
+    const { text } = await models.complete({
+      model: null,
+      temperature: 0,
+      maxTokens: tokensFor(request.text),
+      messages: [
+        { role: 'system', content: INSTRUCTIONS },
+        { role: 'user', content: dataOf(request) },
+      ],
+      patienceMs: PATIENCE_MS,
+      retries: 0,
+      signal: request.signal,
+    });
+    return plainText(text, request.text);
   };
 }
+
+/** Whoever asks gives up sooner, by the signal. */
+const PATIENCE_MS = 20_000;
 
 const INSTRUCTIONS = [
   'You correct one utterance of an automatic transcript.',

@@ -11,6 +11,8 @@ export interface Transcriber {
    */
   begin(request: BeginTranscription): Promise<PendingTranscription>;
   languages(): readonly PublicLanguage[];
+  /** What transcripts call the models that recognise them, of all engines that can be used. */
+  models(): Promise<readonly string[]>;
 }
 
 export interface BeginTranscription {

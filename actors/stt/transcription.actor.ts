@@ -23,7 +23,7 @@ export interface TranscriberOptions {
   sql: Sql;
   limits: Pick<Limits, 'acquireSlot'>;
   listening: Pick<ListeningPlane, 'listenToFile'>;
-  recognition: Pick<SpeechRecognition, 'open'>;
+  recognition: Pick<SpeechRecognition, 'open' | 'engines'>;
   /** Null: no language model is configured. */
   refine: Refine | null;
   deliverer: Pick<Deliverer, 'enqueue'>;
@@ -63,6 +63,12 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
         return { language_id: code, name, auto: false, rest: true, websocket: isLive };
       }),
     ],
+
+    async models() {
+      const engines = await options.recognition.engines();
+      const usable = engines.filter(({ problem }) => problem === null);
+      return [...new Set(usable.flatMap(({ engine, models }) => models.map((model) => `${engine}/${model}`)))];
+    },
 
     async begin({ userId, requestId, signal }) {
       signal.throwIfAborted();

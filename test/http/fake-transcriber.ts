@@ -54,6 +54,10 @@ export class FakeTranscriber implements Transcriber {
     }));
   }
 
+  async models() {
+    return ['pocketsphinx/en-us'];
+  }
+
   /** Uploads that are still on disk are removed, too. */
   [Symbol.dispose](): void {
     if (this.#folder !== null) rmSync(this.#folder, { recursive: true, force: true });

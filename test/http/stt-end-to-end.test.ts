@@ -67,7 +67,11 @@ beforeAll(async () => {
   });
   let transcriber: Transcriber | null = null;
   fixture = await createHttpFixture({
-    transcriber: { begin: (request) => transcriber!.begin(request), languages: () => transcriber!.languages() },
+    transcriber: {
+      begin: (request) => transcriber!.begin(request),
+      languages: () => transcriber!.languages(),
+      models: () => transcriber!.models(),
+    },
   });
   const { sql } = fixture;
   transcriber = createTranscriber({
@@ -120,6 +124,13 @@ function joined(...parts: Int16Array[]): Int16Array {
 }
 
 describe('a file', () => {
+  it('lists the model that recognises, by the name that transcripts give it', async () => {
+    const { body } = await fixture.call('GET', '/models');
+    expect(body.data).toContainEqual(
+      expect.objectContaining({ id: 'openai/whisper-1', type: 'stt', owned_by: 'openai' }),
+    );
+  });
+
   it('is heard, cut at its silence, recognised in parts and charged by its length', async () => {
     const before = await balance();
     const speech = joined(SENTENCE, PAUSE, OTHER_SENTENCE);

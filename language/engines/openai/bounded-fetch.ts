@@ -1,0 +1,142 @@
+/**
+ * A `fetch` for servers that may be anything: it follows no redirect with the key, and reads so much of an answer and no
+ * more. Answers to a chat request come out as server-sent events, event by event, also when the server sent the whole
+ * answer as JSON.
+ */
+export const boundedFetch: typeof fetch = async (input, init) => {
+  const response = await fetch(input, { ...init, redirect: 'error' });
+  const { status, headers } = response;
+  if (!response.ok) return new Response(await readAtMost(response, MOST_REFUSAL_BYTES), { status, headers });
+  const type = (headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
+  const isChat = new URL(response.url).pathname.endsWith('/chat/completions');
+  if (!isChat) return new Response(await readAtMost(response, MOST_DOCUMENT_BYTES), { status, headers });
+  if (JSON_TYPE.test(type)) return eventStream(asEvents(await readAtMost(response, MOST_WHOLE_ANSWER_BYTES)));
+  if (!EVENT_TYPES.has(type)) {
+    await response.body?.cancel();
+    throw new UnusableAnswer('it answers with something else than JSON or events');
+  }
+  return eventStream(wholeEvents(response));
+};
+
+/** The answer breaks off, never ends or is no answer. What it says is for the operator. */
+export class UnusableAnswer extends Error {
+  override readonly name = 'UnusableAnswer';
+}
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json$/;
+/** Some servers say nothing, or that it is text. */
+const EVENT_TYPES = new Set([
+  'text/event-stream',
+  'text/plain',
+  'application/octet-stream',
+  'application/x-ndjson',
+  '',
+]);
+const MOST_REFUSAL_BYTES = 65_536;
+/** Embeddings of a hundred texts are some megabytes. */
+const MOST_DOCUMENT_BYTES = 32 * 2 ** 20;
+/** It is parsed in one go. */
+const MOST_WHOLE_ANSWER_BYTES = 2 ** 20;
+/** A chunk of an answer is some hundred bytes; a whole answer in one may be more. */
+const MOST_EVENT_BYTES = 2 ** 19;
+const MOST_STREAM_BYTES = 128 * 2 ** 20;
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
+
+function eventStream(events: AsyncGenerator<Uint8Array, void>): Response {
+  const body = new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await events.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await events.return();
+      },
+    },
+    // Nothing is read ahead: an error behind the last event must not overtake it.
+    { highWaterMark: 0 },
+  );
+  return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+}
+
+async function* asEvents(json: Uint8Array): AsyncGenerator<Uint8Array, void> {
+  // On one line, whatever the server does.
+  const text = JSON.stringify(JSON.parse(Buffer.from(json).toString('utf8')));
+  yield Buffer.from(`data: ${text}\n\ndata: [DONE]\n\n`);
+}
+
+/** Cuts the stream where events end: who decodes it never holds more than one that is incomplete. */
+async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void> {
+  const events = new EventCutter();
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MOST_STREAM_BYTES) throw new UnusableAnswer('its answer does not end');
+    const whole = events.push(chunk);
+    if (whole !== null) yield whole;
+  }
+  const rest = events.rest();
+  if (rest !== null) yield rest;
+  // Whoever has read `[DONE]` has stopped reading.
+  throw new UnusableAnswer('its answer broke off');
+}
+
+class EventCutter {
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+  /** Whether the line that is being read has anything in it. */
+  #isBlank = false;
+
+  push(chunk: Uint8Array): Uint8Array | null {
+    const end = this.#endOfLastEvent(chunk);
+    if (end === 0) {
+      this.#keep(chunk);
+      return null;
+    }
+    const whole = Buffer.concat([...this.#pending, chunk.subarray(0, end)]);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    this.#keep(chunk.subarray(end));
+    return whole;
+  }
+
+  rest(): Uint8Array | null {
+    return this.#pendingBytes === 0 ? null : Buffer.concat([...this.#pending, Buffer.from('\n\n')]);
+  }
+
+  #keep(bytes: Uint8Array): void {
+    if (bytes.byteLength === 0) return;
+    this.#pendingBytes += bytes.byteLength;
+    if (this.#pendingBytes > MOST_EVENT_BYTES) throw new UnusableAnswer('a piece of its answer does not end');
+    this.#pending.push(bytes);
+  }
+
+  /** Behind its blank line; 0 when none ends here. */
+  #endOfLastEvent(chunk: Uint8Array): number {
+    let end = 0;
+    let lineStart = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) {
+      const isEmpty = at === lineStart || (at === lineStart + 1 && chunk[lineStart] === RETURN);
+      if (isEmpty && (lineStart > 0 || this.#isBlank)) end = at + 1;
+      lineStart = at + 1;
+    }
+    const left = chunk.byteLength - lineStart;
+    const isReturn = left === 1 && chunk[lineStart] === RETURN;
+    this.#isBlank = (left === 0 || isReturn) && (lineStart > 0 || this.#isBlank);
+    return end;
+  }
+}
+
+async function readAtMost({ body }: Response, mostBytes: number): Promise<Buffer<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    // Leaving the loop lets go of the connection.
+    if (bytes > mostBytes) throw new UnusableAnswer('its answer is too long');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

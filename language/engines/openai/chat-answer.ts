@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+import { LanguageEngineError } from '../../engine.ts';
+import type { CompletionPart, FinishReason } from '../../llm.ts';
+import { ThinkSplitter } from './think-splitter.ts';
+
+/** What the server counted; null where it did not, or not in numbers. */
+export interface CountedUsage {
+  promptTokens: number;
+  completionTokens: number;
+}
+
+/** Reads chunks of whatever shape: what is not as OpenAI has it is left out. */
+export class ChatAnswer {
+  /** Null until the server said so. */
+  finishReason: FinishReason | null = null;
+  usage: CountedUsage | null = null;
+  /** Everything that was produced: of text, reasoning and calls. */
+  readonly produced: string[] = [];
+  producedCharacters = 0;
+  readonly #splitter = new ThinkSplitter();
+  /** The server's index of each call; ours are dense. */
+  readonly #calls = new Map<string, number>();
+  #hasBegun = false;
+
+  /** Whether the server said anything that belongs to an answer. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  read(chunk: unknown): CompletionPart[] {
+    const { choices, usage } = recordOf(chunk);
+    this.usage = usageOf(usage) ?? this.usage;
+    const choice = Array.isArray(choices) ? recordOf(choices[0]) : {};
+    // A server that does not stream sends the whole message.
+    const delta = recordOf(choice.delta ?? choice.message);
+    this.#hasBegun ||= Array.isArray(choices);
+    const parts = [...this.#reasoning(delta), ...this.#text(delta), ...this.#toolCalls(delta.tool_calls)];
+    if (typeof choice.finish_reason === 'string') this.finishReason = reasonOf(choice.finish_reason);
+    return parts;
+  }
+
+  /** What was held back, once the server has no more. */
+  end(): CompletionPart[] {
+    return this.#counted(this.#splitter.end());
+  }
+
+  /** A server may say `stop` although it calls. */
+  get reason(): FinishReason {
+    const reason = this.finishReason ?? 'stop';
+    return reason === 'stop' && this.#calls.size > 0 ? 'tool_calls' : reason;
+  }
+
+  #reasoning({ reasoning_content, reasoning }: Record<string, unknown>): CompletionPart[] {
+    const text = [reasoning_content, reasoning].find((value) => typeof value === 'string' && value !== '');
+    return text === undefined ? [] : this.#counted([{ type: 'reasoning', text: text as string }]);
+  }
+
+  #text({ content }: Record<string, unknown>): CompletionPart[] {
+    if (typeof content === 'string') return this.#counted(this.#splitter.push(content));
+    if (!Array.isArray(content)) return [];
+    // In parts, as some servers have it.
+    return content.flatMap((part) => this.#text({ content: recordOf(part).text ?? null }));
+  }
+
+  #toolCalls(calls: unknown): CompletionPart[] {
+    if (!Array.isArray(calls)) return [];
+    return this.#counted(
+      calls.slice(0, MOST_CALLS).flatMap((call, position) => this.#toolCall(recordOf(call), position)),
+    );
+  }
+
+  #toolCall(call: Record<string, unknown>, position: number): CompletionPart[] {
+    const { name, arguments: written } = recordOf(call.function);
+    const id = typeof call.id === 'string' && call.id !== '' ? call.id.slice(0, MOST_NAME) : null;
+    // Some servers number nothing, and send every call in one piece.
+    const key = Number.isSafeInteger(call.index) ? `#${call.index}` : (id ?? `at ${position}`);
+    const known = this.#calls.get(key);
+    const text = typeof written === 'string' ? written : written == null ? '' : JSON.stringify(written);
+    if (known !== undefined) {
+      return text === '' ? [] : [{ type: 'toolCall', index: known, id: null, name: null, arguments: text }];
+    }
+    if (typeof name !== 'string' || name === '') return [];
+    if (this.#calls.size >= MOST_CALLS) throw new LanguageEngineError('unavailable', 'the model calls too many tools');
+    const index = this.#calls.size;
+    this.#calls.set(key, index);
+    const first = { id: id ?? `call_${randomUUID()}`, name: name.slice(0, MOST_NAME) };
+    return [{ type: 'toolCall', index, ...first, arguments: text }];
+  }
+
+  #counted(parts: CompletionPart[]): CompletionPart[] {
+    for (const part of parts) {
+      if (part.type === 'finished') continue;
+      const text = part.type === 'toolCall' ? `${part.name ?? ''}${part.arguments}` : part.text;
+      this.produced.push(text);
+      this.producedCharacters += text.length;
+    }
+    return parts;
+  }
+}
+
+const MOST_CALLS = 128;
+const MOST_NAME = 256;
+const MOST_TOKENS = 100_000_000;
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function usageOf(value: unknown): CountedUsage | null {
+  const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = recordOf(value);
+  return isCount(promptTokens) && isCount(completionTokens) ? { promptTokens, completionTokens } : null;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS;
+}
+
+function reasonOf(reason: string): FinishReason {
+  switch (reason) {
+    case 'length':
+    case 'content_filter':
+    case 'tool_calls':
+      return reason;
+    case 'function_call':
+      return 'tool_calls';
+    default:
+      return 'stop';
+  }
+}

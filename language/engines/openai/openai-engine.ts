@@ -1,0 +1,193 @@
+import type OpenAI from 'openai';
+import { type LanguageEngine, LanguageEngineError } from '../../engine.ts';
+import type { CompletionPart, CompletionRequest, LanguageModel, TokenUsage } from '../../llm.ts';
+import { countTokens } from '../../tokens.ts';
+import { ChatAnswer } from './chat-answer.ts';
+import { type ChatBody, chatBody, type OptionalField, optionalFieldsOf } from './chat-request.ts';
+import type { ModelServerAddress } from './openai-client.ts';
+import { serverRefusal, wordsOfRefusal } from './server-refusal.ts';
+
+type EngineRequest = CompletionRequest & { model: string };
+
+/** Any server with OpenAI's `/chat/completions` and `/models`. What it refuses of a request is left out of the next. */
+export function createOpenAiLanguageEngine(address: ModelServerAddress): LanguageEngine {
+  return new OpenAiEngine(address);
+}
+
+class OpenAiEngine implements LanguageEngine {
+  readonly name = 'openai';
+  readonly #address: ModelServerAddress;
+  readonly #client: Promise<OpenAI>;
+  /** By model: what the server does not take. */
+  readonly #refused = new Map<string, ReadonlySet<OptionalField>>();
+
+  constructor(address: ModelServerAddress) {
+    this.#address = address;
+    // Loading the package holds the thread up for a while: at the start, and not when somebody waits for an answer.
+    this.#client = import('./openai-client.ts').then(({ createOpenAiClient }) => createOpenAiClient(address));
+    // Whoever asks hears of it.
+    this.#client.catch(() => {});
+  }
+
+  async models(signal: AbortSignal): Promise<LanguageModel[]> {
+    try {
+      const client = await this.#client;
+      const { data } = await client.models.list({ signal });
+      return modelsOf(data);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#refusal(error);
+    }
+  }
+
+  async *stream(request: EngineRequest): AsyncGenerator<CompletionPart, void> {
+    const { signal } = request;
+    const answer = new ChatAnswer();
+    const mostCharacters = request.maxTokens === undefined ? MOST_CHARACTERS : charactersOf(request.maxTokens);
+    try {
+      const { chunks, body } = await this.#ask(request);
+      try {
+        for await (const chunk of chunks) {
+          signal.throwIfAborted();
+          yield* answer.read(chunk);
+          if (answer.producedCharacters > mostCharacters) {
+            answer.finishReason = 'length';
+            break;
+          }
+        }
+      } catch (error) {
+        // Once it said that it is finished, only the usage was missing.
+        if (answer.finishReason === null) throw error;
+      }
+      signal.throwIfAborted();
+      if (!answer.hasBegun) throw new LanguageEngineError('unavailable', 'the model server answers with no completion');
+      yield* answer.end();
+      const usage = plausible(body, answer) ?? estimated(body, answer);
+      yield { type: 'finished', reason: answer.reason, usage, model: request.model };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw this.#refusal(error);
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  /** Resolves with the headers of an answer. What the server refuses is left out, and remembered once it helped. */
+  async #ask(request: EngineRequest) {
+    const client = await this.#client;
+    const { signal } = request;
+    const without = new Set(this.#refused.get(request.model));
+    for (;;) {
+      const body = chatBody(request, without);
+      try {
+        const chunks: AsyncIterable<unknown> = await client.chat.completions.create(body, { signal });
+        if (without.size > 0) this.#remember(request.model, without);
+        return { chunks, body };
+      } catch (error) {
+        signal.throwIfAborted();
+        const refused = refusedFields(error, body);
+        if (refused.length === 0 || this.#refusal(error).code === 'context_too_long') throw error;
+        for (const field of refused) without.add(field);
+      }
+    }
+  }
+
+  #remember(model: string, without: ReadonlySet<OptionalField>): void {
+    if (this.#refused.size >= MOST_MODELS) this.#refused.clear();
+    this.#refused.set(model, without);
+  }
+
+  #refusal(error: unknown): LanguageEngineError {
+    return serverRefusal(error, this.#address);
+  }
+}
+
+/** Of an answer that nobody limited. */
+const MOST_CHARACTERS = 1_000_000;
+const MOST_MODELS = 1_000;
+
+/** More than so many tokens can be: what goes on behind them comes from a server that knows no limit. */
+function charactersOf(tokens: number): number {
+  return Math.min(MOST_CHARACTERS, 1_000 + 16 * tokens);
+}
+
+/** Those that the server names; when it names none, all that OpenAI itself does not know, at once. */
+function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
+  const words = wordsOfRefusal(error);
+  if (words === '') return [];
+  const sent = optionalFieldsOf(body);
+  const isNamed = (field: string) => new RegExp(`\\b${field}\\b`).test(words);
+  const named = sent.filter((field) => isNamed(field) || (isNamed('response_format') && IS_FORMAT.has(field)));
+  if (named.length > 0) return named;
+  // `include_usage`, `enable_thinking` and the like.
+  return sent.filter((field) => !STANDARD.has(field));
+}
+
+const IS_FORMAT: ReadonlySet<OptionalField> = new Set(['json_schema', 'response_format']);
+const STANDARD: ReadonlySet<OptionalField> = new Set(['temperature', 'top_p', 'seed', 'max_tokens']);
+
+/** What the server counted, unless it cannot be: money follows from it. */
+function plausible(body: ChatBody, { usage, producedCharacters }: ChatAnswer): TokenUsage | null {
+  if (usage === null) return null;
+  const mostPrompt =
+    JSON.stringify(body.messages).length + JSON.stringify(body.tools ?? []).length + MOST_HIDDEN_TOKENS;
+  const isPlausible =
+    usage.promptTokens <= mostPrompt && usage.completionTokens <= producedCharacters + MOST_HIDDEN_TOKENS;
+  return isPlausible ? { ...usage, isEstimated: false } : null;
+}
+
+function estimated(body: ChatBody, answer: ChatAnswer): TokenUsage {
+  const prompt = body.messages.map(({ role, content }) => `${role}\n${content ?? ''}`).join('\n');
+  const calls = body.messages.flatMap((message) => ('tool_calls' in message ? (message.tool_calls ?? []) : []));
+  const tools = [...(body.tools ?? []), ...calls].map((tool) => JSON.stringify(tool)).join('\n');
+  return {
+    promptTokens: countTokens(prompt) + countTokens(tools) + TOKENS_PER_MESSAGE * body.messages.length,
+    completionTokens: countTokens(answer.produced.join('')),
+    isEstimated: true,
+  };
+}
+
+/** Templates, and thoughts that are counted and not shown. */
+const MOST_HIDDEN_TOKENS = 262_144;
+/** What templates put around each. */
+const TOKENS_PER_MESSAGE = 3;
+
+function modelsOf(listed: unknown): LanguageModel[] {
+  const models = new Map<string, LanguageModel>();
+  for (const entry of Array.isArray(listed) ? listed.slice(0, MOST_MODELS) : []) {
+    const model = modelOf(entry);
+    if (model !== null && !models.has(model.id)) models.set(model.id, model);
+  }
+  return [...models.values()];
+}
+
+function modelOf(entry: unknown): LanguageModel | null {
+  if (typeof entry !== 'object' || entry === null) return null;
+  const { id, created, owned_by: owner, ...more } = entry as Record<string, unknown>;
+  if (typeof id !== 'string' || !MODEL_ID.test(id) || NO_CHAT.test(id)) return null;
+  return {
+    id,
+    created: Number.isSafeInteger(created) && (created as number) >= 0 ? (created as number) : 0,
+    ownedBy: typeof owner === 'string' && MODEL_ID.test(owner) ? owner : 'unknown',
+    description: `${id}, on a server that speaks OpenAI's protocol`,
+    contextTokens: contextTokensOf(more),
+  };
+}
+
+/** vLLM, OpenRouter and llama-server each have their own name for it. */
+function contextTokensOf({
+  max_model_len,
+  context_length,
+  context_window,
+  meta,
+}: Record<string, unknown>): number | null {
+  const { n_ctx } = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
+  const told = [max_model_len, context_length, context_window, n_ctx];
+  const tokens = told.find((value) => Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < 1e9);
+  return (tokens as number | undefined) ?? null;
+}
+
+/** One line of what can be read: it stands in lists and messages. */
+const MODEL_ID = /^[\p{L}\p{N}\p{P}\p{S} ]{1,256}$/u;
+/** Servers list whatever they have. */
+const NO_CHAT = /embed|whisper|\btts\b|dall-e|moderation|transcribe|rerank/i;

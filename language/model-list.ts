@@ -1,0 +1,82 @@
+import { LanguageEngineError } from './engine.ts';
+import type { LanguageModel } from './llm.ts';
+import { inTime, type LanguageClock } from './resilience/language-clock.ts';
+import type { ResilientEngine } from './resilience/resilient-engine.ts';
+
+export interface ListedModel {
+  model: LanguageModel;
+  engine: ResilientEngine;
+}
+
+export interface ModelListing {
+  /** By id, in the order of engines; of two engines with the same id the first has it. */
+  models: ReadonlyMap<string, ListedModel>;
+  cached: boolean;
+}
+
+/**
+ * What the engines list, asked for at most every five minutes. Those who ask at the same time share the answer, and
+ * an answer that lacks an engine is not kept.
+ */
+export class ModelList {
+  readonly #engines: readonly ResilientEngine[];
+  readonly #clock: LanguageClock;
+  #kept: { models: ModelListing['models']; untilMs: number } | null = null;
+  #asking: Promise<ModelListing> | null = null;
+  /** What there was when an engine did not answer. */
+  #partial: { models: ModelListing['models']; untilMs: number } | null = null;
+
+  constructor(engines: readonly ResilientEngine[], clock: LanguageClock) {
+    this.#engines = engines;
+    this.#clock = clock;
+  }
+
+  /** @throws LanguageEngineError when no engine can be asked */
+  async read(): Promise<ModelListing> {
+    if (this.#kept !== null && this.#clock.now() < this.#kept.untilMs)
+      return { models: this.#kept.models, cached: true };
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = null;
+    });
+    return await this.#asking;
+  }
+
+  /** As `read`, for who can do without: it leaves an engine that did not answer in peace for a while. Never rejects. */
+  async readIfPossible(): Promise<ModelListing['models']> {
+    if (this.#partial !== null && this.#clock.now() < this.#partial.untilMs) return this.#partial.models;
+    return (await this.read().catch(() => null))?.models ?? NOTHING;
+  }
+
+  async #ask(): Promise<ModelListing> {
+    const answers = await Promise.allSettled(this.#engines.map((engine) => this.#modelsOf(engine)));
+    const failed = answers.filter((answer) => answer.status === 'rejected');
+    const models = new Map<string, ListedModel>();
+    for (const [index, engine] of this.#engines.entries()) {
+      const answer = answers[index];
+      for (const model of answer?.status === 'fulfilled' ? answer.value : []) {
+        if (!models.has(model.id)) models.set(model.id, { model, engine });
+      }
+    }
+    this.#partial = failed.length > 0 ? { models, untilMs: this.#clock.now() + LEFT_IN_PEACE_MS } : null;
+    if (failed[0] !== undefined && failed.length === answers.length) throw failed[0].reason;
+    this.#kept = failed.length === 0 ? { models, untilMs: this.#clock.now() + KEPT_FOR_MS } : null;
+    return { models, cached: false };
+  }
+
+  async #modelsOf(engine: ResilientEngine): Promise<LanguageModel[]> {
+    const late = new AbortController();
+    const onLate = () => {
+      late.abort();
+      throw new LanguageEngineError('timeout', 'the model server did not list its models in time');
+    };
+    const asked = engine.models(late.signal);
+    return await inTime(asked, { ms: ANSWER_WITHIN_MS, signal: NEVER, clock: this.#clock, onLate });
+  }
+}
+
+const KEPT_FOR_MS = 300_000;
+const LEFT_IN_PEACE_MS = 30_000;
+const NOTHING: ModelListing['models'] = new Map();
+/** A model file may have to be read first. */
+const ANSWER_WITHIN_MS = 10_000;
+const NEVER = new AbortController().signal;

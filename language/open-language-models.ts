@@ -1,0 +1,36 @@
+import type { LanguageEngine } from './engine.ts';
+import { createLanguageModels } from './language-models.ts';
+import type { LanguageModels } from './llm.ts';
+import type { LanguageClock } from './resilience/language-clock.ts';
+
+/** As `settings.ts` has them. */
+export interface LanguageSettings {
+  llmBaseUrl: string | null;
+  llmApiKey: string | null;
+  llmModel: string | null;
+  llmModelPath: string | null;
+  llmAliases: ReadonlyMap<string, string>;
+  llmConcurrency: number;
+}
+
+/** The models of the server, and that of the file; neither is asked before somebody needs it. */
+export async function openLanguageModels(settings: LanguageSettings, clock: LanguageClock): Promise<LanguageModels> {
+  const { llmBaseUrl: baseUrl, llmApiKey: apiKey, llmModelPath: modelPath, llmConcurrency: concurrency } = settings;
+  const engines: LanguageEngine[] = [];
+  if (baseUrl !== null) {
+    const { createOpenAiLanguageEngine } = await import('./engines/openai/openai-engine.ts');
+    engines.push(createOpenAiLanguageEngine({ baseUrl, apiKey }));
+  }
+  if (modelPath !== null) {
+    const { createLlamaEngine } = await import('./engines/llama/llama-engine.ts');
+    engines.push(createLlamaEngine({ modelPath, concurrency }));
+  }
+  return createLanguageModels({
+    engines,
+    // It names a model of the server.
+    usualModel: baseUrl === null ? null : settings.llmModel,
+    aliases: settings.llmAliases,
+    concurrency,
+    clock,
+  });
+}

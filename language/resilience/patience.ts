@@ -1,0 +1,36 @@
+import { LanguageEngineError } from '../engine.ts';
+import type { CompletionPart } from '../llm.ts';
+import { inTime, type LanguageClock } from './language-clock.ts';
+
+export interface PatienceOptions {
+  /** Until the first part, and then between parts; whoever takes them may take as long as they like. */
+  patienceMs: number;
+  signal: AbortSignal;
+  clock: LanguageClock;
+}
+
+/**
+ * The parts of an engine that may fall silent, or not listen to its signal: either way this ends, and tells the engine to.
+ * @throws LanguageEngineError `timeout`; what the engine throws; the signal's reason
+ */
+export async function* patiently(
+  open: (signal: AbortSignal) => AsyncGenerator<CompletionPart, void>,
+  { patienceMs, signal, clock }: PatienceOptions,
+): AsyncGenerator<CompletionPart, void> {
+  const over = new AbortController();
+  const parts = open(AbortSignal.any([signal, over.signal]));
+  const onLate = () => {
+    throw new LanguageEngineError('timeout', 'the language model was silent for too long');
+  };
+  try {
+    for (;;) {
+      const next = await inTime(parts.next(), { ms: patienceMs, signal, clock, onLate });
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    over.abort();
+    // Not awaited: it may be what does not answer.
+    parts.return().catch(() => {});
+  }
+}

@@ -1,0 +1,71 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import { modelOf } from '../language/fake-language-models.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+beforeEach(() => {
+  fixture.models.models = [modelOf('tiny-1.0', { ownedBy: 'library', contextTokens: 4096 }), modelOf('big-2.0')];
+});
+
+async function listed(path = '/models') {
+  const { status, body } = await fixture.call('GET', path);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ success: true, object: 'list' });
+  return body.data as { id: string; type: string; resolves_to?: string }[];
+}
+
+describe.each(['/models', '/v1/models'])('GET %s', (path) => {
+  it('lists what there is to chat, recognise and speak with, and what aliases stand for', async () => {
+    expect(await listed(path)).toEqual([
+      expect.objectContaining({ id: 'svc-tiny', type: 'chat', owned_by: 'tandem', resolves_to: 'tiny-1.0' }),
+      expect.objectContaining({ id: 'jev-latest', type: 'judge', resolves_to: 'tiny-1.0' }),
+      {
+        id: 'tiny-1.0',
+        object: 'model',
+        created: 1_767_225_600,
+        owned_by: 'library',
+        type: 'chat',
+        context_tokens: 4096,
+      },
+      expect.objectContaining({ id: 'big-2.0', type: 'chat' }),
+      { id: 'pocketsphinx/en-us', object: 'model', created: 0, owned_by: 'pocketsphinx', type: 'stt' },
+      { id: 'svc Fast', object: 'model', created: 0, owned_by: 'tandem', type: 'tts' },
+    ]);
+  });
+
+  it('lists recognisers and voices where no language model is configured', async () => {
+    fixture.models.models = [];
+    expect((await listed(path)).map(({ type }) => type)).toEqual(['stt', 'tts']);
+  });
+
+  it('asks for a key', async () => {
+    expect((await fixture.call('GET', path, { as: null })).status).toBe(401);
+  });
+});
+
+describe('GET /models', () => {
+  it('lists the others while the server of language models does not answer', async () => {
+    const list = fixture.models.list;
+    fixture.models.list = async () => {
+      throw new TandemError('LLM_UNAVAILABLE', 'It cannot answer.');
+    };
+    expect((await listed()).map(({ type }) => type)).toEqual(['stt', 'tts']);
+    fixture.models.list = list;
+  });
+
+  it('is what the openai client reads', async () => {
+    const address = await fixture.app.listen({ port: 0, host: '127.0.0.1' });
+    const client = new OpenAI({ baseURL: `${address}/v1`, apiKey: fixture.owner.key });
+    const ids: string[] = [];
+    for await (const model of client.models.list()) ids.push(model.id);
+    expect(ids).toContain('svc-tiny');
+    expect(ids).toContain('big-2.0');
+  });
+});
