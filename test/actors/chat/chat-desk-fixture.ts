@@ -87,7 +87,9 @@ export async function createChatDeskFixture(): Promise<ChatDeskFixture> {
 export const listening = () => new AbortController().signal;
 
 export async function partsOf({ parts }: Answering): Promise<AnswerPart[]> {
-  return await Array.fromAsync(parts);
+  const taken: AnswerPart[] = [];
+  for await (const part of parts) taken.push(part);
+  return taken;
 }
 
 /** What was said, and how it ended. */
