@@ -22,7 +22,7 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
   const { models, transcriber, voices, logger } = context;
   for (const [path, operationId] of [
     ['/models', 'listModels'],
-    ['/v1/models', 'listModelsV1'],
+    ['/v1/models', 'listModelsForOpenai'],
   ] as const) {
     app.get(
       path,
