@@ -1,0 +1,20 @@
+import process from 'node:process';
+import { systemClock } from '../../../actors/clock.ts';
+import { openJudge } from '../../../actors/judge/open-judge.ts';
+import { openDatabase } from '../../../storage/database.ts';
+import { openJobs } from '../../../storage/jobs.ts';
+import { FakeLanguageModels } from '../../language/fake-language-models.ts';
+import { firstAnswers } from '../../language/judge/rubrics.ts';
+
+/**
+ * A process of its own that judges batches until somebody kills it. Arguments: database URL, and how many requests its
+ * model answers before it falls silent.
+ */
+const [databaseUrl = '', answers = '0'] = process.argv.slice(2);
+const { sql } = await openDatabase({ url: databaseUrl });
+const models = new FakeLanguageModels();
+models.otherwise = (request) =>
+  models.requests.length <= Number(answers) ? firstAnswers(request) : { neverEnds: true };
+const logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => logger };
+const jobs = await openJobs({ databaseUrl });
+await openJudge({ sql, jobs, models, node: 'node-1', boot: 'boot-1', clock: systemClock, logger });
