@@ -11,11 +11,16 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   media: [/^machines\/(events|errors|utterances)\.ts$/],
   sip: [/^machines\/(events|errors)\.ts$/],
   speech: [/^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
-  language: [/^machines\/(events|errors|utterances)\.ts$/, /^speech\/refinement\.ts$/],
+  language: [
+    /^machines\/(events|errors|utterances)\.ts$/,
+    /^speech\/refinement\.ts$/,
+    // Programs that read what strangers send are confined in one way, be it audio or documents.
+    /^media\/audio-file\/confined-process\.ts$/,
+  ],
   storage: [/^machines\/(events|errors)\.ts$/],
   http: [
     /^machines\/(events|errors|utterances)\.ts$/,
-    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/memory-desk|judge\/judge-desk)\.ts$/,
+    /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/memory-desk|documents\/document-desk|judge\/judge-desk)\.ts$/,
     /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
     /^storage\/(queries\/.+|exact-json|objects|object-urls|secrets|secret-contexts|database|passwords|limits\/(limits|address-network))\.ts$/,
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,

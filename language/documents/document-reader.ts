@@ -1,4 +1,4 @@
-/** Reads the text of documents that strangers send. */
+/** Reads the text of documents that strangers send. Implemented by `confined-document-reader.ts`. */
 export interface DocumentReader {
   /**
    * Reads in a process of its own that has limits of memory, time and output, and is killed when the signal aborts.
@@ -16,7 +16,7 @@ export interface GivenDocument {
   mediaType: string | null;
 }
 
-export type DocumentFormat = 'pdf' | 'docx' | 'xlsx' | 'image' | 'text' | 'markdown' | 'csv' | 'html';
+export type DocumentFormat = 'pdf' | 'docx' | 'xlsx' | 'image' | 'text' | 'markdown' | 'csv';
 
 export interface ReadDocument {
   format: DocumentFormat;

@@ -2,23 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { Lease, LimitStore } from './limit-store.ts';
 
-export type SlotKind = 'stt' | 'tts' | 'llm';
+export type SlotKind = 'stt' | 'tts' | 'llm' | 'document';
 
-/** One of the recognitions, syntheses or completions (evaluations too) a user may have under way. Release it however the work ended. */
+/** One of the recognitions, syntheses, completions (evaluations too) or readings of documents a user may have under way. Release it however the work ended. */
 export interface Slot extends AsyncDisposable {
   /** Idempotent, and never fails: a slot that cannot be given back runs out by itself. */
   release(): Promise<void>;
 }
 
 export interface Slots {
-  /** @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
+  /** @throws TandemError `STT_`, `TTS_`, `CHAT_` or `DOCUMENT_CONCURRENCY_LIMIT` when all are taken; nobody queues. */
   acquire(request: { userId: number; kind: SlotKind }): Promise<Slot>;
   /** Gives back what is still held here. */
   close(): Promise<void>;
 }
 
-/** Of one user, over REST and WebSocket together: platform specification, Limits, which is silent on `llm`. */
-export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5, llm: 8 };
+/** Of one user, over REST and WebSocket together: platform specification, Limits, which is silent on the last two. */
+export const CONCURRENCY: Readonly<Record<SlotKind, number>> = { stt: 8, tts: 5, llm: 8, document: 2 };
 /** So long are the slots of a process that was killed lost to their users. */
 const LEASE_MS = 30_000;
 /** Two renewals may be lost before a slot is. */
@@ -80,4 +80,5 @@ const REFUSALS: Readonly<Record<SlotKind, { code: ErrorCode; work: string }>> = 
   stt: { code: 'STT_CONCURRENCY_LIMIT', work: 'transcriptions' },
   tts: { code: 'TTS_CONCURRENCY_LIMIT', work: 'syntheses' },
   llm: { code: 'CHAT_CONCURRENCY_LIMIT', work: 'completions and evaluations' },
+  document: { code: 'DOCUMENT_CONCURRENCY_LIMIT', work: 'readings of documents' },
 };

@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { TandemError } from '../../machines/errors.ts';
+import { runConfined } from '../../media/audio-file/confined-process.ts';
+import type { DocumentReader, DocumentSection, GivenDocument, ReadDocument } from './document-reader.ts';
+import { watchMemory } from './memory-watch.ts';
+import { READING_LIMITS } from './reading-limits.ts';
+import type { ReadingMessage } from './reading-messages.ts';
+
+export interface DocumentReaderOptions {
+  /** A document that takes longer is too large. Default `READING_LIMITS.wallMs`. */
+  wallMs?: number;
+}
+
+/** Reads each document in a process that does nothing else, and may do little. */
+export function createDocumentReader({ wallMs = READING_LIMITS.wallMs }: DocumentReaderOptions = {}): DocumentReader {
+  const closing = new AbortController();
+  const running = new Set<Promise<ReadDocument>>();
+
+  return {
+    async read(document, signal) {
+      const outOfTime = AbortSignal.timeout(wallMs);
+      const reading = readConfined(document, AbortSignal.any([signal, closing.signal, outOfTime]));
+      running.add(reading);
+      try {
+        return await reading;
+      } catch (error) {
+        throw error === outOfTime.reason ? tooMuchWork() : error;
+      } finally {
+        running.delete(reading);
+      }
+    },
+
+    async close() {
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+async function readConfined({ path, name, mediaType }: GivenDocument, signal: AbortSignal): Promise<ReadDocument> {
+  await using account = await openUnnamed();
+  using watch = watchMemory(READING_LIMITS.residentBytes);
+  const exitCode = await runConfined({
+    command: [...(await readerCommand(path)), path, name ?? '', mediaType ?? ''],
+    stdoutFd: account.fd,
+    onStderr: (text) => watch.begin(text),
+    memoryBytes: READING_LIMITS.addressSpaceBytes,
+    cpuSeconds: READING_LIMITS.cpuSeconds,
+    fileBytes: READING_LIMITS.outputBytes,
+    signal: AbortSignal.any([signal, watch.exceeded]),
+  }).catch((error: unknown) => {
+    throw error === watch.exceeded.reason ? tooMuchWork() : error;
+  });
+  if (exitCode >= NOT_STARTED_FROM && exitCode <= NOT_STARTED_TO) {
+    throw new Error(`what reads documents cannot be run: ${exitCode}`);
+  }
+  const read = await receive(account);
+  signal.throwIfAborted();
+  if (read !== null) return read;
+  if (OUT_OF_LIMITS.includes(exitCode)) throw tooMuchWork();
+  throw new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
+}
+
+/** The shell's own: it could not set a limit, run the file, or find it (POSIX sh, 2.8.2). */
+const NOT_STARTED_FROM = 125;
+const NOT_STARTED_TO = 127;
+/** V8 out of memory (SIGABRT, SIGTRAP), killed by the kernel, too much processor time, too long an account. */
+const OUT_OF_LIMITS = [128 + 6, 128 + 5, 128 + 9, 128 + 24, 128 + 25];
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = resolve(HERE, '../..');
+/** All that it may read beside the document. */
+const READABLE = ['package.json', 'language/documents', 'machines', 'node_modules'];
+
+async function readerCommand(path: string): Promise<string[]> {
+  const readable = [...READABLE.map((name) => join(ROOT, name)), path];
+  const real = await Promise.all(readable.map((one) => realpath(one)));
+  return [
+    process.execPath,
+    '--permission',
+    ...[...new Set([...readable, ...real])].map((one) => `--allow-fs-read=${one}`),
+    // For tesseract.
+    '--disable-warning=PERM0006',
+    '--allow-worker',
+    // With it WebAssembly takes 10 GB of addresses for each of its memories.
+    '--disable-wasm-trap-handler',
+    '--disallow-code-generation-from-strings',
+    `--max-old-space-size=${READING_LIMITS.heapBytes / 2 ** 20}`,
+    join(HERE, 'reading-process.ts'),
+  ];
+}
+
+/** A file that is gone with the last who has it open, however they end. */
+async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `tandem-document-${randomUUID()}`);
+  const file = await open(path, 'wx+', 0o600);
+  await rm(path);
+  return file;
+}
+
+/** Line by line, so that no other work waits for a long one. Null when the account has no end. */
+async function receive(account: FileHandle): Promise<ReadDocument | null> {
+  let document: Omit<ReadDocument, 'sections'> | null = null;
+  const sections: DocumentSection[] = [];
+  const input = account.createReadStream({ start: 0, autoClose: false, encoding: 'utf8' });
+  for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const message = parse(line);
+    if (message === null) return null;
+    if (message.type === 'refused') {
+      throw new TandemError(message.code, message.message, { details: message.details });
+    }
+    if (message.type === 'done') return document === null ? null : { ...document, sections };
+    if (message.type === 'document') {
+      const { type: _, ...rest } = message;
+      document = rest;
+    } else if (message.type === 'section') {
+      sections.push({ heading: message.heading, page: message.page, text: '' });
+    } else {
+      const section = sections.at(-1);
+      if (section !== undefined) section.text += message.text;
+    }
+  }
+  return null;
+}
+
+/** What was being written when the process ended is no line. */
+function parse(line: string): ReadingMessage | null {
+  try {
+    return JSON.parse(line) as ReadingMessage;
+  } catch {
+    return null;
+  }
+}
+
+function tooMuchWork(): TandemError {
+  const message = 'Reading the document takes more time or memory than there is for one. Send it in parts.';
+  return new TandemError('DOCUMENT_TOO_LARGE', message);
+}

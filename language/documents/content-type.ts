@@ -1,0 +1,75 @@
+import { fileTypeFromBuffer } from 'file-type';
+import { TandemError } from '../../machines/errors.ts';
+import type { DocumentFormat } from './document-reader.ts';
+import { decodeText } from './plain-text.ts';
+
+/** What a document is by its bytes. What it is called decides only between kinds of text. */
+export type Content =
+  | { kind: 'pdf' }
+  /** A ZIP archive, which Office files are. */
+  | { kind: 'package' }
+  | { kind: 'picture'; type: PictureType }
+  | { kind: 'text'; format: Extract<DocumentFormat, 'text' | 'markdown' | 'csv'>; text: string };
+
+export type PictureType = 'png' | 'jpg' | 'webp';
+
+const ACCEPTED = 'PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown and CSV';
+
+/** @throws TandemError `DOCUMENT_UNSUPPORTED`, `DOCUMENT_ENCRYPTED`, `DOCUMENT_EMPTY` */
+export async function contentOf(
+  bytes: Buffer,
+  { name, mediaType }: { name: string | null; mediaType: string | null },
+): Promise<Content> {
+  if (bytes.length === 0) throw new TandemError('DOCUMENT_EMPTY', 'The file is empty.');
+  if (bytes.subarray(0, 5).toString('latin1') === '%PDF-') return { kind: 'pdf' };
+  if (PACKAGE_STARTS.some((start) => bytes.subarray(0, 4).equals(start))) return { kind: 'package' };
+  if (bytes.subarray(0, COMPOUND_FILE.length).equals(COMPOUND_FILE)) throw refuseCompoundFile(bytes);
+
+  const text = decodeText(bytes);
+  if (text !== null) {
+    const markup = MARKUP.find(([pattern]) => pattern.test(text.slice(0, 1024)));
+    if (markup !== undefined) throw unsupported(markup[1]);
+    return { kind: 'text', format: textFormatOf({ name, mediaType }), text };
+  }
+  // Some programs put their own header before that of the PDF, which readers put up with.
+  if (bytes.subarray(0, 1024).includes('%PDF-')) return { kind: 'pdf' };
+
+  const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
+  if (type === undefined) throw unsupported('data of no known kind');
+  if (type.ext === 'png' || type.ext === 'jpg' || type.ext === 'webp') return { kind: 'picture', type: type.ext };
+  throw unsupported(`${type.mime} (.${type.ext})`);
+}
+
+export function unsupported(seemsToBe: string): TandemError {
+  const message = `The file seems to be ${seemsToBe}. ${ACCEPTED} are read.`;
+  return new TandemError('DOCUMENT_UNSUPPORTED', message, { details: { seems_to_be: seemsToBe } });
+}
+
+/** Of its first entry, or of the end of an archive without any. */
+const PACKAGE_STARTS = [Buffer.from('PK\x03\x04', 'latin1'), Buffer.from('PK\x05\x06', 'latin1')];
+/** Office files before 2007, and those of today under a password ([MS-CFB] 2.2; [MS-OFFCRYPTO] 2.3.1). */
+const COMPOUND_FILE = Buffer.from('d0cf11e0a1b11ae1', 'hex');
+const ENCRYPTED_PACKAGE = Buffer.from('EncryptedPackage', 'utf16le');
+
+function refuseCompoundFile(bytes: Buffer): TandemError {
+  if (bytes.includes(ENCRYPTED_PACKAGE)) {
+    return new TandemError('DOCUMENT_ENCRYPTED', 'The document opens with a password. Save it without one.');
+  }
+  return unsupported('an Office document of before 2007 (.doc, .xls, .ppt), or a message (.msg)');
+}
+
+/** Text that would be read as its source. */
+const MARKUP: readonly (readonly [RegExp, string])[] = [
+  [/^\s*(<!doctype\s+html|<html|<head|<body|<script)\b/i, 'a web page (HTML)'],
+  [/^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]*?-->\s*)?(<!doctype\s+svg|<svg)\b/i, 'a drawing (SVG)'],
+  [/^\{\\rtf/, 'rich text (RTF)'],
+  [/^%!PS/, 'PostScript'],
+];
+
+function textFormatOf({ name, mediaType }: { name: string | null; mediaType: string | null }) {
+  const extension = /\.([a-z0-9]+)$/i.exec(name ?? '')?.[1]?.toLowerCase() ?? '';
+  const type = mediaType?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (['md', 'markdown'].includes(extension) || type === 'text/markdown') return 'markdown';
+  if (['csv', 'tsv'].includes(extension) || ['text/csv', 'text/tab-separated-values'].includes(type)) return 'csv';
+  return 'text';
+}

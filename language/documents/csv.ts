@@ -1,0 +1,50 @@
+/** Rows of values that are separated by what separates most of the first line: comma, semicolon, tab or bar (RFC 4180). */
+export function csvRows(text: string): string[][] {
+  const separator = separatorOf(text.slice(0, 4096).split(/\r?\n/, 1)[0] ?? '');
+  const rows: string[][] = [];
+  let row: string[] = [];
+  let at = 0;
+  while (at <= text.length) {
+    const { value, end } = text[at] === '"' ? quoted(text, { at, separator }) : plain(text, { at, separator });
+    row.push(value);
+    const isLast = text[end] !== separator;
+    if (isLast) {
+      rows.push(row);
+      row = [];
+    }
+    at = text[end] === '\r' && text[end + 1] === '\n' ? end + 2 : end + 1;
+    if (isLast && at >= text.length) break;
+  }
+  return rows;
+}
+
+const SEPARATORS = [',', ';', '\t', '|'];
+
+function separatorOf(line: string): string {
+  const bare = line.replace(/"[^"]*"/g, '');
+  const counts = SEPARATORS.map((separator) => bare.split(separator).length);
+  return SEPARATORS[counts.indexOf(Math.max(...counts))] ?? ',';
+}
+
+function plain(text: string, { at, separator }: { at: number; separator: string }) {
+  let end = at;
+  while (end < text.length && text[end] !== separator && text[end] !== '\n' && text[end] !== '\r') end += 1;
+  return { value: text.slice(at, end), end };
+}
+
+/** What stands between the closing quote and the next separator is kept. */
+function quoted(text: string, { at, separator }: { at: number; separator: string }) {
+  let value = '';
+  let from = at + 1;
+  for (;;) {
+    const quote = text.indexOf('"', from);
+    if (quote === -1) return { value: value + text.slice(from), end: text.length };
+    value += text.slice(from, quote);
+    if (text[quote + 1] !== '"') {
+      const rest = plain(text, { at: quote + 1, separator });
+      return { value: value + rest.value, end: rest.end };
+    }
+    value += '"';
+    from = quote + 2;
+  }
+}

@@ -1,0 +1,30 @@
+import mammoth from 'mammoth';
+import type { ReadDocument } from './document-reader.ts';
+import type { OfficePackage } from './office-package.ts';
+import { storedPackage } from './stored-package.ts';
+import { wordMarkdown } from './word-markdown.ts';
+
+/** @throws Error when the document is damaged */
+export async function readDocx({ parts, title, warnings }: OfficePackage): Promise<ReadDocument> {
+  let text = '';
+  await mammoth.convertToHtml(
+    { buffer: storedPackage(parts) },
+    {
+      includeEmbeddedStyleMap: false,
+      externalFileAccess: false,
+      // Its own Markdown has no tables: what it has read is written here, and nothing is left for it to write.
+      transformDocument: (document) => {
+        text = wordMarkdown(document);
+        return { ...document, children: [] };
+      },
+    },
+  );
+  return {
+    format: 'docx',
+    title,
+    sections: [{ heading: null, page: null, text }],
+    pageCount: null,
+    isOcr: false,
+    warnings,
+  };
+}

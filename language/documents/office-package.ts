@@ -1,0 +1,100 @@
+import { SaxesParser } from 'saxes';
+import { TandemError } from '../../machines/errors.ts';
+import { unsupported } from './content-type.ts';
+import { openPackage, type PackageParts } from './package-parts.ts';
+
+/** An Office file whose parts were looked at. */
+export interface OfficePackage {
+  format: 'docx' | 'xlsx';
+  /** XML and relations, by name; nothing that is embedded. */
+  parts: Map<string, Buffer>;
+  title: string | null;
+  warnings: string[];
+}
+
+/** @throws TandemError `DOCUMENT_UNSUPPORTED`, `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE` */
+export async function openOfficePackage(bytes: Buffer): Promise<OfficePackage> {
+  const archive = await openPackage(bytes);
+  const types = archive.take(TYPES);
+  if (types === null) throw unsupported(otherArchive(archive));
+  refuseDeclarations(types);
+  const format = formatOf(types.toString());
+  const parts = new Map([[TYPES, types]]);
+  for (const name of archive.names) {
+    if (name === TYPES || !LOOKED_AT[format].test(name)) continue;
+    const part = archive.take(name)!;
+    refuseDeclarations(part);
+    parts.set(name, part);
+  }
+  return { format, parts, title: titleIn(parts.get(PROPERTIES)), warnings: warningsOf(archive, types.toString()) };
+}
+
+const TYPES = '[Content_Types].xml';
+const PROPERTIES = 'docProps/core.xml';
+
+/** Names such as `__proto__` are none of these. */
+const LOOKED_AT: Record<OfficePackage['format'], RegExp> = {
+  docx: /^(_rels\/\.rels|docProps\/core\.xml|word\/(_rels\/)?[A-Za-z][A-Za-z0-9]*\.xml(\.rels)?)$/,
+  xlsx: /^(_rels\/\.rels|docProps\/core\.xml|xl\/((worksheets\/)?(_rels\/)?[A-Za-z][A-Za-z0-9_-]*\.xml(\.rels)?))$/,
+};
+
+function formatOf(types: string): OfficePackage['format'] {
+  if (/wordprocessingml\.(document|template)\.main\+xml|ms-word\.(document|template)\.macroEnabled/.test(types)) {
+    return 'docx';
+  }
+  if (/spreadsheetml\.(sheet|template)\.main\+xml|ms-excel\.(sheet|template)\.macroEnabled/.test(types)) return 'xlsx';
+  if (/presentationml|ms-powerpoint/.test(types)) throw unsupported('a presentation (.pptx)');
+  if (/ms-excel\.sheet\.binary/.test(types)) throw unsupported('a binary workbook (.xlsb)');
+  throw unsupported('an Office file of another kind');
+}
+
+function otherArchive({ names }: PackageParts): string {
+  if (names.has('mimetype')) return 'an OpenDocument file or an e-book';
+  if (names.has('META-INF/MANIFEST.MF')) return 'a Java program (.jar)';
+  return 'a ZIP archive';
+}
+
+/**
+ * Nothing in an Office file declares a document type ([ECMA-376] part 2, 8.2.5), which is what entities that grow are
+ * made of. Parsers read the parts as UTF-8, in which this is how it looks.
+ */
+function refuseDeclarations(part: Buffer): void {
+  if (!/<!(doctype|entity)/i.test(part.toString('latin1'))) return;
+  throw new TandemError('DOCUMENT_NOT_READABLE', 'The document declares a document type, which Office files do not.');
+}
+
+function warningsOf({ names }: PackageParts, types: string): string[] {
+  const all = [...names];
+  const warnings: string[] = [];
+  if (/macroEnabled/.test(types) || all.some((name) => /vbaProject\.bin$/i.test(name))) {
+    warnings.push('The document has macros, which were neither run nor read.');
+  }
+  const pictures = all.filter((name) => /^(word|xl)\/media\//i.test(name)).length;
+  if (pictures > 0) warnings.push(`${pictures} pictures in the document were not read.`);
+  const embedded = all.filter((name) => /\/(embeddings|activeX)\//i.test(name)).length;
+  if (embedded > 0) warnings.push(`${embedded} files that are embedded in the document were not read.`);
+  return warnings;
+}
+
+/** A title is no reason to refuse a document. */
+function titleIn(properties: Buffer | undefined): string | null {
+  if (properties === undefined) return null;
+  let title = '';
+  let isInside = false;
+  const parser = new SaxesParser();
+  parser.on('opentag', ({ name }) => {
+    isInside = name === 'dc:title';
+  });
+  parser.on('text', (text) => {
+    if (isInside) title += text;
+  });
+  parser.on('closetag', () => {
+    isInside = false;
+  });
+  try {
+    parser.write(properties.toString()).close();
+  } catch {
+    return null;
+  }
+  return title.trim() || null;
+}

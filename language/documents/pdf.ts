@@ -1,0 +1,148 @@
+import { getDocumentProxy } from 'unpdf';
+import { TandemError } from '../../machines/errors.ts';
+import type { DocumentSection, ReadDocument } from './document-reader.ts';
+import { isOutOfMemory } from './out-of-memory.ts';
+import { picturesOf } from './pdf-pictures.ts';
+import { READING_LIMITS } from './reading-limits.ts';
+import { pageText, type TextRun } from './text-lines.ts';
+import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
+
+type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
+export type PdfPage = Awaited<ReturnType<Pdf['getPage']>>;
+
+/**
+ * The text of a PDF by page. What is painted on a page without text is recognised. Scripts in it are never run, and
+ * nothing that it refers to is fetched.
+ * @throws TandemError `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
+ */
+export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
+  const pdf = await open(bytes);
+  if (pdf.numPages > READING_LIMITS.pages) {
+    throw new TandemError(
+      'DOCUMENT_TOO_LARGE',
+      `The document has ${pdf.numPages} pages. ${READING_LIMITS.pages} are read.`,
+    );
+  }
+  const recognition = createTextRecognition();
+  const reading = new PdfReading(pdf, recognition);
+  try {
+    for (let number = 1; number <= pdf.numPages; number += 1) await reading.readPage(number);
+    return await reading.conclude();
+  } finally {
+    await recognition.close();
+  }
+}
+
+async function open(bytes: Buffer): Promise<Pdf> {
+  try {
+    // It keeps what it is given.
+    return await getDocumentProxy(new Uint8Array(bytes), {
+      verbosity: 0,
+      isEvalSupported: false,
+      useSystemFonts: false,
+      disableFontFace: true,
+      enableXfa: false,
+      useWorkerFetch: false,
+      isOffscreenCanvasSupported: false,
+      isImageDecoderSupported: false,
+      maxImageSize: READING_LIMITS.picturePixels,
+    });
+  } catch (error) {
+    if ((error as Error).name === 'PasswordException') {
+      throw new TandemError('DOCUMENT_ENCRYPTED', 'The document opens with a password. Save it without one.');
+    }
+    throw error;
+  }
+}
+
+class PdfReading {
+  readonly #pdf: Pdf;
+  readonly #recognition: TextRecognition;
+  readonly #sections: DocumentSection[] = [];
+  #characters = 0;
+  #recognisedPages = 0;
+  #unreadPages: number[] = [];
+  #pagesNotRecognised: number[] = [];
+
+  constructor(pdf: Pdf, recognition: TextRecognition) {
+    this.#pdf = pdf;
+    this.#recognition = recognition;
+  }
+
+  /** A page that is damaged does not take the others with it. */
+  async readPage(number: number): Promise<void> {
+    try {
+      const page = await this.#pdf.getPage(number);
+      const text = pageText(await runsOf(page)) || (await this.#recognise(page, number));
+      page.cleanup();
+      this.#characters += text.length;
+      if (text !== '') this.#sections.push({ heading: null, page: number, text });
+    } catch (error) {
+      if (isOutOfMemory(error)) throw error;
+      this.#unreadPages.push(number);
+    }
+    if (this.#characters > READING_LIMITS.characters) {
+      throw new TandemError('DOCUMENT_TOO_LARGE', 'The document has too much text.');
+    }
+  }
+
+  async #recognise(page: PdfPage, number: number): Promise<string> {
+    const texts: string[] = [];
+    for await (const picture of picturesOf(page)) {
+      if (picture === 'too large' || this.#recognition.isExhausted) {
+        if (this.#pagesNotRecognised.at(-1) !== number) this.#pagesNotRecognised.push(number);
+        break;
+      }
+      texts.push(await this.#recognition.recognise(picture));
+    }
+    const text = texts.filter((one) => one !== '').join('\n\n');
+    if (text !== '') this.#recognisedPages += 1;
+    return text;
+  }
+
+  async conclude(): Promise<ReadDocument> {
+    const { numPages } = this.#pdf;
+    if (this.#unreadPages.length === numPages) {
+      throw new TandemError('DOCUMENT_NOT_READABLE', 'None of the pages of the document can be read.');
+    }
+    const warnings: string[] = [];
+    if (this.#unreadPages.length > 0) warnings.push(`Damaged and left out: ${pagesOf(this.#unreadPages)}.`);
+    if (this.#pagesNotRecognised.length > 0) {
+      warnings.push(
+        `Pictures of text that were too many or too large to be recognised: ${pagesOf(this.#pagesNotRecognised)}.`,
+      );
+    }
+    return {
+      format: 'pdf',
+      title: await titleOf(this.#pdf),
+      sections: this.#sections,
+      pageCount: numPages,
+      isOcr: this.#recognisedPages > 0,
+      warnings,
+    };
+  }
+}
+
+async function runsOf(page: PdfPage): Promise<TextRun[]> {
+  const { items } = await page.getTextContent();
+  const runs: TextRun[] = [];
+  for (const item of items) {
+    if (!('str' in item)) continue;
+    const [, , c = 0, d = 0, x = 0, y = 0] = item.transform as number[];
+    const size = Math.hypot(c, d) || item.height || 1;
+    runs.push({ text: item.str, x, y, width: item.width, size, endsLine: item.hasEOL });
+  }
+  return runs;
+}
+
+/** A title is no reason to refuse a document. */
+async function titleOf(pdf: Pdf): Promise<string | null> {
+  const { info } = await pdf.getMetadata().catch(() => ({ info: null }));
+  const title = (info as { Title?: unknown } | null)?.Title;
+  return typeof title === 'string' && title.trim() !== '' ? title.trim() : null;
+}
+
+function pagesOf(numbers: readonly number[]): string {
+  const first = numbers.slice(0, 10).join(', ');
+  return `${numbers.length === 1 ? 'page' : 'pages'} ${first}${numbers.length > 10 ? ` and ${numbers.length - 10} more` : ''}`;
+}

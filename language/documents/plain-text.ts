@@ -1,0 +1,57 @@
+/**
+ * Text in UTF-8, in UTF-16 with or without a mark, or in windows-1252, which ISO 8859-1 is read as; null for what has
+ * bytes in it that no text has.
+ */
+export function decodeText(bytes: Buffer): string | null {
+  const encoding = encodingByMark(bytes) ?? utf16WithoutMark(bytes);
+  if (encoding !== null) return textIn(bytes, encoding);
+  return textIn(bytes, 'utf-8') ?? (WIDE_CONTROL.test(bytes.toString('latin1')) ? null : textIn(bytes, 'windows-1252'));
+}
+
+/** As it may be stored: without characters that are none, or that no database takes. */
+export function cleanText(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/\r\n?|\u2028|\u2029/g, '\n')
+    .replace(/\f|\v/g, '\n\n')
+    .replace(CONTROL, '')
+    .replace(/[^\S\n]+$/gm, '')
+    .replace(/\n{3,}/g, '\n\n')
+    .replace(/^\n+|\s+$/g, '')
+    .normalize('NFC');
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\ufffe\uffff\ufeff]/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const BINARY = /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\ufffe\uffff]/;
+/** Bytes that windows-1252 gives no character. */
+const WIDE_CONTROL = /[\x81\x8d\x8f\x90\x9d]/;
+
+function encodingByMark(bytes: Buffer): string | null {
+  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) return 'utf-16be';
+  return null;
+}
+
+/** In text of mostly Latin letters every other byte is nought. */
+function utf16WithoutMark(bytes: Buffer): string | null {
+  if (bytes.length < 4 || bytes.length % 2 !== 0) return null;
+  const noughts = [0, 0];
+  const looked = Math.min(bytes.length, 4096);
+  for (let at = 0; at < looked; at += 1) if (bytes[at] === 0) noughts[at % 2]! += 1;
+  const [even = 0, odd = 0] = noughts;
+  const many = looked * 0.35;
+  if (odd > many && even === 0) return 'utf-16le';
+  if (even > many && odd === 0) return 'utf-16be';
+  return null;
+}
+
+function textIn(bytes: Buffer, encoding: string): string | null {
+  try {
+    const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    return BINARY.test(text) ? null : text;
+  } catch {
+    return null;
+  }
+}

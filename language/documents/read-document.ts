@@ -1,0 +1,53 @@
+import { readFile, stat } from 'node:fs/promises';
+import { TandemError } from '../../machines/errors.ts';
+import { type Content, contentOf } from './content-type.ts';
+import { csvRows } from './csv.ts';
+import type { GivenDocument, ReadDocument } from './document-reader.ts';
+import { markdownTable } from './markdown-table.ts';
+import { cleanText } from './plain-text.ts';
+import { READING_LIMITS } from './reading-limits.ts';
+
+/**
+ * Reads a document in this process: it belongs into one that may die.
+ * @throws TandemError the `DOCUMENT_` codes; Error of any kind when the document is damaged
+ */
+export async function readDocument({ path, name, mediaType }: GivenDocument): Promise<ReadDocument> {
+  const { size } = await stat(path);
+  if (size > READING_LIMITS.fileBytes) throw new TandemError('DOCUMENT_TOO_LARGE', 'The file is too large.');
+  const bytes = await readFile(path);
+  const document = await readContent(bytes, await contentOf(bytes, { name, mediaType }));
+  const sections = document.sections
+    .map(({ heading, page, text }) => ({ heading: cleanTitle(heading), page, text: cleanText(text) }))
+    .filter(({ text }) => text !== '');
+  const characters = sections.reduce((sum, { text }) => sum + text.length, 0);
+  if (characters > READING_LIMITS.characters) {
+    throw new TandemError('DOCUMENT_TOO_LARGE', `The document has more than ${READING_LIMITS.characters} characters.`);
+  }
+  if (characters === 0) throw new TandemError('DOCUMENT_EMPTY', 'There is no text in the document.');
+  return { ...document, title: cleanTitle(document.title), sections };
+}
+
+/** What reads a format is loaded when one comes. */
+async function readContent(bytes: Buffer, content: Content): Promise<ReadDocument> {
+  if (content.kind === 'pdf') return (await import('./pdf.ts')).readPdf(bytes);
+  if (content.kind === 'picture') return (await import('./picture.ts')).readPicture(bytes, content.type);
+  if (content.kind === 'text') return readText(content);
+  const { openOfficePackage } = await import('./office-package.ts');
+  const office = await openOfficePackage(bytes);
+  return office.format === 'docx'
+    ? (await import('./docx.ts')).readDocx(office)
+    : (await import('./xlsx.ts')).readXlsx(office);
+}
+
+function readText({ format, text }: Extract<Content, { kind: 'text' }>): ReadDocument {
+  const shown = format === 'csv' ? markdownTable(csvRows(text)) : text;
+  const sections = [{ heading: null, page: null, text: shown }];
+  return { format, title: null, sections, pageCount: null, isOcr: false, warnings: [] };
+}
+
+const MOST_TITLE_CHARACTERS = 200;
+
+function cleanTitle(title: string | null): string | null {
+  if (title === null) return null;
+  return cleanText(title).replace(/\s+/g, ' ').slice(0, MOST_TITLE_CHARACTERS).toWellFormed().trim() || null;
+}

@@ -1,0 +1,110 @@
+/** A piece of text as it is painted; lengths in points, y upwards. */
+export interface TextRun {
+  text: string;
+  x: number;
+  y: number;
+  width: number;
+  /** Of the font. */
+  size: number;
+  endsLine: boolean;
+}
+
+interface Line {
+  text: string;
+  x: number;
+  y: number;
+  endX: number;
+  size: number;
+}
+
+/**
+ * What is painted on a page as text, in the order of painting, which is that of reading in what programs write: lines
+ * are joined into paragraphs, and words that were hyphenated at their ends are whole again.
+ */
+export function pageText(runs: readonly TextRun[]): string {
+  const lines = linesOf(runs);
+  const pitch = pitchOf(lines);
+  const endX = lines.reduce((most, line) => Math.max(most, line.endX), 0);
+  const startX = lines.reduce((least, line) => Math.min(least, line.x), Number.POSITIVE_INFINITY);
+  let text = '';
+  let paragraph: string[] = [];
+  for (const [index, line] of lines.entries()) {
+    const before = lines[index - 1];
+    if (before !== undefined && beginsParagraph(line, before, { pitch, columnWidth: endX - startX })) {
+      text += `${joinLines(paragraph)}\n${isItem(line.text) && isItem(paragraph[0] ?? '') ? '' : '\n'}`;
+      paragraph = [];
+    }
+    paragraph.push(line.text);
+  }
+  return text + joinLines(paragraph);
+}
+
+/** Lines of one paragraph as one. */
+export function joinLines(lines: readonly string[]): string {
+  let text = '';
+  for (const line of lines.map((one) => one.trim().replace(/\s+/g, ' '))) {
+    if (line === '') continue;
+    if (text === '') text = line;
+    else if (SOFT_HYPHEN.test(text) || (HYPHEN.test(text) && /^\p{Ll}/u.test(line))) text = text.slice(0, -1) + line;
+    else text += ` ${line}`;
+  }
+  return text.replaceAll('\u00ad', '');
+}
+
+const SOFT_HYPHEN = /\u00ad$/;
+/** After a letter: a dash between words has a space before it. */
+const HYPHEN = /\p{L}[-\u2010]$/u;
+
+function linesOf(runs: readonly TextRun[]): Line[] {
+  const lines: Line[] = [];
+  let line: Line | null = null;
+  for (const run of runs) {
+    if (line !== null && Math.abs(run.y - line.y) > Math.max(line.size, run.size) / 2) line = null;
+    if (line === null) {
+      if (run.text.trim() === '') continue;
+      line = { text: '', x: run.x, y: run.y, endX: run.x, size: run.size };
+      lines.push(line);
+    }
+    const gap = run.x - line.endX;
+    const isApart = gap > run.size * WORD_GAP || gap < -run.size;
+    if (isApart && line.text !== '' && !/\s$/.test(line.text) && !/^\s/.test(run.text)) line.text += ' ';
+    line.text += run.text;
+    line.endX = run.x + run.width;
+    if (run.text.trim() !== '') line.size = Math.max(line.size, run.size);
+    if (run.endsLine) line = null;
+  }
+  return lines.filter(({ text }) => text.trim() !== '');
+}
+
+/** In heights of the font. */
+const WORD_GAP = 0.2;
+const PARAGRAPH_GAP = 1.35;
+
+/** From one line to the next, of most lines; 0 when there are none. */
+function pitchOf(lines: readonly Line[]): number {
+  const pitches = lines.slice(1).map((line, index) => lines[index]!.y - line.y);
+  const down = pitches.filter((pitch) => pitch > 0).sort((a, b) => a - b);
+  return down[Math.floor(down.length / 2)] ?? 0;
+}
+
+function beginsParagraph(
+  line: Line,
+  before: Line,
+  { pitch, columnWidth }: { pitch: number; columnWidth: number },
+): boolean {
+  if (isItem(line.text)) return true;
+  if (Math.abs(line.size - before.size) > before.size * 0.15) return true;
+  const drop = before.y - line.y;
+  const endsSentence = /[.!?:;"'”’)]\s*$/.test(before.text);
+  // Up again: the next column, where a sentence may go on.
+  if (drop < 0) return endsSentence;
+  const usual = Math.max(Math.min(pitch, before.size * 2), before.size);
+  if (drop > usual * PARAGRAPH_GAP) return true;
+  const isShort = before.endX - before.x < columnWidth * 0.75;
+  const isIndented = line.x - before.x > line.size * 0.8;
+  return endsSentence && (isShort || isIndented);
+}
+
+function isItem(text: string): boolean {
+  return /^\s*(?:[-•‣◦▪–*]|\(?(?:\d{1,3}|[a-z])[.)])\s+\S/.test(text);
+}

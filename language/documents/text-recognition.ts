@@ -1,0 +1,63 @@
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { createWorker, OEM } from 'tesseract.js';
+import { RECOGNITION_LIMITS } from './reading-limits.ts';
+import { joinLines } from './text-lines.ts';
+
+/** Recognises English text in pictures, by tesseract, with data that is installed with it. */
+export interface TextRecognition {
+  /** Whether it takes another picture, by how many it has seen and how long that took. */
+  readonly isExhausted: boolean;
+  /** @param picture PNG, JPEG, WebP or PNM, of a size that was looked at; empty when there is no text in it @throws Error */
+  recognise(picture: Buffer): Promise<string>;
+  close(): Promise<void>;
+}
+
+export function createTextRecognition(): TextRecognition {
+  let opening: ReturnType<typeof open> | null = null;
+  let startedAtMs: number | null = null;
+  let pictures = 0;
+
+  return {
+    get isExhausted() {
+      const { pictures: most, wallMs } = RECOGNITION_LIMITS;
+      return pictures >= most || (startedAtMs !== null && performance.now() - startedAtMs > wallMs);
+    },
+
+    async recognise(picture) {
+      startedAtMs ??= performance.now();
+      pictures += 1;
+      opening ??= open();
+      const worker = await opening;
+      const { data } = await worker.recognize(picture, {}, { text: true });
+      return data.confidence < LEAST_CONFIDENCE ? '' : textOf(data.text);
+    },
+
+    async close() {
+      await (await opening)?.terminate();
+    },
+  };
+}
+
+/** Below that, in per cent, it is shapes that were taken for letters. */
+const LEAST_CONFIDENCE = 30;
+
+function open() {
+  const data = createRequire(import.meta.url).resolve('@tesseract.js-data/eng/package.json');
+  const failed = Promise.withResolvers<never>();
+  failed.promise.catch(() => undefined);
+  const worker = createWorker('eng', OEM.LSTM_ONLY, {
+    langPath: join(dirname(data), '4.0.0_best_int'),
+    gzip: true,
+    cacheMethod: 'none',
+    // A worker that cannot begin says so here alone.
+    errorHandler: (reason: unknown) => failed.reject(new Error(String(reason))),
+  });
+  return Promise.race([worker, failed.promise]);
+}
+
+/** Its lines end where those of the picture do, and blank lines are between paragraphs. */
+function textOf(recognised: string): string {
+  const blocks = recognised.split(/\n\s*\n/).map((block) => joinLines(block.split('\n')));
+  return blocks.filter((block) => block !== '').join('\n\n');
+}

@@ -1,0 +1,118 @@
+import { markdownTable } from './markdown-table.ts';
+
+/** As much of what mammoth makes of a document as is used here; `mammoth/lib/documents.js`. */
+interface WordElement {
+  type: string;
+  children?: WordElement[];
+  value?: string;
+  styleId?: string | null;
+  styleName?: string | null;
+  numbering?: { level: string | number; isOrdered: boolean } | null;
+  breakType?: string;
+  checked?: boolean;
+  altText?: string | null;
+  noteType?: string;
+  noteId?: string;
+  colSpan?: number;
+}
+
+interface WordNote {
+  body: WordElement[];
+}
+
+interface WordDocument extends WordElement {
+  notes: { resolve(reference: WordElement): WordNote | null };
+}
+
+/** A Word document as Markdown: headings, lists and tables, its notes at the end. Comments of reviewers are left out. */
+export function wordMarkdown(document: WordDocument): string {
+  const references: WordElement[] = [];
+  const blocks = blocksOf(document.children ?? [], references);
+  // A note may refer to another, or to itself.
+  const told = new Set<string>();
+  for (const reference of references) {
+    const key = `${reference.noteType}-${reference.noteId}`;
+    if (told.has(key) || told.size >= MOST_NOTES) continue;
+    told.add(key);
+    const body = document.notes.resolve(reference)?.body ?? [];
+    const note = blocksOf(body, references).map(({ text }) => text);
+    if (note.length > 0) blocks.push({ kind: 'paragraph', text: `[${markOf(reference)}] ${note.join(' ')}` });
+  }
+  let markdown = '';
+  let before: Block | null = null;
+  for (const block of blocks) {
+    if (before !== null) markdown += before.kind === 'item' && block.kind === 'item' ? '\n' : '\n\n';
+    markdown += block.text;
+    before = block;
+  }
+  return markdown;
+}
+
+interface Block {
+  kind: 'paragraph' | 'item';
+  text: string;
+}
+
+const MOST_NOTES = 10_000;
+
+function blocksOf(elements: readonly WordElement[], references: WordElement[]): Block[] {
+  const blocks: Block[] = [];
+  for (const element of elements) {
+    const block = element.type === 'table' ? tableBlock(element, references) : paragraphBlock(element, references);
+    if (block.text.trim() !== '') blocks.push(block);
+  }
+  return blocks;
+}
+
+function paragraphBlock(element: WordElement, references: WordElement[]): Block {
+  const text = inlineText([element], references).trim();
+  const level = headingLevel(element);
+  if (text === '') return { kind: 'paragraph', text };
+  if (level !== null) return { kind: 'paragraph', text: `${'#'.repeat(level)} ${text.replace(/\s+/g, ' ')}` };
+  if (!element.numbering) return { kind: 'paragraph', text };
+  const depth = Math.min(8, Math.max(0, Number(element.numbering.level) || 0));
+  const mark = element.numbering.isOrdered ? '1.' : '-';
+  return { kind: 'item', text: `${'  '.repeat(depth)}${mark} ${text.replace(/\s+/g, ' ')}` };
+}
+
+/** By the name of its style, which is English in files whatever the language of the program. */
+function headingLevel({ type, styleId, styleName }: WordElement): number | null {
+  if (type !== 'paragraph') return null;
+  if (/^title$/i.test(styleName ?? styleId ?? '')) return 1;
+  const level = /^heading ?([1-6])$/i.exec(styleName ?? '')?.[1] ?? /^heading([1-6])$/i.exec(styleId ?? '')?.[1];
+  return level === undefined ? null : Number(level);
+}
+
+/** A table within a table is the text of its cell. */
+function tableBlock(table: WordElement, references: WordElement[]): Block {
+  const rows = (table.children ?? []).map((row) =>
+    (row.children ?? []).flatMap((cell) => {
+      const text = blocksOf(cell.children ?? [], references).map((block) => block.text);
+      const blanks = Math.min(MOST_COLUMNS, Math.max(1, Number(cell.colSpan) || 1)) - 1;
+      return [text.join(' '), ...Array<string>(blanks).fill('')];
+    }),
+  );
+  return { kind: 'paragraph', text: markdownTable(rows) };
+}
+
+const MOST_COLUMNS = 100;
+
+function inlineText(elements: readonly WordElement[], references: WordElement[]): string {
+  let text = '';
+  for (const element of elements) {
+    if (element.type === 'text') text += element.value ?? '';
+    else if (element.type === 'tab') text += '\t';
+    else if (element.type === 'break') text += element.breakType === 'line' ? '\n' : '\n\n';
+    else if (element.type === 'checkbox') text += element.checked ? '[x] ' : '[ ] ';
+    else if (element.type === 'image') text += element.altText ? `[${element.altText}]` : '';
+    else if (element.type === 'noteReference') {
+      references.push(element);
+      text += `[${markOf(element)}]`;
+    } else text += inlineText(element.children ?? [], references);
+  }
+  return text;
+}
+
+function markOf({ noteType, noteId }: WordElement): string {
+  return `${noteType === 'endnote' ? 'endnote' : 'note'} ${noteId}`;
+}

@@ -1,0 +1,80 @@
+import readXlsxFile from 'read-excel-file/node';
+import { TandemError } from '../../machines/errors.ts';
+import type { DocumentSection, ReadDocument } from './document-reader.ts';
+import { markdownTable } from './markdown-table.ts';
+import type { OfficePackage } from './office-package.ts';
+import { READING_LIMITS } from './reading-limits.ts';
+import { storedPackage } from './stored-package.ts';
+
+/**
+ * Each sheet as a table under its name. Of formulas there are the results that the program which saved the file left in
+ * it: nothing is computed and nothing outside is looked up.
+ * @throws TandemError `DOCUMENT_TOO_LARGE`; Error when the workbook is damaged
+ */
+export async function readXlsx({ parts, title, warnings }: OfficePackage): Promise<ReadDocument> {
+  let unknown = 0;
+  let cells = 0;
+  const sheets = [...parts.keys()].filter((name) => SHEET.test(name));
+  if (sheets.length > READING_LIMITS.sheets) throw tooLarge(`more than ${READING_LIMITS.sheets} sheets`);
+  for (const name of sheets) {
+    const { xml, cells: area, unknownResults } = filledCells(parts.get(name)!.toString());
+    cells += area;
+    unknown += unknownResults;
+    if (cells > READING_LIMITS.cells) throw tooLarge(`more than ${READING_LIMITS.cells} cells`);
+    parts.set(name, Buffer.from(xml));
+  }
+  const read = await readXlsxFile(storedPackage(parts));
+  const sections = read.map(({ sheet, data }, index): DocumentSection => {
+    const rows = data.map((row) => row.map(cellText));
+    return { heading: sheet, page: index + 1, text: markdownTable(rows) };
+  });
+  if (unknown > 0) warnings.push(`${unknown} formulas were left out: their results are not in the file.`);
+  return { format: 'xlsx', title, sections, pageCount: read.length, isOcr: false, warnings };
+}
+
+const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
+
+/** A cell with nothing in it but perhaps a formula: the library refuses a whole workbook for one of these. */
+const WITHOUT_VALUE = /<c\b[^>]*?(?:\/>|>(?:<f\b[^>]*\/>|<f\b[^>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
+const ROW = /<row\b[^>]*?\sr\s*=\s*["'](\d+)["']/g;
+const CELL = /<c\b[^>]*?\sr\s*=\s*["']([A-Z]+)(\d+)["']/g;
+/** Of a sheet, as far as the format goes. */
+const MOST_ROWS = 1_048_576;
+const MOST_COLUMNS = 16_384;
+
+/** The library makes rows and columns up to the furthest cell, so that one alone far out is as much as a full sheet. */
+function filledCells(source: string) {
+  let unknownResults = 0;
+  const xml = source.replace(WITHOUT_VALUE, (cell) => {
+    if (cell.includes('<f')) unknownResults += 1;
+    return '';
+  });
+  let rows = 0;
+  let columns = 0;
+  for (const [, row] of xml.matchAll(ROW)) rows = Math.max(rows, Number(row));
+  for (const [, column, row] of xml.matchAll(CELL)) {
+    rows = Math.max(rows, Number(row));
+    columns = Math.max(columns, columnNumber(column!));
+  }
+  if (rows > MOST_ROWS || columns > MOST_COLUMNS) throw tooLarge('rows or columns beyond the last of a sheet');
+  return { xml, unknownResults, cells: rows * Math.max(1, columns) };
+}
+
+function columnNumber(letters: string): number {
+  let number = 0;
+  for (const letter of letters.slice(0, 8)) number = number * 26 + letter.charCodeAt(0) - 64;
+  return number;
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (!(value instanceof Date)) return String(value);
+  if (Number.isNaN(value.getTime())) return '';
+  // Sheets know no time zone: the library gives the date and time that are shown as if they were UTC.
+  const iso = value.toISOString();
+  return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : iso.slice(0, 19);
+}
+
+function tooLarge(what: string): TandemError {
+  return new TandemError('DOCUMENT_TOO_LARGE', `The workbook has ${what}.`);
+}
