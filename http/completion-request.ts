@@ -71,7 +71,7 @@ function messageOf({ role, content = null, ...message }: Message, path: string):
   const calls = message.tool_calls ?? [];
   if (calls.length > 0 && role !== 'assistant') refuse(`${path}.tool_calls`, 'are of messages of the assistant');
   if (message.tool_call_id !== undefined && role !== 'tool') refuse(`${path}.tool_call_id`, 'is of messages of a tool');
-  const text = typeof content === 'string' || content === null ? content : content.map((part) => part.text).join('\n');
+  const text = typeof content === 'string' || content === null ? content : textOf(content, path);
   if (role === 'assistant') {
     if (text === null && calls.length === 0) refuse(`${path}.content`, 'is required where no tool is called');
     const toolCalls = calls.map(({ id, function: { name, arguments: written } }) => ({ id, name, arguments: written }));
@@ -81,6 +81,15 @@ function messageOf({ role, content = null, ...message }: Message, path: string):
   if (role !== 'tool') return { role: role === 'developer' ? 'system' : role, content: text };
   if (message.tool_call_id === undefined) refuse(`${path}.tool_call_id`, 'is required');
   return { role, content: text, toolCallId: message.tool_call_id };
+}
+
+function textOf(parts: Exclude<NonNullable<Message['content']>, string>, path: string): string {
+  return parts
+    .map(({ type, text }, index) => {
+      if (type === 'text' && text !== undefined) return text;
+      return refuse(`${path}.content.${index}`, 'is no text, and nothing else is understood');
+    })
+    .join('\n');
 }
 
 function toolsOf({ tool, tools }: Body): ToolDefinition[] {

@@ -20,8 +20,11 @@ const ContentSchema = orNull(
     TextSchema,
     Type.Array(
       Type.Object(
-        { type: Type.Literal('text', { description: 'Only text is understood.' }), text: TextSchema },
-        { additionalProperties: false },
+        {
+          type: Type.String({ maxLength: 32, description: '`text`: nothing else is understood.', examples: ['text'] }),
+          text: Type.Optional(TextSchema),
+        },
+        { additionalProperties: true },
       ),
       { minItems: 1, maxItems: 256 },
     ),
