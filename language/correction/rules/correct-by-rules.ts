@@ -1,6 +1,6 @@
 import type { AppContext, CorrectionStyle, DictionaryEntry } from '../text-correction.ts';
 import { createDictionary } from './dictionary.ts';
-import { isEnglish } from './language-of.ts';
+import { languageOf } from './language-of.ts';
 import { rulesFor } from './rules-for.ts';
 import { type Token, textOf } from './token.ts';
 import { type Spans, tokenize } from './tokenize.ts';
@@ -27,7 +27,7 @@ export function* correctByRules({ text, dictionary, style, appContext }: RulesRe
   for (let pass = 0; pass < MOST_PASSES; pass++) {
     const before = corrected;
     let tokens = yield* applyDictionary(yield* tokenize(before, fixed));
-    const rules = rulesFor({ style, appContext, isEnglish: yield* isEnglish(tokens) });
+    const rules = rulesFor({ style, appContext, ...(yield* languageOf(tokens)) });
     for (const rule of rules) tokens = yield* rule(tokens);
     corrected = textOf(tokens);
     if (corrected === before) break;

@@ -9,7 +9,8 @@ export type ApplyDictionary = (tokens: Token[]) => Generator<void, Token[]>;
 /**
  * A term is matched as whole words, whatever white space there is between them, and the longest first. Case is of no
  * account unless the term has a capital behind the first letter of a word (iPhone, IT): then it has to stand there
- * exactly so. A replacement keeps its capitals; one that is all in lower case takes those of what it replaces. Where a
+ * exactly so. A replacement keeps its capitals; one that is all in lower case takes those of what
+ * it replaces, unless that had to be written just so. Where a
  * replacement stands in the text already it is left alone, so that "Tandem" becomes "Tandem Inc" once.
  */
 export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDictionary {
@@ -55,7 +56,10 @@ export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDict
   function endAt({ finds }: Node, matched: Token[], ending: string): Found | null {
     const written = writtenOf(matched).slice(0, -ending.length || undefined);
     const best = finds.find((one) => one.isExact && one.written === written) ?? finds.find((one) => !one.isExact);
-    return best === undefined ? null : { matched, replacement: best.replacement, ending };
+    if (best === undefined) return null;
+    const replacement =
+      best.replacement !== null && !best.isExact ? inPlaceOf(best.replacement, matched) : best.replacement;
+    return { matched, replacement, ending };
   }
 
   function* keysOfAll(tokens: readonly Token[]): Generator<void, Keys> {
@@ -89,7 +93,7 @@ export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDict
         continue;
       }
       const { matched, replacement, ending } = found;
-      const text = replacement === null ? textOf(matched) : inPlaceOf(replacement, matched) + ending;
+      const text = replacement === null ? textOf(matched) : replacement + ending;
       if (text !== '') out.push({ kind: 'word', text, isFixed: true });
       at += matched.length;
     }

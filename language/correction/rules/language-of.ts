@@ -5,7 +5,8 @@ import { TOKENS_PER_SLICE, type Token } from './token.ts';
  * Whether a text is English, by its script and its commonest words. Short ones in plain Latin letters are. What is
  * not English is only given the dictionary's words, and spaces and marks that are the same everywhere.
  */
-export function* isEnglish(tokens: readonly Token[]): Generator<void, boolean> {
+export function* languageOf(tokens: readonly Token[]): Generator<void, { isEnglish: boolean; isFrench: boolean }> {
+  let french = 0;
   let plain = 0;
   let other = 0;
   let english = 0;
@@ -21,12 +22,14 @@ export function* isEnglish(tokens: readonly Token[]): Generator<void, boolean> {
     } else plain += text.length;
     if (text.length > 20) continue;
     const lower = text.toLowerCase().replaceAll('’', "'");
+    if (FRENCH.has(lower)) french++;
     if (COMMON_ENGLISH.has(lower)) english++;
-    else if (COMMON_ELSEWHERE.has(lower)) elsewhere++;
+    else if (COMMON_ELSEWHERE.has(lower) && text !== text.toUpperCase()) elsewhere++;
     // l'eau, c'est, qu'il, dell'arte
     else if (/^(?:[cdjlmnst]|qu|dell|nell|all|un)'\p{L}{2,}/u.test(lower) && !lower.startsWith("d'you")) elsewhere++;
   }
-  return plain > other && english >= elsewhere;
+  const isEnglish = plain > other && english >= elsewhere;
+  return { isEnglish, isFrench: !isEnglish && french > 0 };
 }
 
 const ACCENTED_LATIN = /^[\p{Script=Latin}\p{M}\p{N}_'’]+$/u;
@@ -45,19 +48,9 @@ const BORROWED = new Set([
   'crème',
 ]);
 
-/** Spaces stand before these in French, which nobody may take away. */
-function* isFrench(tokens: readonly Token[]): Generator<void, boolean> {
-  let french = 0;
-  for (let index = 0; index < tokens.length; index++) {
-    if (index % TOKENS_PER_SLICE === 0) yield;
-    const { kind, text } = tokens[index]!;
-    if (kind === 'word' && text.length < 12 && FRENCH.has(text.toLowerCase())) french++;
-  }
-  return french > 0;
-}
-
+/** In French a space stands before ; : ! ?, which nobody may take away. */
 const FRENCH = new Set(
-  'le la les une des du et est sont dans pour avec que qui pas je tu elle nous vous ce cette mais ou au aux sur mon ma mes votre notre bonjour merci ça où'.split(
+  'le la les une des du et est sont dans pour avec que qui pas je tu elle nous vous ce cette mais ou au aux sur mon ma mes votre notre bonjour merci ça où moi toi'.split(
     ' ',
   ),
 );

@@ -13,10 +13,10 @@ export const COMMON_ENGLISH = words(
 /** What hardly a text of another language in Latin letters is without, and no English one is full of. */
 export const COMMON_ELSEWHERE = words(
   `le la les un une des du et est sont dans pour avec que qui ne pas je tu il elle nous vous ils ce cette mais ou au aux
-  sur mon ma mes votre notre bonjour merci der das und ist sind nicht ein eine einen dem den mit für auf ich du er sie
-  wir ihr von zu im auch wie aber oder bitte danke el los las una y es en por para con no que como pero muy está gracias hola
-  il lo gli uno di che non sono per con come più ma anche grazie ciao o os as um uma não é são com mais você obrigado
-  de het een van ik je niet dat voor met zijn ook maar og det er på som ikke att är och inte jag
-  hai nahi nahin kya mera meri mere tum aap hum main mujhe karna karo raha rahi kar ho haan yeh woh aur bhai accha
-  dan yang ini itu saya tidak untuk bir ve bu için değil nie się jest na w z`,
+  ma mes votre notre bonjour merci der das und ist sind nicht ein eine einen dem den mit für auf ich du sie
+  wir ihr von zu im auch wie aber oder bitte danke el los las una es en por para con que como pero muy está gracias hola
+  il lo gli uno di che sono con più ma anche grazie ciao uma não é são mais você obrigado
+  de het een ik je niet dat voor met zijn ook maar og det på som ikke att är och inte jag
+  hai nahi nahin kya mera meri mere tum aap mujhe karna karo raha rahi kar ho haan yeh woh aur bhai accha
+  yang ini itu saya tidak untuk bir ve bu için değil nie się jest `,
 );

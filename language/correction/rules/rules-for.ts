@@ -1,7 +1,58 @@
 import type { AppContext, CorrectionStyle } from '../text-correction.ts';
+import { expandAbbreviations } from './abbreviations.ts';
+import { addApostrophes } from './apostrophes.ts';
+import { addCapitals } from './capitals.ts';
+import { addCommas } from './commas.ts';
+import { contract } from './contract.ts';
+import { expandContractions } from './expand-contractions.ts';
+import { addFinalMarks, calmMarks } from './final-marks.ts';
+import { commasOfMail, mailLinesOf, noMail } from './mail-lines.ts';
+import { closeQuotes } from './quotes.ts';
+import { spaceMarks } from './spacing.ts';
 import type { Rule } from './token.ts';
 
-/** The rules a text is corrected by, in their order. */
-export function rulesFor(_: { style: CorrectionStyle; appContext: AppContext | null; isEnglish: boolean }): Rule[] {
-  return [];
+interface Corrected {
+  style: CorrectionStyle;
+  appContext: AppContext | null;
+  isEnglish: boolean;
+  isFrench: boolean;
+}
+
+/**
+ * The rules a text is corrected by, in their order: each may rely on what those before it have done. A professional tone
+ * expands contractions and shorthand and calms exclamation marks, a document expands contractions; what the style says
+ * of contractions comes first.
+ */
+export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected): Rule[] {
+  const isProfessional = /^(?:professional|formal|business)$/i.test(style.tone?.trim() ?? '');
+  const isMessage = appContext === 'chat' || appContext === 'message' || appContext === 'social';
+  const isMail = appContext === 'email' && isEnglish;
+  const contracts = style.useContractions ?? (isProfessional || appContext === 'document' ? false : null);
+  const rules: Rule[] = [];
+  if (isEnglish && (style.expandAbbreviations || isProfessional)) {
+    rules.push(
+      expandAbbreviations({
+        abbreviations: style.expandAbbreviations,
+        shorthand: true,
+        letters: isProfessional || isMessage,
+      }),
+    );
+  }
+  if (style.autoPunctuate) rules.push(spaceMarks({ isFrench }));
+  if (style.autoPunctuate && isEnglish) rules.push(addApostrophes);
+  if (isEnglish && contracts !== null) rules.push(contracts ? contract : expandContractions);
+  if (style.autoPunctuate && isEnglish) rules.push(addCommas);
+  if (style.autoPunctuate && isMail) rules.push(commasOfMail);
+  if (style.autoPunctuate) {
+    rules.push(closeQuotes);
+    rules.push(function* (tokens) {
+      const mailLines = isMail ? mailLinesOf(tokens).lines : noMail;
+      return yield* addFinalMarks({ isEnglish, isMessage, mailLines })(tokens);
+    });
+  }
+  if (isProfessional) rules.push(calmMarks);
+  if (style.autoCapitalize && isEnglish) {
+    rules.push((tokens) => addCapitals({ mailLineAt: isMail ? mailLinesOf(tokens).find : () => null })(tokens));
+  }
+  return rules;
 }

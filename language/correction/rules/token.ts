@@ -39,7 +39,7 @@ export function textOf(tokens: readonly Token[]): string {
 }
 
 /** A part of a sentence that is no punctuation. */
-export function isWordLike(at: Token | undefined): at is Token {
+export function isWordLike(at: Token | undefined): boolean {
   return at !== undefined && (at.kind === 'word' || at.kind === 'number' || at.kind === 'kept');
 }
 

@@ -1,0 +1,89 @@
+import { COMMON_ENGLISH } from './language-words.ts';
+import { capitalized } from './letter-case.ts';
+import { isName, type MailLine } from './mail-lines.ts';
+import { indexAfter, wordAfter, wordBefore } from './neighbours.ts';
+import { PROPER_NAMES, PROPER_PAIRS } from './proper-names.ts';
+import { sentencesOf } from './sentences.ts';
+import { lookup, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
+
+interface Capitals {
+  /** What line of a mail a token is in. */
+  mailLineAt: (at: number) => MailLine | null;
+}
+
+/**
+ * Capitals of sentences, I, days, months, languages, places and titles. Only what is all in lower case is changed, and nothing is
+ * ever made small: who shouts or writes iPhone means it.
+ */
+export function addCapitals({ mailLineAt }: Capitals): Rule {
+  return function* (tokens) {
+    const out = [...tokens];
+    for (let at = 0; at < tokens.length; at++) {
+      if (at % TOKENS_PER_SLICE === 0) yield;
+      const word = lookup(tokens[at]);
+      if (word === '' || word !== tokens[at]!.text.replaceAll('’', "'")) continue;
+      const proper =
+        properName(tokens, at, word) ?? (isName(tokens, at, mailLineAt(at)) ? capitalized(tokens[at]!.text) : null);
+      if (proper !== null) out[at] = { ...tokens[at]!, text: proper };
+    }
+    for (const [index, { first }] of (yield* sentencesOf(tokens)).entries()) {
+      if (index % TOKENS_PER_SLICE === 0) yield;
+      const here = out[first]!;
+      if (here.kind === 'word' && !/\p{Lu}/u.test(here.text)) out[first] = { ...here, text: capitalized(here.text) };
+    }
+    return out;
+  };
+}
+
+function properName(tokens: readonly Token[], at: number, word: string): string | null {
+  const { text } = tokens[at]!;
+  if (/^i(?:'(?:m|ve|ll|d))?$/.test(word)) return isPronoun(tokens, at) ? `I${text.slice(1)}` : null;
+  const bare = word.endsWith("'s") ? word.slice(0, -2) : word;
+  const proper = PROPER_NAMES.get(bare);
+  if (proper !== undefined) return isJoined(tokens, at) ? null : proper + text.slice(bare.length);
+  if (PROPER_PAIRS.get(word)?.has(wordAfter(tokens, at)) || PROPER_PAIRS.get(wordBefore(tokens, at))?.has(bare)) {
+    return capitalized(text);
+  }
+  if (TITLES.has(word)) return isTitle(tokens, at) ? capitalized(text) : null;
+  if (MONTHS_AND_MORE.has(word)) return isMonth(tokens, at, word) ? capitalized(text) : null;
+  return followsTitle(tokens, at) && word.length > 1 && !COMMON_ENGLISH.has(word) ? capitalized(text) : null;
+}
+
+/** Not i/o, (i) and i-th. */
+function isPronoun(tokens: readonly Token[], at: number): boolean {
+  const next = tokens[at + 1];
+  if (next?.kind !== 'mark') return !(tokens[at - 1]?.kind === 'mark' && /[/\\=&@-]$/.test(tokens[at - 1]!.text));
+  return /^(?:[,.;:!?…"”—–]|\.\.\.)/.test(next.text) && !/^[(/\\]$/.test(tokens[at - 1]?.text ?? '');
+}
+
+/** Parts of names of another kind: english-course, path/india. */
+function isJoined(tokens: readonly Token[], at: number): boolean {
+  return /[/\\=&@_]$/.test(tokens[at - 1]?.text ?? '') || /^[/\\=@_]/.test(tokens[at + 1]?.text ?? '');
+}
+
+function isTitle(tokens: readonly Token[], at: number): boolean {
+  const behind = tokens[at + 1]?.text === '.' ? at + 1 : at;
+  const next = tokens[indexAfter(tokens, behind)];
+  return next?.kind === 'word' && !COMMON_ENGLISH.has(next.text.toLowerCase());
+}
+
+function followsTitle(tokens: readonly Token[], at: number): boolean {
+  if (tokens[at - 1]?.kind !== 'space') return false;
+  const before = tokens[at - 2]?.text === '.' ? tokens[at - 3] : tokens[at - 2];
+  return TITLES.has(lookup(before));
+}
+
+/** May, March and August, where they stand beside a number or behind "in". */
+function isMonth(tokens: readonly Token[], at: number, word: string): boolean {
+  const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
+  const next = tokens[indexAfter(tokens, at)];
+  if (next?.kind === 'number' && word !== 'may') return true;
+  if (next?.kind === 'number' && /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/.test(next.text) && before?.kind !== 'word')
+    return true;
+  if (before?.kind === 'number') return !/^(?:be|have|not|also|need|go|get)$/.test(lookup(next));
+  return BEFORE_MONTHS.has(lookup(before)) && !(word === 'may' && /^(?:be|have|not)$/.test(lookup(next)));
+}
+
+const BEFORE_MONTHS = new Set('in since until till during early late mid'.split(' '));
+const MONTHS_AND_MORE = new Set(['may', 'march', 'august']);
+const TITLES = new Set(['mr', 'mrs', 'ms', 'dr', 'prof']);

@@ -1,0 +1,18 @@
+/** Behind "has" rather than "is": nobody is been. */
+export const HAS_PARTICIPLES: ReadonlySet<string> = new Set(
+  'been got had become happened begun gone grown fallen forgotten arrived'.split(' '),
+);
+
+/** Behind "have" and "had", where another word would be what somebody has. */
+export function isParticiple(word: string): boolean {
+  return IRREGULAR.has(word) || HAS_PARTICIPLES.has(word) || (/[a-z]{2}ed$/.test(word) && !ENDING_SO.has(word));
+}
+
+const IRREGULAR = new Set(
+  `seen done left made come taken given known shown told said sent found met read heard written spoken eaten paid put set kept
+  lost won bought brought built caught chosen driven felt held thought understood won worn broken`.split(/\s+/),
+);
+
+const ENDING_SO = new Set(
+  'need feed bleed proceed succeed exceed speed heed seed weed breed embed shed wed red bed'.split(' '),
+);

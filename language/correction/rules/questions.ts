@@ -1,0 +1,84 @@
+import type { Sentence } from './sentences.ts';
+import { lookup, type Token } from './token.ts';
+
+/** Whether an English sentence asks, by how it begins: "is it", "what do you", "who"; or ends: ", isn't it". */
+export function isQuestion(tokens: readonly Token[], { first, last }: Sentence): boolean {
+  const words: string[] = [];
+  let commaBefore = -1;
+  for (let at = first; at <= last && words.length <= MOST_WORDS; at++) {
+    const { kind, text } = tokens[at]!;
+    if (kind === 'mark' && text === ',') commaBefore = words.length;
+    if (kind === 'word' || kind === 'number' || kind === 'kept') words.push(lookup(tokens[at]) || '-');
+  }
+  if (words.length > MOST_WORDS) return false;
+  if (commaBefore > 0 && isTag(words.slice(commaBefore))) return true;
+  let start = 0;
+  while (start < words.length - 1 && OPENERS.has(words[start]!)) start++;
+  return asks(words.slice(start));
+}
+
+const MOST_WORDS = 30;
+
+function asks([first = '', second = '', third = '', ...rest]: readonly string[]): boolean {
+  if (WHOSE.has(first)) return second !== '' && !(rest.length > 6);
+  if (ASKING.has(first)) return asksWith(first, [second, third, ...rest]);
+  if (CONTRACTED_ASKING.has(first)) return second !== '';
+  return (
+    SUBJECTS_OF.get(first.replace("n't", ''))?.has(second) === true && !(first.endsWith("n't") && !PERSONS.has(second))
+  );
+}
+
+function asksWith(first: string, after: readonly string[]): boolean {
+  const [second = '', third = ''] = after;
+  if (PHRASES.has(`${first} ${second}`)) return third !== '' || second === 'else' || second === 'happened';
+  if (second === 'is' || second === 'are' || second === 'was' || second === 'were') {
+    // "What is important is rest", "which is nice" and "when is" alone tell.
+    return third !== '' && first !== 'which' && !after.slice(2).some((word) => word === 'is' || word === 'are');
+  }
+  if (AUXILIARIES.has(second)) return SUBJECTS.has(third) || (third !== '' && first !== 'when');
+  if (first !== 'what' && first !== 'how' && first !== 'which') return false;
+  // What time is it, how many people are there, which of these do you want
+  for (let at = 1; at <= 3 && at < after.length; at++) {
+    if (SUBJECTS.has(after[at - 1]!) && !OF_THINGS.has(after[at - 1]!)) return false;
+    if (AUXILIARIES.has(after[at]!)) return SUBJECTS.has(after[at + 1] ?? '');
+  }
+  return false;
+}
+
+function isTag(words: readonly string[]): boolean {
+  const [first = '', second = '', third] = words;
+  if (words.length === 1) return first === 'right' || first === 'okay' || first === 'correct';
+  return third === undefined && PERSONS.has(second) && (first.endsWith("n't") || AUXILIARIES.has(first));
+}
+
+const set = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
+const OPENERS = set('so and but well hey hi hello ok okay please sorry there thanks yes no then also oh');
+const ASKING = set('what how which where when why');
+const WHOSE = set('who whose whom');
+const CONTRACTED_ASKING = set("what's where's who's how's when's");
+const AUXILIARIES = set(
+  `is are was were do does did can could will would should has have had may might must am
+  isn't aren't wasn't weren't don't doesn't didn't can't couldn't won't wouldn't shouldn't hasn't haven't`,
+);
+const PERSONS = set('i you he she it we they');
+const OF_THINGS = set('these those this that the my your our their');
+const SUBJECTS = set(
+  `i you he she it we they this that these those there the a an my your our his her their its
+  anyone anybody everyone everybody someone somebody people`,
+);
+const PHRASES = new Set(['what about', 'how about', 'how come', 'what if', 'why not', 'what happened', 'what else']);
+/** What follows each when it asks: "do the dishes", "have a nice day" and "should you need" do not. */
+const SUBJECTS_OF: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ...['is', 'was', 'are', 'does', 'did', 'can', 'could', 'will', 'would', 'ca', 'wo'].map(
+    (verb) => [verb, SUBJECTS] as const,
+  ),
+  ['were', set('you they we the there these those')],
+  ['am', set('i')],
+  ['do', set('you we they i these those people')],
+  ['have', set('you we they i')],
+  ['has', set('he she it anyone anybody everyone someone the this that my your our')],
+  ['should', set('i we it he she they')],
+  ['shall', set('i we')],
+  ['may', set('i we')],
+  ['must', set('i we you')],
+]);

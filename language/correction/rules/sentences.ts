@@ -1,0 +1,150 @@
+import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
+import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
+
+/** Of tokens, [from, to): what opens its line is not in it, its closing marks and quotes are. */
+export interface Sentence {
+  from: number;
+  to: number;
+  /** Of the first and the last word-like token; -1 where there is none. */
+  first: number;
+  last: number;
+  /** It has a final mark, be it that of an abbreviation. */
+  isEnded: boolean;
+  /** Nothing follows it in its line. */
+  endsLine: boolean;
+  opens: 'line' | 'item' | 'heading' | 'inside';
+}
+
+/**
+ * Finds sentences. Abbreviations, initials, decimals and three dots before a small letter are no ends; a line break is,
+ * unless the line is long, has no final mark, and goes on with a small letter: then it was only wrapped.
+ */
+export function* sentencesOf(tokens: readonly Token[]): Generator<void, Sentence[]> {
+  const sentences: Sentence[] = [];
+  let from = 0;
+  let opens: Sentence['opens'] = 'line';
+  let lineLength = 0;
+  for (let at = 0; at < tokens.length; at++) {
+    if (at % TOKENS_PER_SLICE === 0) yield;
+    const here = tokens[at]!;
+    lineLength += here.text.length;
+    switch (here.kind) {
+      case 'lead':
+        opens = here.text.trim() === '' ? opens : here.text.trimStart().startsWith('#') ? 'heading' : 'item';
+        if (from < at && opens === 'inside') opens = 'line';
+        if (here.text.trim() !== '' || !hasWords(tokens, from, at)) from = at + 1;
+        break;
+      case 'block':
+        close(at, { isEnded: false, endsLine: true });
+        from = at + 1;
+        opens = 'line';
+        break;
+      case 'break':
+        if (!isWrapped(tokens, at, lineLength)) {
+          close(at, { isEnded: false, endsLine: true });
+          from = at + 1;
+          opens = 'line';
+        }
+        lineLength = 0;
+        break;
+      default:
+        if (isEnd(tokens, at)) {
+          at = endOfClosers(tokens, at);
+          const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
+          close(at + 1, {
+            isEnded: true,
+            endsLine: next === undefined || next.kind === 'break' || next.kind === 'block',
+          });
+          from = at + 1;
+          opens = 'inside';
+        }
+    }
+  }
+  close(tokens.length, { isEnded: false, endsLine: true });
+  return sentences;
+
+  function close(to: number, { isEnded, endsLine }: { isEnded: boolean; endsLine: boolean }): void {
+    let first = from;
+    while (first < to && !isWordLike(tokens[first])) first++;
+    if (first === to) {
+      if (from < to && opens !== 'inside') opens = 'line';
+      return;
+    }
+    let last = to - 1;
+    while (!isWordLike(tokens[last])) last--;
+    const text = tokens[last]!;
+    const isAbbreviated = !isEnded && text.kind === 'word' && text.text.endsWith('.') && last === lastOf(from, to);
+    sentences.push({ from, to, first, last, isEnded: isEnded || isAbbreviated, endsLine, opens });
+  }
+
+  function lastOf(start: number, end: number): number {
+    let at = end - 1;
+    while (at > start && tokens[at]!.kind === 'space') at--;
+    return at;
+  }
+}
+
+function hasWords(tokens: readonly Token[], from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (isWordLike(tokens[at])) return true;
+  return false;
+}
+
+/** A shorter line was ended by whoever wrote it. */
+const WRAPPED_LENGTH = 50;
+
+function isWrapped(tokens: readonly Token[], at: number, lineLength: number): boolean {
+  const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : tokens[at - 1];
+  const next = tokens[at + 1];
+  return lineLength >= WRAPPED_LENGTH && isWordLike(before) && next?.kind === 'word' && /^\p{Ll}/u.test(next.text);
+}
+
+export const FINAL_MARK = /^(?:[.!?]+|…|[।॥۔؟。！？])$/u;
+const CLOSER = /^(?:["'”’»›)\]}*_~]+|\*+|\]\(.*\))$/u;
+
+function isEnd(tokens: readonly Token[], at: number): boolean {
+  const { kind, text } = tokens[at]!;
+  if (kind === 'word')
+    return text.endsWith('.') && ENDING_ABBREVIATIONS.has(text.toLowerCase()) && isBeforeCapital(tokens, at);
+  if (kind !== 'mark' || !FINAL_MARK.test(text)) return false;
+  if (/[。！？।॥۔؟]/u.test(text)) return true;
+  const closer = endOfClosers(tokens, at);
+  const next = tokens[closer + 1];
+  if (next !== undefined && next.kind !== 'space' && next.kind !== 'break' && next.kind !== 'picture') return false;
+  if (/^\.{2,}$|…/.test(text)) return isBeforeCapital(tokens, closer) || endsLineAt(tokens, closer);
+  if (text !== '.') {
+    // "Are you sure?" she asked.
+    return closer === at || !isBeforeSmall(tokens, closer);
+  }
+  const before = tokens[at - 1];
+  if (before?.kind !== 'word') return true;
+  const word = lookup(before);
+  if (NEVER_ENDING.has(word)) return endsLineAt(tokens, closer);
+  if (ENDING_ABBREVIATIONS.has(`${word}.`)) return !isBeforeSmall(tokens, closer);
+  // J. K. Rowling
+  return !/^\p{Lu}$/u.test(before.text) || before.text === 'I' || endsLineAt(tokens, closer);
+}
+
+function endOfClosers(tokens: readonly Token[], at: number): number {
+  let end = at;
+  while (tokens[end + 1]?.kind === 'mark' && CLOSER.test(tokens[end + 1]!.text)) end++;
+  return end;
+}
+
+function isBeforeCapital(tokens: readonly Token[], at: number): boolean {
+  return startOfNext(tokens, at, /^\p{Lu}/u);
+}
+
+function isBeforeSmall(tokens: readonly Token[], at: number): boolean {
+  return startOfNext(tokens, at, /^\p{Ll}/u);
+}
+
+function startOfNext(tokens: readonly Token[], at: number, pattern: RegExp): boolean {
+  let next = tokens[at + 1]?.kind === 'space' ? at + 2 : at + 1;
+  while (tokens[next]?.kind === 'mark' && /^["'“‘([]$/.test(tokens[next]!.text)) next++;
+  return tokens[next]?.kind === 'word' && pattern.test(tokens[next]!.text);
+}
+
+function endsLineAt(tokens: readonly Token[], at: number): boolean {
+  const next = tokens[at + 1]?.kind === 'space' ? tokens[at + 2] : tokens[at + 1];
+  return next === undefined || next.kind === 'break';
+}
