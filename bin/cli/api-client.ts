@@ -14,6 +14,8 @@ export interface Api {
   events(callId: string, options?: { afterSequence?: number }): AsyncGenerator<CallEvent>;
   /** An answer that is one JSON document a line, as the lines come. */
   lines<T>(path: string, body: unknown): AsyncGenerator<T>;
+  /** An answer of Server-Sent Events that are JSON, as they come. One that ends without `[DONE]` was broken off. */
+  frames<T>(path: string, body: unknown): AsyncGenerator<T>;
 }
 
 export interface CallEvent {
@@ -89,23 +91,37 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
       if (!response.ok || !response.body) {
         throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
       }
-      for await (const block of separated(response.body, '\n\n')) {
-        const data = block.split('\n').find((line) => line.startsWith('data:'));
-        if (data) yield JSON.parse(data.slice(5)) as CallEvent;
-      }
+      for await (const data of eventData(response.body)) yield JSON.parse(data) as CallEvent;
     },
     async *lines<T>(path: string, body: unknown) {
-      const response = await send(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-      if (!response.ok || !response.body) {
-        throw refusal(response, { answer: await readAnswer(response), request: `POST ${path}` });
+      for await (const line of separated(await postForStream(path, body), '\n')) yield JSON.parse(line) as T;
+    },
+    async *frames<T>(path: string, body: unknown) {
+      for await (const data of eventData(await postForStream(path, body))) {
+        if (data === '[DONE]') return;
+        yield JSON.parse(data) as T;
       }
-      for await (const line of separated(response.body, '\n')) yield JSON.parse(line) as T;
+      throw new ApiError('BROKEN_OFF', `the answer of ${url} was broken off: try again.`);
     },
   };
+
+  async function postForStream(path: string, body: unknown): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    const response = await send(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (response.ok && response.body) return response.body;
+    throw refusal(response, { answer: await readAnswer(response), request: `POST ${path}` });
+  }
+}
+
+/** Of the events of a stream that have any. */
+async function* eventData(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+  for await (const block of separated(body, '\n\n')) {
+    const data = block.split('\n').find((line) => line.startsWith('data:'));
+    if (data) yield data.slice(5).trim();
+  }
 }
 
 /** The blocks of a text that each end with the separator; what is left at its end is none. */

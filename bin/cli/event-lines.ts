@@ -1,5 +1,5 @@
 import type { CallEvent } from './api-client.ts';
-import type { Terminal } from './terminal.ts';
+import { oneLine, type Terminal } from './terminal.ts';
 
 const LONGEST_NAME = 'announcement.finished'.length;
 
@@ -22,7 +22,7 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
   };
 }
 
-/** Quoted. What an engine writes must not steer a terminal. */
+/** Quoted, in one line. */
 export function spoken(text: string): string {
-  return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
+  return `“${oneLine(text)}”`;
 }

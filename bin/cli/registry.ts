@@ -41,6 +41,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/voices.ts')).voicesCommand,
   },
   {
+    name: 'chat',
+    summary: 'ask a language model, or have a text corrected',
+    load: async () => (await import('./commands/chat.ts')).chatCommand,
+  },
+  {
     name: 'trunks',
     summary: 'list, add and change SIP trunks',
     load: async () => (await import('./commands/trunks.ts')).trunksCommand,

@@ -4,6 +4,8 @@ export interface Terminal {
   readonly json: boolean;
   /** Where text for a person goes while the action runs: standard output, or nowhere with `--json`. */
   line(text: string): void;
+  /** A piece of a text that is written as it comes, and ends its last line itself. */
+  write(text: string): void;
   /** One line that is rewritten in place; only on a terminal, and gone with the next line. */
   progress(text: string): void;
   paint(colour: Colour, text: string): string;
@@ -21,6 +23,12 @@ export function openTerminal({ json, out = process.stdout }: { json: boolean; ou
   const colours = out.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   let hasProgress = false;
   let hasPublished = false;
+  function write(text: string): void {
+    if (json) return;
+    if (hasProgress) out.write('\r\u001B[K');
+    hasProgress = false;
+    out.write(text);
+  }
   return {
     json,
     get hasPublished() {
@@ -32,11 +40,9 @@ export function openTerminal({ json, out = process.stdout }: { json: boolean; ou
       out.write(`${JSON.stringify({ success: true, data }, null, 2)}\n`);
     },
     line(text) {
-      if (json) return;
-      if (hasProgress) out.write('\r\u001B[K');
-      hasProgress = false;
-      out.write(`${text}\n`);
+      write(`${text}\n`);
     },
+    write,
     progress(text) {
       // Without a terminal a rewritten line would be a flood of lines.
       if (json || !out.isTTY) return;
@@ -70,4 +76,14 @@ export function table(
 export function fields(rows: readonly (readonly [string, string | number | null])[]): string {
   const width = Math.max(...rows.map(([name]) => name.length)) + 2;
   return rows.map(([name, value]) => `${name.padEnd(width)}${value ?? '-'}`).join('\n');
+}
+
+/** What somebody else wrote must not steer a terminal; lines and tabs stay. */
+export function printable(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, ' ');
+}
+
+/** The same in one line. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/\p{Cc}+/gu, ' ').trim();
 }

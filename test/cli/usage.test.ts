@@ -70,6 +70,7 @@ describe('the help', () => {
       'transcribe',
       'speak',
       'voices',
+      'chat',
       'trunks',
       'keys',
       'wallet',

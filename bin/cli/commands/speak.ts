@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { readInput } from '../standard-input.ts';
 
 const speak = defineAction({
   summary: 'Speaks a text, or SSML, into an audio file. Each character is billed.',
@@ -119,12 +120,6 @@ function wordsOf({ result }: Complete): { word: string; start: number; end: numb
     start: wordStartTimeSeconds[index] ?? 0,
     end: wordEndTimeSeconds[index] ?? 0,
   }));
-}
-
-async function readInput(): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8').trim();
 }
 
 function numberOf(option: string, text: string | undefined): number | undefined {

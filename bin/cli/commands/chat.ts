@@ -1,0 +1,224 @@
+import { createInterface } from 'node:readline/promises';
+import { API_OPTIONS, openApi } from '../api-access.ts';
+import type { Api } from '../api-client.ts';
+import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
+import { readInput } from '../standard-input.ts';
+import { printable, type Terminal } from '../terminal.ts';
+
+const PATH = '/v1/chat/completions';
+
+const chat = defineAction({
+  summary: 'Asks a language model and prints the answer as it comes. Each token is billed.',
+  parameters: [
+    {
+      name: 'MESSAGE',
+      about: 'what to say; - reads it from standard input, and without one a terminal becomes a conversation',
+      optional: true,
+    },
+  ],
+  options: {
+    model: { value: 'MODEL', about: 'id or alias of a model (default: the usual one of the server)' },
+    system: { value: 'TEXT', about: 'how the model has to answer' },
+    chat: { value: 'CHAT', about: 'go on with this chat' },
+    'no-save': { about: 'do not keep what is said' },
+    thinking: { about: 'let the model think first, and show it' },
+    'max-tokens': { value: 'N', about: 'longest answer' },
+    correct: { about: 'have the message corrected instead of answered' },
+    replace: { value: 'TERM=TEXT', about: 'with --correct, what a term becomes', multiple: true },
+    tone: { value: 'TONE', about: 'with --correct, such as professional or casual' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [given], terminal }) {
+    const isConversation = given === undefined && process.stdin.isTTY === true;
+    refuseContradictions(values, { isConversation, json: terminal.json });
+    const asker = new Asker(openApi(values), { values, terminal });
+    if (isConversation) return await converse(asker, terminal);
+    const message = given === undefined || given === '-' ? await readInput() : given;
+    if (message.trim() === '') throw new UsageError('MESSAGE is empty (tandem chat --help explains)');
+    const answer = await asker.ask(message);
+    // A pipe gets the answer and nothing else.
+    if (process.stdout.isTTY) terminal.line(terminal.paint('dim', lastLine(answer)));
+    return { data: answer };
+  },
+});
+
+export const chatCommand: Command = {
+  action: chat,
+  notes: `Examples:
+  tandem chat 'What is a tandem exchange?'
+  tandem chat --chat chat_3f0a9f0e-8f0b-4c1e-9a59-3c7a5f6f2f11 'And who built the first?'
+  tandem chat --correct --replace 'tandem=Tandem' 'we dont ship tandem untill monday'
+  tandem chat --system 'Sum it up in a sentence.' - < report.txt`,
+};
+
+interface Values {
+  model?: string;
+  system?: string;
+  chat?: string;
+  'no-save'?: true;
+  thinking?: true;
+  'max-tokens'?: string;
+  correct?: true;
+  replace?: string[];
+  tone?: string;
+}
+
+function refuseContradictions(
+  values: Values,
+  { isConversation, json }: { isConversation: boolean; json: boolean },
+): void {
+  if (isConversation && (json || values.correct)) {
+    throw new UsageError(
+      'MESSAGE missing: a conversation has neither --json nor --correct (tandem chat --help explains)',
+    );
+  }
+  const conflicting = values.correct
+    ? (['system', 'chat', 'thinking', 'max-tokens'] as const)
+    : (['replace', 'tone'] as const);
+  for (const option of conflicting) {
+    if (values[option] !== undefined) {
+      throw new UsageError(`--${option} ${values.correct ? 'does not go with' : 'needs'} --correct`);
+    }
+  }
+}
+
+/** One line after the other, until there is no more. What goes wrong is said, and the conversation goes on. */
+async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: terminal.paint('bold', '> ') });
+  terminal.line(terminal.paint('dim', 'An empty line changes nothing; Ctrl-D ends.'));
+  lines.prompt();
+  for await (const line of lines) {
+    if (line.trim() !== '') {
+      try {
+        const answer = await asker.ask(line);
+        terminal.line(terminal.paint('dim', lastLine(answer)));
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error;
+        terminal.line(terminal.paint('red', error.message));
+      }
+    }
+    lines.prompt();
+  }
+  terminal.line('');
+  return { data: { chat_id: asker.chatId } };
+}
+
+interface ChatAnswer {
+  chat_id: string | null;
+  model: string;
+  text: string;
+  reasoning: string | null;
+  finish_reason: string | null;
+  usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number } | null;
+  cost_usd: string | null;
+}
+
+interface Frame {
+  type?: 'chat_id' | 'done' | 'error';
+  chat_id?: string;
+  model: string;
+  choices?: { delta: { content?: string; reasoning_content?: string }; finish_reason: string | null }[];
+  usage?: ChatAnswer['usage'];
+  billing?: { 'x-credit-charged': string } | null;
+  code?: string;
+  message?: string;
+}
+
+/** Asks in one chat, which is begun with the first answer. */
+class Asker {
+  readonly #api: Api;
+  readonly #values: Values;
+  readonly #terminal: Terminal;
+  /** Null before the first answer. */
+  chatId: string | null;
+
+  constructor(api: Api, { values, terminal }: { values: Values; terminal: Terminal }) {
+    this.#api = api;
+    this.#values = values;
+    this.#terminal = terminal;
+    this.chatId = values.chat ?? null;
+  }
+
+  /** Writes the answer while it comes. @throws CommandError */
+  async ask(message: string): Promise<ChatAnswer> {
+    const answer: ChatAnswer = {
+      ...{ chat_id: this.chatId, model: '', text: '', reasoning: null },
+      ...{ finish_reason: null, usage: null, cost_usd: null },
+    };
+    for await (const frame of this.#api.frames<Frame>(PATH, this.#bodyOf(message))) {
+      if (frame.type === 'error') throw this.#brokenOff(frame);
+      if (frame.type === 'chat_id') answer.chat_id = frame.chat_id ?? null;
+      answer.model = frame.model;
+      answer.usage = frame.usage ?? answer.usage;
+      answer.cost_usd = frame.billing?.['x-credit-charged'] ?? answer.cost_usd;
+      for (const { delta, finish_reason } of frame.choices ?? []) {
+        this.#write(answer, delta);
+        answer.finish_reason = finish_reason ?? answer.finish_reason;
+      }
+    }
+    this.#endLine(answer.text);
+    if (!this.#values['no-save']) this.chatId = answer.chat_id;
+    return answer;
+  }
+
+  #bodyOf(message: string): object {
+    const values = this.#values;
+    const common = { model: values.model, stream: true, save_chat: values['no-save'] ? false : undefined };
+    if (values.correct) {
+      return { ...common, text: message, dictionary: values.replace?.map(replacementOf), style: { tone: values.tone } };
+    }
+    // A chat that goes on has been told how to answer.
+    const isTold = values.system === undefined || (this.chatId !== null && values.chat === undefined);
+    return {
+      ...common,
+      chat_id: this.chatId ?? undefined,
+      messages: [...(isTold ? [] : [{ role: 'system', content: values.system }]), { role: 'user', content: message }],
+      max_tokens: tokensOf(values['max-tokens']),
+      chat_template_kwargs: values.thinking ? { enable_thinking: true } : undefined,
+    };
+  }
+
+  #write(
+    answer: ChatAnswer,
+    { content = '', reasoning_content: thought = '' }: { content?: string; reasoning_content?: string },
+  ): void {
+    if (thought !== '') {
+      answer.reasoning = (answer.reasoning ?? '') + thought;
+      this.#terminal.write(this.#terminal.paint('dim', printable(thought)));
+    }
+    if (content === '') return;
+    if (answer.text === '' && answer.reasoning !== null) this.#terminal.write('\n\n');
+    answer.text += content;
+    this.#terminal.write(printable(content));
+  }
+
+  #brokenOff({ code = 'BROKEN_OFF', message = 'the answer was broken off' }: Frame): CommandError {
+    this.#terminal.write('\n');
+    return new CommandError(code, `${message} (${code})`);
+  }
+
+  #endLine(text: string): void {
+    if (!text.endsWith('\n')) this.#terminal.write('\n');
+  }
+}
+
+function lastLine({ chat_id, usage, cost_usd, finish_reason }: ChatAnswer): string {
+  return [
+    ...(finish_reason === 'length' ? ['it had no room for more'] : []),
+    ...(usage === null ? [] : [`${usage.total_tokens} tokens`]),
+    ...(cost_usd === null ? [] : [`${cost_usd} USD`]),
+    ...(chat_id === null ? [] : [`--chat ${chat_id}`]),
+  ].join(', ');
+}
+
+function replacementOf(given: string): { term: string; replacement: string } {
+  const at = given.indexOf('=');
+  if (at < 1) throw new UsageError(`--replace takes TERM=TEXT, not ${JSON.stringify(given)}`);
+  return { term: given.slice(0, at), replacement: given.slice(at + 1) };
+}
+
+function tokensOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError('--max-tokens takes a number');
+  return Number(text);
+}
