@@ -15,6 +15,7 @@ import { openChat } from './actors/chat/open-chat.ts';
 import { createClickToCall } from './actors/click-to-call.ts';
 import { systemClock } from './actors/clock.ts';
 import { inspectTransitions } from './actors/inspection.ts';
+import { openJudge } from './actors/judge/open-judge.ts';
 import { collectNumberRent } from './actors/number-rent.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
@@ -225,6 +226,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => speech.close());
     const chat = await openChat({ ...parts, models });
     opened.push(() => chat.close());
+    const judge = await openJudge({ ...parts, jobs, models });
+    opened.push(() => judge.close());
     step('actors');
 
     const http = createHttpServer({
@@ -236,6 +239,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       liveStt,
       models,
       chat,
+      judge: judge.desk,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,
