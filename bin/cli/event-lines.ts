@@ -1,5 +1,5 @@
 import type { CallEvent } from './api-client.ts';
-import { oneLine, type Terminal } from './terminal.ts';
+import type { Terminal } from './terminal.ts';
 
 const LONGEST_NAME = 'announcement.finished'.length;
 
@@ -22,7 +22,7 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
   };
 }
 
-/** Quoted, in one line. */
+/** Quoted. What an engine writes must not steer a terminal. */
 export function spoken(text: string): string {
-  return `“${oneLine(text)}”`;
+  return `“${text.replaceAll(/\p{Cc}/gu, ' ')}”`;
 }

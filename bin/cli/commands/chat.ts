@@ -84,8 +84,12 @@ function refuseContradictions(
 
 /** One line after the other, until there is no more. What goes wrong is said, and the conversation goes on. */
 async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
+  let hasEnded = false;
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: terminal.paint('bold', '> ') });
   terminal.line(terminal.paint('dim', 'An empty line changes nothing; Ctrl-D ends.'));
+  lines.once('close', () => {
+    hasEnded = true;
+  });
   lines.prompt();
   for await (const line of lines) {
     if (line.trim() !== '') {
@@ -97,7 +101,8 @@ async function converse(asker: Asker, terminal: Terminal): Promise<Outcome> {
         terminal.line(terminal.paint('red', error.message));
       }
     }
-    lines.prompt();
+    // Lines that were typed ahead are answered after the end of the input, too.
+    if (!hasEnded) lines.prompt();
   }
   terminal.line('');
   return { data: { chat_id: asker.chatId } };

@@ -39,6 +39,12 @@ export async function* stream(
   });
 }
 
+export async function collected<T>(parts: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const part of parts) all.push(part);
+  return all;
+}
+
 export function untilGone(pid: number): Promise<void> {
   return vi.waitFor(
     () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeMessage, FrameError, MOST_MESSAGE_BYTES, readMessages } from '../../../language/engines/llama/frames.ts';
+import { collected } from './asking.ts';
 
 describe('frames of messages with the process of a model', () => {
   it('come out as they went in, however the bytes were cut', async () => {
@@ -10,7 +11,7 @@ describe('frames of messages with the process of a model', () => {
         const bytes = Buffer.concat(sent.map(encodeMessage));
         // A lone surrogate has no UTF-8, and arrives as U+FFFD.
         const expected = sent.map((message) => JSON.parse(Buffer.from(JSON.stringify(message)).toString()));
-        expect(await Array.fromAsync(readMessages(pieces(bytes, cuts)))).toEqual(expected);
+        expect(await collected(readMessages(pieces(bytes, cuts)))).toEqual(expected);
       }),
     );
   });
@@ -18,14 +19,14 @@ describe('frames of messages with the process of a model', () => {
   it('end with the stream in the middle of a message', async () => {
     const bytes = encodeMessage({ type: 'stop', id: 1 });
     for (let end = 0; end < bytes.byteLength; end++) {
-      expect(await Array.fromAsync(readMessages(pieces(bytes.subarray(0, end), [3])))).toEqual([]);
+      expect(await collected(readMessages(pieces(bytes.subarray(0, end), [3])))).toEqual([]);
     }
   });
 
   it('of any bytes are messages or a refusal, never another error', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
-        await Array.fromAsync(readMessages(pieces(Buffer.from(bytes), [7]))).catch((error: unknown) => {
+        await collected(readMessages(pieces(Buffer.from(bytes), [7]))).catch((error: unknown) => {
           expect(error).toBeInstanceOf(FrameError);
         });
       }),
@@ -35,7 +36,7 @@ describe('frames of messages with the process of a model', () => {
   it('are refused when they say that they are too long, before they are there', async () => {
     const length = Buffer.alloc(4);
     length.writeUInt32LE(MOST_MESSAGE_BYTES + 1);
-    await expect(Array.fromAsync(readMessages(pieces(length, [4])))).rejects.toThrow(FrameError);
+    await expect(collected(readMessages(pieces(length, [4])))).rejects.toThrow(FrameError);
     expect(() => encodeMessage({ text: 'x'.repeat(MOST_MESSAGE_BYTES) })).toThrow(RangeError);
   });
 });

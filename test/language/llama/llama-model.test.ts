@@ -7,7 +7,7 @@ import { createLlamaEngine, type LlamaEngine } from '../../../language/engines/l
 import { LIBRARY } from '../../../language/engines/llama/node-llama-cpp.ts';
 import type { ToolDefinition } from '../../../language/llm.ts';
 import { THINKING_TEMPLATE, type TinyModel, tinyModel } from '../gguf-writer.ts';
-import { ask, stream, untilGone } from './asking.ts';
+import { ask, collected, stream, untilGone } from './asking.ts';
 
 const ANY_SIGNAL = new AbortController().signal;
 const FOX = ['The', ' quick', ' brown', ' fox', ' jumps', '.'];
@@ -49,7 +49,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
       },
     ]);
     expect(getPriority(engine.pid)).toBeGreaterThan(getPriority());
-    const parts = await Array.fromAsync(stream(engine, { temperature: 0 }));
+    const parts = await collected(stream(engine, { temperature: 0 }));
     expect(parts.slice(0, -1)).toEqual(FOX.map((text) => ({ type: 'text', text })));
     // `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n`, a token for each mark and each other character; and
     // what was said, with the mark that ends it.
@@ -231,7 +231,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     await parts.next();
     const pid = engine.pid!;
     process.kill(pid, 'SIGKILL');
-    await expect(Array.fromAsync(parts)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
+    await expect(collected(parts)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
     await untilGone(pid);
     await vi.waitFor(async () => expect((await ask(engine, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'), {
       timeout: 20_000,
