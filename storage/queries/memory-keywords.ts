@@ -39,8 +39,8 @@ export async function keywordHits(
   if (scope.collectionIds.length === 0) return [];
   await tx`select set_config('statement_timeout', ${String(Math.max(1, Math.ceil(timeoutMs)))}, true)`;
   const words = weighed(await wordsOf(tx, query.words, scope.collectionIds), await unitsIn(tx, scope.collectionIds));
-  if (words.length === 0) return [];
   const { choosing, total } = choiceOf(words);
+  if (choosing.length === 0) return [];
   return await tx<KeywordHit[]>`
     with choice as (
       select chosen.id, sum(weight) as weight
@@ -125,16 +125,17 @@ interface WeighedWord {
   weight: number;
   /** Of the word of the query that it is, or stands for. */
   place: number;
+  occurs: boolean;
 }
 
 /** Inverse document frequency, less for what is only alike. */
 function weighed(words: readonly QueryWord[], units: number): WeighedWord[] {
   return words.flatMap(({ word, units: having, alike }, place) => {
-    const known = { word, weight: rarity(having, units), place };
+    const known = { word, weight: rarity(having, units), place, occurs: having > 0 };
     if (having > 0 || alike.length === 0) return [known];
     const meant = alike
       .filter((other) => isMistyped(word, other.word))
-      .map((other) => ({ word: other.word, weight: rarity(other.units, units) * ALIKE_COUNTS, place }));
+      .map((other) => ({ word: other.word, weight: rarity(other.units, units) * ALIKE_COUNTS, place, occurs: true }));
     return meant.length > 0 ? meant : [known];
   });
 }
@@ -171,17 +172,18 @@ function editDistance(a: string, b: string): number {
   return above[b.length]!;
 }
 
-/** What the choice is made by: the rarest words each, and all of them together; and what a unit that has all weighs. */
+/** What the choice is made by: the rarest words that occur, and all of them together; and what having all weighs. */
 function choiceOf(words: readonly WeighedWord[]): { choosing: { query: string; weight: number }[]; total: number } {
-  const places = Map.groupBy(words, ({ place }) => place);
-  const heaviest = [...places.values()]
-    .map((alternatives) => ({
-      query: alternatives.map(({ word }) => tsqueryOf(word)).join(' | '),
-      weight: Math.max(...alternatives.map(({ weight }) => weight)),
-    }))
-    .sort((a, b) => b.weight - a.weight);
-  const total = heaviest.reduce((sum, { weight }) => sum + weight, 0);
-  const choosing = heaviest.slice(0, CHOOSING_WORDS);
+  const places = [...Map.groupBy(words, ({ place }) => place).values()].map((alternatives) => ({
+    query: alternatives.map(({ word }) => tsqueryOf(word)).join(' | '),
+    weight: Math.max(...alternatives.map(({ weight }) => weight)),
+    occurs: alternatives.some(({ occurs }) => occurs),
+  }));
+  const total = places.reduce((sum, { weight }) => sum + weight, 0);
+  const choosing = places
+    .filter(({ occurs }) => occurs)
+    .sort((a, b) => b.weight - a.weight)
+    .slice(0, CHOOSING_WORDS);
   if (choosing.length < 2) return { choosing, total };
   const together = { query: choosing.map(({ query }) => `(${query})`).join(' & '), weight: 0 };
   return { choosing: [...choosing, together], total };

@@ -60,6 +60,7 @@ export async function remember(
 export interface Made {
   units?: readonly NewUnit[];
   facts?: readonly NewFact[];
+  now?: Date;
 }
 
 /** Claims it and replaces what is found of it, as whoever processes memories does. */
@@ -69,14 +70,18 @@ export async function process(sql: Sql, { id }: Pick<MemoryRow, 'id'>, made: Mad
   return await inTransaction(sql, (tx) => conclude(tx, claimed, made));
 }
 
-export async function conclude(tx: Tx, claimed: MemoryRow, { units = [], facts = [] }: Made): Promise<boolean> {
+export async function conclude(
+  tx: Tx,
+  claimed: MemoryRow,
+  { units = [], facts = [], now = NOW }: Made,
+): Promise<boolean> {
   const attempt = { id: claimed.id, attempt: claimed.attempts };
   const memory = await lockAttempt(tx, attempt);
   if (memory === null) return false;
   const { collectionId, revision } = memory;
   await removeUnitsOf(tx, { memoryId: memory.id, collectionId, revision, now: NOW });
   await addUnits(tx, { memory, units, revision });
-  await insertFacts(tx, { memory, facts, revision, now: NOW });
+  await insertFacts(tx, { memory, facts, revision, now });
   return await finishMemory(tx, attempt, { processedAs: facts.length > 0 ? 'facts' : 'chunks', now: NOW });
 }
 

@@ -1,0 +1,315 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import {
+  countMemories,
+  deleteMemory,
+  findMemory,
+  findRepeatedMemory,
+  getMemory,
+  insertMemory,
+  listMemories,
+} from '../../storage/queries/memories.ts';
+import { nextRevision } from '../../storage/queries/memory-collections.ts';
+import {
+  claimMemory,
+  dueMemories,
+  failMemory,
+  finishMemory,
+  lockAttempt,
+  postponeMemory,
+  retryMemory,
+  setExtractedContent,
+  setMemoryStage,
+} from '../../storage/queries/memory-processing.ts';
+import { addedPoints, removedUnits } from '../../storage/queries/memory-search.ts';
+import {
+  forgetUnitRemovals,
+  setUnitPoints,
+  unitsWithoutPoint,
+  wholeUnits,
+} from '../../storage/queries/memory-units.ts';
+import { onEveryServer } from './every-server.ts';
+import { chunk, conclude, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
+import { later, NOW } from './seed.ts';
+
+const LEASE_MS = 60_000;
+const POINT = { embedder: 'test-1', bytes: new Uint8Array([1, 2, 255]) };
+
+onEveryServer('memories', (database) => {
+  it('come back as they were, but for what Postgres has no place for', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const metadata = { 'nul\0': 'a\0b', deep: [{ lone: 'x\ud800' }], __proto__x: 1, n: 1.5, none: null };
+    const memory = await remember(sql, collection, {
+      title: 'Ti\0tle',
+      content: 'NUL\0 and \udfff and e\u0301',
+      metadata: JSON.parse(JSON.stringify({ ...metadata, ['__proto__']: undefined })),
+      source: { name: 'a.pdf', pages: 3 },
+    });
+    expect(await findMemory(sql, viewer, memory.id.toUpperCase())).toMatchObject({
+      title: 'Title',
+      content: 'NUL and \ufffd and \u00e9',
+      metadata: { nul: 'ab', deep: [{ lone: 'x\ufffd' }], n: 1.5, none: null },
+      source: { name: 'a.pdf', pages: 3 },
+      status: 'pending',
+      attempts: 0,
+      collectionLabel: 'Personal',
+    });
+  });
+
+  it('are not there when the transaction that charges for them fails', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const memory = newMemory(collection);
+    const failing = inTransaction(sql, async (tx) => {
+      await insertMemory(tx, memory);
+      throw new Error('no money');
+    });
+    await expect(failing).rejects.toThrow('no money');
+    expect(await getMemory(sql, memory.id)).toBeNull();
+    expect(await countMemories(sql, viewer)).toEqual({ pending: 0, processing: 0, ready: 0, failed: 0 });
+    expect(await sql`select 1 from memory_words`).toHaveLength(0);
+  });
+
+  it('are listed newest first, by page, collection, type and status', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const made = [];
+    for (const at of [0, 1, 2]) made.push(await remember(sql, collection, { now: later(at) }));
+    await process(sql, made[0]!, {});
+    const ids = async (query: object) =>
+      (await listMemories(sql, viewer, { page: 1, limit: 2, ...query })).rows.map(({ id }) => id);
+    expect(await ids({})).toEqual([made[2]!.id, made[1]!.id]);
+    expect(await ids({ page: 2 })).toEqual([made[0]!.id]);
+    expect(await ids({ status: 'ready' })).toEqual([made[0]!.id]);
+    expect(await ids({ type: 'hive' })).toEqual([]);
+    expect(await ids({ collectionId: collection.id, page: 2 })).toEqual([made[0]!.id]);
+    expect((await listMemories(sql, viewer, { page: 9, limit: 2 })).total).toBe(3);
+  });
+
+  it('are processed by one at a time, until its lease runs out', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const { id } = await remember(sql, collection);
+    const claim = (ms: number) => claimMemory(sql, { id, now: later(ms), leaseMs: LEASE_MS });
+    const claims = await Promise.all([claim(0), claim(0), claim(0)]);
+    expect(claims.filter((claimed) => claimed !== null)).toHaveLength(1);
+    expect(await dueMemories(sql, { now: later(LEASE_MS - 1), limit: 9 })).toEqual([]);
+    expect(await claim(LEASE_MS - 1)).toBeNull();
+    expect(await dueMemories(sql, { now: later(LEASE_MS), limit: 9 })).toMatchObject([{ id, attempts: 1 }]);
+    expect(await claim(LEASE_MS)).toMatchObject({ status: 'processing', attempts: 2 });
+  });
+
+  it('hear no more of an attempt that another has overtaken', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const { id } = await remember(sql, collection);
+    await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS });
+    const second = (await claimMemory(sql, { id, now: later(LEASE_MS), leaseMs: LEASE_MS }))!;
+    const lost = { id, attempt: 1 };
+    const why = { code: 'X', message: 'x', now: NOW };
+    expect(await setMemoryStage(sql, lost, { stage: 'chunking', now: NOW, leaseMs: 1 })).toBe(false);
+    expect(await postponeMemory(sql, lost, { ...why, nextAttemptAt: NOW })).toBe(false);
+    await inTransaction(sql, async (tx) => {
+      expect(await lockAttempt(tx, lost)).toBeNull();
+      expect(await finishMemory(tx, lost, { processedAs: 'chunks', now: NOW })).toBe(false);
+      expect(await failMemory(tx, lost, why)).toBeNull();
+      expect(await setExtractedContent(tx, lost, { content: 'x', source: null, now: NOW })).toBe(false);
+    });
+    expect(await getMemory(sql, id)).toEqual(second);
+  });
+
+  it('say how far they are, wait for another attempt, fail, and are retried on request alone', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const { id } = await remember(sql, collection);
+    await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS });
+    expect(await setMemoryStage(sql, { id, attempt: 1 }, { stage: 'embedding', now: later(9), leaseMs: 100 })).toBe(
+      true,
+    );
+    expect(await getMemory(sql, id)).toMatchObject({ stage: 'embedding', leasedUntil: later(109) });
+    const why = { code: 'MEMORY_UNREACHABLE', message: 'No\0 answer', now: later(10) };
+    expect(await postponeMemory(sql, { id, attempt: 1 }, { ...why, nextAttemptAt: later(500) })).toBe(true);
+    expect(await getMemory(sql, id)).toMatchObject({ status: 'processing', leasedUntil: null, error: 'No answer' });
+    expect(await claimMemory(sql, { id, now: later(499), leaseMs: LEASE_MS })).toBeNull();
+    await claimMemory(sql, { id, now: later(500), leaseMs: LEASE_MS });
+    await inTransaction(sql, (tx) => failMemory(tx, { id, attempt: 2 }, why));
+    expect(await dueMemories(sql, { now: later(9_999_999), limit: 9 })).toEqual([]);
+    expect(await inTransaction(sql, (tx) => retryMemory(tx, { id, now: later(600) }))).toMatchObject({
+      status: 'pending',
+      errorCode: null,
+      attempts: 2,
+    });
+    expect(await inTransaction(sql, (tx) => retryMemory(tx, { id, now: later(600) }))).toBeNull();
+  });
+
+  it('of a document are found by what was read out of it', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const { id } = await remember(sql, collection, { title: 'Contract', content: '' });
+    expect(await wordsIn(sql)).toEqual(['contract']);
+    const claimed = (await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS }))!;
+    const content = 'Rent is due on Fridays';
+    await inTransaction(sql, (tx) =>
+      setExtractedContent(tx, { id, attempt: claimed.attempts }, { content, source: { pages: 2 }, now: NOW }),
+    );
+    expect(await getMemory(sql, id)).toMatchObject({ content, source: { pages: 2 } });
+    expect(await wordsIn(sql)).toEqual(expect.arrayContaining(['contract', 'friday', 'rent']));
+  });
+
+  it('count the words of what is found of them, exactly', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const first = await remember(sql, collection, { content: 'Tea and coffee' });
+    const second = await remember(sql, collection, { content: 'Coffee' });
+    expect(await countOf(sql, 'coffe')).toBe(2);
+    await process(sql, first, { units: [chunk('Coffee'), chunk('Coffee beans'), chunk('Tea')] });
+    expect([await countOf(sql, 'coffe'), await countOf(sql, 'bean'), await unitsOf(sql)]).toEqual([3, 1, 4]);
+    await deleteMemory(sql, viewer, { id: first.id, now: NOW });
+    expect([await countOf(sql, 'coffe'), await countOf(sql, 'bean'), await unitsOf(sql)]).toEqual([1, 0, 1]);
+    await deleteMemory(sql, viewer, { id: second.id, now: NOW });
+    expect(await wordsIn(sql)).toEqual([]);
+  });
+
+  it('leave nothing of what they said behind when they are deleted', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const memory = await remember(sql, collection, {
+      title: 'Secret',
+      metadata: { a: 'secret' },
+      source: { name: 's' },
+    });
+    expect(await deleteMemory(sql, viewer, { id: memory.id, now: NOW })).toEqual({ revived: [] });
+    expect(await deleteMemory(sql, viewer, { id: memory.id, now: NOW })).toBeNull();
+    expect(await getMemory(sql, memory.id)).toBeNull();
+    const [row] =
+      await sql`select title, content, metadata, source, next_attempt_at from memories where id = ${memory.id}`;
+    expect(row).toEqual({ title: null, content: '', metadata: {}, source: null, nextAttemptAt: null });
+    expect(await sql`select 1 from memory_units`).toHaveLength(0);
+  });
+
+  it('that repeat another come back when that is deleted', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const first = await remember(sql, collection);
+    await process(sql, first, { units: [chunk('Asha lives in Mumbai.')] });
+    const second = await remember(sql, collection, { now: later(1) });
+    expect(await findRepeatedMemory(sql, second)).toMatchObject({ id: first.id });
+    expect(await findRepeatedMemory(sql, first)).toBeNull();
+    const claimed = (await claimMemory(sql, { id: second.id, now: later(1), leaseMs: LEASE_MS }))!;
+    await inTransaction(sql, async (tx) => {
+      await conclude(tx, claimed, {});
+      await tx`update memories set deduplicated_into = ${first.id} where id = ${second.id}`;
+    });
+    expect(await deleteMemory(sql, viewer, { id: first.id, now: later(2) })).toEqual({ revived: [second.id] });
+    expect(await getMemory(sql, second.id)).toMatchObject({ status: 'pending', deduplicatedInto: null });
+    expect(await countOf(sql, 'mumbai')).toBe(1);
+  });
+
+  it('do not wait for each other for ever, in whatever order they are changed', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const memories = await Promise.all(Array.from({ length: 12 }, () => remember(sql, collection)));
+    await Promise.all(
+      memories.map(async (memory, index) => {
+        if (index % 3 === 0) await deleteMemory(sql, viewer, { id: memory.id, now: NOW });
+        else await process(sql, memory, { units: [chunk('Tea'), chunk('Coffee')] });
+        await remember(sql, collection, { content: 'Tea' });
+      }),
+    );
+    expect([await countOf(sql, 'tea'), await unitsOf(sql)]).toEqual([20, 28]);
+  });
+});
+
+onEveryServer('points of memories', (database) => {
+  it('are told with every revision once, also to who asks while others write', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const seen = new Set<bigint>();
+    let after = 0n;
+    const writing = Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const memory = await remember(sql, collection);
+        await process(sql, memory, { units: [chunk(`a ${index}`, POINT), chunk('b', POINT)] });
+      }),
+    );
+    let isOver = false;
+    const over = writing.then(() => {
+      isOver = true;
+    });
+    for (let last = false; !last; ) {
+      last = isOver;
+      const [row] = await sql<
+        { revision: bigint }[]
+      >`select revision from memory_collections where id = ${collection.id}`;
+      const span = { collectionId: collection.id, after, until: row!.revision, embedder: POINT.embedder };
+      for (const { unitId } of await addedPoints(sql, { ...span, afterUnitId: 2n ** 62n, limit: 1_000 })) {
+        expect(seen.has(unitId)).toBe(false);
+        seen.add(unitId);
+      }
+      after = row!.revision;
+    }
+    await over;
+    expect(seen.size).toBe(40);
+  });
+
+  it('come in pages, and bytes as they were', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const memory = await remember(sql, collection);
+    const units = Array.from({ length: 5 }, (_, at) => chunk('x', { ...POINT, bytes: new Uint8Array([at, 128, 255]) }));
+    await process(sql, memory, { units });
+    const span = { collectionId: collection.id, until: 99n, embedder: POINT.embedder, limit: 3 };
+    const first = await addedPoints(sql, { ...span, after: -1n, afterUnitId: 0n });
+    const last = first.at(-1)!;
+    const second = await addedPoints(sql, { ...span, after: last.revision, afterUnitId: last.unitId });
+    expect([...first, ...second].map(({ bytes }) => [...bytes])).toEqual([0, 1, 2, 3, 4].map((at) => [at, 128, 255]));
+    expect(await addedPoints(sql, { ...span, embedder: 'other', after: -1n, afterUnitId: 0n })).toEqual([]);
+  });
+
+  it('that are missing are found, made, and told as changes', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const memory = await remember(sql, collection);
+    await process(sql, memory, {
+      units: [chunk('none'), chunk('other', { ...POINT, embedder: 'old' }), chunk('new', POINT)],
+    });
+    await remember(sql, collection, { content: 'not processed yet' });
+    const missing = await unitsWithoutPoint(sql, { embedder: POINT.embedder, after: 0n, limit: 9 });
+    expect(missing.map(({ text }) => text)).toEqual(['none', 'other']);
+    const revision = await inTransaction(sql, async (tx) => {
+      const next = (await nextRevision(tx, collection.id))!;
+      const points = [...missing.map(({ id }) => ({ id, ...POINT })), { id: 999_999n, ...POINT }];
+      await setUnitPoints(tx, { collectionId: collection.id, points, revision: next });
+      return next;
+    });
+    const span = { collectionId: collection.id, after: revision - 1n, until: revision, embedder: POINT.embedder };
+    const told = await addedPoints(sql, { ...span, afterUnitId: 2n ** 62n, limit: 9 });
+    expect(told.map(({ unitId }) => unitId)).toEqual(missing.map(({ id }) => id));
+    expect(await unitsWithoutPoint(sql, { embedder: POINT.embedder, after: 0n, limit: 9 })).toEqual([]);
+  });
+
+  it('that are gone are told, until that is forgotten', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const memory = await remember(sql, collection);
+    await deleteMemory(sql, viewer, { id: memory.id, now: NOW });
+    const removed = (after: bigint) => removedUnits(sql, { collectionId: collection.id, after, until: 99n });
+    expect(await removed(1n)).toHaveLength(1);
+    expect(await removed(2n)).toEqual([]);
+    expect(await forgetUnitRemovals(sql, { before: NOW, limit: 9 })).toBe(0);
+    expect(await forgetUnitRemovals(sql, { before: later(1), limit: 9 })).toBe(1);
+    expect(await removed(1n)).toBeNull();
+    expect(await removed(2n)).toEqual([]);
+    expect(await removedUnits(sql, { collectionId: randomUUID(), after: 0n, until: 1n })).toBeNull();
+  });
+});
+
+it('cuts a long text into units that together are the text', () => {
+  const text = `${'word '.repeat(10_000)}${'x'.repeat(30_000)}`;
+  const units = wholeUnits(text);
+  expect(units.map((unit) => unit.text).join('')).toBe(text);
+  expect(Math.max(...units.map((unit) => unit.text.length))).toBeLessThanOrEqual(12_000);
+});
+
+async function wordsIn(sql: Sql): Promise<string[]> {
+  return (await sql<{ word: string }[]>`select word from memory_words order by word`).map(({ word }) => word);
+}
+
+async function countOf(sql: Sql, word: string): Promise<number> {
+  const [row] = await sql<
+    { units: number }[]
+  >`select coalesce(sum(units), 0)::int as units from memory_words where word = ${word}`;
+  return row!.units;
+}
+
+async function unitsOf(sql: Sql): Promise<number> {
+  const [row] = await sql<{ units: number }[]>`select sum(units)::int as units from memory_collections`;
+  return row!.units;
+}

@@ -1,0 +1,237 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { inTransaction, type Sql } from '../../storage/database.ts';
+import type { MemoryCollectionRow } from '../../storage/queries/memory-collections.ts';
+import { parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
+import { keywordHits } from '../../storage/queries/memory-keywords.ts';
+import { parseKeywordQuery } from '../../storage/queries/memory-query.ts';
+import { unitsMeeting, unitsStillMeeting } from '../../storage/queries/memory-search.ts';
+import { onEveryServer } from './every-server.ts';
+import { chunk, process, remember, seedMemories } from './memory-fixture.ts';
+
+onEveryServer('the search for words', (database) => {
+  it('finds other forms of a word, without accents and in any order, the rarest words counting most', async () => {
+    const { search } = await searching(database().sql, [
+      'Émile restarted the pods in Zürich',
+      'The pods are green',
+      'The pods are blue',
+      'Nothing of the kind',
+    ]);
+    expect(await search('restarting pod')).toEqual([
+      'Émile restarted the pods in Zürich',
+      'The pods are green',
+      'The pods are blue',
+    ]);
+    expect(await search('zurich EMILE')).toEqual(['Émile restarted the pods in Zürich']);
+    expect((await search('blue pods'))[0]).toBe('The pods are blue');
+  });
+
+  it('finds what is mistyped: left out, added, changed or swapped letters', async () => {
+    const { search } = await searching(database().sql, [
+      'Kubernetes restarts pods',
+      'Asha likes filter coffee in Mumbai',
+    ]);
+    for (const typed of ['kubernets', 'kuberneets', 'kubernetis', 'kubrenetes']) {
+      expect(await search(typed), typed).toEqual(['Kubernetes restarts pods']);
+    }
+    expect(await search('coffe mumbay')).toEqual(['Asha likes filter coffee in Mumbai']);
+    expect(await search('kube')).toEqual([]);
+  });
+
+  it('finds names that are words English leaves out', async () => {
+    const { search } = await searching(database().sql, ['The Who played at night', 'Nobody was there']);
+    expect((await search('the who'))[0]).toBe('The Who played at night');
+  });
+
+  it('finds words of other languages', async () => {
+    const { search } = await searching(database().sql, ['मुझे चाय पसंद है', '東京 は 首都', 'Кофе по утрам']);
+    expect(await search('चाय')).toEqual(['मुझे चाय पसंद है']);
+    expect(await search('東京')).toEqual(['東京 は 首都']);
+    expect(await search('КОФЕ')).toEqual(['Кофе по утрам']);
+  });
+
+  it('insists on what is in quotes and leaves out what is after a minus, unless the text is plain', async () => {
+    const texts = ['filter coffee in the morning', 'coffee without a filter', 'tea'];
+    const { search } = await searching(database().sql, texts);
+    expect(await search('"filter coffee"')).toEqual([texts[0]]);
+    expect(await search('coffee -morning')).toEqual([texts[1]]);
+    expect(await search('coffee -"without a filter"')).toEqual([texts[0]]);
+    expect(await search('"" -" " coffee')).toHaveLength(2);
+    expect((await search('"coffee filter" -morning', {}, true)).toSorted()).toEqual([texts[1], texts[0]]);
+  });
+
+  it('answers hostile queries with what there is, or nothing', async () => {
+    const { search } = await searching(database().sql, ['Asha likes coffee']);
+    const nothing = ['', '   ', '\0', '\ud83d', '😀🎉', '&|!():*<->', "'''", '\\', '"', '-', '-"', '%', '__proto__'];
+    for (const query of nothing) expect(await search(query), JSON.stringify(query)).toEqual([]);
+    const hostile = [
+      `coffee ${Array.from({ length: 10_000 }, (_, index) => `w${index}`).join(' ')}`,
+      `coffee ${'x'.repeat(100_000)}`,
+      `coffee ${'"a b" '.repeat(5_000)}`.replaceAll('"', ' '),
+      `coffee ${'-zz '.repeat(5_000)}`,
+      "coffee'); drop table memories; --",
+      'coffee \\\' \\" :* & | ! <-> ( )',
+      'coffee\0 \ud800 \u202e 😀',
+    ];
+    for (const query of hostile) expect(await search(query), query.slice(0, 40)).toEqual(['Asha likes coffee']);
+  });
+
+  it('never fails, whatever is asked', async () => {
+    const { search } = await searching(database().sql, ["Asha's coffee \\ 'quoted' foo-bar@example.com/x?y=1"]);
+    const words = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom("'", '\\', '"', '-', ' ', ':*', 'coffee', "asha's"),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(words, { maxLength: 12 }), async (parts) => {
+        expect((await search(parts.join(''))).length).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('is given so much time and no more', async () => {
+    const { sql, collection } = await searching(database().sql, ['coffee']);
+    const asked = inTransaction(sql, async (tx) => {
+      await keywordHits(tx, { ...scopeOf(collection), query: parseKeywordQuery('x'), limit: 1, timeoutMs: 50 });
+      await tx`select pg_sleep(30)`;
+    });
+    await expect(asked).rejects.toMatchObject({ code: '57014' });
+    // The next query on that connection has its own time.
+    expect(await sql`show statement_timeout`).toEqual([{ statementTimeout: '0' }]);
+  });
+
+  it('uses its indexes among many', async () => {
+    const { sql, collection } = await searching(database().sql, ['coffee']);
+    await sql`
+      insert into memories (id, workspace_id, collection_id, user_id, content, metadata, infer, status, content_hash, characters, created_at, updated_at, processed_as)
+      select gen_random_uuid(), workspace_id, id, created_by_user_id, 'x', '{}', false, 'ready', '', 1, now(), now(), 'chunks'
+      from memory_collections, generate_series(1, 5000)`;
+    await sql`
+      insert into memory_units (collection_id, memory_id, kind, position, text, terms, revision)
+      select collection_id, id, 'chunk', 0, id::text, to_tsvector('simple', left(id::text, 8) || ' tea'), 5 from memories where processed_as is not null`;
+    await sql`analyze memory_units`;
+    const plan = await sql`
+      explain select id from memory_units where collection_id = any(${[collection.id]}::uuid[]) and terms @@ '''coffe'''::tsquery`;
+    expect(JSON.stringify(plan)).toContain('memory_units_terms');
+  });
+});
+
+onEveryServer('filters on metadata', (database) => {
+  it('compare by type: equal, in lists, in ranges, deeper inside, and not there', async () => {
+    const { meeting } = await filtering(database().sql);
+    expect(await meeting({})).toEqual(['a', 'b', 'c', 'd']);
+    expect(await meeting({ lang: 'en' })).toEqual(['a', 'c']);
+    expect(await meeting({ lang: ['hi', 'en'], year: { $gte: 2024 } })).toEqual(['a', 'b']);
+    expect(await meeting({ year: { $gt: 2023, $lt: 2025 } })).toEqual(['a']);
+    expect(await meeting({ year: { $ne: 2024 } })).toEqual(['b', 'c', 'd']);
+    expect(await meeting({ year: '2024' })).toEqual([]);
+    expect(await meeting({ year: { $lte: '9' } })).toEqual(['c']);
+    expect(await meeting({ tags: 'x' })).toEqual(['a', 'b']);
+    expect(await meeting({ tags: { $nin: ['x', 'z'] } })).toEqual(['c', 'd']);
+    expect(await meeting({ 'author.team': 'ops' })).toEqual(['b']);
+    expect(await meeting({ author: { team: { $in: ['ops', 'dev'] } } })).toEqual(['b', 'c']);
+    expect(await meeting({ lang: null })).toEqual(['d']);
+    expect(await meeting({ done: true })).toEqual(['d']);
+    expect(await meeting({ done: false })).toEqual([]);
+    expect(await meeting({ at: { $gte: '2026-01-01', $lt: '2026-02-01' } })).toEqual(['d']);
+    expect(await meeting({ __proto__: 'x', constructor: 'y' })).toEqual([]);
+  });
+
+  it('are the same for what was found already', async () => {
+    const { sql, collection, nameOf } = await filtering(database().sql);
+    const scope = { collectionIds: [collection.id], conditions: [] };
+    const all = (await unitsMeeting(sql, scope, { limit: 10 }))!;
+    const conditions = parseMetadataFilter({ year: { $gt: 2023 } });
+    const query = parseKeywordQuery('"text of b"');
+    expect((await unitsStillMeeting(sql, { unitIds: all, conditions, query })).map(nameOf)).toEqual(['b']);
+    expect(await unitsMeeting(sql, scope, { limit: 3 })).toBeNull();
+  });
+
+  it('take any key and value as data', async () => {
+    const { meeting } = await filtering(database().sql);
+    const key = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 20 }),
+      fc.constantFrom('lang', "a'b", '"', '{a,b}', '\\', '$x'),
+    );
+    const scalar = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.double(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.constantFrom("'; --", '{}'),
+    );
+    const operator = fc.constantFrom('$eq', '$ne', '$gt', '$gte', '$lt', '$lte', '$in', '$nin', '$where');
+    const value = fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }), fc.dictionary(operator, scalar, { maxKeys: 2 }));
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(key, value, { maxKeys: 3 }), async (filters) => {
+        try {
+          expect((await meeting(filters)).length).toBeLessThanOrEqual(4);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'VALIDATION_FAILED' });
+        }
+      }),
+      { numRuns: 80 },
+    );
+  });
+});
+
+it.each([
+  [{ $gt: 1 }, 'an operator where a key'],
+  [{ a: { $regex: 'x' } }, 'an operator other than'],
+  [{ a: { $gt: true } }, 'without a number or text'],
+  [{ a: { $in: 'x' } }, 'without a list'],
+  [{ a: { $gt: 1, b: 2 } }, 'an operator other than'],
+  [{ a: {} }, 'is an empty object'],
+  [{ a: [[1]] }, 'no text, number'],
+  [{ a: Number.NaN }, 'no text, number'],
+  [{ 'a.b.c.d.e.f.g.h.i': 1 }, 'deeper than 8'],
+  [{ a: Array.from({ length: 101 }, () => 1) }, 'more than 100 values'],
+  [Object.fromEntries(Array.from({ length: 21 }, (_, at) => [`k${at}`, 1])), 'more than 20'],
+  [{ 'a..b': 1 }, 'an empty key'],
+  [{ a: 'x'.repeat(2_001) }, 'more than 2000 characters'],
+])('refuses the filter %j', (filters, reason) => {
+  expect(() => parseMetadataFilter(filters)).toThrow(
+    expect.objectContaining({ code: 'VALIDATION_FAILED', message: expect.stringContaining(reason) }),
+  );
+});
+
+async function searching(sql: Sql, texts: readonly string[]) {
+  const { collection } = await seedMemories(sql);
+  for (const content of texts) await remember(sql, collection, { content });
+  const search = async (text: string, filters: object = {}, plain = false): Promise<string[]> => {
+    const scope = { ...scopeOf(collection), conditions: parseMetadataFilter(filters) };
+    const query = parseKeywordQuery(text, { plain });
+    const hits = await inTransaction(sql, (tx) => keywordHits(tx, { ...scope, query, limit: 10, timeoutMs: 5_000 }));
+    for (const { coverage } of hits) expect(coverage).toSatisfy((share: number) => share > 0 && share <= 1);
+    const rows = await sql<{ id: bigint; text: string }[]>`select id, text from memory_units`;
+    return hits.map(({ unitId }) => rows.find(({ id }) => id === unitId)!.text);
+  };
+  return { sql, collection, search };
+}
+
+async function filtering(sql: Sql) {
+  const { collection } = await seedMemories(sql);
+  const metadata = {
+    a: { lang: 'en', year: 2024, tags: ['x', 'y'] },
+    b: { lang: 'hi', year: 2025.5, tags: 'x', author: { team: 'ops' } },
+    c: { lang: 'en', year: '2024 or so', author: { team: ['dev', 'qa'] } },
+    d: { done: true, lang: null, at: '2026-01-31T00:00:00Z' },
+  };
+  const point = { embedder: 'test-1', bytes: new Uint8Array([1]) };
+  for (const [name, value] of Object.entries(metadata)) {
+    const memory = await remember(sql, collection, { metadata: value, content: name });
+    await process(sql, memory, { units: [chunk(`text of ${name}`, point)] });
+  }
+  const rows = await sql<{ id: bigint; text: string }[]>`select id, text from memory_units`;
+  const nameOf = (unitId: bigint) => rows.find(({ id }) => id === unitId)!.text.slice(-1);
+  const meeting = async (filters: unknown): Promise<string[]> => {
+    const scope = { collectionIds: [collection.id], conditions: parseMetadataFilter(filters) };
+    return (await unitsMeeting(sql, scope, { limit: 10 }))!.map(nameOf).toSorted();
+  };
+  return { sql, collection, meeting, nameOf };
+}
+
+function scopeOf({ id }: MemoryCollectionRow) {
+  return { collectionIds: [id], conditions: [] };
+}
