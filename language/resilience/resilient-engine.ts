@@ -126,7 +126,11 @@ export class ResilientEngine {
     const { state } = this.#breaker;
     const leftMs = this.#askAgainAtMs - Date.now();
     if (state === CircuitState.Closed || (state === CircuitState.Open && leftMs <= 0)) return;
-    throw new LanguageEngineError('unavailable', 'the language model failed several times in a row', {
+    const failure = this.#breaker.lastFailure;
+    const last = failure !== undefined && 'error' in failure ? failure.error : null;
+    // Others are errors of a library, whose words nobody checked.
+    const why = last instanceof LanguageEngineError ? `: ${last.message}` : '';
+    throw new LanguageEngineError('unavailable', `it failed several times in a row${why}`, {
       retryAfterS: Math.max(1, Math.ceil(leftMs / 1000)),
     });
   }

@@ -134,7 +134,8 @@ describe('an engine that fails five times in a row', () => {
 
   it('is not asked for a while, and it is said for how long', async () => {
     advance(1_500);
-    await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 4 });
+    const message = expect.stringMatching(/several times in a row: as scripted/);
+    await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 4, message });
     await expect(resilient.models(new AbortController().signal)).rejects.toMatchObject({ code: 'unavailable' });
     expect(engine.attempts).toHaveLength(5);
     expect(engine.listings).toBe(0);
