@@ -14,8 +14,10 @@ import { parseCidrs } from './actors/callbacks/public-address.ts';
 import { openChat } from './actors/chat/open-chat.ts';
 import { createClickToCall } from './actors/click-to-call.ts';
 import { systemClock } from './actors/clock.ts';
+import { createDocumentDesk } from './actors/documents/document-readings.ts';
 import { inspectTransitions } from './actors/inspection.ts';
 import { openJudge } from './actors/judge/open-judge.ts';
+import { openMemory } from './actors/memory/open-memory.ts';
 import { collectNumberRent } from './actors/number-rent.ts';
 import { reconcile } from './actors/reconcile.ts';
 import { createRecordingDesk } from './actors/recording.actor.ts';
@@ -228,6 +230,11 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => chat.close());
     const judge = await openJudge({ ...parts, jobs, models });
     opened.push(() => judge.close());
+    const memory = openMemory({ ...parts, jobs, models, embeddings: config });
+    opened.push(() => memory.close());
+    const documents = createDocumentDesk({ limits, tempDir: folder.tempDir });
+    opened.push(() => documents.close());
+    await memory.ready({ withinMs: 3_000 });
     step('actors');
 
     const http = createHttpServer({
@@ -240,6 +247,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       models,
       chat,
       judge: judge.desk,
+      memory,
+      documents,
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       objects,
       secrets,

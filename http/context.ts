@@ -4,7 +4,9 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { ChatDesk } from '../actors/chat/chat-desk.ts';
 import type { Dialer } from '../actors/dialer.ts';
+import type { DocumentDesk } from '../actors/documents/document-desk.ts';
 import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
+import type { MemoryDesk } from '../actors/memory/memory-desk.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
 import type { TtsDesk } from '../actors/tts/tts-desk.ts';
@@ -31,6 +33,8 @@ export interface HttpContext {
   speech: TtsDesk;
   voices: VoiceDesk;
   judge: JudgeDesk;
+  memory: MemoryDesk;
+  documents: DocumentDesk;
   transcriber: Transcriber;
   /** Transcribes while somebody speaks. */
   liveStt: LiveStt;
@@ -75,6 +79,8 @@ export interface HttpServerOptions
     | 'speech'
     | 'voices'
     | 'judge'
+    | 'memory'
+    | 'documents'
     | 'transcriber'
     | 'liveStt'
     | 'chat'

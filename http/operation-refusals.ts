@@ -83,8 +83,55 @@ const COMPLETION: ErrorCode[] = [
   'MODEL_NOT_FOUND',
 ];
 
+const MEMORY_INGEST: ErrorCode[] = [
+  'INSUFFICIENT_CREDITS',
+  'POLICY_DENY',
+  'COLLECTION_NOT_FOUND',
+  'COLLECTION_LIMIT_REACHED',
+  'MEMORY_INFRA_NOT_READY',
+  'MEMORY_UNREACHABLE',
+  'SHUTTING_DOWN',
+];
+
+const MEMORY_SEARCH: ErrorCode[] = [
+  'INSUFFICIENT_CREDITS',
+  'COLLECTION_NOT_FOUND',
+  'MEMORY_INFRA_NOT_READY',
+  'MEMORY_UNREACHABLE',
+  'SHUTTING_DOWN',
+];
+
 const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getHealth: ['C2C_NOT_CONFIGURED'],
+
+  ingestMemory: MEMORY_INGEST,
+  ingestMemories: MEMORY_INGEST,
+  extractMemoryDocument: [
+    'DOCUMENT_CONCURRENCY_LIMIT',
+    'DOCUMENT_UNSUPPORTED',
+    'DOCUMENT_ENCRYPTED',
+    'DOCUMENT_TOO_LARGE',
+    'DOCUMENT_NOT_READABLE',
+    'DOCUMENT_EMPTY',
+    'STT_CLIENT_CANCELLED',
+    ...MEMORY_INGEST,
+  ],
+  searchMemory: MEMORY_SEARCH,
+  assembleMemoryContext: MEMORY_SEARCH,
+  getMemory: ['MEMORY_NOT_FOUND'],
+  getMemoryStatus: ['MEMORY_NOT_FOUND'],
+  retryMemory: [
+    'MEMORY_NOT_FOUND',
+    'MEMORY_NOT_FAILED',
+    'POLICY_DENY',
+    'INSUFFICIENT_CREDITS',
+    'MEMORY_INFRA_NOT_READY',
+    'MEMORY_UNREACHABLE',
+    'SHUTTING_DOWN',
+  ],
+  deleteMemory: ['MEMORY_NOT_FOUND', 'POLICY_DENY'],
+  createMemoryCollection: ['POLICY_DENY', 'COLLECTION_NAME_TAKEN', 'COLLECTION_LIMIT_REACHED', 'MEMBER_NOT_FOUND'],
+  deleteMemoryCollection: ['COLLECTION_NOT_FOUND', 'POLICY_DENY'],
 
   placeCall: [
     'INVALID_NUMBER',
@@ -301,6 +348,19 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'The audio is longer than 70 minutes. Send it in parts.',
     details: { longest_seconds: 4200 },
   },
+  DOCUMENT_UNSUPPORTED: {
+    message:
+      'The file seems to be a ZIP archive. PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown and CSV are read.',
+    details: { seems_to_be: 'a ZIP archive' },
+  },
+  DOCUMENT_ENCRYPTED: { message: 'The document opens with a password. Save it without one.' },
+  DOCUMENT_TOO_LARGE: { message: 'The document has 2400 pages. 2000 are read.' },
+  DOCUMENT_NOT_READABLE: { message: 'The document is damaged, or of a kind that cannot be read.' },
+  DOCUMENT_EMPTY: { message: 'There is no text in the document.' },
+  DOCUMENT_CONCURRENCY_LIMIT: {
+    message: 'All 2 readings of documents that a user may have at a time are under way. Wait for one to finish.',
+    details: { limit: 2 },
+  },
   PAYMENTS_NOT_CONFIGURED: { message: 'Payments by Stripe are off: set STRIPE_WEBHOOK_SECRET.' },
   WEBHOOK_SIGNATURE_INVALID: { message: 'The signature is not one of this body.' },
   EMAIL_TAKEN: { message: 'There is an account with this e-mail address. Log in.' },
@@ -332,6 +392,21 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   WEBHOOK_DISABLED: { message: 'The webhook is disabled. Take it into service again with status: active.' },
   WEBHOOK_LIMIT_REACHED: { message: 'The workspace has as many webhooks as it may have.' },
   WEBHOOK_URL_UNREACHABLE: { message: 'The host of url cannot be looked up now.' },
+  POLICY_DENY: { message: 'Viewers may look for memories but not make any.' },
+  MEMORY_NOT_FOUND: { message: 'There is no such memory, or it is not shared with you.' },
+  MEMORY_NOT_FAILED: { message: 'The memory has not failed: it is ready.', details: { status: 'ready' } },
+  COLLECTION_NOT_FOUND: { message: 'There is no such collection, or it is not shared with you.' },
+  COLLECTION_NAME_TAKEN: { message: 'A team collection of this name is there already.' },
+  COLLECTION_LIMIT_REACHED: {
+    message: 'A workspace has at most 200 collections. Delete one first.',
+    details: { limit: 200 },
+  },
+  MEMORY_INFRA_NOT_READY: { message: 'Memory is being set up. Try again in about 10 seconds.' },
+  MEMORY_UNREACHABLE: {
+    message:
+      'Processing cannot be started now. The memories are stored and wait for it, and what was charged is paid back.',
+    details: { ids: ['3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11'] },
+  },
   RUBRIC_NOT_FOUND: { message: 'There is no such rubric.' },
   RUBRIC_NOT_OWNED: { message: 'Somebody else made this rubric: they, owners and admins may change it.' },
   RUBRIC_NAME_TAKEN: { message: 'Another rubric of the workspace has this name. Choose another one.' },

@@ -20,7 +20,7 @@ export interface MemoryDesk {
   ingestDocument(request: IngestDocumentRequest): Promise<Ingested>;
   /** @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `INSUFFICIENT_CREDITS`, `MEMORY_INFRA_NOT_READY` */
   search(request: SearchRequest, signal: AbortSignal): Promise<Found>;
-  /** As `search`, made into a text for a model. */
+  /** As `search`, made into a text for a model. @throws TandemError also `VALIDATION_FAILED` when nobody says anything */
   context(request: ContextRequest, signal: AbortSignal): Promise<AssembledContext>;
 
   /** Those that the caller may see, newest first. */
@@ -185,8 +185,10 @@ export interface SearchRequest {
 
 export interface Found {
   hits: FoundMemory[];
+  /** That were found, whether or not they are among the hits. */
+  total: number;
   tookMs: number;
-  /** Meaning was not looked at, words alone; then nothing is charged. */
+  /** Words or meaning could not be looked at, or not everywhere; then nothing is charged. */
   isDegraded: boolean;
   charge: MemoryCharge | null;
 }
@@ -204,7 +206,9 @@ export interface FoundMemory {
   createdAt: Date;
 }
 
-export interface ContextRequest extends Omit<SearchRequest, 'limit'> {
+export interface ContextRequest extends Omit<SearchRequest, 'limit' | 'query'> {
+  /** What is asked; or a conversation, of which what was said last is asked. */
+  asked: { query: string } | { messages: readonly { role: string; content: string }[] };
   /** Of the text that is assembled, its frame included. */
   maxTokens: number;
 }

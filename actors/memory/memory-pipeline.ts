@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { LanguageModels } from '../../language/llm.ts';
 import { type Chunk, chunksOf } from '../../language/memory/chunks.ts';
+import type { Embedder } from '../../language/memory/embedder.ts';
 import { decideFacts, type FactDecision } from '../../language/memory/fact-decisions.ts';
 import { extractFacts, type Fact } from '../../language/memory/facts.ts';
+import { makePoints } from '../../language/memory/make-points.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { MemoryRow } from '../../storage/queries/memories.ts';
@@ -12,19 +14,10 @@ import { addUnits, removeUnitsOf, type UnitPoint } from '../../storage/queries/m
 import type { Logger } from '../logger.ts';
 import { takenInSlices } from './memory-slices.ts';
 
-/** Makes a point of each text, in their order, however many. @throws TandemError `MEMORY_UNREACHABLE` */
-export type MakePoints = (texts: readonly FoundText[], signal: AbortSignal) => Promise<UnitPoint[]>;
-
-/** A text as it is found: by what stands over it as well. */
-export interface FoundText {
-  heading: string | null;
-  text: string;
-}
-
 export interface PipelineOptions {
   sql: Sql;
   models: Pick<LanguageModels, 'complete' | 'list'>;
-  makePoints: MakePoints;
+  embedder: Embedder;
   countTokens: CountTokens;
   now: () => Date;
   logger: Logger;
@@ -44,7 +37,7 @@ const MOST_SIMILAR = 6;
 const HEADING_SEPARATOR = ' › ';
 
 export function createPipeline(memory: MemoryRow, options: PipelineOptions): MemoryPipeline {
-  const { sql, models, makePoints, countTokens, now, logger } = options;
+  const { sql, models, embedder, countTokens, now, logger } = options;
   let facts: (Fact & { decision: FactDecision })[] | null = null;
   let chunks: (Chunk & { heading: string | null })[] = [];
   let points: UnitPoint[] = [];
@@ -76,7 +69,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
 
     async embed(signal) {
       const statements = (facts ?? []).map(({ statement }) => ({ heading: null, text: statement }));
-      points = await makePoints([...statements, ...chunks], signal);
+      points = await makePoints(embedder, { texts: [...statements, ...chunks], signal });
     },
 
     async index() {

@@ -1,53 +1,63 @@
 import { randomUUID } from 'node:crypto';
-import { assembleContext } from '../../language/memory/context.ts';
+import { assembleContext, queryFromMessages } from '../../language/memory/context.ts';
+import type { Recall, Recalled } from '../../language/memory/recall.ts';
 import type { CountTokens } from '../../language/tokens.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { Sql } from '../../storage/database.ts';
 import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
 import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
-import { findMemoryCollection } from '../../storage/queries/memory-collections.ts';
+import type { MemoryViewer } from '../../storage/queries/memory-collections.ts';
+import { type MetadataCondition, parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
+import type { FoundUnit } from '../../storage/queries/memory-search.ts';
 import type { Clock } from '../clock.ts';
-import { collectionNotFound } from './memory-access.ts';
 import { totalOf } from './memory-account.ts';
 import type { Found, FoundMemory, MemoryCaller, MemoryCharge, MemoryDesk, SearchRequest } from './memory-desk.ts';
 import { charactersOf } from './memory-ingest.ts';
 
-/** Looks for memories among those that the caller may see, the best first. */
-export type FindMemories = (
-  request: Omit<SearchRequest, 'collectionIds'> & { collectionIds: readonly string[] | null },
-  signal: AbortSignal,
-) => Promise<{ hits: FoundMemory[]; isDegraded: boolean }>;
-
 export interface MemoryRecallOptions {
   sql: Sql;
-  find: FindMemories;
+  recall: Recall<MemoryViewer, MetadataCondition, FoundUnit>;
   countTokens: CountTokens;
   clock: Clock;
 }
 
 /** Of a context: more would not fit into most budgets. */
 const MOST_RECALLED = 40;
+/** Of a conversation only the end is asked. */
+const LONGEST_QUERY = 2_000;
 
 /**
  * Asked first and paid for afterwards, so that nothing is owed for what fails or was found by words alone; but who
  * could not pay is not answered.
  */
 export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDesk, 'search' | 'context'> {
-  const { sql, find, countTokens, clock } = options;
+  const { sql, recall, countTokens, clock } = options;
 
   async function recalled(
     request: SearchRequest,
-    { operation, signal }: { operation: 'search' | 'context'; signal: AbortSignal },
+    { operation, isPlain, signal }: { operation: 'search' | 'context'; isPlain: boolean; signal: AbortSignal },
   ): Promise<Found> {
-    const startedAt = performance.now();
-    const { by, query, collectionIds } = request;
-    for (const id of collectionIds ?? []) {
-      if ((await findMemoryCollection(sql, by, id)) === null) throw collectionNotFound();
-    }
+    const { by, query, limit, type, collectionIds, filters, threshold } = request;
+    const conditions = filters === null ? [] : parseMetadataFilter(filters);
     const cost = await affordable(by, query);
-    const { hits, isDegraded } = await find(request, signal);
-    signal.throwIfAborted();
-    const tookMs = performance.now() - startedAt;
-    return { hits, isDegraded, tookMs, charge: isDegraded ? null : await pay(by, { operation, cost }) };
+    const found = await recall({
+      viewer: by,
+      query,
+      conditions,
+      limit,
+      collectionIds: collectionIds ?? undefined,
+      type: type ?? undefined,
+      threshold: threshold ?? undefined,
+      isPlain,
+      signal,
+    });
+    return {
+      hits: found.results.map(hitOf),
+      total: found.total,
+      tookMs: found.timingMs,
+      isDegraded: found.degraded,
+      charge: found.degraded ? null : await pay(by, { operation, cost }),
+    };
   }
 
   async function affordable({ workspaceId }: MemoryCaller, query: string): Promise<Cost> {
@@ -69,13 +79,28 @@ export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDes
   }
 
   return {
-    search: (request, signal) => recalled(request, { operation: 'search', signal }),
+    search: (request, signal) => recalled(request, { operation: 'search', isPlain: false, signal }),
 
-    async context({ maxTokens, ...request }, signal) {
-      const found = await recalled({ ...request, limit: MOST_RECALLED }, { operation: 'context', signal });
+    async context({ maxTokens, asked, ...request }, signal) {
+      const query = 'query' in asked ? asked.query : queryFromMessages(asked.messages, LONGEST_QUERY);
+      if (query === '') throw nothingAsked();
+      const found = await recalled(
+        { ...request, query, limit: MOST_RECALLED },
+        { operation: 'context', isPlain: true, signal },
+      );
       const texts = found.hits.map(({ memoryId: id, title, text, score }) => ({ id, title, text, score }));
       const { text, tokens, sources } = assembleContext(texts, { maxTokens, countTokens });
       return { text, tokens, sources, isDegraded: found.isDegraded, charge: found.charge };
     },
   };
+}
+
+function hitOf(found: Recalled<FoundUnit>): FoundMemory {
+  const { memoryId, text, title, score, scores, collectionId, type, metadata, createdAt } = found;
+  return { memoryId, text, title, score, scores, collectionId, type, metadata, createdAt };
+}
+
+function nothingAsked(): TandemError {
+  const message = 'must have a text of the user or the assistant';
+  return new TandemError('VALIDATION_FAILED', `messages ${message}.`, { details: [{ path: 'messages', message }] });
 }

@@ -162,6 +162,8 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     },
 
     async sweep() {
+      // A look that began earlier may have missed what is due by now.
+      await looking;
       await Promise.all(await look());
     },
 

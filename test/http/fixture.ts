@@ -5,18 +5,23 @@ import { join } from 'node:path';
 import type { FastifyInstance, LightMyRequestResponse } from 'fastify';
 import { createChatDesk } from '../../actors/chat/completion.actor.ts';
 import { type Clock, systemClock } from '../../actors/clock.ts';
+import { createDocumentDesk } from '../../actors/documents/document-readings.ts';
 import { createJudgeBatches, type JudgeBatches } from '../../actors/judge/batch.actor.ts';
 import { createJudgeDesk } from '../../actors/judge/judge-administration.ts';
 import { createJudging } from '../../actors/judge/judging.ts';
+import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
 import { createHttpServer, type HttpServerOptions } from '../../http/server.ts';
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
+import { readDocument } from '../../language/documents/read-document.ts';
 import { createLogger } from '../../logging.ts';
 import type { Sql } from '../../storage/database.ts';
+import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
+import { MemoryQueue } from '../actors/memory-queue.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { firstAnswers, isJudgement } from '../language/judge/rubrics.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
@@ -46,6 +51,8 @@ export interface HttpFixture extends AsyncDisposable {
   models: FakeLanguageModels;
   /** Whose batches are judged when the test says `sweep`. */
   judgeBatches: Pick<JudgeBatches, 'sweep'>;
+  memory: OpenMemory;
+  memoryQueue: MemoryQueue;
   objects: ObjectStore;
   secrets: SecretBox;
   owner: Member;
@@ -114,7 +121,19 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const judging = createJudging(judgeParts);
   const jobs = { add: async () => {}, work: async () => ({ close: async () => {} }) };
   const judgeBatches = createJudgeBatches({ ...judgeParts, jobs, judging });
+  const memoryQueue = new MemoryQueue();
+  const embeddings = { embeddingsBaseUrl: null, embeddingsApiKey: null, embeddingsModel: null };
+  const memory = openMemory({ sql, jobs: memoryQueue, models, embeddings, clock: clockOf(now), logger });
+  await memory.ready({ withinMs: 10_000 });
+  const documents = createDocumentDesk({
+    limits: createLimitsInProcess(),
+    tempDir: folder,
+    // What tests send here needs no process of its own.
+    reader: { read: (document) => readDocument(document), close: async () => {} },
+  });
   const app = createHttpServer({
+    memory,
+    documents,
     judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
     sql,
     dialer,
@@ -167,6 +186,8 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     liveStt,
     models,
     judgeBatches,
+    memory,
+    memoryQueue,
     objects,
     secrets,
     owner,
@@ -207,6 +228,7 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
     async [Symbol.asyncDispose]() {
       await app.close();
       await chat.close();
+      await memory.close();
       transcriber[Symbol.dispose]();
       await database.drop();
       await rm(folder, { recursive: true, force: true });

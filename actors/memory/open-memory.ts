@@ -1,0 +1,143 @@
+import type { LanguageModels } from '../../language/llm.ts';
+import type { Embedder } from '../../language/memory/embedder.ts';
+import { createHashedEmbedder } from '../../language/memory/embedder-hashed.ts';
+import { createOpenAiEmbedder } from '../../language/memory/embedder-openai.ts';
+import { createRecall } from '../../language/memory/recall.ts';
+import { createVectorIndex } from '../../language/memory/vector-index.ts';
+import { countTokens } from '../../language/tokens.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { Jobs } from '../../storage/jobs.ts';
+import type { Clock } from '../clock.ts';
+import type { Logger } from '../logger.ts';
+import { createMemoryDesk } from './create-memory-desk.ts';
+import { createMemoryAttempts } from './memory.actor.ts';
+import type { MemoryDesk } from './memory-desk.ts';
+import { createPipeline } from './memory-pipeline.ts';
+import { createMemoryRecall } from './memory-recall.ts';
+import { createMemoryWorker, type MemoryWorker } from './memory-worker.ts';
+import { keepMakingPoints } from './missing-points.ts';
+import { createPointSource, createRecallStore } from './recall-store.ts';
+
+export interface OpenMemoryOptions {
+  sql: Sql;
+  jobs: Pick<Jobs, 'open'>;
+  models: Pick<LanguageModels, 'complete' | 'list'>;
+  /** Of the server that makes embeddings; without one they are made here, of letters. */
+  embeddings: EmbeddingSettings;
+  clock: Clock;
+  logger: Logger;
+  /** Default 30 000. */
+  leaseMs?: number;
+}
+
+/** As `settings.ts` has them. */
+export interface EmbeddingSettings {
+  embeddingsBaseUrl: string | null;
+  embeddingsApiKey: string | null;
+  embeddingsModel: string | null;
+}
+
+/** Memory, to be closed by whoever opened it. */
+export interface OpenMemory extends MemoryDesk {
+  /** Resolves once memories are taken and processed, or after so long, and then it is tried on in the background. */
+  ready(options: { withinMs: number }): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** After a kill -9 a memory that was being processed is free again that late. */
+const LEASE_MS = 30_000;
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+
+/** Begins at once, and takes memories as soon as their queue can be opened: until then `MEMORY_INFRA_NOT_READY`. */
+export function openMemory(options: OpenMemoryOptions): OpenMemory {
+  const { sql, jobs, models, clock, logger, leaseMs = LEASE_MS } = options;
+  const embedder = embedderOf(options.embeddings);
+  const index = createVectorIndex({ source: createPointSource(sql, { embedder: embedder.name }), logger });
+  const recall = createRecall({ store: createRecallStore(sql), embedder, index, logger });
+  const now = () => new Date(clock.now());
+  const attempts = createMemoryAttempts({
+    sql,
+    createPipeline: (memory) => createPipeline(memory, { sql, models, embedder, countTokens, now, logger }),
+    leaseMs,
+    clock,
+    logger,
+  });
+  const closing = new AbortController();
+  const missingPoints = keepMakingPoints({ sql, embedder, logger, now });
+  let worker: MemoryWorker | null = null;
+  const starting = start();
+
+  async function start(): Promise<void> {
+    for (let waitMs = FIRST_WAIT_MS; !closing.signal.aborted; waitMs = Math.min(LONGEST_WAIT_MS, 2 * waitMs)) {
+      try {
+        const started = createMemoryWorker({
+          sql,
+          jobs: await jobs.open('memories'),
+          attempts,
+          leaseMs,
+          clock,
+          logger,
+        });
+        await started.start();
+        worker = started;
+        return;
+      } catch (error) {
+        logger.warn({ err: error, waitMs }, 'memory cannot be set up yet');
+        await waited(waitMs);
+      }
+    }
+  }
+
+  function waited(waitMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = clock.setTimeout(() => resolve(), waitMs);
+    const end = () => {
+      clock.clearTimeout(timer);
+      resolve();
+    };
+    closing.signal.addEventListener('abort', end, { once: true });
+    return promise;
+  }
+
+  return {
+    ...createMemoryDesk({
+      sql,
+      recall: createMemoryRecall({ sql, recall, countTokens, clock }),
+      worker: () => worker,
+      drop: (memoryIds) => {
+        for (const memoryId of memoryIds) attempts.drop(memoryId);
+      },
+      isClosed: () => closing.signal.aborted,
+      clock,
+      logger,
+    }),
+
+    async ready({ withinMs }) {
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = clock.setTimeout(() => resolve(), withinMs);
+      await Promise.race([starting, late]);
+      clock.clearTimeout(timer);
+    },
+
+    async close() {
+      closing.abort();
+      await starting;
+      await worker?.close();
+      await missingPoints.close();
+      await index.close();
+    },
+  };
+}
+
+/** Servers that have one model alone take any name. */
+const DEFAULT_MODEL = 'text-embedding-3-small';
+
+function embedderOf({
+  embeddingsBaseUrl: baseUrl,
+  embeddingsApiKey: apiKey,
+  embeddingsModel,
+}: EmbeddingSettings): Embedder {
+  if (baseUrl === null) return createHashedEmbedder();
+  return createOpenAiEmbedder({ baseUrl, apiKey, model: embeddingsModel ?? DEFAULT_MODEL });
+}

@@ -1,0 +1,154 @@
+import type { Clock } from '../../actors/clock.ts';
+import { createMemoryDesk } from '../../actors/memory/create-memory-desk.ts';
+import { createMemoryAttempts } from '../../actors/memory/memory.actor.ts';
+import type { MemoryCaller, MemoryDesk, NewMemoryText } from '../../actors/memory/memory-desk.ts';
+import { createPipeline, type MemoryPipeline } from '../../actors/memory/memory-pipeline.ts';
+import { createMemoryWorker, type MemoryWorker } from '../../actors/memory/memory-worker.ts';
+import type { Embedder } from '../../language/memory/embedder.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { Sql } from '../../storage/database.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import type { Role } from '../../storage/queries/workspaces.ts';
+import { FakeLanguageModels } from '../language/fake-language-models.ts';
+import { NOW, seedWorkspace } from '../storage/seed.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
+import { createTestLogger } from './fakes.ts';
+import { MemoryQueue } from './memory-queue.ts';
+
+/** An embedder that a test switches off, and that counts. */
+export class FakeEmbedder implements Embedder {
+  readonly name = 'fake-1';
+  readonly dimensions = 2;
+  readonly batchSize = 4;
+  isAway = false;
+  /** Texts of each batch. */
+  readonly batches: (readonly string[])[] = [];
+  /** Called in the middle of each. */
+  onEmbed: () => Promise<void> = async () => {};
+
+  async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
+    this.batches.push(texts);
+    await this.onEmbed();
+    signal.throwIfAborted();
+    if (this.isAway) throw new TandemError('MEMORY_UNREACHABLE', 'The server at 10.0.0.1 is away.');
+    return texts.map(() => Float32Array.of(0.6, 0.8));
+  }
+}
+
+export interface MemoryFixture extends AsyncDisposable {
+  sql: Sql;
+  desk: MemoryDesk;
+  worker: MemoryWorker;
+  queue: MemoryQueue;
+  embedder: FakeEmbedder;
+  models: FakeLanguageModels;
+  /** Moves on as the test says; timers fire at once when it passes them. */
+  time: { ms: number };
+  owner: MemoryCaller;
+  as(role: Role): MemoryCaller;
+  balance(): Promise<bigint>;
+  /** Moves time on and attempts what is due, again and again until nothing is. */
+  pass(ms: number): Promise<void>;
+  /** Another node, or the next start: a worker of its own on the same rows. */
+  anotherWorker(): Promise<MemoryWorker>;
+}
+
+export const LEASE_MS = 30_000;
+
+/** The desk and a worker on a database of their own, whose sweeps and time are the test's. */
+export async function createMemoryFixture({
+  balanceNano,
+  pipelineOf = (pipeline) => pipeline,
+}: {
+  balanceNano?: bigint;
+  /** Wraps the pipeline of each attempt. */
+  pipelineOf?: (pipeline: MemoryPipeline) => MemoryPipeline;
+} = {}): Promise<MemoryFixture> {
+  const database = await createTestDatabase();
+  const { sql } = database;
+  const { workspace, user } = await seedWorkspace(sql, balanceNano === undefined ? {} : { balanceNano });
+  const time = { ms: NOW.getTime() };
+  const clock: Clock = {
+    now: () => time.ms,
+    // Only what is due within a test's patience: the queue's time limit. Sweeps are the test's own.
+    setTimeout: (callback, delayMs) => (delayMs <= 2_000 && delayMs > 0 ? setTimeout(callback, delayMs) : null),
+    clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
+  };
+  const embedder = new FakeEmbedder();
+  const models = new FakeLanguageModels();
+  models.models = [];
+  const queue = new MemoryQueue();
+  queue.state = 'lost';
+  const logger = createTestLogger();
+  const countTokens = (text: string) => Math.ceil(text.length / 4);
+  const workers: MemoryWorker[] = [];
+  const drops: ((id: string) => void)[] = [];
+
+  async function anotherWorker(): Promise<MemoryWorker> {
+    const attempts = createMemoryAttempts({
+      sql,
+      createPipeline: (memory) =>
+        pipelineOf(
+          createPipeline(memory, { sql, models, embedder, countTokens, now: () => new Date(time.ms), logger }),
+        ),
+      leaseMs: LEASE_MS,
+      clock,
+      logger,
+    });
+    const jobs = await queue.open();
+    const worker = createMemoryWorker({ sql, jobs, attempts, leaseMs: LEASE_MS, clock, logger, queueWithinMs: 500 });
+    drops.push((id) => attempts.drop(id));
+    workers.push(worker);
+    await worker.start();
+    return worker;
+  }
+
+  const worker = await anotherWorker();
+  const owner: MemoryCaller = {
+    workspaceId: workspace.id,
+    userId: user.id,
+    apiKeyId: null,
+    role: 'owner',
+    requestId: 'request-1',
+  };
+  const recall = {
+    search: () => Promise.reject(new Error('not of this test')),
+    context: () => Promise.reject(new Error('not of this test')),
+  };
+  const desk = createMemoryDesk({
+    sql,
+    recall,
+    worker: () => worker,
+    drop: (ids) => {
+      for (const id of ids) for (const drop of drops) drop(id);
+    },
+    isClosed: () => false,
+    clock,
+    logger,
+  });
+  return {
+    sql,
+    desk,
+    worker,
+    queue,
+    embedder,
+    models,
+    time,
+    owner,
+    anotherWorker,
+    as: (role) => ({ ...owner, role }),
+    balance: async () => (await walletOf(sql, workspace.id)).availableNano,
+    async pass(ms) {
+      time.ms += ms;
+      await worker.sweep();
+    },
+    async [Symbol.asyncDispose]() {
+      for (const each of workers) await each.close();
+      await database.drop();
+    },
+  };
+}
+
+export function textOf(text: string, more: Partial<NewMemoryText> = {}): NewMemoryText {
+  return { text, title: null, type: null, collectionId: null, infer: true, metadata: {}, ...more };
+}
