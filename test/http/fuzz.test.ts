@@ -56,6 +56,13 @@ beforeAll(async () => {
   const webhook = await fixture.call('POST', '/webhooks', { as: owner, body });
   const delivery = await fixture.call('POST', `/webhooks/${webhook.body.data.id}/test`, { as: owner, body: {} });
   const { userId, keyId } = await fixture.addMemberWith('member', workspaceId);
+  const questions = { polite: { type: 'boolean' } };
+  const judged = { as: owner, body: { questions, output: 'Good morning.' } };
+  const evaluation = await fixture.call('POST', '/judge/evaluate', judged);
+  const newRubric = { as: owner, body: { name: 'Seeded', questions, shared: true } };
+  const rubric = await fixture.call('POST', '/judge/rubrics', newRubric);
+  const rubric_id = rubric.body.data.id;
+  const batch = await fixture.call('POST', '/judge/batches', { as: owner, body: { rubric_id } });
   const voice = await fixture.call('POST', '/voices/professional', {
     as: owner,
     body: { name: 'Asha', language: 'en' },
@@ -68,6 +75,9 @@ beforeAll(async () => {
     '/dialer/trunks': [trunk.id],
     '/dialer/numbers': trunk.numbers,
     '/chats': [chat.body.chat_id],
+    '/judge/rubrics': [rubric_id],
+    '/judge/evaluations': [evaluation.body.data.id],
+    '/judge/batches': [batch.body.data.id],
     '/voices': [voice.body.data.voice_id, 'en-us'],
     '/webhooks': [webhook.body.data.id],
     '/webhooks/deliveries': [delivery.body.data.id],

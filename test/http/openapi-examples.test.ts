@@ -48,6 +48,14 @@ async function seed(): Promise<Record<string, Known>> {
   const member = await fixture.addMemberWith('member', workspaceId);
   const another = await fixture.addMemberWith('member', workspaceId);
   const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
+  const questions = { polite: { type: 'boolean' } };
+  const judged = { as: owner, body: { questions, output: 'Good morning.' } };
+  const evaluation = (await fixture.call('POST', '/judge/evaluate', judged)).body.data;
+  const newRubric = { as: owner, body: { name: 'Seeded', questions } };
+  const rubric = (await fixture.call('POST', '/judge/rubrics', newRubric)).body.data;
+  const batchRequest = { as: owner, body: { rubric_id: rubric.id, call_ids: [call.callId] } };
+  const batch = (await fixture.call('POST', '/judge/batches', batchRequest)).body.data;
+  await fixture.judgeBatches.sweep();
   const voice = await fixture.call('POST', '/voices/professional', {
     as: owner,
     body: { name: 'Asha', language: 'en' },
@@ -63,6 +71,10 @@ async function seed(): Promise<Record<string, Known>> {
     '/webhooks': { path: { id: webhook.id } },
     '/webhooks/deliveries': { path: { id: delivery.id } },
     '/chats': { path: { id: chat.chat_id } },
+    '/judge/rubrics': { path: { id: rubric.id } },
+    '/judge/evaluations': { path: { id: evaluation.id } },
+    '/judge/batches': { path: { id: batch.id } },
+    startJudgeBatch: { body: { rubric_id: rubric.id } },
     '/voices': { path: { id: voice.body.data.voice_id } },
     '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
     '/developer/api': { path: { id: String(another.keyId) } },
