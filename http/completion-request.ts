@@ -9,7 +9,7 @@ type Message = NonNullable<Body['messages']>[number];
 
 /** Platform specification, Chat completions. */
 const DEFAULT_TOP_K = 20;
-/** The name that stands for whatever is usual. */
+/** Stands for whatever is usual, unless the operator gave that name to another one. */
 const USUAL_MODEL = 'svc-tiny';
 
 /** What is asked for, in whichever of the two modes. @throws TandemError `VALIDATION_FAILED` */
@@ -21,9 +21,10 @@ export function readCompletionBody(body: Body): ChatAsk | CorrectionAsk {
   return text === undefined ? chatOf(body, messages!) : correctionOf(body, text);
 }
 
-/** Null: the usual one. */
-export function modelNamedBy({ model }: Body): string | null {
-  return model === undefined || model === USUAL_MODEL ? null : model;
+/** Null: the usual one, or the rules that correct texts where there is none. */
+export function modelNamedBy({ model, text }: Body): string | null {
+  const named = model ?? USUAL_MODEL;
+  return text !== undefined && named === USUAL_MODEL ? null : named;
 }
 
 /** Contracts, Chat: SSE unless the request says otherwise. */
