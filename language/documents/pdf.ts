@@ -1,9 +1,9 @@
 import { getDocumentProxy } from 'unpdf';
 import { TandemError } from '../../machines/errors.ts';
 import type { DocumentSection, ReadDocument } from './document-reader.ts';
-import { isOutOfMemory } from './out-of-memory.ts';
 import { picturesOf } from './pdf-pictures.ts';
 import { READING_LIMITS } from './reading-limits.ts';
+import { isOutOfMemory } from './reading-refusal.ts';
 import { pageText, type TextRun } from './text-lines.ts';
 import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
 

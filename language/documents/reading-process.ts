@@ -1,9 +1,8 @@
 import { writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { TandemError } from '../../machines/errors.ts';
-import { isOutOfMemory } from './out-of-memory.ts';
 import { readDocument } from './read-document.ts';
 import { CHARACTERS_PER_MESSAGE, type ReadingMessage } from './reading-messages.ts';
+import { refusalOf } from './reading-refusal.ts';
 
 /**
  * The program that reads one document, given as arguments its path, its name and its media type, the last two empty if
@@ -31,13 +30,6 @@ try {
   tell({ type: 'refused', code, message, details });
 }
 process.exit(0);
-
-function refusalOf(error: unknown): TandemError {
-  if (error instanceof TandemError) return error;
-  if (isOutOfMemory(error)) return new TandemError('DOCUMENT_TOO_LARGE', 'Reading the document takes too much memory.');
-  // What a library says of a document may quote it.
-  return new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
-}
 
 function tell(message: ReadingMessage): void {
   const bytes = Buffer.from(`${JSON.stringify(message)}\n`);

@@ -1,0 +1,24 @@
+import type { ReadDocument } from '../../language/documents/document-reader.ts';
+
+/** Reading of documents as `http/` sees it. Implemented by `document-readings.ts`. */
+export interface DocumentDesk {
+  /**
+   * Takes one of the user's slots, before anything is uploaded.
+   * @throws TandemError `DOCUMENT_CONCURRENCY_LIMIT`, `SHUTTING_DOWN`
+   */
+  begin(request: { userId: number }): Promise<PendingDocument>;
+  /** What is being read is given up. */
+  close(): Promise<void>;
+}
+
+export interface PendingDocument {
+  /** Where the upload goes; removed when this ends. */
+  readonly uploadPath: string;
+  /**
+   * Waits for its turn: so many are read at a time as there are processors.
+   * @throws TandemError the `DOCUMENT_` codes; the signal's reason, also while it waits
+   */
+  read(options: { name: string | null; mediaType: string | null; signal: AbortSignal }): Promise<ReadDocument>;
+  /** Gives the slot back and removes the file. Whoever began calls it, however it went. Idempotent. */
+  end(): Promise<void>;
+}

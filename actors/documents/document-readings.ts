@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { createDocumentReader } from '../../language/documents/confined-document-reader.ts';
+import type { DocumentReader } from '../../language/documents/document-reader.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { Limits } from '../../storage/limits/limits.ts';
+import { createLanes } from '../voices/lanes.ts';
+import type { DocumentDesk } from './document-desk.ts';
+
+export interface DocumentDeskOptions {
+  limits: Pick<Limits, 'acquireSlot'>;
+  /** Uploads, a folder each while they last. */
+  tempDir: string;
+  /** Default: a process for each. */
+  reader?: DocumentReader;
+  /** So many are read at a time. Default: as many as there are processors. */
+  lanes?: number;
+}
+
+export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
+  const { limits, tempDir, reader = createDocumentReader() } = options;
+  const lanes = createLanes(options.lanes ?? availableParallelism());
+  const closing = new AbortController();
+
+  return {
+    async begin({ userId }) {
+      closing.signal.throwIfAborted();
+      const slot = await limits.acquireSlot({ userId, kind: 'document' });
+      const folder = join(tempDir, `document-${randomUUID()}`);
+      try {
+        await mkdir(folder, { recursive: true, mode: 0o700 });
+      } catch (error) {
+        await slot.release();
+        throw error;
+      }
+      const path = join(folder, 'upload');
+      const over = new AbortController();
+      return {
+        uploadPath: path,
+        async read({ name, mediaType, signal }) {
+          const either = AbortSignal.any([signal, closing.signal, over.signal]);
+          return await lanes.run(() => reader.read({ path, name, mediaType }, either), either);
+        },
+        async end() {
+          over.abort(new TandemError('DOCUMENT_NOT_READABLE', 'Nobody waits for the document any more.'));
+          await rm(folder, { recursive: true, force: true }).finally(() => slot.release());
+        },
+      };
+    },
+
+    async close() {
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
+      await reader.close();
+      await lanes.idle();
+    },
+  };
+}

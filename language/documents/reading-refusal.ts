@@ -1,0 +1,16 @@
+import { TandemError } from '../../machines/errors.ts';
+
+/** What whoever sent a document is told when reading it failed. */
+export function refusalOf(error: unknown): TandemError {
+  if (error instanceof TandemError) return error;
+  if (isOutOfMemory(error)) return new TandemError('DOCUMENT_TOO_LARGE', 'Reading the document takes too much memory.');
+  // What a library says of a document may quote it.
+  return new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
+}
+
+/** Whether it is that there was no memory left for a buffer: V8 and WebAssembly have no code for it. */
+export function isOutOfMemory(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  if (code === 'ERR_MEMORY_ALLOCATION_FAILED') return true;
+  return /allocation failed|out of memory|invalid array buffer length|invalid string length/i.test(message ?? '');
+}

@@ -1,0 +1,55 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
+import type { ReadDocument } from '../../../language/documents/document-reader.ts';
+import { readDocument } from '../../../language/documents/read-document.ts';
+import { refusalOf } from '../../../language/documents/reading-refusal.ts';
+import type { ErrorCode, TandemError } from '../../../machines/errors.ts';
+
+interface Called {
+  name?: string;
+  mediaType?: string;
+}
+
+/** Reads it here, as the process for it does. @throws TandemError */
+export async function read(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
+  return await asFile(bytes, async (path) => {
+    try {
+      return await readDocument({ path, name: name ?? null, mediaType: mediaType ?? null });
+    } catch (error) {
+      throw refusalOf(error);
+    }
+  });
+}
+
+/** Its text, sections one below the other. */
+export async function textIn(bytes: Buffer | string, called?: Called): Promise<string> {
+  return (await read(bytes, called)).sections.map(({ text }) => text).join('\n\n');
+}
+
+export async function codeOf(reading: Promise<unknown>): Promise<ErrorCode | 'read'> {
+  return await reading.then(
+    () => 'read' as const,
+    (error: TandemError) => error.code ?? Promise.reject(error),
+  );
+}
+
+/** Reads it in a process of its own. @throws TandemError */
+export async function readConfined(bytes: Buffer | string, { name, mediaType }: Called = {}): Promise<ReadDocument> {
+  const reader = createDocumentReader();
+  return await asFile(bytes, (path) =>
+    reader.read({ path, name: name ?? null, mediaType: mediaType ?? null }, new AbortController().signal),
+  );
+}
+
+async function asFile<Result>(bytes: Buffer | string, work: (path: string) => Promise<Result>): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'tandem-reading-'));
+  try {
+    const path = join(folder, 'document');
+    await writeFile(path, bytes);
+    return await work(path);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
