@@ -77,6 +77,6 @@ export class ModelList {
 const KEPT_FOR_MS = 300_000;
 const LEFT_IN_PEACE_MS = 30_000;
 const NOTHING: ModelListing['models'] = new Map();
-/** A model file may have to be read first. */
-const ANSWER_WITHIN_MS = 10_000;
+/** A large model file may have to be loaded first; servers have less time. */
+const ANSWER_WITHIN_MS = 120_000;
 const NEVER = new AbortController().signal;

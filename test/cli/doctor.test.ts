@@ -10,6 +10,7 @@ import { checkClock } from '../../bin/cli/doctor/clock.ts';
 import type { Finding } from '../../bin/cli/doctor/finding.ts';
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import type { Sql } from '../../storage/database.ts';
+import { startModelServer } from '../language/model-server.ts';
 import { startServerProcess } from '../process/server-process.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
@@ -327,5 +328,45 @@ describe('Redis', () => {
   it.skipIf(!isRedisReachable)('that is there is told with its version (needs a Redis)', async () => {
     const { Redis: finding } = await findings({ REDIS_URL });
     expect(finding?.message).toMatch(/^Redis \d+\.\d+/);
+  });
+});
+
+describe('language models', () => {
+  it('are none without settings, and settings without a server are named', async () => {
+    const none = (await findings())['language model'];
+    expect(none).toMatchObject({ status: 'ok', message: expect.stringContaining('LLM_NOT_CONFIGURED') });
+    const half = (await findings({ LLM_MODEL: 'tiny-1.0' }))['language model'];
+    expect(half).toMatchObject({ status: 'warn', message: expect.stringContaining('LLM_BASE_URL') });
+  });
+
+  it('are asked for: the one that answers is named, and names that the server does not know', async () => {
+    await using server = await startModelServer();
+    server.models = ['tiny-1.0', 'big-2.0'];
+    server.apiKey = 'right';
+    const at = { LLM_BASE_URL: server.baseUrl, LLM_API_KEY: 'right' };
+    const found = await findings({ ...at, LLM_ALIASES: 'fast=tiny-1.0,odd=gone-3.0' });
+    expect(found['language model']).toMatchObject({
+      status: 'ok',
+      message: 'chats are answered by tiny-1.0; the server is there and lists 2',
+    });
+    expect(found['alias odd']).toMatchObject({ status: 'warn', advice: expect.stringContaining('tiny-1.0, big-2.0') });
+    expect(found['alias fast']).toBeUndefined();
+
+    const other = await findings({ ...at, LLM_MODEL: 'big-2.0' });
+    expect(other['language model']?.message).toContain('answered by big-2.0');
+    expect(other.LLM_MODEL).toBeUndefined();
+  });
+
+  it('that cannot be reached, or not with the key, are said to be so', async () => {
+    const server = await startModelServer();
+    server.apiKey = 'right';
+    const at = { LLM_BASE_URL: server.baseUrl, LLM_API_KEY: 'wrong-key' };
+    const wrong = (await findings(at))['language model'];
+    expect(wrong).toMatchObject({ status: 'warn', message: expect.stringContaining('401') });
+    expect(JSON.stringify(wrong)).not.toContain('wrong-key');
+    await server[Symbol.asyncDispose]();
+    const gone = (await findings(at))['language model'];
+    expect(gone).toMatchObject({ status: 'warn', message: expect.stringContaining('ECONNREFUSED') });
+    expect(gone?.advice).toContain('LLM_BASE_URL');
   });
 });

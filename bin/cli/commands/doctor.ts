@@ -6,6 +6,7 @@ import { checkDataFolder } from '../doctor/data-folder.ts';
 import { checkDatabase, checkRedis } from '../doctor/database.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
+import { checkLanguage } from '../doctor/language.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkRecognition } from '../doctor/recognition.ts';
 import { checkRuntime, checkTools } from '../doctor/runtime.ts';
@@ -64,6 +65,8 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   terminal.progress('speech ...');
   yield* await checkRecognition(config);
   yield* await checkSynthesis(config);
+  terminal.progress('language model ...');
+  yield* await checkLanguage(config);
 }
 
 function settingsOrFinding(): Config | Finding {

@@ -7,21 +7,28 @@ import { type ChatBody, chatBody, type OptionalField, optionalFieldsOf } from '.
 import type { ModelServerAddress } from './openai-client.ts';
 import { serverRefusal, wordsOfRefusal } from './server-refusal.ts';
 
+export interface OpenAiLanguageEngineOptions extends ModelServerAddress {
+  /** For the list of models. Default 10 000. */
+  listWithinMs?: number;
+}
+
 type EngineRequest = CompletionRequest & { model: string };
 
 /** Any server with OpenAI's `/chat/completions` and `/models`. What it refuses of a request is left out of the next. */
-export function createOpenAiLanguageEngine(address: ModelServerAddress): LanguageEngine {
-  return new OpenAiEngine(address);
+export function createOpenAiLanguageEngine(options: OpenAiLanguageEngineOptions): LanguageEngine {
+  return new OpenAiEngine(options);
 }
 
 class OpenAiEngine implements LanguageEngine {
   readonly name = 'openai';
   readonly #address: ModelServerAddress;
+  readonly #listWithinMs: number;
   readonly #client: Promise<OpenAI>;
   /** By model: what the server does not take. */
   readonly #refused = new Map<string, ReadonlySet<OptionalField>>();
 
-  constructor(address: ModelServerAddress) {
+  constructor({ listWithinMs = LIST_WITHIN_MS, ...address }: OpenAiLanguageEngineOptions) {
+    this.#listWithinMs = listWithinMs;
     this.#address = address;
     // Loading the package holds the thread up for a while: at the start, and not when somebody waits for an answer.
     this.#client = import('./openai-client.ts').then(({ createOpenAiClient }) => createOpenAiClient(address));
@@ -32,7 +39,7 @@ class OpenAiEngine implements LanguageEngine {
   async models(signal: AbortSignal): Promise<LanguageModel[]> {
     try {
       const client = await this.#client;
-      const { data } = await client.models.list({ signal });
+      const { data } = await client.models.list({ signal, timeout: this.#listWithinMs });
       return modelsOf(data);
     } catch (error) {
       signal.throwIfAborted();
@@ -102,6 +109,7 @@ class OpenAiEngine implements LanguageEngine {
   }
 }
 
+const LIST_WITHIN_MS = 10_000;
 /** Of an answer that nobody limited. */
 const MOST_CHARACTERS = 1_000_000;
 const MOST_MODELS = 1_000;

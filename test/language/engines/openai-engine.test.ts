@@ -417,6 +417,12 @@ describe('a hostile server', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
+  it('whose list of models does not come is not waited for', async () => {
+    server.listing({ hang: 'early' });
+    const hasty = createOpenAiLanguageEngine({ baseUrl: server.baseUrl, apiKey: null, listWithinMs: 1 });
+    await expect(hasty.models(new AbortController().signal)).rejects.toMatchObject({ code: 'timeout' });
+  });
+
   it.each([
     ['null', 'null'],
     ['a list of nothing', '{"data":"none"}'],
