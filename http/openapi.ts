@@ -37,6 +37,7 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       { name: 'speech', description: 'Have texts spoken.' },
       { name: 'voices', description: 'Choose a voice, or make one of samples of a speaker.' },
       { name: 'chat', description: 'Ask language models, have texts corrected, and look into chats.' },
+      { name: 'memory', description: 'Remember texts and documents, and find what is known about a question.' },
       { name: 'judge', description: 'Rubrics, and what language models answer to them about texts and calls.' },
       { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
       { name: 'trunks', description: 'SIP trunks that calls go out over.' },

@@ -26,17 +26,14 @@ import {
   readScope,
   SearchBody,
 } from '../schemas/memory.ts';
+import { ContextSchema, FoundSchema, presentContext, presentFound } from '../schemas/memory-recall.ts';
 import {
   BatchIngestedSchema,
-  ContextSchema,
-  FoundSchema,
   IngestedSchema,
   ListedMemorySchema,
   MemorySchema,
   MemoryStatusSchema,
   presentBatch,
-  presentContext,
-  presentFound,
   presentIngested,
   presentListedMemory,
   presentMemory,

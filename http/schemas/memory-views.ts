@@ -1,8 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type {
-  AssembledContext,
   CollectionView,
-  Found,
   Ingested,
   IngestedMemory,
   MemoryUsage,
@@ -13,10 +11,10 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { MemoryTypeSchema } from './memory.ts';
 import { nanoToUsd } from './money.ts';
 
-const ID = '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11';
-const COLLECTION_ID = '0b7c8a52-1f0e-4b6a-9d1c-6a5f0e2d3c44';
-const IdSchema = Type.String({ format: 'uuid', examples: [ID] });
-const CollectionIdSchema = Type.String({ format: 'uuid', examples: [COLLECTION_ID] });
+export const ID = '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11';
+export const COLLECTION_ID = '0b7c8a52-1f0e-4b6a-9d1c-6a5f0e2d3c44';
+export const IdSchema = Type.String({ format: 'uuid', examples: [ID] });
+export const CollectionIdSchema = Type.String({ format: 'uuid', examples: [COLLECTION_ID] });
 const StatusSchema = Type.Enum(['pending', 'processing', 'ready', 'failed']);
 const StageSchema = nullable(Type.Enum(['extracting', 'chunking', 'embedding', 'indexing']));
 
@@ -97,7 +95,16 @@ const STATUS_FIELDS = {
   created_at: TimeSchema,
   updated_at: TimeSchema,
 };
-export const MemoryStatusSchema = Type.Object(STATUS_FIELDS);
+const STATUS_EXAMPLE = {
+  id: ID,
+  status: 'ready',
+  stage: null,
+  attempts: 1,
+  error: null,
+  created_at: '2026-01-31T09:30:00.000Z',
+  updated_at: '2026-01-31T09:30:01.000Z',
+};
+export const MemoryStatusSchema = Type.Object(STATUS_FIELDS, { examples: [STATUS_EXAMPLE] });
 
 export function presentStatus({ id, status, stage, attempts, error, createdAt, updatedAt }: MemoryView) {
   const times = { created_at: createdAt.toISOString(), updated_at: updatedAt.toISOString() };
@@ -133,10 +140,24 @@ const LISTED_FIELDS = {
   source: SourceSchema,
   created_by: Type.Integer({ description: 'User id.' }),
 };
-export const ListedMemorySchema = Type.Object({
-  ...LISTED_FIELDS,
-  excerpt: Type.String({ description: 'How its text begins.' }),
-});
+const LISTED_EXAMPLE = {
+  ...STATUS_EXAMPLE,
+  title: 'Call of 3 May',
+  type: 'user',
+  collection_id: COLLECTION_ID,
+  infer: true,
+  stored_as: 'facts',
+  characters: 76,
+  metadata: { customer: 'C-1042' },
+  source: null,
+  created_by: 7,
+};
+const TEXT_EXAMPLE = 'Asha Rao moved to Mumbai in May. She prefers calls after six in the evening.';
+export const STATEMENT_EXAMPLE = 'Asha Rao moved to Mumbai in May.';
+export const ListedMemorySchema = Type.Object(
+  { ...LISTED_FIELDS, excerpt: Type.String({ description: 'How its text begins.' }) },
+  { examples: [{ ...LISTED_EXAMPLE, excerpt: TEXT_EXAMPLE }] },
+);
 const FactSchema = Type.Object({
   id: IdSchema,
   category: Type.Enum(['fact', 'preference']),
@@ -144,14 +165,24 @@ const FactSchema = Type.Object({
   deduplicated_into: nullable(IdSchema as TSchema),
   superseded_by: nullable(IdSchema as TSchema),
 });
-export const MemorySchema = Type.Object({
-  ...LISTED_FIELDS,
-  text: Type.String(),
-  facts: Type.Array(FactSchema, {
-    description:
-      'Drawn from it. One that repeats another fact names it in `deduplicated_into`; one that a later fact contradicts is kept as history and names that in `superseded_by`. Neither is found any more.',
-  }),
-});
+const FACT_EXAMPLE = {
+  id: '9a1d6c3b-27f4-4c58-8a5e-1f3f5b9f0d21',
+  category: 'fact',
+  memory: STATEMENT_EXAMPLE,
+  deduplicated_into: null,
+  superseded_by: null,
+};
+export const MemorySchema = Type.Object(
+  {
+    ...LISTED_FIELDS,
+    text: Type.String(),
+    facts: Type.Array(FactSchema, {
+      description:
+        'Drawn from it. One that repeats another fact names it in `deduplicated_into`; one that a later fact contradicts is kept as history and names that in `superseded_by`. Neither is found any more.',
+    }),
+  },
+  { examples: [{ ...LISTED_EXAMPLE, text: TEXT_EXAMPLE, facts: [FACT_EXAMPLE] }] },
+);
 
 export function presentListedMemory(memory: MemoryView) {
   return { ...presentBasics(memory), excerpt: memory.text };
@@ -184,98 +215,69 @@ function presentBasics(memory: MemoryView) {
   };
 }
 
-const ScoreSchema = Type.Number({ description: '0 to 1.', examples: [0.82] });
-const DegradedSchema = Type.Boolean({
-  description:
-    'True when part of the search could not be done, such as that by meaning because the embeddings server did not answer. Then nothing is charged.',
-});
-export const FoundSchema = Type.Object({
-  results: Type.Array(
-    Type.Object({
-      id: IdSchema,
-      memory: Type.String({ description: 'The words that were found: a fact, or a part of the text.' }),
-      title: nullable(Type.String()),
-      score: ScoreSchema,
-      scores: Type.Object({ semantic: nullable(ScoreSchema), keyword: nullable(ScoreSchema) }),
-      collection_id: CollectionIdSchema,
-      type: MemoryTypeSchema,
-      metadata: Type.Record(Type.String(), Type.Unknown()),
-      created_at: TimeSchema,
-    }),
-    { description: 'The best first.' },
-  ),
-  total: Type.Integer({ description: 'How many were found, some hundred at most; `limit` of them are here.' }),
-  timing_ms: Type.Number(),
-  degraded: DegradedSchema,
-});
-
-export function presentFound({ hits, total, tookMs, isDegraded }: Found) {
-  const results = hits.map(({ memoryId, text, title, score, scores, collectionId, type, metadata, createdAt }) => ({
-    id: memoryId,
-    memory: text,
-    title,
-    score,
-    scores,
-    collection_id: collectionId,
-    type,
-    metadata,
-    created_at: createdAt.toISOString(),
-  }));
-  return { results, total, timing_ms: Math.round(tookMs * 10) / 10, degraded: isDegraded };
-}
-
-export const ContextSchema = Type.Object({
-  context: Type.String({
-    description:
-      'For a prompt: lines of JSON between tags that nothing in them can end, with a sentence that says they are data. Empty when nothing was found.',
-  }),
-  token_count: Type.Integer({ description: 'At most `max_tokens`; the context has no more.' }),
-  sources: Type.Array(Type.Object({ id: IdSchema, score: ScoreSchema }), {
-    description: 'Of each line its memory, in their order.',
-  }),
-  degraded: DegradedSchema,
-});
-
-export function presentContext({ text, tokens, sources, isDegraded }: AssembledContext) {
-  return { context: text, token_count: tokens, sources, degraded: isDegraded };
-}
-
-export const CollectionSchema = Type.Object({
-  collection_id: CollectionIdSchema,
-  name: Type.String(),
-  label: Type.String({ description: 'For people.' }),
-  type: MemoryTypeSchema,
-  memory_count: Type.Integer(),
-  created_by: Type.Integer({ description: 'User id.' }),
-  created_at: TimeSchema,
-});
+export const CollectionSchema = Type.Object(
+  {
+    collection_id: CollectionIdSchema,
+    name: Type.String(),
+    label: Type.String({ description: 'For people.' }),
+    type: MemoryTypeSchema,
+    memory_count: Type.Integer(),
+    created_by: Type.Integer({ description: 'User id.' }),
+    created_at: TimeSchema,
+  },
+  {
+    examples: [
+      {
+        collection_id: COLLECTION_ID,
+        name: 'Support',
+        label: 'Support',
+        type: 'team',
+        memory_count: 3,
+        created_by: 7,
+        created_at: '2026-01-31T09:30:00.000Z',
+      },
+    ],
+  },
+);
 
 export function presentCollection({ id, name, label, type, memoryCount, createdBy, createdAt }: CollectionView) {
   const created = { created_by: createdBy, created_at: createdAt.toISOString() };
   return { collection_id: id, name, label, type, memory_count: memoryCount, ...created };
 }
 
-export const UsageSchema = Type.Object({
-  period: Type.Object({ from: TimeSchema, to: TimeSchema }),
-  total_usd: Type.Number({ description: 'What was given back counts as not spent.', examples: [0.0123] }),
-  breakdown: Type.Array(
-    Type.Object({
-      operation: Type.String({
-        description: '`ingest`, `ingest_batch`, `ingest_document`, `retry`, `search` or `context`.',
-        examples: ['ingest'],
+export const UsageSchema = Type.Object(
+  {
+    period: Type.Object({ from: TimeSchema, to: TimeSchema }),
+    total_usd: Type.Number({ description: 'What was given back counts as not spent.', examples: [0.0123] }),
+    breakdown: Type.Array(
+      Type.Object({
+        operation: Type.String({
+          description: '`ingest`, `ingest_batch`, `ingest_document`, `retry`, `search` or `context`.',
+          examples: ['ingest'],
+        }),
+        count: Type.Integer(),
+        units: Type.Number({ description: 'Of 1000 characters.' }),
+        amount_usd: Type.Number(),
       }),
-      count: Type.Integer(),
-      units: Type.Number({ description: 'Of 1000 characters.' }),
-      amount_usd: Type.Number(),
-    }),
-  ),
-  wallet: nullable(
-    Type.Object(
-      { balance: Type.Number(), currency: Type.Literal('USD') },
-      { description: 'For owners; null for all others.' },
     ),
-  ),
-});
+    wallet: nullable(
+      Type.Object(
+        { balance: Type.Number(), currency: Type.Literal('USD') },
+        { description: 'For owners; null for all others.' },
+      ),
+    ),
+  },
+  {
+    examples: [
+      {
+        period: { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' },
+        total_usd: 0.0123,
+        breakdown: [{ operation: 'ingest', count: 41, units: 123, amount_usd: 0.0123 }],
+        wallet: { balance: 9.9877, currency: 'USD' },
+      },
+    ],
+  },
+);
 
 export function presentUsage({ from, to, totalNano, breakdown, walletNano }: MemoryUsage) {
   return {

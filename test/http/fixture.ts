@@ -86,7 +86,10 @@ export interface Answer {
   raw: Buffer;
 }
 
-export async function createHttpFixture(options: Partial<HttpServerOptions> = {}): Promise<HttpFixture> {
+export async function createHttpFixture(
+  options: Partial<HttpServerOptions> = {},
+  { memoryQueue = new MemoryQueue() }: { memoryQueue?: MemoryQueue } = {},
+): Promise<HttpFixture> {
   const database = await createTestDatabase();
   const { sql } = database;
   const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
@@ -121,10 +124,9 @@ export async function createHttpFixture(options: Partial<HttpServerOptions> = {}
   const judging = createJudging(judgeParts);
   const jobs = { add: async () => {}, work: async () => ({ close: async () => {} }) };
   const judgeBatches = createJudgeBatches({ ...judgeParts, jobs, judging });
-  const memoryQueue = new MemoryQueue();
   const embeddings = { embeddingsBaseUrl: null, embeddingsApiKey: null, embeddingsModel: null };
   const memory = openMemory({ sql, jobs: memoryQueue, models, embeddings, clock: clockOf(now), logger });
-  await memory.ready({ withinMs: 10_000 });
+  if (memoryQueue.state !== 'closed') await memory.ready({ withinMs: 10_000 });
   const documents = createDocumentDesk({
     limits: createLimitsInProcess(),
     tempDir: folder,

@@ -40,6 +40,7 @@ async function seed(): Promise<Record<string, Known>> {
   const trunk = await seedTrunk(sql, { workspaceId });
   const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('RIFF') });
   const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
+  const memory = await seedMemory();
   const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
   const media = new URL(minted.body.data.playback_url);
   const hook = { url: 'https://hooks.example.com/tandem', events: ['stt.completed'] };
@@ -68,6 +69,9 @@ async function seed(): Promise<Record<string, Known>> {
     '/dialer/recordings': { path: { id: recordingId } },
     '/dialer/trunks': { path: { id: trunk.id } },
     '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
+    '/memory': { path: { id: memory.ready } },
+    retryMemory: { path: { id: memory.failed } },
+    '/memory/collections': { path: { id: memory.collectionId } },
     '/webhooks': { path: { id: webhook.id } },
     '/webhooks/deliveries': { path: { id: delivery.id } },
     '/chats': { path: { id: chat.chat_id } },
@@ -105,6 +109,21 @@ it('the example of every operation is answered with a success as the document sh
   }
   expect(failures).toEqual([]);
 });
+
+/** A memory to look at, one to retry, and a collection to delete. */
+async function seedMemory() {
+  const ingest = async (text: string): Promise<string> => {
+    const { body } = await fixture.call('POST', '/memory/ingest', { as: owner, body: { text } });
+    return body.data.results[0].id;
+  };
+  const failed = await ingest('A memory that fails.');
+  await fixture.sql`
+    update memories set status = 'failed', error_code = 'INTERNAL', error = '', next_attempt_at = null, leased_until = null
+    where id = ${failed}`;
+  const collection = { name: 'Seeded', type: 'team' };
+  const made = await fixture.call('POST', '/memory/collections', { as: owner, body: collection });
+  return { failed, ready: await ingest('A memory.'), collectionId: made.body.data.collection_id as string };
+}
 
 /** What takes things away comes after what needs them. */
 function lateness({ method, operationId }: NamedOperation): number {
