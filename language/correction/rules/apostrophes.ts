@@ -1,7 +1,7 @@
 import { isSentenceStart } from './abbreviations.ts';
 import { isShouted } from './letter-case.ts';
 import { endsLine, indexAfter, wordAfter, wordBefore } from './neighbours.ts';
-import { lookup, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
+import { lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
 /** Apostrophes that contractions lack: dont, Im, and by context its, lets, ill, id. Never one in "its" of a possession. */
 export const addApostrophes: Rule = function* (tokens) {
@@ -11,18 +11,18 @@ export const addApostrophes: Rule = function* (tokens) {
     if (at % TOKENS_PER_SLICE === 0) yield;
     const here = tokens[at]!;
     const full = written(tokens, at);
-    out.push(full === null ? here : { ...here, text: isCurly ? full.replace("'", '’') : full });
+    out.push(full === null ? here : word(isCurly ? full.replace("'", '’') : full));
   }
   return out;
 };
 
 function written(tokens: readonly Token[], at: number): string | null {
   const { text } = tokens[at]!;
-  const word = lookup(tokens[at]);
-  if (word === '' || word.length > 10) return null;
+  const lower = lookup(tokens[at]);
+  if (lower === '' || lower.length > 10) return null;
   // IM, ID and ILL are other words.
-  if (isShouted(text) && !word.endsWith('nt')) return null;
-  const full = LACKING.get(word) ?? (isByContext(tokens, at, word) ? BY_CONTEXT.get(word) : undefined);
+  if (isShouted(text) && !lower.endsWith('nt')) return null;
+  const full = LACKING.get(lower) ?? (isByContext(tokens, at, lower) ? BY_CONTEXT.get(lower) : undefined);
   if (full === undefined) return null;
   if (isShouted(text)) return full.toUpperCase();
   return /^\p{Lu}/u.test(text) || full.startsWith("i'") ? full[0]!.toUpperCase() + full.slice(1) : full;
@@ -58,9 +58,9 @@ const BY_CONTEXT = new Map([
   ['id', "i'd"],
 ]);
 
-function isByContext(tokens: readonly Token[], at: number, word: string): boolean {
+function isByContext(tokens: readonly Token[], at: number, lower: string): boolean {
   const next = wordAfter(tokens, at);
-  switch (word) {
+  switch (lower) {
     case 'its':
       if (BEHIND_IT_IS.has(next)) return true;
       // "Its cold." cannot be about what belongs to it.

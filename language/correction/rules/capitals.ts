@@ -1,14 +1,14 @@
 import { COMMON_ENGLISH } from './language-words.ts';
 import { capitalized } from './letter-case.ts';
-import { isName, type MailLine } from './mail-lines.ts';
+import { type FindMailLine, isName } from './mail-lines.ts';
 import { indexAfter, wordAfter, wordBefore } from './neighbours.ts';
 import { PROPER_NAMES, PROPER_PAIRS } from './proper-names.ts';
 import { sentencesOf } from './sentences.ts';
-import { lookup, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
+import { fixed, lookup, type Rule, TOKENS_PER_SLICE, type Token, word } from './token.ts';
 
 interface Capitals {
   /** What line of a mail a token is in. */
-  mailLineAt: (at: number) => MailLine | null;
+  mailLineAt: FindMailLine;
 }
 
 /**
@@ -20,33 +20,35 @@ export function addCapitals({ mailLineAt }: Capitals): Rule {
     const out = [...tokens];
     for (let at = 0; at < tokens.length; at++) {
       if (at % TOKENS_PER_SLICE === 0) yield;
-      const word = lookup(tokens[at]);
-      if (word === '' || word !== tokens[at]!.text.replaceAll('’', "'")) continue;
+      const lower = lookup(tokens[at]);
+      if (lower === '' || lower !== tokens[at]!.text.replaceAll('’', "'")) continue;
       const proper =
-        properName(tokens, at, word) ?? (isName(tokens, at, mailLineAt(at)) ? capitalized(tokens[at]!.text) : null);
-      if (proper !== null) out[at] = { ...tokens[at]!, text: proper };
+        properName(tokens, at, lower) ?? (isName(tokens, at, mailLineAt(at)) ? capitalized(tokens[at]!.text) : null);
+      if (proper !== null) out[at] = word(proper);
     }
     for (const [index, { first }] of (yield* sentencesOf(tokens)).entries()) {
       if (index % TOKENS_PER_SLICE === 0) yield;
       const here = out[first]!;
-      if (here.kind === 'word' && !/\p{Lu}/u.test(here.text)) out[first] = { ...here, text: capitalized(here.text) };
+      if (here.kind === 'word' && !/\p{Lu}/u.test(here.text)) {
+        out[first] = here.isFixed ? fixed(capitalized(here.text)) : word(capitalized(here.text));
+      }
     }
     return out;
   };
 }
 
-function properName(tokens: readonly Token[], at: number, word: string): string | null {
+function properName(tokens: readonly Token[], at: number, lower: string): string | null {
   const { text } = tokens[at]!;
-  if (/^i(?:'(?:m|ve|ll|d))?$/.test(word)) return isPronoun(tokens, at) ? `I${text.slice(1)}` : null;
-  const bare = word.endsWith("'s") ? word.slice(0, -2) : word;
+  if (/^i(?:'(?:m|ve|ll|d))?$/.test(lower)) return isPronoun(tokens, at) ? `I${text.slice(1)}` : null;
+  const bare = lower.endsWith("'s") ? lower.slice(0, -2) : lower;
   const proper = PROPER_NAMES.get(bare);
   if (proper !== undefined) return isJoined(tokens, at) ? null : proper + text.slice(bare.length);
-  if (PROPER_PAIRS.get(word)?.has(wordAfter(tokens, at)) || PROPER_PAIRS.get(wordBefore(tokens, at))?.has(bare)) {
+  if (PROPER_PAIRS.get(lower)?.has(wordAfter(tokens, at)) || PROPER_PAIRS.get(wordBefore(tokens, at))?.has(bare)) {
     return capitalized(text);
   }
-  if (TITLES.has(word)) return isTitle(tokens, at) ? capitalized(text) : null;
-  if (MONTHS_AND_MORE.has(word)) return isMonth(tokens, at, word) ? capitalized(text) : null;
-  return followsTitle(tokens, at) && word.length > 1 && !COMMON_ENGLISH.has(word) ? capitalized(text) : null;
+  if (TITLES.has(lower)) return isTitle(tokens, at) ? capitalized(text) : null;
+  if (MONTHS_AND_MORE.has(lower)) return isMonth(tokens, at, lower) ? capitalized(text) : null;
+  return followsTitle(tokens, at) && lower.length > 1 && !COMMON_ENGLISH.has(lower) ? capitalized(text) : null;
 }
 
 /** Not i/o, (i) and i-th. */
@@ -74,14 +76,14 @@ function followsTitle(tokens: readonly Token[], at: number): boolean {
 }
 
 /** May, March and August, where they stand beside a number or behind "in". */
-function isMonth(tokens: readonly Token[], at: number, word: string): boolean {
+function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
   const next = tokens[indexAfter(tokens, at)];
-  if (next?.kind === 'number' && word !== 'may') return true;
+  if (next?.kind === 'number' && lower !== 'may') return true;
   if (next?.kind === 'number' && /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/.test(next.text) && before?.kind !== 'word')
     return true;
   if (before?.kind === 'number') return !/^(?:be|have|not|also|need|go|get)$/.test(lookup(next));
-  return BEFORE_MONTHS.has(lookup(before)) && !(word === 'may' && /^(?:be|have|not)$/.test(lookup(next)));
+  return BEFORE_MONTHS.has(lookup(before)) && !(lower === 'may' && /^(?:be|have|not)$/.test(lookup(next)));
 }
 
 const BEFORE_MONTHS = new Set('in since until till during early late mid'.split(' '));

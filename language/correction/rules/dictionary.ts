@@ -1,6 +1,6 @@
 import type { DictionaryEntry } from '../text-correction.ts';
 import { inCaseOf } from './letter-case.ts';
-import { TOKENS_PER_SLICE, type Token, textOf } from './token.ts';
+import { fixed, TOKENS_PER_SLICE, type Token, textOf } from './token.ts';
 import { tokenize } from './tokenize.ts';
 
 /** Puts the dictionary's words into a text; what it put there, or found to stand there already, is `isFixed`. */
@@ -94,7 +94,7 @@ export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDict
       }
       const { matched, replacement, ending } = found;
       const text = replacement === null ? textOf(matched) : replacement + ending;
-      if (text !== '') out.push({ kind: 'word', text, isFixed: true });
+      if (text !== '') out.push(fixed(text));
       at += matched.length;
     }
     return out;

@@ -1,4 +1,4 @@
-import type { MailLines } from './mail-lines.ts';
+import type { FindMailLine } from './mail-lines.ts';
 import { isQuestion } from './questions.ts';
 import { FINAL_MARK, type Sentence, sentencesOf } from './sentences.ts';
 import { mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
@@ -8,20 +8,20 @@ interface FinalMarks {
   /** A message may end without a full stop; a question never without its mark. */
   isMessage: boolean;
   /** Of a mail: lines that are no sentences. */
-  mailLines: MailLines;
+  mailLineAt: FindMailLine;
 }
 
 /**
  * The mark at the end of a line's last sentence, where there is none; and a question mark for the full stop behind what is
  * clearly asked, in English. None behind items of lists, headings, web addresses, emoji, and what ends in another mark.
  */
-export function addFinalMarks({ isEnglish, isMessage, mailLines }: FinalMarks): Rule {
+export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks): Rule {
   return function* (tokens) {
     const behind = new Map<number, string>();
     const instead = new Set<number>();
     for (const [index, sentence] of (yield* sentencesOf(tokens)).entries()) {
       if (index % TOKENS_PER_SLICE === 0) yield;
-      if (sentence.opens === 'heading' || sentence.opens === 'item' || mailLines(tokens, sentence) !== null) continue;
+      if (sentence.opens === 'heading' || sentence.opens === 'item' || mailLineAt(sentence.first) !== null) continue;
       if (sentence.isEnded) {
         const stop = isEnglish ? fullStopOf(tokens, sentence) : -1;
         if (stop >= 0 && isQuestion(tokens, sentence)) instead.add(stop);

@@ -1,20 +1,19 @@
 import { isSentenceStart } from './abbreviations.ts';
-import type { Sentence } from './sentences.ts';
 import { isWordLike, lookup, mark, type Rule, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 export type MailLine = 'header' | 'greeting' | 'closing' | 'signature';
 
-/** What line of a mail a sentence is, if it is none of its text; found by what stands there, so at any time anew. */
-export type MailLines = (tokens: readonly Token[], sentence: Sentence) => MailLine | null;
+/** What line of a mail a token is in, if it is none of its text. */
+export type FindMailLine = (at: number) => MailLine | null;
 
-export const noMail: MailLines = () => null;
+export const noMail: FindMailLine = () => null;
 
 /**
  * "Subject: ...", a greeting as the first line of its own, and near the end a closing with a name or two below it. Anything
  * else of a mail is text, a greeting within a line included.
  */
-export function mailLinesOf(tokens: readonly Token[]): { lines: MailLines; find: (at: number) => MailLine | null } {
-  const lines = nonEmptyLines(tokens);
+export function* mailLinesOf(tokens: readonly Token[]): Generator<void, FindMailLine> {
+  const lines = yield* nonEmptyLines(tokens);
   const kinds = new Map<number, MailLine>();
   let next = 0;
   while (next < lines.length && next < 10 && isHeader(lines[next]!)) kinds.set(lines[next++]!.from, 'header');
@@ -28,13 +27,12 @@ export function mailLinesOf(tokens: readonly Token[]): { lines: MailLines; find:
     break;
   }
   const starts = lines.map(({ from }) => from);
-  const find = (at: number) => kinds.get(startOf(starts, at)) ?? null;
-  return { lines: (_, { first }) => find(first), find };
+  return (at) => kinds.get(startOf(starts, at)) ?? null;
 }
 
 /** A comma behind greeting and closing. */
 export const commasOfMail: Rule = function* (tokens) {
-  const { find } = mailLinesOf(tokens);
+  const find = yield* mailLinesOf(tokens);
   const out: Token[] = [];
   for (const [at, here] of tokens.entries()) {
     if (at % TOKENS_PER_SLICE === 0) yield;
@@ -53,8 +51,7 @@ interface Line {
   text: string;
 }
 
-/** Only the first ones and the last ones are of interest. */
-function nonEmptyLines(tokens: readonly Token[]): Line[] {
+function* nonEmptyLines(tokens: readonly Token[]): Generator<void, Line[]> {
   const lines: Line[] = [];
   let line: Line = { from: 0, words: [], text: '' };
   const end = (next: number) => {
@@ -62,6 +59,7 @@ function nonEmptyLines(tokens: readonly Token[]): Line[] {
     line = { from: next, words: [], text: '' };
   };
   for (let at = 0; at < tokens.length; at++) {
+    if (at % TOKENS_PER_SLICE === 0) yield;
     const here = tokens[at]!;
     if (here.kind === 'break') end(at + 1);
     else {

@@ -46,13 +46,15 @@ export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected):
   if (style.autoPunctuate) {
     rules.push(closeQuotes);
     rules.push(function* (tokens) {
-      const mailLines = isMail ? mailLinesOf(tokens).lines : noMail;
-      return yield* addFinalMarks({ isEnglish, isMessage, mailLines })(tokens);
+      const mailLineAt = isMail ? yield* mailLinesOf(tokens) : noMail;
+      return yield* addFinalMarks({ isEnglish, isMessage, mailLineAt })(tokens);
     });
   }
   if (isProfessional) rules.push(calmMarks);
   if (style.autoCapitalize && isEnglish) {
-    rules.push((tokens) => addCapitals({ mailLineAt: isMail ? mailLinesOf(tokens).find : () => null })(tokens));
+    rules.push(function* (tokens) {
+      return yield* addCapitals({ mailLineAt: isMail ? yield* mailLinesOf(tokens) : noMail })(tokens);
+    });
   }
   return rules;
 }

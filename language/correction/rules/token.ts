@@ -4,6 +4,8 @@ export interface Token {
   text: string;
   /** The dictionary put it there or wants it so: no other rule changes it, but for the capital of a sentence. */
   isFixed: boolean;
+  /** What `lookup` found; null before it is asked. */
+  found: string | null;
 }
 
 export type TokenKind =
@@ -26,7 +28,12 @@ export type TokenKind =
   | 'block';
 
 export function token(kind: TokenKind, text: string): Token {
-  return { kind, text, isFixed: false };
+  return { kind, text, isFixed: false, found: null };
+}
+
+/** What the dictionary wants to stand there. */
+export function fixed(text: string): Token {
+  return { kind: 'word', text, isFixed: true, found: '' };
 }
 
 export const word = (text: string) => token('word', text);
@@ -45,8 +52,9 @@ export function isWordLike(at: Token | undefined): boolean {
 
 /** A word in lower case, its apostrophes straight, for looking it up; '' for anything else and for what is fixed. */
 export function lookup(at: Token | undefined): string {
-  if (at === undefined || at.kind !== 'word' || at.isFixed || at.text.length > 30) return '';
-  return at.text.toLowerCase().replaceAll('’', "'");
+  if (at === undefined || at.kind !== 'word') return '';
+  at.found ??= at.isFixed || at.text.length > 30 ? '' : at.text.toLowerCase().replaceAll('’', "'");
+  return at.found;
 }
 
 /** Of a text, of which a rule changes tokens: yields now and then, so that nobody waits for a long text. */

@@ -1,23 +1,23 @@
 import { COMMON_ENGLISH } from './language-words.ts';
 import { keptLines, lineLead } from './lines.ts';
-import { TOKENS_PER_SLICE, type Token, token } from './token.ts';
+import { fixed, TOKENS_PER_SLICE, type Token, token } from './token.ts';
 
 /** Where the dictionary's words stand in a text, in order: [start, end) each. */
 export type Spans = readonly (readonly [number, number])[];
 
 /** Takes a text apart, whatever it is; joined again it is the same. Linear: no expression looks further than is bounded. */
-export function* tokenize(text: string, fixed: Spans = []): Generator<void, Token[]> {
+export function* tokenize(text: string, fixedSpans: Spans = []): Generator<void, Token[]> {
   const tokens: Token[] = [];
   let at = 0;
   let isLineStart = true;
   let nextFixed = 0;
   while (at < text.length) {
     if (tokens.length % TOKENS_PER_SLICE === 0) yield;
-    const span = fixed[nextFixed];
+    const span = fixedSpans[nextFixed];
     if (span !== undefined && span[0] <= at) {
       nextFixed++;
       if (span[1] <= at) continue;
-      tokens.push({ kind: 'word', text: text.slice(at, span[1]), isFixed: true });
+      tokens.push(fixed(text.slice(at, span[1])));
       at = span[1];
       isLineStart = false;
       continue;
@@ -63,9 +63,11 @@ function wordToken(text: string, at: number): Token | null {
   const initials = match(INITIALS, text, at);
   if (initials !== null) return token('word', initials);
   const dotted = match(DOTTED, text, at);
-  if (dotted !== null && !/^[\p{N}.]+$/u.test(dotted) && !isTwoSentences(dotted)) return token('kept', dotted);
+  if (dotted !== null && !/^[\p{N}.]+$/u.test(dotted) && !isTwoSentences(dotted)) {
+    return token('kept', trimmed(dotted));
+  }
   const path = match(PATH, text, at) ?? match(IDENTIFIER, text, at);
-  if (path !== null) return token('kept', path);
+  if (path !== null) return token('kept', trimmed(path));
   const number = match(NUMBER, text, at);
   if (number !== null) return token('number', number);
   const letters = match(WORD, text, at);
@@ -127,14 +129,14 @@ function kept(text: string, at: number, first: string): Token | null {
     case '~':
     case '.': {
       const path = isOpen(text, at) ? (match(ROOTED_PATH, text, at) ?? match(DOT_FILE, text, at)) : null;
-      return path === null ? null : token('kept', path);
+      return path === null ? null : token('kept', trimmed(path));
     }
     case '-':
     case '$':
     case '%':
     case '{': {
       const name = isOpen(text, at) ? match(VARIABLE, text, at) : null;
-      return name === null ? null : token('kept', name);
+      return name === null ? null : token('kept', trimmed(name));
     }
     default:
       return null;
@@ -169,7 +171,7 @@ function trimmed(address: string): string {
   return address.slice(0, end);
 }
 
-const TRAILING = new Set('.,;:!?\'"’”*_~]}…');
+const TRAILING = new Set('.,;:!?\'"’”*_~]}…।॥۔؟。！？，、');
 
 function match(pattern: RegExp, text: string, at: number): string | null {
   pattern.lastIndex = at;
