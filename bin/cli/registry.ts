@@ -46,6 +46,16 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/chat.ts')).chatCommand,
   },
   {
+    name: 'memory',
+    summary: 'remember texts and documents, and find them again',
+    load: async () => (await import('./commands/memory.ts')).memoryCommand,
+  },
+  {
+    name: 'judge',
+    summary: 'have texts and calls judged by a rubric',
+    load: async () => (await import('./commands/judge.ts')).judgeCommand,
+  },
+  {
     name: 'trunks',
     summary: 'list, add and change SIP trunks',
     load: async () => (await import('./commands/trunks.ts')).trunksCommand,

@@ -71,6 +71,8 @@ describe('the help', () => {
       'speak',
       'voices',
       'chat',
+      'memory',
+      'judge',
       'trunks',
       'keys',
       'wallet',

@@ -4,6 +4,7 @@ import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
 import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
+import { objectOf } from '../option-values.ts';
 import { didYouMean } from '../suggestion.ts';
 import { fields, table } from '../terminal.ts';
 
@@ -56,7 +57,7 @@ const place = defineAction({
       announce: values.announce,
       whisper: values.whisper,
       voice_id: values.voice,
-      metadata: metadataOf(values.metadata),
+      metadata: objectOf('--metadata', { text: values.metadata, example: '{"order":1042}' }),
     };
     const api = openApi(values);
     const placed = await api.post<{ placed: boolean; replayed: boolean; call: PublicCall }>(PATH, body);
@@ -194,13 +195,4 @@ function secondsOf(option: string, text: string | undefined): number | undefined
   if (text === undefined) return undefined;
   if (!/^\d{1,6}$/.test(text)) throw new UsageError(`${option} takes seconds, not ${JSON.stringify(text)}`);
   return Number(text);
-}
-
-function metadataOf(text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new UsageError(`--metadata takes a JSON object such as '{"order":1042}'`);
-  }
 }

@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { Api } from '../api-client.ts';
 import { type Command, CommandError, defineAction, type Outcome, UsageError } from '../command.ts';
+import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 import { printable, type Terminal } from '../terminal.ts';
 
@@ -178,7 +179,7 @@ class Asker {
       ...common,
       chat_id: this.chatId ?? undefined,
       messages: [...(isTold ? [] : [{ role: 'system', content: values.system }]), { role: 'user', content: message }],
-      max_tokens: tokensOf(values['max-tokens']),
+      max_tokens: numberOf('--max-tokens', values['max-tokens']),
       chat_template_kwargs: values.thinking ? { enable_thinking: true } : undefined,
     };
   }
@@ -220,10 +221,4 @@ function replacementOf(given: string): { term: string; replacement: string } {
   const at = given.indexOf('=');
   if (at < 1) throw new UsageError(`--replace takes TERM=TEXT, not ${JSON.stringify(given)}`);
   return { term: given.slice(0, at), replacement: given.slice(at + 1) };
-}
-
-function tokensOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError('--max-tokens takes a number');
-  return Number(text);
 }

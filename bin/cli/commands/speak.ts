@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { wavHeader } from '../../../media/wav.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
+import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 
 const speak = defineAction({
@@ -120,10 +121,4 @@ function wordsOf({ result }: Complete): { word: string; start: number; end: numb
     start: wordStartTimeSeconds[index] ?? 0,
     end: wordEndTimeSeconds[index] ?? 0,
   }));
-}
-
-function numberOf(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^\d{1,6}(\.\d{1,6})?$/.test(text)) throw new UsageError(`${option} takes a number`);
-  return Number(text);
 }

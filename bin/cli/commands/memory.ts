@@ -1,0 +1,222 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { API_OPTIONS, openApi } from '../api-access.ts';
+import type { Api } from '../api-client.ts';
+import { type Command, defineAction, type Options, type Outcome, UsageError } from '../command.ts';
+import { numberOf, objectOf } from '../option-values.ts';
+import { readInput } from '../standard-input.ts';
+import { fields, oneLine, table } from '../terminal.ts';
+
+const METADATA_EXAMPLE = '{"customer":"C-1042"}';
+
+/** Of what stores. */
+const STORE_OPTIONS = {
+  title: { value: 'TITLE', about: 'what people call it; it is found by its words too' },
+  type: { value: 'TYPE', about: 'user (default): your own; knowledge, hive: the whole workspace reads it' },
+  collection: { value: 'ID', about: 'a collection of tandem memory collections' },
+  metadata: { value: 'JSON', about: `what searches can be filtered by: '${METADATA_EXAMPLE}'` },
+  'no-infer': { about: 'draw no facts from it with a language model' },
+  wait: { about: 'wait until it is ready' },
+} as const satisfies Options;
+
+const add = defineAction({
+  summary: 'Remembers a text. It is found by its words at once, by its meaning once it is ready.',
+  parameters: [{ name: 'TEXT', about: 'at most 100000 characters, each billed; - reads it from standard input' }],
+  options: { ...STORE_OPTIONS, ...API_OPTIONS },
+  async run({ values, arguments: [given = ''] }) {
+    const text = given === '-' ? await readInput() : given;
+    if (text.trim() === '') throw new UsageError('TEXT is empty (tandem memory add --help explains)');
+    const { title, type, collection } = values;
+    const api = openApi(values);
+    const ingested = await api.post<Ingested>('/memory/ingest', {
+      ...{ text, title, type, collection_id: collection },
+      infer: values['no-infer'] ? false : undefined,
+      metadata: metadataOf(values.metadata),
+    });
+    return await stored(api, ingested, { waits: values.wait });
+  },
+});
+
+const extract = defineAction({
+  summary: 'Remembers the text of a document; what is a picture of text is recognised.',
+  parameters: [{ name: 'FILE', about: 'PDF, DOCX, XLSX, image, text, Markdown or CSV, up to 25 MB' }],
+  options: { ...STORE_OPTIONS, ...API_OPTIONS },
+  async run({ values, arguments: [filePath = ''], terminal }) {
+    const given = Object.entries({
+      title: values.title,
+      type: values.type,
+      collection_id: values.collection,
+      metadata: metadataOf(values.metadata) && values.metadata,
+      infer: values['no-infer'] && 'false',
+    }).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const api = openApi(values);
+    const { data } = await api.upload<{ data: Ingested & { document: Document } }>('/memory/documents/extract', {
+      ...{ filePath, fields: given },
+      fileField: 'file',
+      onProgress: ({ sentBytes, totalBytes }) => {
+        terminal.progress(sentBytes < totalBytes ? 'uploading the document' : 'reading the document');
+      },
+    });
+    const outcome = await stored(api, data, { waits: values.wait });
+    const { format, pages, characters, is_ocr, warnings } = data.document;
+    const read = fields([
+      ['document', `${format}${pages === null ? '' : `, ${pages} pages`}${is_ocr ? ', text recognised' : ''}`],
+      ['characters', characters],
+      ...warnings.map((warning) => ['warning', oneLine(warning)] as const),
+    ]);
+    return { ...outcome, data: { ...data, ...(outcome.data as object) }, text: `${read}\n${outcome.text}` };
+  },
+});
+
+const search = defineAction({
+  summary: 'Finds memories by words and by meaning, the best first. Each character of the query is billed.',
+  parameters: [
+    { name: 'QUERY', about: 'a question or words; words "in quotes" have to occur, those after - must not' },
+  ],
+  options: {
+    limit: { value: 'N', about: 'at most so many, 1 to 100 (default 10)' },
+    type: { value: 'TYPE', about: 'only user, team, knowledge or hive' },
+    collection: { value: 'ID', about: 'only in this collection', multiple: true },
+    filter: { value: 'JSON', about: `only where the metadata fits: '${METADATA_EXAMPLE}', '{"year":{"$gte":2024}}'` },
+    threshold: { value: 'N', about: 'only with at least this score, 0 to 1' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [query = ''], terminal }) {
+    const found = await openApi(values).post<Found>('/memory/search', {
+      query,
+      limit: numberOf('--limit', values.limit),
+      type: values.type,
+      collection_ids: values.collection,
+      filters: objectOf('--filter', { text: values.filter, example: METADATA_EXAMPLE }),
+      threshold: numberOf('--threshold', values.threshold),
+    });
+    const lines = found.results.map(({ id, memory, title, score }) => {
+      const heading = title === null ? '' : `${terminal.paint('bold', oneLine(title))}: `;
+      return `${score.toFixed(2)}  ${heading}${oneLine(memory)}\n      ${terminal.paint('dim', id)}`;
+    });
+    if (found.degraded) process.stderr.write('tandem: warning: found by words alone, and not billed\n');
+    return { data: found, text: lines.length === 0 ? 'Nothing like it is remembered.' : lines.join('\n') };
+  },
+});
+
+const status = defineAction({
+  summary: 'How far a memory is, and why it failed.',
+  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = ''] }) {
+    return outcomeOf(await statusOf(openApi(values), id, { waits: values.wait }));
+  },
+});
+
+const collections = defineAction({
+  summary: 'Collections of memories that you may see.',
+  options: { type: { value: 'TYPE', about: 'only user, team, knowledge or hive' }, ...API_OPTIONS },
+  async run({ values }) {
+    const query = new URLSearchParams({ limit: '100', ...(values.type && { type: values.type }) });
+    const found = await openApi(values).get<{ collections: Collection[] }>(`/memory/collections?${query}`);
+    const rows = found.collections.map(({ collection_id, label, type, memory_count }) => {
+      return [collection_id, oneLine(label), type, memory_count];
+    });
+    const empty = 'There is none yet: tandem memory add makes your own.';
+    return { data: found, text: table(['ID', 'NAME', 'TYPE', 'MEMORIES'], rows, empty) };
+  },
+});
+
+const retry = defineAction({
+  summary: 'Processes a memory again that failed. Charged as when it was added, since that was paid back.',
+  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = ''] }) {
+    const api = openApi(values);
+    const memory = await api.post<MemoryStatus>(`/memory/${encodeURIComponent(id)}/retry`);
+    return outcomeOf(values.wait ? await statusOf(api, id, { waits: true }) : memory);
+  },
+});
+
+const remove = defineAction({
+  summary: 'Forgets a memory for good.',
+  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = ''] }) {
+    const data = await openApi(values).delete(`/memory/${encodeURIComponent(id)}`);
+    return { data, text: `Memory ${id} is forgotten.` };
+  },
+});
+
+export const memoryCommand: Command = { actions: { add, extract, search, status, retry, collections, delete: remove } };
+
+const POLL_MS = 500;
+
+interface Ingested {
+  collection_label: string;
+  results: { id: string; status: string; message: string; deduplicated_into?: string }[];
+}
+
+interface Document {
+  format: string;
+  pages: number | null;
+  characters: number;
+  is_ocr: boolean;
+  warnings: string[];
+}
+
+interface Found {
+  results: { id: string; memory: string; title: string | null; score: number }[];
+  degraded: boolean;
+}
+
+interface MemoryStatus {
+  id: string;
+  status: 'pending' | 'processing' | 'ready' | 'failed';
+  stage: string | null;
+  attempts: number;
+  error: { code: string; message: string } | null;
+}
+
+interface Collection {
+  collection_id: string;
+  label: string;
+  type: string;
+  memory_count: number;
+}
+
+function metadataOf(text: string | undefined): object | undefined {
+  return objectOf('--metadata', { text, example: METADATA_EXAMPLE });
+}
+
+async function stored(api: Api, ingested: Ingested, { waits }: { waits?: true | undefined }): Promise<Outcome> {
+  const [result] = ingested.results;
+  if (result === undefined || !waits) {
+    const { id, message = '' } = result ?? {};
+    const rows = [
+      ['id', id ?? null],
+      ['collection', oneLine(ingested.collection_label)],
+      ['status', oneLine(`${result?.status ?? '-'}: ${message}`)],
+    ] as const;
+    return { data: ingested, text: fields(rows) };
+  }
+  return outcomeOf(await statusOf(api, result.id, { waits }));
+}
+
+/** @throws CommandError */
+async function statusOf(api: Api, id: string, { waits }: { waits?: true | undefined }): Promise<MemoryStatus> {
+  const ask = () => api.get<MemoryStatus>(`/memory/${encodeURIComponent(id)}/status`);
+  let memory = await ask();
+  while (waits && (memory.status === 'pending' || memory.status === 'processing')) {
+    await sleep(POLL_MS);
+    memory = await ask();
+  }
+  return memory;
+}
+
+function outcomeOf(memory: MemoryStatus): Outcome {
+  const { id, status, stage, attempts, error } = memory;
+  const text = fields([
+    ['id', id],
+    ['status', stage === null ? status : `${status}: ${stage}`],
+    ['attempts', attempts],
+    ...(error === null ? [] : [['error', oneLine(`${error.message} (${error.code})`)] as const]),
+  ]);
+  if (status !== 'failed') return { data: memory, text };
+  const message = `the memory could not be processed: tandem memory retry ${id} tries again`;
+  return { data: memory, text, failure: { code: error?.code ?? 'MEMORY_FAILED', message } };
+}

@@ -1,0 +1,28 @@
+import { UsageError } from './command.ts';
+
+/** Not negative. @throws UsageError */
+export function numberOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,6}(\.\d{1,6})?$/.test(text)) throw new UsageError(`${option} takes a number`);
+  return Number(text);
+}
+
+/** @throws UsageError with the example */
+export function objectOf(
+  option: string,
+  { text, example }: { text: string | undefined; example: string },
+): object | undefined {
+  if (text === undefined) return undefined;
+  const value = jsonOf(text);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new UsageError(`${option} takes a JSON object such as '${example}'`);
+}
+
+/** Undefined for what is no JSON. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
