@@ -267,6 +267,8 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     listening.warmUp();
     const warmingUp = new AbortController();
     opened.push(() => warmingUp.abort());
+    // A model file takes a while to load.
+    models.list().catch(() => {});
     void warmUpSpeech(synthesis, { recipe: catalogue.usual.recipe, signal: warmingUp.signal });
 
     let stopping: Promise<void> | null = null;

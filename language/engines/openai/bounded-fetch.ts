@@ -8,7 +8,8 @@ export const boundedFetch: typeof fetch = async (input, init) => {
   const { status, headers } = response;
   if (!response.ok) return new Response(await readAtMost(response, MOST_REFUSAL_BYTES), { status, headers });
   const type = (headers.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-  const isChat = new URL(response.url).pathname.endsWith('/chat/completions');
+  const { pathname } = new URL(input instanceof Request ? input.url : input);
+  const isChat = pathname.endsWith('/chat/completions');
   if (!isChat) return new Response(await readAtMost(response, MOST_DOCUMENT_BYTES), { status, headers });
   if (JSON_TYPE.test(type)) return eventStream(asEvents(await readAtMost(response, MOST_WHOLE_ANSWER_BYTES)));
   if (!EVENT_TYPES.has(type)) {

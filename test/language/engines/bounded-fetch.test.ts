@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { boundedFetch } from '../../../language/engines/openai/bounded-fetch.ts';
+
+const URL_OF_CHAT = 'http://models.test/v1/chat/completions';
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+/** What comes out, piece by piece, of a stream that comes in these pieces and then ends. */
+async function through(pieces: readonly Uint8Array[]): Promise<string[]> {
+  const body = ReadableStream.from(pieces.filter(({ byteLength }) => byteLength > 0));
+  const headers = { 'content-type': 'text/event-stream' };
+  vi.stubGlobal('fetch', async () => new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, { headers }));
+  const response = await boundedFetch(URL_OF_CHAT);
+  const read: string[] = [];
+  const reading = async () => {
+    for await (const chunk of response.body ?? []) read.push(Buffer.from(chunk).toString('latin1'));
+  };
+  // Nobody who saw `[DONE]` reads as far as here.
+  await expect(reading()).rejects.toThrow('broke off');
+  return read;
+}
+
+describe('an answer of server-sent events', () => {
+  it('comes out whole, in pieces that end where events end, wherever it was cut', async () => {
+    const lines = fc.constantFrom('data: {}', 'data: né 😀', ': ping', 'event: x', '', '');
+    const streams = fc
+      .tuple(fc.array(lines, { maxLength: 12 }), fc.constantFrom('\n', '\r\n'))
+      .map(([parts, newline]) => Buffer.from(parts.map((line) => line + newline).join('')));
+    const cases = streams.chain((stream) =>
+      fc.tuple(fc.constant(stream), fc.array(fc.nat(stream.length), { maxLength: 8 })),
+    );
+    await fc.assert(
+      fc.asyncProperty(cases, async ([stream, cuts]) => {
+        const edges = [0, ...cuts.sort((a, b) => a - b), stream.length];
+        const out = await through(edges.slice(1).map((end, at) => stream.subarray(edges[at], end)));
+        expect(out.join('').replace(/\n\n$/, '')).toBe(stream.toString('latin1').replace(/\n\n$/, ''));
+        for (const at of out.keys()) expect(out.slice(0, at + 1).join('')).toMatch(/\n\r?\n$/);
+      }),
+    );
+  });
+});
