@@ -255,6 +255,8 @@ const BATCH_PROPERTIES = {
   ended_at: nullable(TimeSchema),
 };
 
+const CallIdSchema = Type.String({ examples: ['2f1f8c1e-5a53-4b1e-8a2b-0c6a1b9a7d10'] });
+
 export const ListedBatchSchema = Type.Object(BATCH_PROPERTIES);
 export const BatchSchema = Type.Object({
   ...BATCH_PROPERTIES,
@@ -264,12 +266,12 @@ export const BatchSchema = Type.Object({
     additionalProperties: { type: 'object', additionalProperties: { type: 'integer' } },
     examples: [{ solved: { yes: 31, no: 9 } }],
   }),
-  evaluations: Type.Array(Type.Object({ call_id: Type.String(), evaluation_id: Type.String({ format: 'uuid' }) }), {
+  evaluations: Type.Array(Type.Object({ call_id: CallIdSchema, evaluation_id: Type.String({ format: 'uuid' }) }), {
     description: 'For GET /judge/evaluations/{id}.',
   }),
   failures: Type.Array(
     Type.Object({
-      call_id: Type.String(),
+      call_id: CallIdSchema,
       code: Type.String({
         description:
           'TRANSCRIPT_EMPTY, TRANSCRIPT_NOT_FINISHED, CALL_NOT_FINISHED, JUDGE_ANSWER_INVALID, CONTEXT_LENGTH_EXCEEDED or another code. Nothing was charged.',

@@ -42,6 +42,7 @@ export interface Member {
 export interface HttpFixture extends AsyncDisposable {
   app: FastifyInstance;
   sql: Sql;
+  databaseUrl: string;
   dialer: FakeDialer;
   speech: FakeTtsDesk;
   voices: FakeVoiceDesk;
@@ -181,6 +182,7 @@ export async function createHttpFixture(
   return {
     app,
     sql,
+    databaseUrl: database.url,
     dialer,
     speech,
     voices,
