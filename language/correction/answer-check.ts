@@ -8,8 +8,10 @@ interface Asked {
   dictionary: readonly DictionaryEntry[];
 }
 
-/** Of the words that were asked about so many have to come back, and of those that came so many have to be from there. */
+/** Of the words that were asked about so many have to come back. */
 const LEAST_WORDS_KEPT = 0.4;
+/** Of the words that came so many have to be from there: the text with a poem behind it is none of its corrections. */
+const LEAST_WORDS_OURS = 0.6;
 
 /**
  * The answer of a model as a correction of the text, or null if it cannot be one: empty or much longer, about something else,
@@ -22,7 +24,7 @@ export function checkedAnswer(answer: string, { text, byRules, dictionary }: Ask
   if (opensLikeAnswer(bare) && !opensLikeAnswer(text)) return null;
   const kept = Math.max(shareOfWordsKept(text, bare), shareOfWordsKept(byRules, bare));
   const ours = Math.max(shareOfWordsKept(bare, text), shareOfWordsKept(bare, byRules));
-  if (kept < LEAST_WORDS_KEPT || ours < LEAST_WORDS_KEPT) return null;
+  if (kept < LEAST_WORDS_KEPT || ours < LEAST_WORDS_OURS) return null;
   const known = `${text}\n${byRules}\n${dictionary.map(({ replacement }) => replacement).join('\n')}`;
   return keepsAll(bare, byRules, known) ? bare : null;
 }

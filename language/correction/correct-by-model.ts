@@ -85,7 +85,6 @@ async function answerTo(
       messages,
       temperature: 0,
       maxTokens,
-      toolChoice: 'none',
       signal,
     })) {
       if (part.type === 'finished') {
