@@ -30,15 +30,22 @@ export class LanguageEngineError extends Error {
   readonly code: LanguageEngineErrorCode;
   /** Seconds after which to try again, where the engine says so. */
   readonly retryAfterS: number | null;
+  /** It may fail on this request alone, so that others are not kept from asking. */
+  readonly ofRequest: boolean;
 
   constructor(
     code: LanguageEngineErrorCode,
     message: string,
-    { cause, retryAfterS = null }: { cause?: unknown; retryAfterS?: number | null } = {},
+    {
+      cause,
+      retryAfterS = null,
+      ofRequest = false,
+    }: { cause?: unknown; retryAfterS?: number | null; ofRequest?: boolean } = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.retryAfterS = retryAfterS;
+    this.ofRequest = ofRequest;
   }
 
   get retryable(): boolean {

@@ -149,7 +149,9 @@ const LONGEST_PAUSE_MS = 60_000;
 
 /** It is not there; what it refuses, and that it has much to do, shows that it is. */
 function isFailureOfEngine(error: Error): boolean {
-  if (error instanceof LanguageEngineError) return error.code === 'unavailable' || error.code === 'timeout';
+  if (error instanceof LanguageEngineError) {
+    return !error.ofRequest && (error.code === 'unavailable' || error.code === 'timeout');
+  }
   return !(error instanceof Abandoned);
 }
 

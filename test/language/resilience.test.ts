@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { collectCompletion } from '../../language/collect-completion.ts';
+import { LanguageEngineError } from '../../language/engine.ts';
 import type { CompletionRequest } from '../../language/llm.ts';
 import { ResilientEngine } from '../../language/resilience/resilient-engine.ts';
 import { createTestClock } from '../actors/fakes.ts';
@@ -161,14 +162,17 @@ describe('an engine that fails five times in a row', () => {
 });
 
 describe('the breaker', () => {
-  it('does not count what says that the engine is there, nor that somebody left', async () => {
+  it('does not count what says that the engine is there, what may be for one request alone, nor that somebody left', async () => {
     engine.turns = Array.from({ length: 8 }, () => failureOf('refused'));
     for (let time = 0; time < 8; time++) await ask().catch(() => {});
+    const ofRequest = new LanguageEngineError('unavailable', 'as scripted', { ofRequest: true });
+    engine.turns = Array.from({ length: 8 }, () => ofRequest);
+    for (let time = 0; time < 8; time++) await ask({ retries: 0 }).catch(() => {});
     for (let time = 0; time < 8; time++) {
       const abort = new AbortController();
       engine.turns = ['silent'];
       const answer = ask({ signal: abort.signal });
-      await engine.attempted(9 + time);
+      await engine.attempted(17 + time);
       abort.abort(new Error('gone'));
       await expect(answer).rejects.toThrow('gone');
     }

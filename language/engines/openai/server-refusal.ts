@@ -18,7 +18,8 @@ export function serverRefusal(error: unknown, { apiKey }: { apiKey: string | nul
   const retryAfterS = retryAfterSeconds(error.headers);
   const code = codeOf(refusal);
   const message = `${MEANINGS[code]} (${refusal.names.join(' ')})`;
-  return new LanguageEngineError(code, message, { retryAfterS });
+  // A template that a message breaks is a 500 of llama-server.
+  return new LanguageEngineError(code, message, { retryAfterS, ofRequest: refusal.status === 500 });
 }
 
 /** The words of a refusal, which are looked at and not repeated. '' when it is none that sending less would mend. */

@@ -282,7 +282,8 @@ describe('a server that fails', () => {
     [{ text: 'Hel', drop: 'late' }, 'unavailable', null],
   ] as const)('with %o is %s', async (turn, code, retryAfterS) => {
     server.chat(turn, turn, turn);
-    expect(await failure()).toMatchObject({ code, retryAfterS });
+    const isOfRequest = 'status' in turn && turn.status === 500;
+    expect(await failure()).toMatchObject({ code, retryAfterS, ofRequest: isOfRequest });
   });
 
   it('is unavailable when nobody listens', async () => {
