@@ -1,5 +1,3 @@
-import { writeFile } from 'node:fs/promises';
-
 /**
  * A whole language model of a few hundred kB in a GGUF file: one layer of the llama architecture whose attention and feed
  * forward are zero, so that the next token depends on the last one alone, as it was told. Its vocabulary is the bytes,
@@ -34,10 +32,6 @@ export const THINKING_TEMPLATE = [
   "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}",
   "{% if not enable_thinking %}{{ '<think></think>' }}{% endif %}{% endif %}",
 ].join('');
-
-export async function writeTinyModel(path: string, model: TinyModel = {}): Promise<void> {
-  await writeFile(path, tinyModel(model));
-}
 
 export function tinyModel({
   says = [],

@@ -147,7 +147,9 @@ async function importLibrary(): Promise<LlamaLibrary> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     const command = `npm install --no-save ${LIBRARY}@${LIBRARY_VERSION}`;
-    throw new Error(`model files need a package that is not installed; install it with: ${command}`, { cause: error });
+    throw new Error(`model files need ${LIBRARY}, which \`${command}\` installs`, {
+      cause: error,
+    });
   }
 }
 
