@@ -14,15 +14,13 @@ import {
 } from './prompt.ts';
 import type { QuestionResult, RubricQuestions } from './rubric.ts';
 
-export const MOST_SAMPLES = 5;
-
 export interface JudgeRequest extends Material {
   questions: RubricQuestions;
   /** A versioned id. */
   model: string;
   /** Of prompt and answer together; null where nobody says. */
   contextTokens: number | null;
-  /** How often the judge is asked, each time with the answers in another order; 1 to `MOST_SAMPLES`. */
+  /** How often the judge is asked, each time with the answers in another order; 1 to 5. */
   samples: number;
   /** Of the orders of answers. */
   seed: number;

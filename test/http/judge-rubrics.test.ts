@@ -71,6 +71,11 @@ describe('POST /judge/rubrics', () => {
     expect(({} as { type?: string }).type).toBeUndefined();
   });
 
+  it('takes keys and answers of any script, and whatever comes beyond the first plane', async () => {
+    const questions = { 'Ist es höflich? 😀': { type: 'choice', criteria: { '👍': 'ja', 𝒏ein: 'nein' } } };
+    expect((await create({ questions, name: '📞 नमस्ते' })).body.data).toMatchObject({ questions });
+  });
+
   it.each([
     ['no questions', { questions: {} }],
     [
