@@ -6,7 +6,7 @@ import type { CountedMessage } from './conversation.ts';
 /** Characters that are counted in one go. What a word loses by being cut there is one token in hundreds. */
 const SLICE = 1_024;
 /** Others are let in so often. */
-const MOST_MS_AT_A_TIME = 3;
+const MOST_MS_AT_A_TIME = 2;
 /** Role and separators. */
 const TOKENS_PER_MESSAGE = 4;
 
