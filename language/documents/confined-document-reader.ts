@@ -14,17 +14,21 @@ import type { ReadingMessage } from './reading-messages.ts';
 export interface DocumentReaderOptions {
   /** A document that takes longer is too large. Default `READING_LIMITS.wallMs`. */
   wallMs?: number;
+  /** So is one that takes more memory. Default `READING_LIMITS.residentBytes`. */
+  residentBytes?: number;
 }
 
 /** Reads each document in a process that does nothing else, and may do little. */
-export function createDocumentReader({ wallMs = READING_LIMITS.wallMs }: DocumentReaderOptions = {}): DocumentReader {
+export function createDocumentReader(options: DocumentReaderOptions = {}): DocumentReader {
+  const { wallMs = READING_LIMITS.wallMs, residentBytes = READING_LIMITS.residentBytes } = options;
   const closing = new AbortController();
   const running = new Set<Promise<ReadDocument>>();
 
   return {
     async read(document, signal) {
       const outOfTime = AbortSignal.timeout(wallMs);
-      const reading = readConfined(document, AbortSignal.any([signal, closing.signal, outOfTime]));
+      const either = AbortSignal.any([signal, closing.signal, outOfTime]);
+      const reading = readConfined(document, { residentBytes, signal: either });
       running.add(reading);
       try {
         return await reading;
@@ -42,9 +46,12 @@ export function createDocumentReader({ wallMs = READING_LIMITS.wallMs }: Documen
   };
 }
 
-async function readConfined({ path, name, mediaType }: GivenDocument, signal: AbortSignal): Promise<ReadDocument> {
+async function readConfined(
+  { path, name, mediaType }: GivenDocument,
+  { residentBytes, signal }: { residentBytes: number; signal: AbortSignal },
+): Promise<ReadDocument> {
   await using account = await openUnnamed();
-  using watch = watchMemory(READING_LIMITS.residentBytes);
+  using watch = watchMemory(residentBytes);
   const exitCode = await runConfined({
     command: [...(await readerCommand(path)), path, name ?? '', mediaType ?? ''],
     stdoutFd: account.fd,

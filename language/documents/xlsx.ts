@@ -36,8 +36,9 @@ const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 
 /** A cell with nothing in it but perhaps a formula: the library refuses a whole workbook for one of these. */
 const WITHOUT_VALUE = /<c\b[^>]*?(?:\/>|>(?:<f\b[^>]*\/>|<f\b[^>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
-const ROW = /<row\b[^>]*?\sr\s*=\s*["'](\d+)["']/g;
-const CELL = /<c\b[^>]*?\sr\s*=\s*["']([A-Z]+)(\d+)["']/g;
+/** Rows and cells with their place in the sheet, whatever prefix their names have. */
+const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^>]*?\sr\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+const PLACE = /^([A-Z]{0,3})(\d{1,7})$/;
 /** Of a sheet, as far as the format goes. */
 const MOST_ROWS = 1_048_576;
 const MOST_COLUMNS = 16_384;
@@ -51,10 +52,11 @@ function filledCells(source: string) {
   });
   let rows = 0;
   let columns = 0;
-  for (const [, row] of xml.matchAll(ROW)) rows = Math.max(rows, Number(row));
-  for (const [, column, row] of xml.matchAll(CELL)) {
+  for (const [, quoted, singly] of xml.matchAll(PLACED)) {
+    const [, column, row] = PLACE.exec(quoted ?? singly ?? '') ?? [];
+    if (column === undefined) throw tooLarge('rows or columns beyond the last of a sheet');
     rows = Math.max(rows, Number(row));
-    columns = Math.max(columns, columnNumber(column!));
+    columns = Math.max(columns, columnNumber(column));
   }
   if (rows > MOST_ROWS || columns > MOST_COLUMNS) throw tooLarge('rows or columns beyond the last of a sheet');
   return { xml, unknownResults, cells: rows * Math.max(1, columns) };
@@ -62,7 +64,7 @@ function filledCells(source: string) {
 
 function columnNumber(letters: string): number {
   let number = 0;
-  for (const letter of letters.slice(0, 8)) number = number * 26 + letter.charCodeAt(0) - 64;
+  for (const letter of letters) number = number * 26 + letter.charCodeAt(0) - 64;
   return number;
 }
 

@@ -1,0 +1,118 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
+import { TandemError } from '../../../machines/errors.ts';
+import { pdfWith, writtenLines } from './pdfs.ts';
+import { drawnText, pngOf } from './pictures.ts';
+import { codeOf } from './reading.ts';
+
+let folder: string;
+/** Takes seconds to be recognised. */
+let longWork: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tandem-document-process-'));
+  longWork = join(folder, 'long-work.png');
+  const lines = Array<string>(60).fill('THE TRAIN IS LATE AND THE ROUTE IS CLOSED '.repeat(2));
+  await writeFile(longWork, pngOf(drawnText(lines)));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Processes that read a document of this path. */
+async function readersOf(path: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_, index) => commands[index]!.includes(`\0${path}\0`)).map(Number);
+}
+
+async function named(name: string, content: Buffer | string) {
+  const path = join(folder, name);
+  await writeFile(path, content);
+  return { path, name, mediaType: null };
+}
+
+it('is killed when its work is called off, and leaves nothing behind', async () => {
+  const reader = createDocumentReader();
+  const controller = new AbortController();
+  const reading = reader.read({ path: longWork, name: null, mediaType: null }, controller.signal);
+  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  controller.abort(new TandemError('STT_CLIENT_CANCELLED', 'gone'));
+  expect(await codeOf(reading)).toBe('STT_CLIENT_CANCELLED');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  expect((await readdir(tmpdir())).filter((name) => name.startsWith('tandem-document-') && name.length > 50)).toEqual(
+    [],
+  );
+});
+
+it('is killed when the reader closes', async () => {
+  const reader = createDocumentReader();
+  const reading = codeOf(reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal));
+  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  await reader.close();
+  expect(await reading).toBe('SHUTTING_DOWN');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+});
+
+it('that takes longer than a document may is killed, and the document too large', async () => {
+  const reader = createDocumentReader({ wallMs: 50 });
+  const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
+  expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+});
+
+it('that takes more memory than a document may is killed, and the document too large', async () => {
+  const reader = createDocumentReader({ residentBytes: 2 ** 26 });
+  const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
+  expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+});
+
+it('dies with its owner, killed as that may be', async () => {
+  const module = fileURLToPath(new URL('../../../language/documents/confined-document-reader.ts', import.meta.url));
+  const code = `
+    import { createDocumentReader } from ${JSON.stringify(module)};
+    const document = { path: ${JSON.stringify(longWork)}, name: null, mediaType: null };
+    await createDocumentReader().read(document, new AbortController().signal);`;
+  const owner = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'ignore' });
+  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  owner.kill('SIGKILL');
+  await once(owner, 'exit');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+});
+
+it('takes names as they come: none is an option or a path to it', async () => {
+  const reader = createDocumentReader();
+  const { signal } = new AbortController();
+  for (const name of ['--eval=process.exit(3)', '../../etc/passwd', "'; touch x; '", 'a\nb.md']) {
+    const document = { ...(await named('plain', 'Hello.')), name, mediaType: '--version' };
+    expect((await reader.read(document, signal)).sections).toEqual([{ heading: null, page: null, text: 'Hello.' }]);
+  }
+});
+
+it('reads what is called after a character that ends lines elsewhere', async () => {
+  const reader = createDocumentReader();
+  const text = `${'\u{1f642}'.repeat(40_000)}\u2028end of it`;
+  const read = await reader.read(await named('long.txt', text), new AbortController().signal);
+  expect(read.sections[0]!.text).toBe(`${'\u{1f642}'.repeat(40_000)}\nend of it`);
+});
+
+it('does not go to the network for what a document refers to', async () => {
+  let connections = 0;
+  const server = createServer(() => {
+    connections += 1;
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const url = `http://127.0.0.1:${port}/x`;
+  const catalogue = `/OpenAction << /S /URI /URI (${url}) >> /AcroForm << /XFA (${url}) >>`;
+  const bytes = pdfWith({ pages: [writtenLines([url])], catalogue });
+  const read = await createDocumentReader().read(await named('a.pdf', bytes), new AbortController().signal);
+  expect(read.sections[0]!.text).toBe(url);
+  expect(connections).toBe(0);
+  server.close();
+});
