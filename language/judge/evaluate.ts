@@ -9,6 +9,7 @@ import {
   dataOf,
   type Material,
   type PosedQuestion,
+  plainDataOf,
   poseQuestions,
   promptOf,
 } from './prompt.ts';
@@ -72,7 +73,7 @@ export async function evaluate(models: Pick<LanguageModels, 'complete'>, request
 /** About how many tokens it takes, rather more than fewer: what to set aside for it. */
 export function estimatedTokens(request: Pick<JudgeRequest, 'questions' | 'samples' | keyof Material>): number {
   const { questions, samples } = request;
-  const prompt = Math.ceil(promptBytes(questions, dataOf(request)) / BYTES_PER_TOKEN.usual);
+  const prompt = Math.ceil(promptBytes(questions, plainDataOf(request)) / BYTES_PER_TOKEN.usual);
   return samples * (prompt + answerTokens(questions.size).usual);
 }
 

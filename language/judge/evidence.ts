@@ -5,7 +5,7 @@ export interface QuoteFinder {
 }
 
 /** Of longer texts so much is read at a time, that others get their turn. */
-const SLICE = 16_384;
+const SLICE = 8_192;
 /** A quote of fewer letters and digits shows nothing. */
 const LEAST_LETTERS = 2;
 
@@ -55,25 +55,24 @@ function sliceEnd(text: string, from: number): number {
 
 /** Text in one form, and for each unit of it the place in the original. */
 class PlainForm {
-  readonly #pieces: string[] = [];
   readonly places: number[] = [];
+  text = '';
   #endsWithSpace = true;
 
-  get text(): string {
-    return this.#pieces.join('');
-  }
-
   append(original: string, { from, to }: { from: number; to: number }): void {
+    const { places } = this;
+    let text = '';
     for (let at = from; at < to; ) {
       const code = original.codePointAt(at)!;
       const plain = code < 128 ? ASCII[code]! : plainOf(code);
-      if (plain !== ' ' || !this.#endsWithSpace) {
-        for (let unit = 0; unit < plain.length; unit++) this.places.push(at);
-        this.#pieces.push(plain);
-        if (plain !== '') this.#endsWithSpace = plain === ' ';
+      if (plain !== '' && (plain !== ' ' || !this.#endsWithSpace)) {
+        for (let unit = 0; unit < plain.length; unit++) places.push(at);
+        text += plain;
+        this.#endsWithSpace = plain === ' ';
       }
       at += code > 0xffff ? 2 : 1;
     }
+    this.text += text;
   }
 }
 

@@ -27,10 +27,18 @@ export function poseQuestions(questions: RubricQuestions, seed: number): PosedQu
   }));
 }
 
-/** One line of JSON. */
-export function dataOf({ candidate, input, context }: Material): string {
-  const data = { ...(input !== null && { input }), ...(context !== null && { context }), candidate: candidate.content };
-  return escaped(JSON.stringify(data));
+/** One line of JSON, as the model reads it. */
+export function dataOf(material: Material): string {
+  return escaped(plainDataOf(material));
+}
+
+/** The same before anything in it is escaped: it tells how long it is. */
+export function plainDataOf({ candidate, input, context }: Material): string {
+  return JSON.stringify({
+    ...(input !== null && { input }),
+    ...(context !== null && { context }),
+    candidate: candidate.content,
+  });
 }
 
 /**
@@ -98,15 +106,15 @@ function rubricOf(posed: readonly PosedQuestion[]): string {
  * an escape of JSON, which reads the same. The two joiners stay: Indic scripts are spelt with them.
  */
 function escaped(json: string): string {
-  return json.replace(/[<\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu, (found) =>
-    found === '\u200c' || found === '\u200d' ? found : escapeOf(found),
-  );
+  return json
+    .replaceAll('<', '\\u003c')
+    .replace(/(?:(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f])+/gu, (found) => escapesOf(found));
 }
 
-function escapeOf(character: string): string {
+function escapesOf(characters: string): string {
   let escapes = '';
-  for (let unit = 0; unit < character.length; unit++) {
-    escapes += `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`;
+  for (let unit = 0; unit < characters.length; unit++) {
+    escapes += `\\u${characters.charCodeAt(unit).toString(16).padStart(4, '0')}`;
   }
   return escapes;
 }
