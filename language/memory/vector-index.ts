@@ -63,6 +63,8 @@ export interface VectorIndexOptions {
   source: PointSource;
   /** What copies of points may take in the thread. Default 1 GiB. */
   maxBytes?: number;
+  /** Starts `vector-worker.ts`; tests keep what it returns, and end it. */
+  startWorker?: () => Worker;
   logger: { warn(fields: object, message: string): void };
 }
 
@@ -70,7 +72,8 @@ export interface VectorIndexOptions {
  * Compares a query with every point, in a thread that keeps copies of the collections that were searched last. Before
  * each search it is told what changed since. When it dies, another begins with nothing.
  */
-export function createVectorIndex({ source, maxBytes = 2 ** 30, logger }: VectorIndexOptions): VectorIndex {
+export function createVectorIndex(options: VectorIndexOptions): VectorIndex {
+  const { source, maxBytes = 2 ** 30, startWorker = startVectorWorker, logger } = options;
   let thread: VectorThread | null = null;
   let isClosed = false;
 
@@ -97,12 +100,13 @@ export function createVectorIndex({ source, maxBytes = 2 ** 30, logger }: Vector
   };
 
   function startThread(): VectorThread {
-    return new VectorThread({
-      source,
-      maxBytes,
-      onDeath: (error) => logger.warn({ err: error }, 'a vector thread died'),
-    });
+    const onDeath = (error: Error) => logger.warn({ err: error }, 'a vector thread died');
+    return new VectorThread({ source, maxBytes, worker: startWorker(), onDeath });
   }
+}
+
+function startVectorWorker(): Worker {
+  return new Worker(new URL('./vector-worker.ts', import.meta.url), { execArgv: [] });
 }
 
 const MOST_ATTEMPTS = 3;
@@ -124,6 +128,13 @@ interface Copy {
   updating: Promise<void>;
 }
 
+interface VectorThreadOptions {
+  source: PointSource;
+  maxBytes: number;
+  worker: Worker;
+  onDeath: (error: Error) => void;
+}
+
 class VectorThread {
   readonly #worker: Worker;
   readonly #source: PointSource;
@@ -135,14 +146,10 @@ class VectorThread {
   #questionCount = 0;
   #uses = 0;
 
-  constructor({
-    source,
-    maxBytes,
-    onDeath,
-  }: { source: PointSource; maxBytes: number; onDeath: (error: Error) => void }) {
+  constructor({ source, maxBytes, worker, onDeath }: VectorThreadOptions) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    this.#worker = new Worker(new URL('./vector-worker.ts', import.meta.url), { execArgv: [] });
+    this.#worker = worker;
     this.#worker.unref();
     const die = (cause: unknown) => {
       if (this.#death !== null) return;
