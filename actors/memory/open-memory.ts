@@ -26,7 +26,7 @@ export interface OpenMemoryOptions {
   embeddings: EmbeddingSettings;
   clock: Clock;
   logger: Logger;
-  /** Default 30 000. */
+  /** Default 15 000. */
   leaseMs?: number;
 }
 
@@ -45,7 +45,7 @@ export interface OpenMemory extends MemoryDesk {
 }
 
 /** After a kill -9 a memory that was being processed is free again that late. */
-const LEASE_MS = 30_000;
+const LEASE_MS = 15_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
