@@ -33,7 +33,8 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
 
 /** Whole seconds, at least 1; null unless the status is 429 or 503. */
 export function retryAfterOf(refusal: TandemError): number | null {
-  if (refusal.status !== 429 && refusal.status !== 503) return null;
+  // What has to be configured first is not there in a second.
+  if (!refusal.retryable || (refusal.status !== 429 && refusal.status !== 503)) return null;
   return Math.max(1, Math.ceil(refusal.retryAfterS ?? DEFAULT_RETRY_AFTER_S));
 }
 

@@ -69,3 +69,15 @@ describe('GET /models', () => {
     expect(ids).toContain('big-2.0');
   });
 });
+
+describe('a request for a language model, where none is configured', () => {
+  it('is refused with what to set, and not told to come again', async () => {
+    fixture.models.models = [];
+    const { status, body, headers } = await fixture.call('POST', '/judge/evaluate', {
+      body: { questions: { polite: { type: 'choice', criteria: { yes: 'It is.', no: 'It is not.' } } }, output: 'Hi.' },
+    });
+    expect([status, body.code]).toEqual([503, 'LLM_NOT_CONFIGURED']);
+    expect(headers['retry-after']).toBeUndefined();
+    expect(body).not.toHaveProperty('retry_after');
+  });
+});
