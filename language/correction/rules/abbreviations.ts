@@ -70,7 +70,7 @@ function findIn(table: ReadonlyMap<string, string>, tokens: readonly Token[], at
   const isFirst = isSentenceStart(tokens, at);
   const isAcronym = ACRONYMS.has(lower) && text === text.toUpperCase();
   const isCapital = /^\p{Lu}/u.test(text) && (isFirst || !isAcronym);
-  const spelled = full.endsWith(',') && /^[,.)]/.test(tokens[at + 1]?.text ?? '') ? full.slice(0, -1) : full;
+  const spelled = full.endsWith(',') && /^[,.:;)]/.test(tokens[at + 1]?.text ?? '') ? full.slice(0, -1) : full;
   return {
     text: isCapital ? capitalized(spelled) : spelled,
     length: 1,
@@ -98,7 +98,7 @@ function findByContext(tokens: readonly Token[], at: number): Found | null {
   const isBehindNumber = before?.kind === 'number';
   const isBeforeNumber = next?.kind === 'number';
   const unit = UNITS_OF_TIME.get(text.toLowerCase());
-  if (unit !== undefined && isBehindNumber) return found(unit[before.text === '1' ? 0 : 1]);
+  if (unit !== undefined && (isBehindNumber || unit[0] === unit[1])) return found(unit[before?.text === '1' ? 0 : 1]);
   if (STREETS.has(text) && isBehindName && !/^(?:The|Hi|Dear|Hello)$/.test(before.text))
     return found(STREETS.get(text));
   if (TITLES.has(text) && stop && isBeforeName) return found(TITLES.get(text));

@@ -62,7 +62,7 @@ function isByContext(tokens: readonly Token[], at: number, lower: string): boole
   const next = wordAfter(tokens, at);
   switch (lower) {
     case 'its':
-      if (BEHIND_IT_IS.has(next)) return true;
+      if (BEHIND_IT_IS.has(next)) return tokens[indexAfter(tokens, at) + 1]?.text !== '-';
       // "Its cold." cannot be about what belongs to it.
       return next !== '' && isSentenceStart(tokens, at) && endsSentence(tokens, indexAfter(tokens, at));
     case 'lets':
@@ -91,7 +91,9 @@ function endsSentence(tokens: readonly Token[], at: number): boolean {
 
 const CONJUNCTIONS = new Set('and but so then or if because that think hope'.split(' '));
 const BEHIND_IT_IS = new Set(
-  'a an the not been okay going getting just really probably definitely raining too always never only'.split(' '),
+  'a an the not been in on at from because also still now here there what why how where okay going getting just really probably definitely raining too always never only'.split(
+    ' ',
+  ),
 );
 const BEHIND_I_WOULD = new Set('like love rather prefer say be go need want appreciate suggest recommend'.split(' '));
 const VERBS = new Set(

@@ -51,11 +51,18 @@ function properName(tokens: readonly Token[], at: number, lower: string): string
   return followsTitle(tokens, at) && lower.length > 1 && !COMMON_ENGLISH.has(lower) ? capitalized(text) : null;
 }
 
-/** Not i/o, (i) and i-th. */
+/** Not i/o, (i), i = 0. */
 function isPronoun(tokens: readonly Token[], at: number): boolean {
   const next = tokens[at + 1];
+  if (isOperator(tokens[indexAfter(tokens, at)]) || (tokens[at - 1]?.kind === 'space' && isOperator(tokens[at - 2]))) {
+    return false;
+  }
   if (next?.kind !== 'mark') return !(tokens[at - 1]?.kind === 'mark' && /[/\\=&@-]$/.test(tokens[at - 1]!.text));
   return /^(?:[,.;:!?…"”—–]|\.\.\.)/.test(next.text) && !/^[(/\\]$/.test(tokens[at - 1]?.text ?? '');
+}
+
+function isOperator(at: Token | undefined): boolean {
+  return at?.kind === 'mark' && /^(?:[=+<>*/%&|^~]|\*+)$/.test(at.text);
 }
 
 /** Parts of names of another kind: english-course, path/india. */

@@ -72,7 +72,7 @@ function partsOf(tokens: readonly Token[], at: number, written: string): Parts |
     case "'s":
       if (stem === 'let') return whole(stem, 'us');
       if (!SINGULAR.has(stem)) return null;
-      return whole(stem, HAS_PARTICIPLES.has(skipAdverb(tokens, at, next)) ? 'has' : 'is');
+      return whole(stem, HAS_PARTICIPLES.has(verbAfter(tokens, at, next)) ? 'has' : 'is');
     case "'d": {
       if (!WILLING.has(stem)) return null;
       const verb = skipAdverb(tokens, at, next);
@@ -97,6 +97,11 @@ function isAsking(tokens: readonly Token[], at: number, next: string): boolean |
     return verb === "don't" && ['dare', 'ever', 'worry', 'forget'].includes(afterPerson) ? null : true;
   }
   return isOpening && verb !== "don't" && next !== '' && !/^(?:going|been|be|it)$/.test(next) ? null : false;
+}
+
+/** "What's he got" asks for the word behind the person. */
+function verbAfter(tokens: readonly Token[], at: number, next: string): string {
+  return PERSONS.has(next) ? wordAfter(tokens, indexAfter(tokens, at)) : skipAdverb(tokens, at, next);
 }
 
 function skipAdverb(tokens: readonly Token[], at: number, next: string): string {

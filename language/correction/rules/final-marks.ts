@@ -54,8 +54,9 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
     const here = tokens[at]!;
     if (here.kind === 'space') continue;
     if (here.kind !== 'mark') return -1;
-    if (/^[)\]%*_~]+$|^<\/|^\]\(/.test(here.text)) place = at;
-    else if (!/^["”’']$/.test(here.text)) return -1;
+    // Inside "quotes", as Americans do; 'these' may be code.
+    if (/^[)\]%*_~'’]+$|^<\/|^\]\(/.test(here.text)) place = at;
+    else if (!/^["”]$/.test(here.text)) return -1;
   }
   // (A sentence in brackets has its mark inside.)
   const isBracketed = tokens[place]!.text === ')' && tokens.slice(from, first).some(({ text: piece }) => piece === '(');

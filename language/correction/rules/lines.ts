@@ -1,11 +1,11 @@
 /**
- * Lines of Markdown and mail that are no sentences: fenced code, tables, quotations of others, rulers and comments.
+ * Lines of Markdown and mail that are no sentences: code, tables, quotations of others, rulers.
  * @returns how many characters from `at`, the start of a line, to the end of the last of them, its break not counted
  */
 export function keptLines(text: string, at: number): number {
   const fence = match(FENCE, text, at);
   if (fence !== null) return endOfFence(text, at, fence.trim()) - at;
-  const line = match(KEPT_LINE, text, at);
+  const line = match(KEPT_LINE, text, at) ?? match(CODE_LINE, text, at);
   return line === null ? 0 : line.length;
 }
 
@@ -18,6 +18,9 @@ const FENCE = /[^\S\r\n]{0,20}(?:`{3,}|~{3,})/y;
 /** A table's row, a quotation, a ruler, a reference of a link. Without a line break in it, so that it is linear. */
 const KEPT_LINE =
   /[^\S\r\n]{0,20}(?:\||>)[^\r\n]*|[^\S\r\n]{0,20}(?:([-*_=])(?:[^\S\r\n]{0,3}\1){2,200})[^\S\r\n]*(?=[\r\n]|$)|\[[^\]\r\n]{1,100}\]:[^\r\n]*/y;
+/** Programs that nobody put a fence around. */
+const CODE_LINE =
+  /(?=[^\r\n]*[(){}=<>])[^\r\n]*[;{}][^\S\r\n]*(?=[\r\n]|$)|(?:\$|>>>|SELECT(?=[^\r\n]* FROM )|INSERT INTO|UPDATE(?=[^\r\n]* SET )|DELETE FROM|CREATE TABLE)[^\S\r\n][^\r\n]*|[\w.]{1,40} ?[-+*]?= ?[^\r\n]*(?<![.!?])(?=[\r\n]|$)/y;
 const LEAD =
   /[^\S\r\n]{0,200}(?:(?:[-*+•◦‣]|#{1,6}|\d{1,4}[.)]|\(?[A-Za-z\d]\))[^\S\r\n]+(?:\[[ xX]\][^\S\r\n]+)?)(?=\S)|[^\S\r\n]+/y;
 

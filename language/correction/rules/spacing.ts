@@ -37,6 +37,7 @@ function isNeedless(tokens: readonly Token[], at: number, before: Token | undefi
   if (next.text.startsWith(',')) return then === undefined || then.kind !== 'mark' || then.text !== next.text;
   if (isFrench && /^[;:!?]/.test(next.text)) return false;
   if (!/^(?:[;:.]|\.{3}|[!?]+|[।،؛؟，。])$/u.test(next.text)) return false;
+  if (then?.kind === 'word') return next.text === '?' && before.kind === 'word';
   return then === undefined || then.kind === 'space' || then.kind === 'break' || /^["”’)\]]$/.test(then.text);
 }
 
