@@ -28,7 +28,7 @@ const BODY_LIMIT_BYTES = 512 * 1024;
 const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Of the chat.' }) });
 
 export function chatRoutes(app: HttpApp, context: HttpContext): void {
-  const { sql, chat, limits } = context;
+  const { sql, chat, limits, logger } = context;
 
   app.post(
     '/v1/chat/completions',
@@ -137,7 +137,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       // What fails before anything has come is a refusal with a status of its own.
       first = await parts.next();
     } catch (error) {
-      throw whyEnded(error, { ended, reply });
+      throw whyEnded(error, { ended, request, reply });
     }
     async function* all() {
       if (!first.done) yield first.value;
@@ -164,7 +164,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       if (finished.charge !== null) reply.headers(billingHeaders(finished.charge));
       return body;
     } catch (error) {
-      throw whyEnded(error, { ended, reply });
+      throw whyEnded(error, { ended, request, reply });
     }
   }
 
@@ -181,21 +181,24 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     try {
       return { ended, answering: await chat.ask(ask, ended.signal) };
     } catch (error) {
-      throw whyEnded(error, { ended, reply });
+      throw whyEnded(error, { ended, request, reply });
     }
+  }
+
+  function whyEnded(error: unknown, { ended, request, reply }: Exchange & { ended: AbortController }): unknown {
+    ended.abort();
+    if (!reply.raw.destroyed) return error;
+    const cancelled = new TandemError('CHAT_CLIENT_CANCELLED', 'The client closed the connection.');
+    const { code, status } = cancelled;
+    // No response goes out, so that nothing else is logged.
+    logger.info({ requestId: request.id, code, status }, 'completion cancelled');
+    return cancelled;
   }
 }
 
 interface Exchange {
   request: FastifyRequest;
   reply: FastifyReply;
-}
-
-/** Nobody reads what a client that has left is answered, but for the log. */
-function whyEnded(error: unknown, { ended, reply }: { ended: AbortController; reply: FastifyReply }): unknown {
-  ended.abort();
-  if (!reply.raw.destroyed) return error;
-  return new TandemError('CHAT_CLIENT_CANCELLED', 'The client closed the connection.');
 }
 
 function keyOf(request: FastifyRequest<{ Params: Static<typeof IdParams> }>) {

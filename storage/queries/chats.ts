@@ -133,6 +133,7 @@ export async function appendChatTurn(tx: Tx, { chat, title, messages, now }: Cha
     content: content === null ? null : storable(content),
     toolCalls: toolCalls === null ? null : tx.json(toolCalls.map(storableCall)),
     toolCallId: toolCallId === null ? null : storable(toolCallId),
+    model: message.model === null ? null : storable(message.model),
     createdAt: now,
   }));
   await tx`insert into chat_messages ${tx(rows as never)}`;
@@ -144,8 +145,8 @@ function storableCall({ id, name, arguments: given }: StoredToolCall) {
   return { id: storable(id), name: storable(name), arguments: storable(given) };
 }
 
-/** What models write may have what Postgres does not take: NUL, and halves of surrogate pairs. */
-function storable(text: string): string {
+/** What models and their servers write may have what Postgres does not take: NUL, and halves of surrogate pairs. */
+export function storable(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 

@@ -1,4 +1,5 @@
 import type { SqlOrTx, Tx } from '../database.ts';
+import { storable } from './chats.ts';
 
 /** Something a language model was asked, and what came of it. */
 export interface CompletionRow {
@@ -29,7 +30,8 @@ export type NewCompletion = Omit<CompletionRow, 'state' | 'promptTokens' | 'comp
 
 /** Belongs into the transaction that holds what it may cost. */
 export async function insertCompletion(tx: Tx, completion: NewCompletion): Promise<void> {
-  await tx`insert into completions ${tx({ ...completion, state: 'generating' })}`;
+  const row = { ...completion, model: storable(completion.model), state: 'generating' };
+  await tx`insert into completions ${tx(row)}`;
 }
 
 /** Locks it against another end. */
@@ -51,7 +53,8 @@ export interface CompletionEnd {
 }
 
 export async function endCompletion(tx: Tx, { id, now, ...end }: CompletionEnd): Promise<void> {
-  await tx`update completions set ${tx({ ...end, endedAt: now })} where id = ${id} and state = 'generating'`;
+  const changes = { ...end, model: storable(end.model), endedAt: now };
+  await tx`update completions set ${tx(changes)} where id = ${id} and state = 'generating'`;
 }
 
 /** Whether something is being said in the chat. What began before `since` is taken for lost with its process. */

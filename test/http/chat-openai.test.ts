@@ -99,7 +99,7 @@ describe("OpenAI's client", () => {
       stream: true,
       stream_options: { include_usage: true },
     });
-    const chunks = [];
+    const chunks: OpenAI.ChatCompletionChunk[] = [];
     for await (const chunk of stream) chunks.push(chunk);
     expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe('Hello 😀');
     expect(chunks.every(({ id, object }) => id === chunks[0]!.id && object === 'chat.completion.chunk')).toBe(true);
@@ -187,6 +187,7 @@ describe("OpenAI's client", () => {
     await expect(asking).rejects.toThrow(OpenAI.APIUserAbortError);
     expect(await request.isLeft).toBe(true);
     await until(async () => expect((await wallet()).heldNano).toBe(0n));
+    await until(() => expect(fixture.logLines.some((line) => line.includes('"CHAT_CLIENT_CANCELLED"'))).toBe(true));
   });
 
   it('throws the error of the kind it is', async () => {

@@ -194,6 +194,7 @@ describe('a chat', () => {
   });
 
   it('keeps what Postgres would refuse in another form', async () => {
+    fixture.models.models = [modelOf('tiny\0-1.0')];
     const { desk } = fixture.deskOf();
     fixture.models.queue({
       text: ['a\0b', '\ud800'],
