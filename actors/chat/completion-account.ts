@@ -104,12 +104,12 @@ async function continuedChat(
   { budgetTokens, now }: { budgetTokens: number; now: Date },
 ): Promise<CountedMessage[]> {
   const chat = await findChat(tx, key, { lock: true });
-  if (chat === null) throw chatNotFound();
   const since = new Date(now.getTime() - ANSWERING_FOR_MS);
-  if (await isChatAnswering(tx, { chatId: key.id, since })) {
+  if (await isChatAnswering(tx, key, { since })) {
     const message = 'The chat is being answered already. Wait for that answer, or close its connection.';
     throw new TandemError('CHAT_BUSY', message);
   }
+  if (chat === null) throw chatNotFound();
   const rows = await recentChatMessages(tx, { chatId: key.id, tokens: budgetTokens });
   return rows.map((row) => ({ message: messageOf(row), tokens: row.tokens }));
 }

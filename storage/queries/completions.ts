@@ -1,5 +1,5 @@
 import type { SqlOrTx, Tx } from '../database.ts';
-import { storable } from './chats.ts';
+import { type ChatKey, storable } from './chats.ts';
 
 /** Something a language model was asked, and what came of it. */
 export interface CompletionRow {
@@ -57,13 +57,18 @@ export async function endCompletion(tx: Tx, { id, now, ...end }: CompletionEnd):
   await tx`update completions set ${tx(changes)} where id = ${id} and state = 'generating'`;
 }
 
-/** Whether something is being said in the chat. What began before `since` is taken for lost with its process. */
+/**
+ * Whether something is being said in the chat, which need not be stored yet. What began before `since` is taken for lost
+ * with its process.
+ */
 export async function isChatAnswering(
   sql: SqlOrTx,
-  { chatId, since }: { chatId: string; since: Date },
+  { id, workspaceId, userId }: ChatKey,
+  { since }: { since: Date },
 ): Promise<boolean> {
   const [row] = await sql`
-    select 1 from completions where chat_id = ${chatId} and state = 'generating' and created_at > ${since} limit 1`;
+    select 1 from completions where chat_id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId}
+      and state = 'generating' and created_at > ${since} limit 1`;
   return row !== undefined;
 }
 

@@ -111,7 +111,7 @@ onEveryServer('completions', (database) => {
     });
     const lost = () => lostCompletions(sql, { node: 'n', boot: 'b-2' });
     expect((await lost()).map(({ id }) => id)).toEqual(['lost']);
-    const isBusy = (since: Date) => isChatAnswering(sql, { chatId: 'chat_1', since });
+    const isBusy = (since: Date) => isChatAnswering(sql, { ...whose, id: 'chat_1' }, { since });
     expect([await isBusy(later(-1)), await isBusy(NOW)]).toEqual([true, false]);
     const tokens = { promptTokens: 1, completionTokens: 2 };
     const end = { id: 'lost', model: 'tiny-1.0', error: null, ...tokens, now: later(5) } as const;

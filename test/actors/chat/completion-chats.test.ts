@@ -131,6 +131,21 @@ describe('a chat', () => {
     ]);
   });
 
+  it('that has just begun is being answered, and is not there for anybody else', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: 'half', neverEnds: true });
+    const left = new AbortController();
+    const { chatId, parts } = await desk.ask(fixture.request('First'), left.signal);
+    await parts.next();
+    const second = desk.ask(fixture.request('Second', { chatId }), listening());
+    await expect(second).rejects.toMatchObject({ code: 'CHAT_BUSY' });
+    const { user } = await seedWorkspace(fixture.database.sql);
+    const strangers = desk.ask(fixture.request('Second', { chatId, userId: user.id }), listening());
+    await expect(strangers).rejects.toMatchObject({ code: 'CHAT_NOT_FOUND' });
+    left.abort();
+    await desk.close();
+  });
+
   it('answers one of twenty requests at once, and the others are refused', async () => {
     const { desk } = fixture.deskOf();
     fixture.models.queue('Hello.');
