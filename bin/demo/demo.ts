@@ -18,6 +18,7 @@ import { type ReceivedCallback, startCallbackReceiver } from './callback-receive
 import { type Conversation, conversationOf, withFarewell } from './conversation.ts';
 import { curlOf } from './curl.ts';
 import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from './likeness.ts';
+import { checkRemembered } from './remembered.ts';
 import { openScreen, type Screen } from './screen.ts';
 import { spokenForDemo, TOLD, type Told } from './spoken-by-platform.ts';
 import { measureHearing, NUMBERS, startTown, type Town } from './town.ts';
@@ -253,24 +254,28 @@ async function report(
   }
   checkTold(screen, { town, told });
   await checkRecording(screen, { api, conversation, told, call });
-  await checkTranscript(screen, { api, conversation, call });
+  const transcript = await api.get<PublicTranscript>(`/dialer/click2call/${call.call_id}/transcript`);
+  checkTranscript(screen, { conversation, transcript });
+  await checkRemembered(screen, { api, transcript });
   const { sql, close } = await openPool(tandem.databaseUrl);
   const wallet = await walletOf(sql, tandem.workspaceId);
-  const spentOn = async (service: 'stt' | 'tts') => {
+  const spentOn = async (service: 'stt' | 'tts' | 'llm' | 'memory') => {
     const { rows } = await listUsage(sql, { workspaceId: tandem.workspaceId, service }, { page: 1, limit: 100 });
     return rows.reduce((sum, { amountNano }) => sum + amountNano, 0n);
   };
   const [transcriptNano, speechNano] = [await spentOn('stt'), await spentOn('tts')];
+  const [languageNano, memoryNano] = [await spentOn('llm'), await spentOn('memory')];
   await close();
   const callNano = BigInt(Math.round((call.cost_usd ?? 0) * 1e9));
   const expected = ((call.talk_seconds ?? 0) * PRICE_PER_MINUTE_USD) / 60;
   screen.check(
     call.billing_status === 'billed' &&
       Math.abs((call.cost_usd ?? 0) - expected) < 1e-8 &&
-      wallet.balanceNano === TOP_UP_NANO - callNano - transcriptNano - speechNano &&
+      wallet.balanceNano === TOP_UP_NANO - callNano - transcriptNano - speechNano - languageNano - memoryNano &&
       wallet.heldNano === 0n,
     `billed ${call.cost_usd} USD for ${call.talk_seconds} s and ${usd(transcriptNano)} for the words, ` +
-      `${usd(speechNano)} for what the platform said; ` +
+      `${usd(speechNano)} for what the platform said, ${usd(languageNano)} for the correction, ` +
+      `${usd(memoryNano)} for the memory; ` +
       `the wallet has ${usd(wallet.balanceNano)}, nothing held`,
   );
   screen.check(callback.verified.ok, `callback ${callback.body.event}, signature verified: ${callback.signature}`);
@@ -332,8 +337,10 @@ async function checkRecording(
 }
 
 /** Compares what was understood of each leg with the published texts. */
-async function checkTranscript(screen: Screen, { api, conversation, call }: Evidence): Promise<void> {
-  const transcript = await api.get<PublicTranscript>(`/dialer/click2call/${call.call_id}/transcript`);
+function checkTranscript(
+  screen: Screen,
+  { conversation, transcript }: { conversation: Conversation; transcript: PublicTranscript },
+): void {
   for (const leg of ['agent', 'customer'] as const) {
     const said = conversation.sentences.filter(({ speaker }) => speaker === leg).map(({ text }) => text);
     const segments = transcript.segments.filter((segment) => segment.leg === leg).map(({ text }) => text);
