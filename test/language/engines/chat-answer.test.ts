@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ChatAnswer } from '../../../language/engines/openai/chat-answer.ts';
+
+/** Chunks that are nearly right: the names are those of OpenAI, and what stands there may be anything. */
+const anything = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string(), fc.constantFrom('<think>', '</think>', 'stop'));
+const toolCall = fc.record(
+  {
+    index: fc.oneof(fc.integer(), anything),
+    id: anything,
+    function: fc.oneof(anything, fc.record({ name: anything, arguments: anything }, { requiredKeys: [] })),
+  },
+  { requiredKeys: [] },
+);
+const delta = fc.record(
+  {
+    content: anything,
+    reasoning: anything,
+    reasoning_content: anything,
+    tool_calls: fc.oneof(anything, fc.array(toolCall)),
+  },
+  { requiredKeys: [] },
+);
+const choice = fc.record({ delta, message: delta, finish_reason: anything }, { requiredKeys: [] });
+const chunk = fc.oneof(
+  anything,
+  fc.record({ choices: fc.oneof(anything, fc.array(choice, { maxLength: 2 })), usage: anything }, { requiredKeys: [] }),
+);
+
+describe('an answer of chunks of any shape', () => {
+  it('is made of parts that are what they say, whose calls are numbered from 0 and named once', () => {
+    fc.assert(
+      fc.property(fc.array(chunk, { maxLength: 12 }), (chunks) => {
+        const answer = new ChatAnswer();
+        const parts = [...chunks.flatMap((value) => answer.read(value)), ...answer.end()];
+        const named: number[] = [];
+        for (const part of parts) {
+          switch (part.type) {
+            case 'text':
+            case 'reasoning':
+              expect(part.text).toBeTypeOf('string');
+              expect(part.text).not.toBe('');
+              break;
+            case 'toolCall':
+              expect(part.arguments).toBeTypeOf('string');
+              expect(part.id === null).toBe(part.name === null);
+              if (part.name === null) expect(named).toContain(part.index);
+              else expect(named.push(part.index)).toBe(part.index + 1);
+              break;
+            default:
+              expect.fail('nothing else comes of chunks');
+          }
+        }
+        expect(['stop', 'length', 'tool_calls', 'content_filter']).toContain(answer.reason);
+        expect(answer.producedCharacters).toBe(answer.produced.join('').length);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
