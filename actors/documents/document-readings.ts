@@ -37,17 +37,23 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
       }
       const path = join(folder, 'upload');
       const over = new AbortController();
+      let ended: Promise<void> | null = null;
       return {
         uploadPath: path,
         async read({ name, mediaType, signal }) {
           const either = AbortSignal.any([signal, closing.signal, over.signal]);
           return await lanes.run(() => reader.read({ path, name, mediaType }, either), either);
         },
-        async end() {
-          over.abort(new TandemError('DOCUMENT_NOT_READABLE', 'Nobody waits for the document any more.'));
-          await rm(folder, { recursive: true, force: true }).finally(() => slot.release());
+        end() {
+          ended ??= end();
+          return ended;
         },
       };
+
+      async function end(): Promise<void> {
+        over.abort(new TandemError('DOCUMENT_NOT_READABLE', 'Nobody waits for the document any more.'));
+        await rm(folder, { recursive: true, force: true }).finally(() => slot.release());
+      }
     },
 
     async close() {

@@ -12,6 +12,7 @@ import {
   type DocumentForm,
   DocumentFormSchema,
   ExtractedDocumentSchema,
+  fileNameOf,
   presentDocument,
   readDocumentForm,
 } from '../schemas/memory-document.ts';
@@ -59,19 +60,27 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
       },
       async (request, reply) => {
         const { pending, file, form, signal } = received.get(request)!;
-        const { name, mediaType } = file;
-        const document = await pending.read({ name, mediaType, signal });
-        signal.throwIfAborted();
-        const ingested = await memory.ingestDocument({
-          ...form,
-          document,
-          fileName: name,
-          by: memoryCallerOf(request),
-        });
-        if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
-        return reply
-          .code(202)
-          .send(success({ ...presentIngested(ingested), document: presentDocument(document, name) }));
+        try {
+          const { mediaType } = file;
+          const name = fileNameOf(file.name);
+          const document = await pending.read({ name, mediaType, signal });
+          signal.throwIfAborted();
+          const ingested = await memory.ingestDocument({
+            ...form,
+            document,
+            fileName: name,
+            by: memoryCallerOf(request),
+          });
+          if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
+          return reply
+            .code(202)
+            .send(
+              success({ ...presentIngested(ingested), document: presentDocument(document, { ...ingested, name }) }),
+            );
+        } finally {
+          // Before the answer: whoever sends one after the other never has two.
+          await pending.end();
+        }
       },
     );
   });
@@ -85,23 +94,28 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
-    const { files, fields } = await receiveForm(request, {
-      fileField: 'file',
-      fields: DOCUMENT_FIELDS,
-      pathOf: () => pending.uploadPath,
-      maxFileBytes: MAX_FILE_BYTES,
-      signal,
-    });
-    received.set(request, { pending, file: files[0]!, form: readDocumentForm(fields), signal });
-    request.body = fields;
+    try {
+      const { files, fields } = await receiveForm(request, {
+        fileField: 'file',
+        fields: DOCUMENT_FIELDS,
+        pathOf: () => pending.uploadPath,
+        maxFileBytes: MAX_FILE_BYTES,
+        signal,
+      });
+      received.set(request, { pending, file: files[0]!, form: readDocumentForm(fields), signal });
+      request.body = fields;
+    } catch (error) {
+      await pending.end();
+      throw error;
+    }
   }
 }
 
 const STORED = 'Read and stored; it is processed from now on.';
 
 const DESCRIPTION = [
-  'The text of a document, stored as one memory as POST /memory/ingest does. Pages of a PDF that are pictures, and',
-  'images, are recognised, in English; sheets and tables become Markdown. Each character of the text is charged once it',
-  'was read; a document that cannot be read costs nothing, nor does one whose sender closes the connection before. A',
-  'user has 2 documents at a time, and one more is refused before its body is read.',
+  'The text of a document, stored as POST /memory/ingest does; a long one in numbered parts, a memory each. Pages of a',
+  'PDF that are pictures, and images, are recognised, in English; sheets and tables become Markdown. Each character of',
+  'the text is charged once it was read; a document that cannot be read costs nothing, nor does one whose sender closes',
+  'the connection before. A user has 2 documents at a time, and one more is refused before its body is read.',
 ].join(' ');

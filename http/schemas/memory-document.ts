@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import type { NewMemoryText } from '../../actors/memory/memory-desk.ts';
+import type { IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
@@ -103,7 +103,7 @@ const DocumentSchema = Type.Object({
   pages: nullable(
     Type.Integer({ description: 'Of a PDF; sheets of a workbook; 1 for an image; null for others.', examples: [12] }),
   ),
-  characters: Type.Integer({ description: 'Of its text.', examples: [31_415] }),
+  characters: Type.Integer({ description: 'Of its text; those that were charged.', examples: [31_415] }),
   is_ocr: Type.Boolean({ description: 'Whether text was recognised in pictures, which can err.', examples: [false] }),
   warnings: Type.Array(Type.String(), {
     description: 'What was left out.',
@@ -113,8 +113,26 @@ const DocumentSchema = Type.Object({
 
 export const ExtractedDocumentSchema = Type.Object({ ...IngestedSchema.properties, document: DocumentSchema });
 
-export function presentDocument(document: ReadDocument, name: string | null) {
+/** As it may be shown and stored. */
+export function fileNameOf(name: string | null): string | null {
+  const shown = (name ?? '')
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, MOST_NAME_CHARACTERS)
+    .toWellFormed()
+    .trim();
+  return shown === '' ? null : shown;
+}
+
+const MOST_NAME_CHARACTERS = 255;
+
+export function presentDocument(
+  document: ReadDocument,
+  { name, results }: { name: string | null; results: readonly IngestedMemory[] },
+) {
   const { format, pageCount, sections, isOcr, warnings } = document;
-  const characters = sections.reduce((sum, { text }) => sum + text.length, 0);
+  const charged = results.map((result) => (result.outcome === 'queued' ? result.characters : null));
+  const characters = charged.includes(null)
+    ? sections.reduce((sum, { text }) => sum + [...text].length, 0)
+    : charged.reduce<number>((sum, count) => sum + count!, 0);
   return { name, format, pages: pageCount, characters, is_ocr: isOcr, warnings };
 }

@@ -53,7 +53,7 @@ async function readConfined(
   await using account = await openUnnamed();
   using watch = watchMemory(residentBytes);
   const exitCode = await runConfined({
-    command: [...(await readerCommand(path)), path, name ?? '', mediaType ?? ''],
+    command: [...(await readerCommand(path)), path, argument(name), argument(mediaType)],
     stdoutFd: account.fd,
     onStderr: (text) => watch.begin(text),
     memoryBytes: READING_LIMITS.addressSpaceBytes,
@@ -71,6 +71,11 @@ async function readConfined(
   if (read !== null) return read;
   if (OUT_OF_LIMITS.includes(exitCode)) throw tooMuchWork();
   throw new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
+}
+
+/** No argument of a program can have a NUL in it. The extension is at the end. */
+function argument(text: string | null): string {
+  return (text ?? '').replaceAll('\0', '').slice(-255);
 }
 
 /** The shell's own: it could not set a limit, run the file, or find it (POSIX sh, 2.8.2). */

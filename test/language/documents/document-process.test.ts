@@ -88,7 +88,13 @@ it('dies with its owner, killed as that may be', async () => {
 it('takes names as they come: none is an option or a path to it', async () => {
   const reader = createDocumentReader();
   const { signal } = new AbortController();
-  for (const name of ['--eval=process.exit(3)', '../../etc/passwd', "'; touch x; '", 'a\nb.md']) {
+  for (const name of [
+    '--eval=process.exit(3)',
+    '../../etc/passwd',
+    "'; touch x; '",
+    'a\nb\0.md',
+    'x'.repeat(200_000),
+  ]) {
     const document = { ...(await named('plain', 'Hello.')), name, mediaType: '--version' };
     expect((await reader.read(document, signal)).sections).toEqual([{ heading: null, page: null, text: 'Hello.' }]);
   }
