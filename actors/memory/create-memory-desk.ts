@@ -1,10 +1,11 @@
-import type { DocumentSection, ReadDocument } from '../../language/documents/document-reader.ts';
+import type { ReadDocument } from '../../language/documents/document-reader.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
+import { documentParts } from './document-parts.ts';
 import { refundMemory } from './memory-account.ts';
-import type { Ingested, MemoryCaller, MemoryDesk, MemorySource } from './memory-desk.ts';
+import type { Ingested, MemoryCaller, MemoryDesk } from './memory-desk.ts';
 import { type StoreRequest, storeTexts } from './memory-ingest.ts';
 import { createMemoryLibrary } from './memory-library.ts';
 import type { MemoryWorker } from './memory-worker.ts';
@@ -58,10 +59,14 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     },
 
     async ingestDocument({ document, fileName, by, title, ...rest }) {
-      const text = textOf(document.sections);
-      const source = { ...sourceOf(document, fileName) };
-      const given = { ...rest, title: title ?? document.title ?? fileName, text, source };
-      return await stored({ texts: [given], operation: 'ingest_document', by, now: now() });
+      const parts = documentParts(document.sections);
+      const whole = title ?? document.title ?? fileName;
+      const texts = parts.map((text, index) => {
+        const numbered = `${whole ?? 'Document'} (${index + 1} of ${parts.length})`;
+        const source = { ...sourceOf(document, fileName), part: index + 1, parts: parts.length };
+        return { ...rest, text, source, title: parts.length === 1 ? whole : numbered };
+      });
+      return await stored({ texts, operation: 'ingest_document', by, now: now() });
     },
 
     async search(request, signal) {
@@ -132,11 +137,6 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
 const UNREACHABLE =
   'Processing cannot be started now. The memories are stored and wait for it, and what was charged is paid back.';
 
-/** Sections under their headings, as Markdown. */
-function textOf(sections: readonly DocumentSection[]): string {
-  return sections.map(({ heading, text }) => (heading === null ? text : `## ${heading}\n\n${text}`)).join('\n\n');
-}
-
-function sourceOf({ format, pageCount, isOcr, warnings }: ReadDocument, fileName: string | null): MemorySource {
+function sourceOf({ format, pageCount, isOcr, warnings }: ReadDocument, fileName: string | null) {
   return { file_name: fileName, format, pages: pageCount, ocr: isOcr, warnings: [...warnings] };
 }

@@ -14,7 +14,8 @@ export interface MemoryDesk {
    */
   ingest(request: IngestRequest): Promise<Ingested>;
   /**
-   * As `ingest`, of a document that was read: one memory, charged by the characters of its text.
+   * As `ingest`, of a document that was read, charged by the characters of its text: one memory for every 100 000 of
+   * them at most, which is one but for the longest.
    * @throws TandemError as `ingest`
    */
   ingestDocument(request: IngestDocumentRequest): Promise<Ingested>;
@@ -155,6 +156,9 @@ export interface MemorySource {
   pages: number | null;
   ocr: boolean;
   warnings: readonly string[];
+  /** Which of how many memories it became, from 1. */
+  part: number;
+  parts: number;
 }
 
 export interface MemoryKey {

@@ -143,6 +143,8 @@ function resultOf(plan: Plan): IngestedMemory {
 
 /** As people count them: a pair of surrogates is one. */
 export function charactersOf(text: string): number {
+  // Most texts have none, which is quickly seen.
+  if (!/[\ud800-\udbff]/.test(text)) return text.length;
   let characters = text.length;
   for (let i = 0; i < text.length; i += 1) {
     if (text.charCodeAt(i) < 0xd800 || text.charCodeAt(i) > 0xdbff) continue;

@@ -119,6 +119,8 @@ const SourceSchema = nullable(
       pages: nullable(Type.Integer()),
       ocr: Type.Boolean(),
       warnings: Type.Array(Type.String()),
+      part: Type.Integer({ description: 'From 1: a document of over 100 000 characters becomes several memories.' }),
+      parts: Type.Integer(),
     },
     { description: 'The document that it was read from.' },
   ),

@@ -1,0 +1,44 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { documentParts } from '../../actors/memory/document-parts.ts';
+
+const section = (text: string, heading: string | null = null) => ({ heading, page: null, text });
+
+describe('the parts of a document', () => {
+  it('of an ordinary one are one, with its headings', () => {
+    expect(documentParts([section('a,b', 'Prices'), section('The rest.')])).toEqual(['## Prices\n\na,b\n\nThe rest.']);
+  });
+
+  it('of a long one end between sections', () => {
+    const page = 'Lantern. '.repeat(4_000);
+    const parts = documentParts(Array.from({ length: 7 }, () => section(page)));
+    expect(parts.map((part) => part.split('\n\n').length)).toEqual([2, 2, 2, 1]);
+  });
+
+  it('are cut between paragraphs where a section is too long, and each has its heading', () => {
+    const paragraph = `${'Lantern. '.repeat(100)}end.`;
+    const parts = documentParts([section(Array.from({ length: 400 }, () => paragraph).join('\n\n'), 'Lamps')]);
+    expect(parts.length).toBeGreaterThan(3);
+    for (const part of parts) {
+      expect(part.startsWith('## Lamps\n\nLantern.')).toBe(true);
+      expect(part.trimEnd().endsWith('end.')).toBe(true);
+    }
+  });
+
+  it('have all of it, and are never too long', () => {
+    const text = fc.tuple(
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 1, max: 12_000 }),
+    );
+    fc.assert(
+      fc.property(fc.array(text, { maxLength: 6 }), (given) => {
+        const sections = given.map(([unit, times]) => section(unit.repeat(times)));
+        const parts = documentParts(sections);
+        for (const part of parts) expect(part.length).toBeLessThanOrEqual(100_000);
+        const letters = (of: string[]) => of.join('').replaceAll(/\s/g, '');
+        expect(letters(parts)).toBe(letters(sections.map((each) => each.text)));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
