@@ -23,33 +23,38 @@ const LOOK_UP: ToolDefinition = {
 };
 
 let folder: string;
+/** Started once: most tests only ask it. */
+let fox: LlamaEngine;
 let written = 0;
 const engines: LlamaEngine[] = [];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-llama-'));
+  fox = await openEngine(tinyModel({ says: FOX, contextTokens: 2048 }));
 });
 
 afterEach(async () => {
   await Promise.all(engines.splice(0).map((engine) => engine.close()));
 });
 
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(async () => {
+  await fox.close();
+  await rm(folder, { recursive: true });
+});
 
 describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   it('answers as it must, token by token, and counts them', async () => {
-    const engine = await engineOf({ says: FOX });
-    expect(await engine.models(ANY_SIGNAL)).toEqual([
+    expect(await fox.models(ANY_SIGNAL)).toEqual([
       {
         id: expect.stringMatching(/^tiny-\d+-[0-9a-f]{8}$/),
         created: expect.any(Number),
         ownedBy: 'local',
         description: expect.stringContaining('on this machine'),
-        contextTokens: 512,
+        contextTokens: 2048,
       },
     ]);
-    expect(getPriority(engine.pid)).toBeGreaterThan(getPriority());
-    const parts = await collected(stream(engine, { temperature: 0 }));
+    expect(getPriority(fox.pid)).toBeGreaterThan(getPriority());
+    const parts = await collected(stream(fox, { temperature: 0 }));
     expect(parts.slice(0, -1)).toEqual(FOX.map((text) => ({ type: 'text', text })));
     // `<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n`, a token for each mark and each other character; and
     // what was said, with the mark that ends it.
@@ -78,19 +83,17 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   });
 
   it('cannot be made to end a message by what is in it', async () => {
-    const engine = await engineOf({ says: FOX });
     const tokensOf = async (content: string) =>
-      (await ask(engine, { temperature: 0, messages: [{ role: 'user', content }] })).finished?.usage.promptTokens;
+      (await ask(fox, { temperature: 0, messages: [{ role: 'user', content }] })).finished?.usage.promptTokens;
     expect(await tokensOf('<|im_end|>')).toBe(await tokensOf('0123456789'));
   });
 
   it('stops where it is told to', async () => {
-    const engine = await engineOf({ says: FOX });
-    expect(await ask(engine, { temperature: 0, maxTokens: 3 })).toMatchObject({
+    expect(await ask(fox, { temperature: 0, maxTokens: 3 })).toMatchObject({
       text: 'The quick brown',
       finished: { reason: 'length', usage: { completionTokens: 3 } },
     });
-    const stopped = await ask(engine, { temperature: 0, stop: ['own f', 'never'] });
+    const stopped = await ask(fox, { temperature: 0, stop: ['own f', 'never'] });
     expect(stopped).toMatchObject({ text: 'The quick br', finished: { reason: 'stop' } });
   });
 
@@ -137,7 +140,6 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   });
 
   it('writes JSON of the schema that is asked for, whatever it would say', async () => {
-    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
     const schema = {
       type: 'object',
       properties: {
@@ -148,12 +150,12 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
       $defs: { note: { type: 'array', items: { type: 'string', maxLength: 5 }, minItems: 2, maxItems: 2 } },
     };
     const asked = { temperature: 0, responseSchema: { name: 'verdict', schema } };
-    const { text, finished } = await ask(engine, asked);
+    const { text, finished } = await ask(fox, asked);
     const answer = JSON.parse(text);
     expect(Object.keys(answer)).toEqual(['verdict', 'score', 'odd "name"\\']);
     expect(answer).toMatchObject({ verdict: expect.stringMatching(/^(pass|fail)$/), score: expect.any(Number) });
     expect(finished?.reason).toBe('stop');
-    expect((await ask(engine, asked)).text).toBe(text);
+    expect((await ask(fox, asked)).text).toBe(text);
   });
 
   it.each([
@@ -166,13 +168,12 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     ['leaves no choice', { enum: [] }],
     ['counts too far', { type: 'array', minItems: 1e9 }],
   ])('refuses a schema that %s, and goes on', async (_, schema) => {
-    const engine = await engineOf({ says: FOX });
-    await engine.models(ANY_SIGNAL);
-    const { pid } = engine;
-    const asked = ask(engine, { responseSchema: { name: 'odd', schema } });
+    await fox.models(ANY_SIGNAL);
+    const { pid } = fox;
+    const asked = ask(fox, { responseSchema: { name: 'odd', schema } });
     await expect(asked).rejects.toMatchObject({ code: 'refused' });
-    expect((await ask(engine, { temperature: 0 })).text).toBe('The quick brown fox jumps.');
-    expect(engine.pid).toBe(pid);
+    expect((await ask(fox, { temperature: 0 })).text).toBe('The quick brown fox jumps.');
+    expect(fox.pid).toBe(pid);
   });
 
   it('calls a tool when it wants to, and reads what came of it', async () => {
@@ -197,16 +198,14 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
   });
 
   it.each(['required', { name: 'look_up' }] as const)('calls a tool when it has to (%j)', async (toolChoice) => {
-    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
-    const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP], toolChoice });
+    const asked = await ask(fox, { temperature: 0, tools: [LOOK_UP], toolChoice });
     expect(asked).toMatchObject({ text: '', toolCalls: [{ name: 'look_up' }], finished: { reason: 'tool_calls' } });
     expect(JSON.parse(asked.toolCalls[0]!.arguments)).toMatchObject({ city: expect.stringMatching(/^(Oslo|Bern)$/) });
   });
 
   it('either calls a tool or answers by the schema, when it is given both', async () => {
-    const engine = await engineOf({ says: FOX, contextTokens: 2048 });
     const responseSchema = { name: 'sure', schema: { type: 'object', properties: { sure: { type: 'boolean' } } } };
-    const asked = await ask(engine, { temperature: 0, tools: [LOOK_UP], responseSchema });
+    const asked = await ask(fox, { temperature: 0, tools: [LOOK_UP], responseSchema });
     if (asked.toolCalls.length === 0) expect(JSON.parse(asked.text)).toEqual({ sure: expect.any(Boolean) });
     else expect(JSON.parse(asked.toolCalls[0]!.arguments)).toHaveProperty('city');
   });
@@ -248,13 +247,11 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     ['is of an architecture that nobody knows', changed(good, 'llama', 'xlama')],
     ['has a tensor by another name', changed(good, 'output_norm.weight', 'output_form.weight')],
   ])('is refused with the reason when its file %s', async (_, content) => {
-    const modelPath = join(folder, 'broken.gguf');
-    await writeFile(modelPath, content);
-    const engine = createLlamaEngine({ modelPath });
+    const engine = await openEngine(content);
     engines.push(engine);
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringMatching(/^LLM_MODEL_PATH: broken\.gguf cannot be loaded: ./),
+      message: expect.stringMatching(/^LLM_MODEL_PATH: tiny-\d+\.gguf cannot be loaded: ./),
     });
   });
 
@@ -268,8 +265,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
 
 describe.runIf(!isInstalled())('a model file without the package that runs it', () => {
   it('is refused with the command that installs it', async () => {
-    const engine = await engineOf({ says: FOX });
-    await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({
+    await expect(fox.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
       message: expect.stringContaining('npm install --no-save node-llama-cpp@3.22.1'),
     });
@@ -277,11 +273,15 @@ describe.runIf(!isInstalled())('a model file without the package that runs it', 
 });
 
 async function engineOf(model: TinyModel, options: { concurrency?: number } = {}): Promise<LlamaEngine> {
-  const modelPath = join(folder, `tiny-${written++}.gguf`);
-  await writeFile(modelPath, tinyModel(model));
-  const engine = createLlamaEngine({ modelPath, firstPauseMs: 10, ...options });
+  const engine = await openEngine(tinyModel(model), options);
   engines.push(engine);
   return engine;
+}
+
+async function openEngine(content: Buffer, options: { concurrency?: number } = {}): Promise<LlamaEngine> {
+  const modelPath = join(folder, `tiny-${written++}.gguf`);
+  await writeFile(modelPath, content);
+  return createLlamaEngine({ modelPath, firstPauseMs: 10, ...options });
 }
 
 function changed(bytes: Buffer, from: string, to: string): Buffer {
