@@ -5,6 +5,7 @@ import { checkedAnswer, mostCharactersFor } from './answer-check.ts';
 import { messagesFor } from './prompt.ts';
 import { applyDictionary, correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
 import { runInSlices } from './slices.ts';
+import { streamByRules } from './stream-by-rules.ts';
 import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 import { windowsOf } from './windows.ts';
 
@@ -28,30 +29,28 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
   const usage: TokenUsage = { promptTokens: 0, completionTokens: 0, isEstimated: false };
   const byModel = { model: request.model, parts: 0 };
   let rejected = 0;
-  let isLost = false;
   let before = '';
+  let at = 0;
   for (const part of windowsOf(request.text)) {
     request.signal.throwIfAborted();
-    if (part.isVerbatim) {
-      yield { type: 'text', text: part.text };
-      continue;
-    }
-    const answer: Answer | null = isLost ? null : await answerTo({ ...request, text: part.text, before }, tools, usage);
-    // One that failed for good, its retries included, is not asked again.
-    isLost ||= answer?.outcome === 'failed';
-    const byRules = await runInSlices(correctByRules({ ...request, text: part.text }), request.signal);
-    const checked =
-      answer?.outcome === 'answered' ? checkedAnswer(answer.text, { ...request, text: part.text, byRules }) : null;
-    let corrected = byRules;
-    if (checked === null) rejected++;
+    if (part.isVerbatim) yield { type: 'text', text: part.text };
     else {
-      // It holds whatever the model thinks of it.
-      corrected = await runInSlices(applyDictionary(checked, request.dictionary), request.signal);
-      byModel.parts++;
-      if (answer?.outcome === 'answered') byModel.model = answer.model;
+      const answer = await answerTo({ ...request, text: part.text, before }, tools, usage);
+      if (answer.outcome === 'failed') {
+        // With its retries it failed for good, and is not asked again.
+        const rest = { ...request, text: request.text.slice(at) };
+        add(yield* streamByRules(rest, tools.countTokens), usage);
+        rejected++;
+        break;
+      }
+      const corrected = await correctedPart(answer, { ...request, text: part.text });
+      if (corrected.isByRules) rejected++;
+      else byModel.parts++;
+      if (answer.outcome === 'answered') byModel.model = answer.model;
+      yield { type: 'text', text: corrected.text };
+      before = corrected.text.slice(-CONTEXT_CHARACTERS);
     }
-    yield { type: 'text', text: corrected };
-    before = corrected.slice(-CONTEXT_CHARACTERS);
+    at += part.text.length;
   }
   yield {
     type: 'finished',
@@ -63,6 +62,15 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
 
 /** Of what stands before a part, so much is shown with it. */
 const CONTEXT_CHARACTERS = 300;
+
+async function correctedPart(answer: Answer, request: ModelCorrection): Promise<{ text: string; isByRules: boolean }> {
+  const { dictionary, signal } = request;
+  const byRules = await runInSlices(correctByRules(request), signal);
+  const checked = answer.outcome === 'answered' ? checkedAnswer(answer.text, { ...request, byRules }) : null;
+  if (checked === null) return { text: byRules, isByRules: true };
+  // The dictionary holds whatever the model thinks of it.
+  return { text: await runInSlices(applyDictionary(checked, dictionary), signal), isByRules: false };
+}
 
 type Answer = { outcome: 'answered'; text: string; model: string } | { outcome: 'unusable' } | { outcome: 'failed' };
 

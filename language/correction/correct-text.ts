@@ -1,9 +1,9 @@
 import { TandemError } from '../../machines/errors.ts';
-import type { LanguageModels, TokenUsage } from '../llm.ts';
+import type { LanguageModels } from '../llm.ts';
 import type { CountTokens } from '../tokens.ts';
 import { correctByModel } from './correct-by-model.ts';
-import { correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
-import { runInSlices } from './slices.ts';
+import { RULES_MODEL } from './rules/correct-by-rules.ts';
+import { streamByRules } from './stream-by-rules.ts';
 import type { CorrectionPart, CorrectionRequest, TextCorrection } from './text-correction.ts';
 
 export interface TextCorrectionOptions {
@@ -33,40 +33,6 @@ async function modelFor({ model }: CorrectionRequest, models: LanguageModels): P
 }
 
 async function* byRules(request: CorrectionRequest, countTokens: CountTokens): AsyncGenerator<CorrectionPart, void> {
-  const { text, signal } = request;
-  const corrected = await runInSlices(correctByRules(request), signal);
-  for (let at = 0; at < corrected.length; ) {
-    const piece = pieceAt(corrected, at);
-    yield { type: 'text', text: piece };
-    at += piece.length;
-  }
-  const usage: TokenUsage = {
-    promptTokens: await runInSlices(count(text, countTokens), signal),
-    completionTokens: await runInSlices(count(corrected, countTokens), signal),
-    isEstimated: true,
-  };
+  const usage = yield* streamByRules(request, countTokens);
   yield { type: 'finished', usage, model: RULES_MODEL, byRules: 'all' };
-}
-
-/** Counting takes its time as well. A token more or less where a text is cut is of no account. */
-function* count(text: string, countTokens: CountTokens): Generator<void, number> {
-  let tokens = 0;
-  for (let at = 0; at < text.length; ) {
-    const piece = pieceAt(text, at);
-    tokens += countTokens(piece);
-    at += piece.length;
-    yield;
-  }
-  return tokens;
-}
-
-const PIECE_LENGTH = 2_000;
-
-/** Ends behind a space if there is one, and never between the two halves of a character. */
-function pieceAt(text: string, at: number): string {
-  const piece = text.slice(at, at + PIECE_LENGTH);
-  if (at + PIECE_LENGTH >= text.length) return piece;
-  const space = piece.lastIndexOf(' ');
-  if (space > PIECE_LENGTH / 2) return piece.slice(0, space + 1);
-  return /[\ud800-\udbff]$/.test(piece) && piece.length > 1 ? piece.slice(0, -1) : piece;
 }

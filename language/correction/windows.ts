@@ -17,9 +17,8 @@ export function* windowsOf(text: string): Generator<Window> {
   }
 }
 
-/** In UTF-16 code units. About 400 tokens: some seconds of a small model's time. */
+/** In UTF-16 code units. About 400 tokens: some seconds of a small model's time. A part has half of it at least. */
 const MOST_CHARACTERS = 1_500;
-/** One that is followed by code or ends is no shorter than it has to be; others are cut as late as possible. */
 const FENCED = /(^[^\S\r\n]{0,3}```[^\n]*\n(?:(?![^\S\r\n]{0,3}```)[^\n]*\n)*[^\S\r\n]{0,3}```[^\S\r\n]*$)/m;
 
 function* windowsOfProse(text: string): Generator<Window> {
@@ -40,7 +39,7 @@ function* windowsOfProse(text: string): Generator<Window> {
 function cutOf(text: string): number {
   for (const boundary of ['\n\n', '\n', '. ', '? ', '! ', '। ', '。', ' ']) {
     const found = text.lastIndexOf(boundary);
-    if (found > text.length / 4) return found + boundary.length;
+    if (found > text.length / 2) return found + boundary.length;
   }
   // Not between the two halves of a character.
   return /[\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length;

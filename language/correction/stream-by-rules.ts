@@ -1,0 +1,48 @@
+import type { TokenUsage } from '../llm.ts';
+import type { CountTokens } from '../tokens.ts';
+import { correctByRules } from './rules/correct-by-rules.ts';
+import { runInSlices } from './slices.ts';
+import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
+
+/** Corrects by rules, in pieces; what it returns are the tokens that took, counted by us. @throws the signal's reason */
+export async function* streamByRules(
+  request: CorrectionRequest,
+  countTokens: CountTokens,
+): AsyncGenerator<CorrectionPart & { type: 'text' }, TokenUsage> {
+  const { text, signal } = request;
+  const corrected = await runInSlices(correctByRules(request), signal);
+  for (const piece of piecesOf(corrected)) yield { type: 'text', text: piece };
+  return {
+    promptTokens: await runInSlices(count(text, countTokens), signal),
+    completionTokens: await runInSlices(count(corrected, countTokens), signal),
+    isEstimated: true,
+  };
+}
+
+/** Counting takes its time as well. A token more or less where a text is cut is of no account. */
+function* count(text: string, countTokens: CountTokens): Generator<void, number> {
+  let tokens = 0;
+  for (const piece of piecesOf(text)) {
+    tokens += countTokens(piece);
+    yield;
+  }
+  return tokens;
+}
+
+const PIECE_LENGTH = 2_000;
+
+/** Each ends behind a space if there is one, and never between the two halves of a character. */
+function* piecesOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    const piece = text.slice(at, at + PIECE_LENGTH);
+    const end = at + piece.length >= text.length ? piece.length : endOf(piece);
+    yield piece.slice(0, end);
+    at += end;
+  }
+}
+
+function endOf(piece: string): number {
+  const space = piece.lastIndexOf(' ');
+  if (space > piece.length / 2) return space + 1;
+  return /[\ud800-\udbff]$/.test(piece) ? piece.length - 1 : piece.length;
+}

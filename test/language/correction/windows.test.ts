@@ -1,0 +1,45 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { windowsOf } from '../../../language/correction/windows.ts';
+
+const PIECES = [
+  'word ',
+  'two words. ',
+  '\n',
+  '\n\n',
+  '```\ncode\n```\n',
+  '```',
+  ' ',
+  '😀',
+  'x'.repeat(400),
+  'नमस्ते ',
+  '。',
+  '\r\n',
+];
+const text = fc
+  .array(fc.tuple(fc.constantFrom(...PIECES), fc.integer({ min: 1, max: 120 })), { maxLength: 30 })
+  .map((pieces) => pieces.map(([piece, times]) => piece.repeat(times)).join(''));
+
+describe('the parts a text is corrected in', () => {
+  it('are the text, each of bounded length, and cut no character in two', () => {
+    fc.assert(
+      fc.property(text, (written) => {
+        const windows = [...windowsOf(written)];
+        expect(windows.map((window) => window.text).join('')).toBe(written);
+        for (const window of windows.filter(({ isVerbatim }) => !isVerbatim)) {
+          expect(window.text.length).toBeLessThanOrEqual(1_500);
+          expect(window.text).toBe(window.text.trim());
+          expect(window.text.isWellFormed()).toBe(true);
+        }
+      }),
+    );
+  });
+
+  it('end where a paragraph ends, else a line, a sentence, a word', () => {
+    const cut = (unit: string, gap: string) => [...windowsOf(`${unit}${gap}`.repeat(60))][0]!.text;
+    expect(cut('A sentence. Another sentence of it.', '\n\n')).toMatch(/of it\.$/);
+    expect(cut('A sentence. Another line of it', '\n')).toMatch(/of it$/);
+    expect(cut('A sentence of some words.', ' ')).toMatch(/words\.$/);
+    expect(cut('endlessly', ' ')).toMatch(/endlessly$/);
+  });
+});
