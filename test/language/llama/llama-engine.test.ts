@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,7 @@ import {
   type LlamaEngineOptions,
 } from '../../../language/engines/llama/llama-engine.ts';
 import { LlamaProcess } from '../../../language/engines/llama/llama-process.ts';
+import { LIBRARY, LIBRARY_VERSION } from '../../../language/engines/llama/node-llama-cpp.ts';
 import { ask, isRunning, stream, untilGone } from './asking.ts';
 
 const ENTRY = new URL('./scripted-child.ts', import.meta.url);
@@ -135,6 +136,13 @@ describe('the engine of a model file', () => {
     const answers = [stream(engine, 'begin'), stream(engine, 'begin'), stream(engine, 'begin')];
     for (const parts of answers) expect((await parts.next()).value).toEqual({ type: 'text', text: 'begun' });
     await Promise.all(answers.map((parts) => parts.return()));
+  });
+});
+
+describe('the guide', () => {
+  it('installs the version that the engine is made for', async () => {
+    const guide = await readFile(join(import.meta.dirname, '../../../docs/language-models.md'), 'utf8');
+    expect(guide.match(/node-llama-cpp@[\d.]+/g)).toEqual([`${LIBRARY}@${LIBRARY_VERSION}`]);
   });
 });
 
