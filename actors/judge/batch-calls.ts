@@ -35,10 +35,13 @@ export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promis
   const items = await listJudgeBatchItems(work.sql, batch.id, { status: 'pending', limit: AT_A_TIME });
   if (items.length === 0) return { kind: 'none_left' };
   const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
+  const wentOn = outcomes.some(({ kind }) => kind === 'went_on');
   const stop = outcomes.find((outcome) => outcome.kind === 'stop');
+  // What the others held and did not need is back in the wallet.
+  if (stop?.reason === 'INSUFFICIENT_CREDITS' && wentOn) return { kind: 'went_on' };
   if (stop) return stop;
   const heldUp = outcomes.find((outcome) => outcome.kind === 'held_up');
-  return heldUp ? { ...heldUp, wentOn: outcomes.some(({ kind }) => kind === 'went_on') } : { kind: 'went_on' };
+  return heldUp ? { ...heldUp, wentOn } : { kind: 'went_on' };
 }
 
 type ItemOutcome = { kind: 'went_on' } | { kind: 'stop'; reason: string } | { kind: 'held_up'; reason: string };
@@ -68,7 +71,9 @@ async function judgeItem(
     if (STOPPING.has(reason)) return { kind: 'stop', reason };
     const isOfTheCall = error instanceof TandemError && (!error.retryable || error.code === 'JUDGE_ANSWER_INVALID');
     if (isOfTheCall) return await failed(reason);
-    logger.warn({ batchId, callId, code: reason, err: error }, 'a call of a batch could not be judged for now');
+    // What a model server says of a failure may quote what it was sent.
+    const particulars = error instanceof TandemError ? {} : { err: error };
+    logger.warn({ batchId, callId, code: reason, ...particulars }, 'a call of a batch could not be judged for now');
     return { kind: 'held_up', reason };
   }
 

@@ -41,8 +41,8 @@ export interface JudgeBatches {
   close(): Promise<void>;
 }
 
-/** Of this node at a time; others wait in the database. */
-const AT_ONCE = 4;
+/** Of this node at a time, each of another workspace; others wait in the database. */
+const AT_ONCE = 8;
 const RENEWALS_PER_LEASE = 4;
 
 /**
@@ -80,15 +80,23 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     if (current !== undefined) return current;
     if (closing.signal.aborted || turns.size >= AT_ONCE) return Promise.resolve();
     const turn = run(batchId)
-      .catch((error: unknown) => logger.error({ batchId, err: error }, 'a batch could not be taken up'))
-      .finally(() => turns.delete(batchId));
+      .catch((error: unknown) => {
+        logger.error({ batchId, err: error }, 'a batch could not be taken up');
+        return false;
+      })
+      .then(async (isOver) => {
+        turns.delete(batchId);
+        // Another one may have waited for it. What could not be ended waits for the sweeper.
+        if (isOver) await look();
+      });
     turns.set(batchId, turn);
     return turn;
   }
 
-  async function run(batchId: string): Promise<void> {
+  /** Whether the batch is over. */
+  async function run(batchId: string): Promise<boolean> {
     const batch = await claimJudgeBatch(sql, { id: batchId, leaseId: randomUUID(), now: now(), leaseMs });
-    if (batch === null) return;
+    if (batch === null) return false;
     const over = Promise.withResolvers<void>();
     const actor = createActor(machine, { input: { batchId }, clock });
     const entry: Run = { batch, actor, renewal: null };
@@ -107,22 +115,20 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     await over.promise;
     clock.clearTimeout(entry.renewal);
     running.delete(batchId);
-    await conclude(entry);
-    // There may be one that had no room.
-    if (!closing.signal.aborted) void look();
+    return await conclude(entry);
   }
 
-  async function conclude({ batch, actor }: Run): Promise<void> {
+  async function conclude({ batch, actor }: Run): Promise<boolean> {
     const { id: batchId, leaseId } = batch;
-    const outcome = actor.getSnapshot().output;
-    if (outcome === 'completed' || outcome === 'stopped') {
-      const { stopReason } = actor.getSnapshot().context;
-      logger.info({ batchId, outcome, stopReason }, 'a batch of calls was judged');
-      return;
+    const { output: outcome, context } = actor.getSnapshot();
+    if (outcome === 'released') {
+      await releaseJudgeBatch(sql, { id: batchId, leaseId: leaseId!, now: now() }).catch((error: unknown) => {
+        logger.warn({ batchId, err: error }, 'a batch could not be given back: its lease runs out');
+      });
     }
-    await releaseJudgeBatch(sql, { id: batchId, leaseId: leaseId!, now: now() }).catch((error: unknown) => {
-      logger.warn({ batchId, err: error }, 'a batch could not be given back: its lease runs out');
-    });
+    if (outcome !== 'completed' && outcome !== 'stopped') return false;
+    logger.info({ batchId, outcome, stopReason: context.stopReason }, 'a batch of calls was judged');
+    return true;
   }
 
   function renewLater(entry: Run): void {

@@ -46,7 +46,7 @@ create table judge_batches (
   check ((status in ('completed', 'stopped')) = (ended_at is not null))
 );
 create index judge_batches_user on judge_batches (workspace_id, user_id, created_at);
-create index judge_batches_unfinished on judge_batches (created_at) where ended_at is null;
+create index judge_batches_unfinished on judge_batches (workspace_id, created_at) where ended_at is null;
 
 -- What the candidate said is not kept, but for the quotes in the results.
 create table judge_evaluations (

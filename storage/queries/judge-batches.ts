@@ -196,16 +196,27 @@ export async function concludeJudgeBatchItem(
   return changed.count > 0;
 }
 
-/** Batches that are not over and that nobody has, the oldest first. */
+/** Batches to take up, one of each workspace that has none under way: its oldest. The oldest of all first. */
 export async function forsakenJudgeBatches(
   sql: SqlOrTx,
   { now, limit }: { now: Date; limit: number },
 ): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`
-    select id from judge_batches
-    where ended_at is null and (leased_until is null or leased_until <= ${now})
+    select id from (
+      select distinct on (workspace_id) id, created_at from judge_batches b
+      where ended_at is null and ${isFree(sql, now)}
+      order by workspace_id, created_at, id
+    ) oldest
     order by created_at, id limit ${limit}`;
   return rows.map(({ id }) => id);
+}
+
+/** Nobody has it, nor another of its workspace: one with a lot to judge does not keep others waiting. */
+function isFree(sql: SqlOrTx, now: Date) {
+  return sql`
+    not exists (
+      select from judge_batches other
+      where other.workspace_id = b.workspace_id and other.ended_at is null and other.leased_until > ${now})`;
 }
 
 export interface Lease {
@@ -213,16 +224,16 @@ export interface Lease {
   leaseId: string;
 }
 
-/** Takes a batch until then. Null: it is over, or somebody has it. */
+/** Takes a batch until then. Null: it is over, or somebody has it or another of its workspace. */
 export async function claimJudgeBatch(
   sql: SqlOrTx,
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
 ): Promise<JudgeBatchRow | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<JudgeBatchRow[]>`
-    update judge_batches set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
+    update judge_batches b set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
       leased_until = ${new Date(now.getTime() + leaseMs)}
-    where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now})
+    where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now}) and ${isFree(sql, now)}
     returning *`;
   return row ?? null;
 }
