@@ -6,6 +6,7 @@ const BENCHMARKS = [
   'media-relay',
   'api',
   'ledger',
+  'memory',
   'diarization',
   'stt-accuracy',
   'stt-pipeline',

@@ -6,8 +6,9 @@ import { KEYWORD_LIMITS, type KeywordQuery, meetingQuery, type SearchScope } fro
 /** A word of a query, as it stands in `memory_units.terms`. */
 interface QueryWord {
   word: string;
-  /** How many units have it. */
+  /** How many units have it, of how many. */
   units: number;
+  of: number;
   /** Words that do occur and are written alike; of words alone that occur nowhere. */
   alike: { word: string; units: number; similarity: number }[];
 }
@@ -38,7 +39,7 @@ export async function keywordHits(
 ): Promise<KeywordHit[]> {
   if (scope.collectionIds.length === 0) return [];
   await tx`select set_config('statement_timeout', ${String(Math.max(1, Math.ceil(timeoutMs)))}, true)`;
-  const words = weighed(await wordsOf(tx, query.words, scope.collectionIds), await unitsIn(tx, scope.collectionIds));
+  const words = weighed(await wordsOf(tx, query.words, scope.collectionIds));
   const { choosing, total } = choiceOf(words);
   if (choosing.length === 0) return [];
   return await tx<KeywordHit[]>`
@@ -99,7 +100,9 @@ async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): 
       -- Of very many the rarest that occur, then those that do not.
       select * from counted order by units = 0, units, word limit ${KEYWORD_LIMITS.words}
     )
-    select word, units, coalesce((
+    select word, units, (
+      select coalesce(sum(c.units), 0)::int from memory_collections c where c.id = any(${collectionIds as string[]}::uuid[])
+    ) as of, coalesce((
       select jsonb_agg(jsonb_build_object('word', alike.word, 'units', alike.units, 'similarity', alike.similarity))
       from (
         select known.word, sum(known.units)::int as units, max(similarity(known.word, kept.word)) as similarity
@@ -110,14 +113,7 @@ async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): 
       ) alike
     ), '[]') as alike
     from kept`;
-  return found.map(({ word, units, alike }) => ({ word, units, alike }));
-}
-
-async function unitsIn(tx: Tx, collectionIds: readonly string[]): Promise<number> {
-  const [row] = await tx<{ total: number }[]>`
-    select coalesce(sum(units), 0)::int as total from memory_collections
-    where id = any(${collectionIds as string[]}::uuid[])`;
-  return row?.total ?? 0;
+  return found;
 }
 
 interface WeighedWord {
@@ -129,13 +125,13 @@ interface WeighedWord {
 }
 
 /** Inverse document frequency, less for what is only alike. */
-function weighed(words: readonly QueryWord[], units: number): WeighedWord[] {
-  return words.flatMap(({ word, units: having, alike }, place) => {
-    const known = { word, weight: rarity(having, units), place, occurs: having > 0 };
-    if (having > 0 || alike.length === 0) return [known];
+function weighed(words: readonly QueryWord[]): WeighedWord[] {
+  return words.flatMap(({ word, units, of, alike }, place) => {
+    const known = { word, weight: rarity(units, of), place, occurs: units > 0 };
+    if (units > 0 || alike.length === 0) return [known];
     const meant = alike
       .filter((other) => isMistyped(word, other.word))
-      .map((other) => ({ word: other.word, weight: rarity(other.units, units) * ALIKE_COUNTS, place, occurs: true }));
+      .map((other) => ({ word: other.word, weight: rarity(other.units, of) * ALIKE_COUNTS, place, occurs: true }));
     return meant.length > 0 ? meant : [known];
   });
 }
@@ -143,8 +139,8 @@ function weighed(words: readonly QueryWord[], units: number): WeighedWord[] {
 /** Of what the word itself would count. */
 const ALIKE_COUNTS = 0.8;
 
-function rarity(having: number, units: number): number {
-  return Math.log1p((units + 1) / (having + 1));
+function rarity(units: number, of: number): number {
+  return Math.log1p((of + 1) / (units + 1));
 }
 
 /** Letters that were left out, added, changed or swapped: one in short words, two in long ones. */
