@@ -165,7 +165,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => sip.close());
     step('sip');
 
-    const models = await openLanguageModels(config, systemClock);
+    const models = await openLanguageModels(config, {
+      clock: systemClock,
+      onTrouble: (detail) => logger.warn({ detail }, 'the process of a language model ended'),
+    });
     opened.push(() => models.close());
     const listening = createListeningPlane({ workers: config.mediaWorkers, logger });
     opened.push(() => listening.close());

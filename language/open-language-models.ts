@@ -13,8 +13,17 @@ export interface LanguageSettings {
   llmConcurrency: number;
 }
 
+export interface OpenLanguageModelsOptions {
+  clock: LanguageClock;
+  /** Told when the process of a model file ends or does not start; for a log. */
+  onTrouble?: (detail: string) => void;
+}
+
 /** The models of the server, and that of the file; neither is asked before somebody needs it. */
-export async function openLanguageModels(settings: LanguageSettings, clock: LanguageClock): Promise<LanguageModels> {
+export async function openLanguageModels(
+  settings: LanguageSettings,
+  { clock, onTrouble }: OpenLanguageModelsOptions,
+): Promise<LanguageModels> {
   const { llmBaseUrl: baseUrl, llmApiKey: apiKey, llmModelPath: modelPath, llmConcurrency: concurrency } = settings;
   const engines: LanguageEngine[] = [];
   if (baseUrl !== null) {
@@ -23,7 +32,7 @@ export async function openLanguageModels(settings: LanguageSettings, clock: Lang
   }
   if (modelPath !== null) {
     const { createLlamaEngine } = await import('./engines/llama/llama-engine.ts');
-    engines.push(createLlamaEngine({ modelPath, concurrency }));
+    engines.push(createLlamaEngine({ modelPath, concurrency, ...(onTrouble && { onTrouble }) }));
   }
   return createLanguageModels({
     engines,

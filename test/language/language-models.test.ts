@@ -1,6 +1,10 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../actors/clock.ts';
 import { LanguageEngineError } from '../../language/engine.ts';
+import { createLlamaEngine } from '../../language/engines/llama/llama-engine.ts';
 import { createLanguageModels, type LanguageModelsOptions } from '../../language/language-models.ts';
 import type { CompletionRequest, LanguageModels } from '../../language/llm.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
@@ -9,6 +13,7 @@ import { createTestClock } from '../actors/fakes.ts';
 import { startModelServer } from './model-server.ts';
 import { failureOf, ScriptedEngine } from './scripted-engine.ts';
 
+const SCRIPTED_CHILD = new URL('./llama/scripted-child.ts', import.meta.url);
 const MINUTE = 60_000;
 
 let clock: ReturnType<typeof createTestClock>;
@@ -226,25 +231,44 @@ describe('language models of the settings', () => {
     server.apiKey = 'sk-right';
     server.models = ['first-1.0', 'second-2.0'];
     const settings = { ...SETTINGS, llmBaseUrl: server.baseUrl, llmApiKey: 'sk-right' };
-    const usual = await openLanguageModels(settings, systemClock);
+    const usual = await openLanguageModels(settings, { clock: systemClock });
     expect(
       await usual.complete(request('jev-latest', { messages: [{ role: 'user', content: 'Hello?' }] })),
     ).toMatchObject({
       text: 'You said: Hello?',
       model: 'first-1.0',
     });
-    const named = await openLanguageModels({ ...settings, llmModel: 'second-2.0' }, systemClock);
+    const named = await openLanguageModels({ ...settings, llmModel: 'second-2.0' }, { clock: systemClock });
     expect((await named.resolve('svc-tiny')).id).toBe('second-2.0');
-    const wrong = await openLanguageModels({ ...settings, llmApiKey: 'sk-wrong' }, systemClock);
+    const wrong = await openLanguageModels({ ...settings, llmApiKey: 'sk-wrong' }, { clock: systemClock });
     const { code, message } = await refusal(wrong.complete(request()));
     expect(code).toBe('LLM_UNAVAILABLE');
     expect(message).toContain('401');
     expect(message).not.toContain('sk-wrong');
   });
 
+  it('with a file alone, all names stand for what is in it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-models-'));
+    const modelPath = join(folder, 'Tiny.Q4_K_M.gguf');
+    await writeFile(modelPath, 'GGUF one');
+    const local = models({ engines: [createLlamaEngine({ modelPath, entry: SCRIPTED_CHILD })] });
+    try {
+      const { id } = await local.resolve('svc-tiny');
+      expect(id).toMatch(/^Tiny\.Q4_K_M-[0-9a-f]{8}$/);
+      const messages = [{ role: 'user' as const, content: 'say one two' }];
+      expect(await local.complete(request('jev-latest', { messages }))).toMatchObject({ text: 'onetwo', model: id });
+    } finally {
+      await local.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+
   it('are none without any, and a file that is not there is unavailable', async () => {
-    expect((await (await openLanguageModels(SETTINGS, systemClock)).list()).models).toEqual([]);
-    const local = await openLanguageModels({ ...SETTINGS, llmModelPath: '/nonexistent/x.gguf' }, systemClock);
+    expect((await (await openLanguageModels(SETTINGS, { clock: systemClock })).list()).models).toEqual([]);
+    const local = await openLanguageModels(
+      { ...SETTINGS, llmModelPath: '/nonexistent/x.gguf' },
+      { clock: systemClock },
+    );
     expect((await refusal(local.list())).code).toBe('LLM_UNAVAILABLE');
     await local.close();
   });

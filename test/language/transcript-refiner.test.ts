@@ -50,7 +50,10 @@ describe('the transcript refiner on a server', () => {
   beforeAll(async () => {
     server = await startModelServer();
     const settings = { llmBaseUrl: server.baseUrl, llmApiKey: 'key', llmModel: 'small', llmModelPath: null };
-    models = await openLanguageModels({ ...settings, llmAliases: new Map(), llmConcurrency: 4 }, systemClock);
+    models = await openLanguageModels(
+      { ...settings, llmAliases: new Map(), llmConcurrency: 4 },
+      { clock: systemClock },
+    );
   });
   afterAll(() => server[Symbol.asyncDispose]());
 

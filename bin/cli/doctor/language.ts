@@ -9,7 +9,7 @@ const CHECK = 'language model';
 export async function checkLanguage(config: Config): Promise<Finding[]> {
   if (config.llmBaseUrl === null && config.llmModelPath === null) return [noModel(config)];
   // What the settings name counts as listed, so it is asked without.
-  const models = await openLanguageModels({ ...config, llmModel: null, llmAliases: new Map() }, systemClock);
+  const models = await openLanguageModels({ ...config, llmModel: null, llmAliases: new Map() }, { clock: systemClock });
   try {
     const listed = (await models.list()).models.map(({ id }) => id);
     return [usualModel(config, listed), ...unknownNames(config, listed)];
