@@ -10,7 +10,8 @@ import { completionFrames, presentToolCall, wholeCompletion, withBeats } from '.
 import { modelNamedBy, readCompletionBody, wantsStream } from '../completion-request.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithClient } from '../credential-watch.ts';
-import { ChatMessageSchema, ChatSchema, CompletionBody, CompletionResponse } from '../schemas/chat.ts';
+import { CompletionBody } from '../schemas/chat.ts';
+import { ChatMessageSchema, ChatSchema, CompletionResponse } from '../schemas/chat-answers.ts';
 import {
   PAGE_QUERY,
   PaginationSchema,

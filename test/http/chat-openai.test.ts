@@ -161,6 +161,19 @@ describe("OpenAI's client", () => {
     ]);
   });
 
+  it('has a text corrected by the model, with the dictionary in force', async () => {
+    upstream.chat({ text: "We don't ship tandem until Monday.", usage: { prompt_tokens: 400, completion_tokens: 9 } });
+    const body = { text: 'we dont ship tandem untill monday', dictionary: [{ term: 'tandem', replacement: 'Tandem' }] };
+    const stream = await client.chat.completions.create({ ...(body as unknown as typeof HELLO), stream: true });
+    let corrected = '';
+    for await (const { choices } of stream) corrected += choices[0]?.delta.content ?? '';
+    expect(corrected).toBe("We don't ship Tandem until Monday.");
+    expect(chats()[0]!.body.messages[1].content).toContain('untill');
+    const usage = await fixture.sql`select operation, quantity::int as tokens from usage_logs
+      where workspace_id = ${owner.workspaceId}`;
+    expect([...usage]).toEqual([{ operation: 'correct', tokens: 409 }]);
+  });
+
   it('stops the model when it aborts, and pays for the prompt and what was produced', async () => {
     upstream.chat({ text: ['one', ' two'], hang: 'late' });
     const stream = await client.chat.completions.create({ ...HELLO, stream: true });
