@@ -21,7 +21,7 @@ export interface KeywordHit {
 }
 
 /** Most units that one word brings into the choice. */
-const UNITS_PER_WORD = 3_000;
+const UNITS_PER_WORD = 2_000;
 /** Of words, rarest first, that bring any; the others count where they occur. */
 const CHOOSING_WORDS = 10;
 /** Of units that are compared in full. */
@@ -48,7 +48,7 @@ export async function keywordHits(
       from unnest(${choosing.map(({ query }) => query)}::text[], ${choosing.map(({ weight }) => weight)}::float8[]) as word (query, weight)
       cross join lateral (${unitsHaving(tx, { scope, query })}) as chosen
       group by chosen.id order by 2 desc, 1 limit ${COMPARED_UNITS}
-    ), compared as (
+    ), compared as materialized (
       select u.id, u.memory_id, (
         select sum(best.weight) from (
           select max(word.weight) as weight

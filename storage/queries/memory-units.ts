@@ -118,11 +118,14 @@ async function removeUnits(tx: Tx, { collectionId, revision, now }: UnitsRemoval
     counted as (
       update memory_collections set units = units - (select count(*) from removed) where id = ${collectionId}
     ),
-    words as (select word, count(*) as units from removed, unnest(tsvector_to_array(terms)) as word group by word)
+    words as (select word, count(*) as units from removed, unnest(tsvector_to_array(terms)) as word group by word),
+    -- A word that only they had is not to outlive them.
+    forgotten as (
+      delete from memory_words known using words
+      where known.collection_id = ${collectionId} and known.word = words.word and known.units <= words.units
+    )
     update memory_words known set units = known.units - words.units
-    from words where known.collection_id = ${collectionId} and known.word = words.word`;
-  // A word that only they had is not to outlive them.
-  await tx`delete from memory_words where collection_id = ${collectionId} and units <= 0`;
+    from words where known.collection_id = ${collectionId} and known.word = words.word and known.units > words.units`;
 }
 
 export interface UnitWithoutPoint {
