@@ -2,7 +2,7 @@ import type { AppContext, CorrectionStyle, DictionaryEntry } from '../text-corre
 import { createDictionary } from './dictionary.ts';
 import { languageOf } from './language-of.ts';
 import { rulesFor } from './rules-for.ts';
-import { type Token, textOf } from './token.ts';
+import { TOKENS_PER_SLICE, type Token } from './token.ts';
 import { type Spans, tokenize } from './tokenize.ts';
 
 /** What corrected a text where it was these rules. Another number when they answer otherwise. */
@@ -29,27 +29,36 @@ export function* correctByRules({ text, dictionary, style, appContext }: RulesRe
     let tokens = yield* applyDictionary(yield* tokenize(before, fixed));
     const rules = rulesFor({ style, appContext, ...(yield* languageOf(tokens)) });
     for (const rule of rules) tokens = yield* rule(tokens);
-    corrected = textOf(tokens);
-    if (corrected === before) break;
-    fixed = fixedOf(tokens);
+    const { text: after, fixed: spans } = yield* rendered(tokens);
+    corrected = after;
+    fixed = spans;
+    if (after === before) break;
   }
   return corrected;
 }
 
 /** The dictionary alone. */
 export function* applyDictionary(text: string, dictionary: readonly DictionaryEntry[]): Generator<void, string> {
-  return textOf(yield* createDictionary(dictionary)(yield* tokenize(text)));
+  return (yield* rendered(yield* createDictionary(dictionary)(yield* tokenize(text)))).text;
 }
 
 /** Nearly always the second finds nothing more to do; a rule whose result calls for another may take one more. */
 const MOST_PASSES = 6;
 
-function fixedOf(tokens: readonly Token[]): Spans {
-  const spans: [number, number][] = [];
-  let at = 0;
-  for (const { text, isFixed } of tokens) {
-    if (isFixed) spans.push([at, at + text.length]);
-    at += text.length;
+/** The text, and where the dictionary's words stand in it. Joined in slices as well: there may be 100,000 tokens. */
+function* rendered(tokens: readonly Token[]): Generator<void, { text: string; fixed: Spans }> {
+  const pieces: string[] = [];
+  const fixed: [number, number][] = [];
+  let length = 0;
+  for (let at = 0; at < tokens.length; at += TOKENS_PER_SLICE) {
+    yield;
+    let piece = '';
+    for (const { text, isFixed } of tokens.slice(at, at + TOKENS_PER_SLICE)) {
+      if (isFixed) fixed.push([length + piece.length, length + piece.length + text.length]);
+      piece += text;
+    }
+    pieces.push(piece);
+    length += piece.length;
   }
-  return spans;
+  return { text: pieces.join(''), fixed };
 }
