@@ -14,7 +14,7 @@ export interface OpenAiLanguageEngineOptions extends ModelServerAddress {
 
 type EngineRequest = CompletionRequest & { model: string };
 
-/** Any server with OpenAI's `/chat/completions` and `/models`. What it refuses of a request is left out of the next. */
+/** Any server with OpenAI's `/chat/completions` and `/models`. What it refuses of a request is left out. */
 export function createOpenAiLanguageEngine(options: OpenAiLanguageEngineOptions): LanguageEngine {
   return new OpenAiEngine(options);
 }
@@ -88,7 +88,7 @@ class OpenAiEngine implements LanguageEngine {
       const body = chatBody(request, without);
       try {
         const chunks: AsyncIterable<unknown> = await client.chat.completions.create(body, { signal });
-        if (without.size > 0) this.#remember(request.model, without);
+        this.#remember(request.model, without);
         return { chunks, body };
       } catch (error) {
         signal.throwIfAborted();
@@ -99,7 +99,12 @@ class OpenAiEngine implements LanguageEngine {
     }
   }
 
+  /**
+   * Only what is sent with every request, and only where nothing else was left out: otherwise it may have been the value
+   * that one client chose, and all others would pay for it.
+   */
   #remember(model: string, without: ReadonlySet<OptionalField>): void {
+    if (without.size === 0 || ![...without].every((field) => OF_EVERY_REQUEST.has(field))) return;
     if (this.#refused.size >= MOST_MODELS) this.#refused.clear();
     this.#refused.set(model, without);
   }
@@ -124,7 +129,9 @@ function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
   const words = wordsOfRefusal(error);
   if (words === '') return [];
   const sent = optionalFieldsOf(body);
-  const isNamed = (field: string) => new RegExp(`\\b${field}\\b`).test(words);
+  // The limit may be refused for its value; for its name only where the other name is told.
+  const wordOf = (field: string) => (field === 'max_tokens' ? 'max_completion_tokens' : field);
+  const isNamed = (field: string) => new RegExp(`\\b${wordOf(field)}\\b`).test(words);
   const named = sent.filter((field) => isNamed(field) || (isNamed('response_format') && IS_FORMAT.has(field)));
   if (named.length > 0) return named;
   // `include_usage`, `enable_thinking` and the like.
@@ -132,6 +139,8 @@ function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
 }
 
 const IS_FORMAT: ReadonlySet<OptionalField> = new Set(['json_schema', 'response_format']);
+/** Whoever asks, and whatever for. */
+const OF_EVERY_REQUEST: ReadonlySet<OptionalField> = new Set(['stream_options', 'chat_template_kwargs', 'max_tokens']);
 const STANDARD: ReadonlySet<OptionalField> = new Set(['temperature', 'top_p', 'seed', 'max_tokens']);
 
 /** What the server counted, unless it cannot be: money follows from it. */

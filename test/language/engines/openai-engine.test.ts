@@ -201,23 +201,48 @@ describe('an engine on an OpenAI-compatible server', () => {
 });
 
 describe('a server that does not take everything', () => {
+  it.each(['stream_options', 'chat_template_kwargs'])(
+    'is asked without %s, and from then on at once',
+    async (field) => {
+      server.refused.add(field);
+      expect((await complete()).text).toBe('You said: Hello?');
+      expect(sent()).not.toHaveProperty(field);
+      await complete();
+      expect(server.asked('/chat/completions')).toHaveLength(3);
+    },
+  );
+
   it.each([
-    ['stream_options', {}],
-    ['chat_template_kwargs', {}],
-    ['top_k', { topK: 3 }],
+    ['top_k', { topK: -3 }],
     ['temperature', { temperature: 0 }],
-  ])('is asked without %s, and from then on at once', async (field, more) => {
+    ['seed', { seed: 5 }],
+  ])('is asked without %s, which may be for its value: others are not affected', async (field, more) => {
     server.refused.add(field);
     expect((await complete(more)).text).toBe('You said: Hello?');
     expect(sent()).not.toHaveProperty(field);
+    server.refused.clear();
     await complete(more);
-    expect(server.asked('/chat/completions')).toHaveLength(3);
+    expect(sent()).toHaveProperty(field);
+  });
+
+  it('and echoes what a client wrote cannot be made to forget fields for others', async () => {
+    const messages = [{ role: 'user' as const, content: 'stream_options chat_template_kwargs json_schema' }];
+    const echo = { status: 422, error: { message: 'bad', input: messages[0]?.content } };
+    server.chat(echo, echo);
+    await complete({ messages, topK: -1 });
+    expect(Object.keys(sent()).sort()).toEqual(['messages', 'model', 'stream']);
+    await complete();
+    expect(sent()).toMatchObject({ stream_options: {}, chat_template_kwargs: {} });
   });
 
   it('is told max_completion_tokens where it wants that', async () => {
-    server.refused.add('max_tokens');
+    const message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
+    server.chat({ status: 400, error: { message, param: 'max_tokens' } });
     await complete({ maxTokens: 9 });
     expect(sent()).toMatchObject({ max_completion_tokens: 9 });
+    await complete({ maxTokens: 9 });
+    expect(sent()).not.toHaveProperty('max_tokens');
+    expect(server.requests).toHaveLength(3);
   });
 
   it('is asked for JSON, and has the schema in its prompt', async () => {
