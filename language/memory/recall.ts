@@ -105,6 +105,16 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
 
   return async (request) => {
     const startedMs = performance.now();
+    for (let attempt = 1; ; attempt++) {
+      const { isOvertaken, ...recollection } = await recallOnce(request, startedMs);
+      if (!isOvertaken || attempt === MOST_ATTEMPTS) return recollection;
+    }
+  };
+
+  async function recallOnce(
+    request: RecallRequest<Viewer, Condition>,
+    startedMs: number,
+  ): Promise<Recollection<Found> & { isOvertaken: boolean }> {
     const { viewer, limit, threshold = 0, signal } = request;
     const collections = await visibleCollections(request);
     const scope = { collectionIds: collections.map(({ id }) => id), conditions: request.conditions };
@@ -121,15 +131,16 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     const keyword = words.status === 'fulfilled' ? bestOfEachMemory(words.value) : [];
     const near = meaning.status === 'fulfilled' ? meaning.value : NO_MEANING;
     const fused = fuse({ semantic: near.ranked, keyword }).filter(({ score }) => score > 0 && score >= threshold);
-    const results = await shown(viewer, fused, limit);
+    const { results, isOvertaken } = await shown(viewer, fused, limit);
     return {
       results,
+      isOvertaken,
       // Those that are gone since they were found are not counted.
       total: fused.length <= limit ? results.length : fused.length,
       degraded: words.status === 'rejected' || meaning.status === 'rejected' || near.isPartial,
       timingMs: performance.now() - startedMs,
     };
-  };
+  }
 
   async function visibleCollections(request: RecallRequest<Viewer, Condition>): Promise<CollectionRevision[]> {
     const { viewer, collectionIds, type } = request;
@@ -170,9 +181,17 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     return { ranked: near.filter(({ unitId }) => meeting.has(unitId)), isPartial: found.isPartial };
   }
 
-  /** The best `limit` of those that are still there. */
-  async function shown(viewer: Viewer, fused: readonly FusedMemory[], limit: number): Promise<Recalled<Found>[]> {
+  /**
+   * The best `limit` of those that are still there. A unit that is not was deleted since it was found, or its memory was
+   * processed meanwhile and has others now.
+   */
+  async function shown(
+    viewer: Viewer,
+    fused: readonly FusedMemory[],
+    limit: number,
+  ): Promise<{ results: Recalled<Found>[]; isOvertaken: boolean }> {
     const results: Recalled<Found>[] = [];
+    let isOvertaken = false;
     for (let start = 0; start < fused.length && results.length < limit; start += limit) {
       const page = fused.slice(start, start + limit);
       const found = await store.found(
@@ -182,13 +201,16 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
       const texts = new Map(found.map((text) => [text.unitId, text]));
       for (const { unitId, score, scores } of page) {
         const text = texts.get(unitId);
-        if (text !== undefined && results.length < limit) results.push({ ...text, score, scores });
+        if (text === undefined) isOvertaken = true;
+        else if (results.length < limit) results.push({ ...text, score, scores });
       }
     }
-    return results;
+    return { results, isOvertaken };
   }
 }
 
+/** Of searches that what was written meanwhile has overtaken. */
+const MOST_ATTEMPTS = 3;
 /** Of each kind of search. */
 const MOST_CANDIDATES = 200;
 /** Of conditions that more units meet, the nearest are asked afterwards. */

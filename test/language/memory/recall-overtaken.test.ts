@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { createHashedEmbedder } from '../../../language/memory/embedder-hashed.ts';
+import { createRecall } from '../../../language/memory/recall.ts';
+
+/** A store whose only memory has other units by the time that they are read, so many times. */
+function recallOvertaken(times: number) {
+  let unit = 1n;
+  let overtaken = 0;
+  const recall = createRecall<null, never, { unitId: bigint; text: string }>({
+    store: {
+      collections: async () => [{ id: 'collection', revision: 1n, units: 1 }],
+      byWords: async () => [{ unitId: unit, memoryId: 'memory', coverage: 1 }],
+      unitsMeeting: async () => null,
+      stillMeeting: async (_question, { unitIds }) => unitIds,
+      async found(_viewer, unitIds) {
+        if (overtaken < times) {
+          overtaken += 1;
+          unit += 1n;
+        }
+        return unitIds.filter((id) => id === unit).map((unitId) => ({ unitId, text: `unit ${unitId}` }));
+      },
+    },
+    embedder: createHashedEmbedder(),
+    index: { search: async () => ({ nearest: [], mean: 0, isPartial: false }) as never, close: async () => {} },
+    logger: { warn() {} },
+  });
+  return recall({ viewer: null, query: 'lantern', conditions: [], limit: 5, signal: new AbortController().signal });
+}
+
+it('a memory that is processed between being found and being read is found all the same', async () => {
+  const { results, total } = await recallOvertaken(1);
+  expect(results.map(({ text }) => text)).toEqual(['unit 2']);
+  expect(total).toBe(1);
+});
+
+it('a search that is overtaken again and again comes to an end', async () => {
+  expect((await recallOvertaken(1_000)).results).toEqual([]);
+});
