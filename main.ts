@@ -235,7 +235,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => judge.close());
     const memory = openMemory({ ...parts, jobs, models, embeddings: config });
     opened.push(() => memory.close());
-    const documents = createDocumentDesk({ limits, tempDir: folder.tempDir });
+    const documents = createDocumentDesk({ sql, limits, tempDir: folder.tempDir });
     opened.push(() => documents.close());
     await memory.ready({ withinMs: 3_000 });
     step('actors');

@@ -15,10 +15,18 @@ export interface PendingDocument {
   /** Where the upload goes; removed when this ends. */
   readonly uploadPath: string;
   /**
-   * Waits for its turn: so many are read at a time as there are processors.
-   * @throws TandemError the `DOCUMENT_` codes; the signal's reason, also while it waits
+   * Waits for its turn: so many are read at a time as there are processors. Nothing is read for an empty wallet.
+   * @throws TandemError `INSUFFICIENT_CREDITS`, the `DOCUMENT_` codes; the signal's reason, also while it waits
    */
-  read(options: { name: string | null; mediaType: string | null; signal: AbortSignal }): Promise<ReadDocument>;
+  read(options: ReadOptions): Promise<ReadDocument>;
   /** Gives the slot back and removes the file. Whoever began calls it, however it went. Idempotent. */
   end(): Promise<void>;
+}
+
+export interface ReadOptions {
+  /** Who pays. */
+  workspaceId: string;
+  name: string | null;
+  mediaType: string | null;
+  signal: AbortSignal;
 }

@@ -5,11 +5,15 @@ import { join } from 'node:path';
 import { createDocumentReader } from '../../language/documents/confined-document-reader.ts';
 import type { DocumentReader } from '../../language/documents/document-reader.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { Sql } from '../../storage/database.ts';
+import { insufficientCredits, walletOf } from '../../storage/ledger.ts';
 import type { Limits } from '../../storage/limits/limits.ts';
+import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import { createLanes } from '../voices/lanes.ts';
 import type { DocumentDesk } from './document-desk.ts';
 
 export interface DocumentDeskOptions {
+  sql: Sql;
   limits: Pick<Limits, 'acquireSlot'>;
   /** Uploads, a folder each while they last. */
   tempDir: string;
@@ -20,7 +24,7 @@ export interface DocumentDeskOptions {
 }
 
 export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
-  const { limits, tempDir, reader = createDocumentReader() } = options;
+  const { sql, limits, tempDir, reader = createDocumentReader() } = options;
   const lanes = createLanes(options.lanes ?? availableParallelism());
   const closing = new AbortController();
 
@@ -40,7 +44,8 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
       let ended: Promise<void> | null = null;
       return {
         uploadPath: path,
-        async read({ name, mediaType, signal }) {
+        async read({ workspaceId, name, mediaType, signal }) {
+          await requireFunds(sql, workspaceId);
           const either = AbortSignal.any([signal, closing.signal, over.signal]);
           return await lanes.run(() => reader.read({ path, name, mediaType }, either), either);
         },
@@ -62,4 +67,11 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
       await lanes.idle();
     },
   };
+}
+
+/** For one character: how many there are is known later. */
+async function requireFunds(sql: Sql, workspaceId: string): Promise<void> {
+  const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: 1 });
+  const { availableNano } = await walletOf(sql, workspaceId);
+  if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
 }

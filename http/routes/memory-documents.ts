@@ -63,13 +63,14 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
         try {
           const { mediaType } = file;
           const name = fileNameOf(file.name);
-          const document = await pending.read({ name, mediaType, signal });
+          const by = memoryCallerOf(request);
+          const document = await pending.read({ workspaceId: by.workspaceId, name, mediaType, signal });
           signal.throwIfAborted();
           const ingested = await memory.ingestDocument({
             ...form,
             document,
             fileName: name,
-            by: memoryCallerOf(request),
+            by,
           });
           if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
           return reply

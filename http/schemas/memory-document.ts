@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import type { IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
-import type { ReadDocument } from '../../language/documents/document-reader.ts';
+import type { IngestDocumentRequest, IngestedMemory, NewMemoryText } from '../../actors/memory/memory-desk.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
 import { fitsMetadata, IngestTypeSchema, METADATA_MAX_BYTES, titleOf } from './memory.ts';
@@ -126,7 +125,7 @@ export function fileNameOf(name: string | null): string | null {
 const MOST_NAME_CHARACTERS = 255;
 
 export function presentDocument(
-  document: ReadDocument,
+  document: IngestDocumentRequest['document'],
   { name, results }: { name: string | null; results: readonly IngestedMemory[] },
 ) {
   const { format, pageCount, sections, isOcr, warnings } = document;

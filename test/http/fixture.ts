@@ -129,6 +129,7 @@ export async function createHttpFixture(
   const memory = openMemory({ sql, jobs: memoryQueue, models, embeddings, clock: clockOf(now), logger });
   if (memoryQueue.state !== 'closed') await memory.ready({ withinMs: 10_000 });
   const documents = createDocumentDesk({
+    sql,
     limits: createLimitsInProcess(),
     tempDir: folder,
     // What tests send here needs no process of its own.

@@ -40,12 +40,14 @@ let owner: Member;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-documents-http-'));
   reader = new HeldReader();
-  documents = createDocumentDesk({ limits: createLimitsInProcess(), tempDir: folder, reader, lanes: 1 });
-  fixture = await createHttpFixture({ documents });
+  const desk: DocumentDesk = { begin: (request) => documents.begin(request), close: async () => {} };
+  fixture = await createHttpFixture({ documents: desk });
+  const limits = createLimitsInProcess();
+  documents = createDocumentDesk({ sql: fixture.sql, limits, tempDir: folder, reader, lanes: 1 });
 });
 afterAll(async () => {
-  await fixture[Symbol.asyncDispose]();
   await documents.close();
+  await fixture[Symbol.asyncDispose]();
   await rm(folder, { recursive: true });
 });
 beforeEach(async () => {
@@ -166,7 +168,9 @@ it('is refused where its sender may not write, and charges nothing', async () =>
   expect((await send([fileOf('Text.')], viewer)).status).toBe(403);
   const member = await fixture.addMemberWith('member', owner.workspaceId);
   expect((await send([fileOf('Text.'), field('type', 'knowledge')], member)).body.code).toBe('POLICY_DENY');
+  reader.reading.length = 0;
   expect((await send([fileOf('Text.')], await fixture.addWorkspace())).body.code).toBe('INSUFFICIENT_CREDITS');
+  expect(reader.reading).toEqual([]);
   expect(await balance()).toBe(1_000_000_000n);
 });
 
