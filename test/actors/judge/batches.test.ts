@@ -23,7 +23,7 @@ import { removeMember } from '../../../storage/queries/memberships.ts';
 import { addMember, createUser } from '../../../storage/queries/workspaces.ts';
 import { FakeLanguageModels } from '../../language/fake-language-models.ts';
 import { answered, firstAnswers, QUESTIONS } from '../../language/judge/rubrics.ts';
-import { NOW, USD } from '../../storage/seed.ts';
+import { later, NOW, USD } from '../../storage/seed.ts';
 import { requireSoundBooks } from '../../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
 import { createTestClock, createTestLogger, eventually } from '../fakes.ts';
@@ -233,6 +233,29 @@ describe('a batch', () => {
   });
 });
 
+describe('many calls', () => {
+  it('are a batch up to a thousand, and refused above that', async () => {
+    const { sql } = database;
+    const [call] = await seedTalks(sql, caller, ['one']);
+    const copies = async (first: number, last: number) => {
+      for (const table of ['calls', 'call_transcripts', 'call_transcript_segments']) {
+        await sql`
+          insert into ${sql(table)}
+          select (jsonb_populate_record(t, jsonb_build_object(
+            'call_id', t.call_id || '-' || n, 'reference_id', t.call_id || '-' || n, 'hold_id', null))).*
+          from ${sql(table)} t, generate_series(${first}::int, ${last}::int) n where t.call_id = ${call!.callId}`;
+      }
+    };
+    await copies(1, 999);
+    const { desk } = batchesOf();
+    const { id, total } = await desk.startBatch(request());
+    expect([total, (await itemsOf(id)).length]).toEqual([1_000, 1_000]);
+    await copies(1_000, 1_000);
+    await expect(desk.startBatch(request())).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    expect((await desk.startBatch(request({ callIds: [`${call!.callId}-1000`] }))).total).toBe(1);
+  });
+});
+
 describe('a server that closes', () => {
   it('stops what is under way, charges nothing for it, and whoever starts next goes on at once', async () => {
     await seedTalks(database.sql, caller, ['one', 'two', 'three', 'four', 'five', 'six']);
@@ -268,9 +291,10 @@ describe('a server that closes', () => {
 describe('batches of one workspace', () => {
   it('are judged one after the other, beside those of others', async () => {
     await seedTalks(database.sql, caller, ['one']);
-    const { desk, batches } = batchesOf();
+    const { desk, batches, clock } = batchesOf();
     models.queue({ neverEnds: true });
     const first = await desk.startBatch(request());
+    clock.jumpTo(later(1));
     const second = await desk.startBatch(request());
     const swept = batches.sweep();
     await eventually(async () => expect(models.requests).toHaveLength(1));
