@@ -41,4 +41,29 @@ describe('an answer of server-sent events', () => {
       }),
     );
   });
+
+  it('lets others have their turn while much of it is there at once', async () => {
+    const stream = Buffer.from('data: {"choices":[]}\n\n'.repeat(4_000));
+    const body = ReadableStream.from([stream]) as ReadableStream<Uint8Array<ArrayBuffer>>;
+    vi.stubGlobal('fetch', async () => new Response(body));
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    let pieces = 0;
+    const reading = async () => {
+      for await (const _ of (await boundedFetch(URL_OF_CHAT)).body ?? []) {
+        pieces += 1;
+        // Whoever reads has something to do with it.
+        for (const until = performance.now() + 3; performance.now() < until; );
+      }
+    };
+    await expect(reading()).rejects.toThrow('broke off');
+    isOver = true;
+    expect(pieces).toBeGreaterThan(10);
+    expect(turns).toBeGreaterThanOrEqual(pieces - 2);
+  });
 });
