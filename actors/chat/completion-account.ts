@@ -38,7 +38,8 @@ export interface Opening {
   row: Omit<NewCompletion, 'holdId' | 'unitPriceNano'>;
   /** That goes on; null where nothing goes in front. */
   chat: ChatKey | null;
-  fresh: readonly CountedMessage[];
+  /** Null: nothing of the chat goes in front of what is asked. */
+  fresh: readonly CountedMessage[] | null;
   /** Of what is sent beside the messages. */
   extraTokens: number;
   contextTokens: number | null;
@@ -75,10 +76,10 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     const reserved = Math.min(opening.maxTokens ?? USUAL_ANSWER_TOKENS, Math.floor(context / 2));
     const budgetTokens = context - reserved - extraTokens;
     const stored = opening.chat === null ? [] : await continuedChat(tx, opening.chat, { budgetTokens, now });
-    const { messages: counted, unsaved } = conversationOf({ stored, fresh, budgetTokens });
+    const { messages: counted, unsaved } = conversationOf({ stored, fresh: fresh ?? [], budgetTokens });
     const messages = counted.map(({ message }) => message);
-    requireAnsweredCalls(messages, { freshCount: fresh.length });
-    const promptTokens = tokensOf(counted) + extraTokens;
+    requireAnsweredCalls(messages, { freshCount: fresh?.length ?? 0 });
+    const promptTokens = (fresh === null ? 0 : tokensOf(counted)) + extraTokens;
     const room = contextTokens === null ? USUAL_ANSWER_TOKENS : contextTokens - withMargin(promptTokens);
     const maxTokens = opening.maxTokens ?? Math.max(LEAST_ANSWER_TOKENS, Math.min(USUAL_ANSWER_TOKENS, room));
     const admission = { messages, unsaved, promptTokens, maxTokens, mostTokens: Number.POSITIVE_INFINITY };

@@ -63,13 +63,18 @@ export function requireAnsweredCalls(messages: readonly ChatMessage[], { freshCo
       }
       continue;
     }
-    if (open.size > 0) refuse(path, `comes before the results of the tool calls ${[...open].join(', ')}`);
+    if (open.size > 0) refuse(path, `comes before the results of the tool calls ${named(open)}`);
     if (message.role !== 'assistant') continue;
     const ids = (message.toolCalls ?? []).map(({ id }) => id);
     open = new Set(ids);
     if (open.size < ids.length) refuse(`${path}.tool_calls`, 'has two calls of one id');
   }
-  if (open.size > 0) refuse('messages', `lacks the results of the tool calls ${[...open].join(', ')}`);
+  if (open.size > 0) refuse('messages', `lacks the results of the tool calls ${named(open)}`);
+}
+
+/** Enough of them to know which are meant. */
+function named(ids: ReadonlySet<string>): string {
+  return [...ids].slice(0, 3).join(', ');
 }
 
 function isSystem({ message }: CountedMessage): boolean {

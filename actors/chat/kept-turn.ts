@@ -37,7 +37,8 @@ export async function keptTurn({
 /** One that was cut off has no result, and without one nothing else can be said. */
 function completeCalls({ toolCalls, end }: Answer): ToolCall[] {
   if (end === null) return [];
-  return end.reason === 'length' ? toolCalls.filter(({ arguments: given }) => isJson(given)) : toolCalls;
+  const isWhole = end.reason === 'stop' || end.reason === 'tool_calls';
+  return isWhole ? toolCalls : toolCalls.filter(({ arguments: given }) => isJson(given));
 }
 
 function isJson(text: string): boolean {

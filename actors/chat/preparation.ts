@@ -45,7 +45,7 @@ async function correctionOf(
     model: model?.id ?? RULES_MODEL,
     // It is taken apart to fit any model.
     contextTokens: null,
-    fresh: [],
+    fresh: null,
     extraTokens: textTokens + parts * told,
     maxTokens: 2 * textTokens + 64,
     leastTokens: textTokens,

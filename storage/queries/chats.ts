@@ -49,6 +49,7 @@ export async function findChat(
   { id, workspaceId, userId }: ChatKey,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<ChatRow | null> {
+  if (id !== storable(id)) return null;
   const [row] = await sql<ChatRow[]>`
     select * from chats where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId}
     ${lock ? sql`for no key update` : sql``}`;
@@ -104,6 +105,7 @@ export async function recentChatMessages(
 
 /** False: there is no such chat. */
 export async function deleteChat(sql: SqlOrTx, { id, workspaceId, userId }: ChatKey): Promise<boolean> {
+  if (id !== storable(id)) return false;
   const rows = await sql`
     delete from chats where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId} returning id`;
   return rows.length > 0;

@@ -63,6 +63,8 @@ onEveryServer('chats', (database) => {
       expect(await findChat(sql, { ...chat, ...whose })).toBeNull();
       expect(await deleteChat(sql, { ...chat, ...whose })).toBe(false);
     }
+    expect(await findChat(sql, { ...chat, id: 'chat\0' })).toBeNull();
+    expect(await deleteChat(sql, { ...chat, id: 'chat\ud800' })).toBe(false);
     expect(await deleteChat(sql, chat)).toBe(true);
     expect(await deleteChat(sql, chat)).toBe(false);
     expect((await listChatMessages(sql, chat.id, PAGE)).total).toBe(0);

@@ -273,6 +273,26 @@ describe('a text to correct', () => {
     ]);
   });
 
+  it('in a chat costs what it costs without, and waits for results of tools like anything else', async () => {
+    const { desk } = fixture.deskOf();
+    const long = 'x'.repeat(4_000);
+    fixture.models.queue(long);
+    const { chatId } = await answerOf(await desk.ask(fixture.request(long), listening()));
+    fixture.models.models = [];
+    const request = fixture.request('', { what: correction('i think'), chatId });
+    const left = new AbortController();
+    const { parts } = await desk.ask(request, left.signal);
+    left.abort();
+    await partsOf({ parts } as never).catch(() => undefined);
+    await eventually(async () => expect((await fixture.wallet()).heldNano).toBe(0n));
+    const [row] = (await fixture.rows()).filter(({ operation }) => operation === 'correct');
+    expect(row!.promptTokens).toBeLessThan(10);
+    fixture.models.models = [modelOf('tiny-1.0')];
+    fixture.models.queue({ toolCalls: [{ id: 'call_1', name: 'f', arguments: '{}' }] });
+    await partsOf(await desk.ask(fixture.request('Go.', { chatId }), listening()));
+    await expect(desk.ask(request, listening())).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+  });
+
   it('is refused where a model is named that is not there', async () => {
     fixture.models.models = [];
     const { desk } = fixture.deskOf();
