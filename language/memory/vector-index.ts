@@ -110,8 +110,10 @@ function startVectorWorker(): Worker {
 }
 
 const MOST_ATTEMPTS = 3;
-/** Points that are read at once: as many as are unpacked within some milliseconds. */
-const PAGE = 500;
+/** Of points that are read at once: what is unpacked within some milliseconds. */
+const PAGE_BYTES = 384_000;
+/** A point of few dimensions is still a row. */
+const BYTES_OF_A_ROW = 768;
 
 class ThreadDied extends Error {
   override readonly name = 'ThreadDied';
@@ -240,12 +242,13 @@ class VectorThread {
     if (isDraft) this.#tell({ kind: 'begin', collectionId, dimensions });
     // Should it break off here, the same changes are told once more, which changes nothing.
     else this.#tell({ ...changes(collectionId, dimensions, []), isDraft, removed: Float64Array.from(removed, Number) });
+    const limit = Math.max(1, Math.floor(PAGE_BYTES / Math.max(BYTES_OF_A_ROW, dimensions)));
     let after = isDraft ? NOTHING : copy.revision;
     for (let afterUnitId = LAST_OF_REVISION; ; ) {
-      const page = await this.#source.added({ ...span, after, afterUnitId, limit: PAGE });
+      const page = await this.#source.added({ ...span, after, afterUnitId, limit });
       this.#tell({ ...changes(collectionId, dimensions, page), isDraft });
       const last = page.at(-1);
-      if (last === undefined || page.length < PAGE) break;
+      if (last === undefined || page.length < limit) break;
       after = last.revision;
       afterUnitId = last.unitId;
     }

@@ -34,7 +34,6 @@ export type MemoryCollectionWithCount = MemoryCollectionRow & { memoryCount: num
 
 /** Of one workspace, personal ones aside. */
 export const MAX_MEMORY_COLLECTIONS = 200;
-export const MAX_COLLECTION_MEMBERS = 200;
 
 /** The collection of one user in one workspace, made on first use. */
 export async function ensurePersonalCollection(

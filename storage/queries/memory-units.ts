@@ -137,7 +137,8 @@ export interface UnitWithoutPoint {
 
 /**
  * Units of processed memories that have no point of that embedder: it was changed, or did not answer when they were
- * made. Those with ids after `after`, in the order of ids.
+ * made. Those with ids after `after`, in the order of ids. That a name is another is asked as below or above: so an index
+ * answers it.
  */
 export async function unitsWithoutPoint(
   sql: SqlOrTx,
@@ -145,7 +146,8 @@ export async function unitsWithoutPoint(
 ): Promise<UnitWithoutPoint[]> {
   return await sql<UnitWithoutPoint[]>`
     select id, collection_id, heading, text from memory_units
-    where kind <> 'whole' and (embedder is null or embedder <> ${embedder}) and id > ${after}
+    where kind <> 'whole' and id > ${after}
+      and (embedder is null or embedder < ${embedder} or embedder > ${embedder})
     order by id limit ${limit}`;
 }
 
