@@ -146,10 +146,9 @@ const STANDARD: ReadonlySet<OptionalField> = new Set(['temperature', 'top_p', 's
 /** What the server counted, unless it cannot be: money follows from it. */
 function plausible(body: ChatBody, { usage, producedCharacters }: ChatAnswer): TokenUsage | null {
   if (usage === null) return null;
-  const mostPrompt =
-    JSON.stringify(body.messages).length + JSON.stringify(body.tools ?? []).length + MOST_HIDDEN_TOKENS;
-  const isPlausible =
-    usage.promptTokens <= mostPrompt && usage.completionTokens <= producedCharacters + MOST_HIDDEN_TOKENS;
+  const shown = usage.promptTokens - MOST_HIDDEN_TOKENS;
+  const isPromptPlausible = shown <= 0 || shown <= JSON.stringify([body.messages, body.tools]).length;
+  const isPlausible = isPromptPlausible && usage.completionTokens <= producedCharacters + MOST_HIDDEN_TOKENS;
   return isPlausible ? { ...usage, isEstimated: false } : null;
 }
 
