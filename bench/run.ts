@@ -6,6 +6,7 @@ const BENCHMARKS = [
   'media-relay',
   'api',
   'ledger',
+  'correction',
   'memory',
   'diarization',
   'stt-accuracy',

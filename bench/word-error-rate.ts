@@ -87,7 +87,7 @@ function spokenNumber(digits: string): string {
 }
 
 /** Levenshtein's alignment, row by row; of alignments with as few errors, one with the most words in their place. */
-function editsBetween(said: readonly string[], understood: readonly string[]): WordErrors {
+export function editsBetween(said: readonly string[], understood: readonly string[]): WordErrors {
   const nothing: WordErrors = { words: said.length, substituted: 0, missed: 0, added: 0 };
   let previous = [nothing];
   for (const _ of understood) previous.push({ ...previous.at(-1)!, added: previous.at(-1)!.added + 1 });

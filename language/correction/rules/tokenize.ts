@@ -63,7 +63,11 @@ function wordToken(text: string, at: number): Token | null {
   const initials = match(INITIALS, text, at);
   if (initials !== null) return token('word', initials);
   const dotted = match(DOTTED, text, at);
-  if (dotted !== null && !/^[\p{N}.]+$/u.test(dotted) && !isTwoSentences(dotted)) {
+  if (
+    dotted !== null &&
+    !/^[\p{N}.]+$/u.test(dotted) &&
+    !isTwoSentences(dotted, text.slice(at + dotted.length, at + dotted.length + 2))
+  ) {
     return token('kept', trimmed(dotted));
   }
   const path = match(PATH, text, at) ?? match(IDENTIFIER, text, at);
@@ -75,14 +79,22 @@ function wordToken(text: string, at: number): Token | null {
 }
 
 /** "done.Then" lacks a space; report.pdf and example.com do not. */
-function isTwoSentences(dotted: string): boolean {
+function isTwoSentences(dotted: string, behind: string): boolean {
   const [first = '', second = '', ...more] = dotted.split('.');
   if (more.length > 0 || !/^\p{L}[\p{L}\p{M}]+$/u.test(first)) return false;
   if (/^\p{Lu}\p{Ll}*$/u.test(second) && (/^\p{Ll}/u.test(first) || COMMON_ENGLISH.has(second.toLowerCase()))) {
     return !NAME_ENDINGS.has(second.toLowerCase());
   }
+  if (STARTING.has(second) && /^[a-z]{3,}$/i.test(first) && /^ [a-z]/i.test(behind)) return true;
   return COMMON_ENGLISH.has(first.toLowerCase()) && COMMON_ENGLISH.has(second) && !NAME_ENDINGS.has(second);
 }
+
+/** What begins sentences, and is no ending of a file, no property and no domain. */
+const STARTING = new Set(
+  'the that they theyre we weve he she you youre if but there theres where what how did maybe please however ive unfortunately'.split(
+    ' ',
+  ),
+);
 
 /** Top-level domains and endings of files that are words as well. */
 const NAME_ENDINGS = new Set([
