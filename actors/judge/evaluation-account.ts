@@ -1,6 +1,6 @@
 import type { Judgement } from '../../language/judge/evaluate.ts';
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
-import { hold, insufficientCredits, settleHold, voidHold } from '../../storage/ledger.ts';
+import { type Charge, chargeOf, hold, insufficientCredits, settleHold, voidHold } from '../../storage/ledger.ts';
 import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import {
@@ -58,6 +58,11 @@ export async function settleEvaluation(
     if (row.batchId !== null) await concludeJudgeBatchItem(tx, { evaluationId: row.id, error: null, now });
     return await completeEvaluation(tx, row.id, { result: { ...result, latencyMs }, now });
   });
+}
+
+/** Null: it cost nothing. */
+export async function chargeOfEvaluation(sql: SqlOrTx, evaluation: EvaluationAttempt): Promise<Charge | null> {
+  return await chargeOf(sql, `${keyOf(evaluation)}:settle`);
 }
 
 interface Settled {

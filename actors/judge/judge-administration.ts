@@ -6,6 +6,7 @@ import type { Sql } from '../../storage/database.ts';
 import { createJudgeBatch, judgeableCalls, ownersOfCalls } from '../../storage/queries/judge-batches.ts';
 import type { Clock } from '../clock.ts';
 import type { JudgeBatches } from './batch.actor.ts';
+import { chargeOfEvaluation } from './evaluation-account.ts';
 import { type JudgeDesk, type JudgeModel, MOST_CALLS_PER_BATCH, type StartBatchRequest } from './judge-desk.ts';
 import type { Judging } from './judging.ts';
 
@@ -38,7 +39,9 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
       const evaluation = await judging.judge({ ...request, id: randomUUID(), batch: null }, signal);
       // Nobody else can know of it.
       if (evaluation === null) throw new TandemError('INTERNAL', 'The evaluation was taken for lost. Try again.');
-      return evaluation;
+      // Only headers depend on it: the evaluation is paid and answered all the same.
+      const charge = await chargeOfEvaluation(sql, evaluation).catch(() => null);
+      return { evaluation, charge };
     },
 
     async startBatch(request) {

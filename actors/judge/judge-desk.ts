@@ -1,4 +1,5 @@
 import type { Candidate, RubricQuestions } from '../../language/judge/rubric.ts';
+import type { Charge } from '../../storage/ledger.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
 
@@ -13,7 +14,7 @@ export interface JudgeDesk {
    * `CONTEXT_LENGTH_EXCEEDED`, `LLM_UNAVAILABLE`, `LLM_RATE_LIMITED`, `LLM_TIMEOUT`, `LLM_REQUEST_REFUSED`,
    * `SHUTTING_DOWN`; the signal's reason
    */
-  evaluate(request: EvaluateRequest, signal: AbortSignal): Promise<EvaluationRow>;
+  evaluate(request: EvaluateRequest, signal: AbortSignal): Promise<JudgedCandidate>;
   /**
    * Has calls judged one after another, in the background and across restarts. Each that is judged costs what an
    * evaluation costs.
@@ -29,6 +30,12 @@ export interface JudgeModel {
   /** For a person. */
   description: string;
   releasedAt: Date;
+}
+
+export interface JudgedCandidate {
+  evaluation: EvaluationRow;
+  /** Null: it cost nothing. */
+  charge: Charge | null;
 }
 
 export interface JudgeCaller {

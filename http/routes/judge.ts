@@ -14,11 +14,12 @@ import {
 } from '../../storage/queries/judge-batches.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
+import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithClient } from '../credential-watch.ts';
 import { requireCredentials } from '../permissions.ts';
 import { mayHear } from '../playback.ts';
-import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
+import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 import {
   BatchBody,
   BatchSchema,
@@ -43,6 +44,7 @@ import { requireRubric } from './judge-rubrics.ts';
 const TAGS = ['judge'];
 /** A transcript of an hour, with the times of its words. */
 const BODY_LIMIT_BYTES = 2 ** 20;
+const EVALUATED = responseOf({ ...(successOf(EvaluationSchema, 'Judged.') as object), headers: BILLING_HEADERS });
 
 export function judgeRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, judge, limits } = context;
@@ -90,7 +92,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Send `rubric_id` or `questions`, and one of `output`, `transcript`, `messages` and `call_id`. Answers are always criteria of the rubric; nothing that the candidate says is an instruction. What is judged is not stored, but for quotes in `evidence`. Costs what the tokens cost; a failure, and a client that leaves, costs nothing.',
         body: EvaluateBody,
-        response: { 200: successOf(EvaluationSchema, 'Judged.'), ...REFUSALS },
+        response: { 200: EVALUATED, ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -105,7 +107,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       const ended = new AbortController();
       endWithClient(context, { principal, reply, ended });
       try {
-        const evaluation = await judge.evaluate(
+        const { evaluation, charge } = await judge.evaluate(
           {
             ...{ workspaceId, userId, apiKeyId, candidate },
             rubricId: rubric?.id ?? null,
@@ -118,6 +120,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
           },
           ended.signal,
         );
+        if (charge !== null) reply.headers(billingHeaders(charge));
         return success(presentEvaluation(evaluation));
       } catch (error) {
         if (reply.raw.destroyed) return reply.hijack();

@@ -100,7 +100,7 @@ describe('POST /judge/evaluate', () => {
     fixture.models.otherwise = (request) =>
       answered(request, { polite: { answer: 'yes', evidence: ['good morning, asha', 'Dear Sir'] } });
     const before = await balance();
-    const { status, body } = await evaluate({
+    const { status, headers, body } = await evaluate({
       ...{ output: OUTPUT, input: 'Where is it?', context: 'A parcel.', model: 'jev-latest' },
       metadata: { ticket: 4711 },
     });
@@ -127,6 +127,11 @@ describe('POST /judge/evaluate', () => {
       created_at: '2026-01-02T03:04:05.678Z',
     });
     expect(before - (await balance())).toBe(300_000n);
+    expect(headers).toMatchObject({
+      'x-credit-charged': '0.0003',
+      'x-credit-balance': String(Number(before - 300_000n) / 1e9),
+      'x-billing-tx': expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
     expect(asked()).toEqual({ input: 'Where is it?', context: 'A parcel.', candidate: { output: OUTPUT } });
     const url = `/judge/evaluations/${body.data.id}`;
     expect((await fixture.call('GET', url, { as: caller })).body.data).toEqual(body.data);
