@@ -80,6 +80,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     liveStt: new FakeLiveStt(),
     chat: {} as never,
     judge: {} as never,
+    memory: {} as never,
     documents: {} as never,
     models: {} as never,
     webhooks,

@@ -26,7 +26,9 @@ export interface MemoryDesk {
 
   /** Those that the caller may see, newest first. */
   list(request: ListRequest): Promise<PageOf<MemoryView>>;
-  /** @throws TandemError `MEMORY_NOT_FOUND` */
+  /** As in a list. @throws TandemError `MEMORY_NOT_FOUND` */
+  status(key: MemoryKey): Promise<MemoryView>;
+  /** With all of its text. @throws TandemError `MEMORY_NOT_FOUND` */
   get(key: MemoryKey): Promise<MemoryView>;
   /** Charges again. @throws TandemError `MEMORY_NOT_FOUND`, `MEMORY_NOT_FAILED`, `POLICY_DENY`, `INSUFFICIENT_CREDITS` */
   retry(key: MemoryKey): Promise<{ memory: MemoryView; charge: MemoryCharge }>;

@@ -12,19 +12,19 @@ import {
   listMemoryCollections,
 } from '../../storage/queries/memory-collections.ts';
 import { factsOfMemory } from '../../storage/queries/memory-facts.ts';
-import { listMemoryHeads } from '../../storage/queries/memory-heads.ts';
+import { findMemoryHead, listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { retryMemory } from '../../storage/queries/memory-processing.ts';
 import { offsetOf } from '../../storage/queries/paging.ts';
 import type { Clock } from '../clock.ts';
 import { collectionNotFound, requireAdmin, requireMayWrite, requireWriter } from './memory-access.ts';
 import { chargeMemory, totalOf } from './memory-account.ts';
-import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey } from './memory-desk.ts';
+import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey, MemoryView } from './memory-desk.ts';
 import { collectionView, memoryView, wholeMemoryView } from './memory-views.ts';
 
 /** What is there: memories and collections, looked at and taken away. */
 export type MemoryLibrary = Pick<
   MemoryDesk,
-  'list' | 'get' | 'retry' | 'remove' | 'collections' | 'createCollection' | 'removeCollection' | 'usage'
+  'list' | 'status' | 'get' | 'retry' | 'remove' | 'collections' | 'createCollection' | 'removeCollection' | 'usage'
 >;
 
 export interface MemoryLibraryOptions {
@@ -46,6 +46,8 @@ export function createMemoryLibrary({ sql, clock, drop, revive }: MemoryLibraryO
       return { rows: rows.map((row) => memoryView(row)), total };
     },
 
+    status,
+
     async get({ memoryId, by }) {
       const row = await findMemory(sql, by, memoryId);
       if (row === null) throw memoryNotFound();
@@ -64,7 +66,7 @@ export function createMemoryLibrary({ sql, clock, drop, revive }: MemoryLibraryO
         if ((await retryMemory(tx, { id: memoryId, now: now() })) === null) throw memoryNotFound();
         return charged;
       });
-      return { memory: await this.get({ memoryId, by }), charge: totalOf([charge])! };
+      return { memory: await status({ memoryId, by }), charge: totalOf([charge])! };
     },
 
     async remove({ memoryId, by }: MemoryKey) {
@@ -123,6 +125,12 @@ export function createMemoryLibrary({ sql, clock, drop, revive }: MemoryLibraryO
       return { ...span, totalNano, breakdown, walletNano };
     },
   };
+
+  async function status({ memoryId, by }: MemoryKey): Promise<MemoryView> {
+    const row = await findMemoryHead(sql, by, memoryId);
+    if (row === null) throw memoryNotFound();
+    return memoryView(row);
+  }
 
   function auditOf(
     by: MemoryCaller,

@@ -16,7 +16,7 @@ import { takenInSlices } from './memory-slices.ts';
 
 export interface PipelineOptions {
   sql: Sql;
-  models: Pick<LanguageModels, 'complete' | 'list'>;
+  models: Pick<LanguageModels, 'complete'>;
   embedder: Embedder;
   countTokens: CountTokens;
   now: () => Date;
@@ -44,11 +44,13 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
 
   return {
     async extract(signal) {
-      if (!memory.infer || (await models.list()).models.length === 0) return;
+      if (!memory.infer) return;
       const { content: text, title } = memory;
       const extraction = await extractFacts({ text, title }, { models, signal });
       if (extraction.facts === null) {
-        logger.warn({ memoryId: memory.id, because: extraction.because }, 'a memory is stored without its facts');
+        const { because } = extraction;
+        const isExpected = because === 'LLM_NOT_CONFIGURED';
+        logger[isExpected ? 'debug' : 'warn']({ memoryId: memory.id, because }, 'a memory is stored without its facts');
         return;
       }
       const questions = [];

@@ -21,7 +21,7 @@ import { createPointSource, createRecallStore } from './recall-store.ts';
 export interface OpenMemoryOptions {
   sql: Sql;
   jobs: Pick<Jobs, 'open'>;
-  models: Pick<LanguageModels, 'complete' | 'list'>;
+  models: Pick<LanguageModels, 'complete'>;
   /** Of the server that makes embeddings; without one they are made here, of letters. */
   embeddings: EmbeddingSettings;
   clock: Clock;

@@ -206,7 +206,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         response: { 200: successOf(MemoryStatusSchema, 'How far it is.'), ...REFUSALS },
       },
     },
-    async (request) => success(presentStatus(await memory.get(keyOf(request)))),
+    async (request) => success(presentStatus(await memory.status(keyOf(request)))),
   );
 
   app.post(

@@ -201,7 +201,7 @@ describe('a memory', () => {
   });
 
   it('is attempted when its job comes, and no more than a few at a time', async () => {
-    const ids = [];
+    const ids: string[] = [];
     for (let index = 0; index < 12; index += 1) ids.push(await ingested(`Memory ${index} of twelve.`));
     let running = 0;
     let most = 0;
