@@ -56,8 +56,8 @@ export interface Admission {
   unsaved: CountedMessage[];
   /** As we count them. */
   promptTokens: number;
-  /** What the model is told. */
-  maxTokens: number;
+  /** What the model is told; null: nothing, as nobody knows whether that much fits into its context. */
+  maxTokens: number | null;
   /** What the hold covers of an answer, as we count it. */
   mostTokens: number;
 }
@@ -82,7 +82,8 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     const promptTokens = (fresh === null ? 0 : tokensOf(counted)) + extraTokens;
     const room = contextTokens === null ? USUAL_ANSWER_TOKENS : contextTokens - withMargin(promptTokens);
     const maxTokens = opening.maxTokens ?? Math.max(LEAST_ANSWER_TOKENS, Math.min(USUAL_ANSWER_TOKENS, room));
-    const admission = { messages, unsaved, promptTokens, maxTokens, mostTokens: Number.POSITIVE_INFINITY };
+    const told = contextTokens === null ? opening.maxTokens : maxTokens;
+    const admission = { messages, unsaved, promptTokens, maxTokens: told, mostTokens: Number.POSITIVE_INFINITY };
     const { llm: unitPriceNano } = await priceBookOf(tx, workspaceId);
     if (unitPriceNano === 0n) {
       await insertCompletion(tx, { ...row, holdId: null, unitPriceNano });
@@ -95,7 +96,7 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     const held = await hold(tx, { ...operation, amountNano, minimumNano });
     await insertCompletion(tx, { ...row, holdId: held.holdId, unitPriceNano });
     const mostTokens = Number(held.amountNano / unitPriceNano) - promptTokens;
-    return { ...admission, maxTokens: Math.min(maxTokens, mostTokens), mostTokens };
+    return { ...admission, maxTokens: mostTokens < maxTokens ? mostTokens : told, mostTokens };
   });
 }
 

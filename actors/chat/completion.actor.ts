@@ -174,7 +174,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     if (what.mode === 'correct') return correction.stream({ ...what, model: asked, signal });
     const { mode, ...wanted } = what;
     const { messages, maxTokens } = admission!;
-    return models.stream({ ...wanted, model, messages, maxTokens, signal });
+    return models.stream({ ...wanted, model, messages, ...(maxTokens !== null && { maxTokens }), signal });
   }
 
   async function conclude(completion: LiveCompletion, ending: CompletionEnding): Promise<void> {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { failLostCompletions } from '../../../actors/chat/lost-completions.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { setPrice } from '../../../storage/price-book.ts';
+import { modelOf } from '../../language/fake-language-models.ts';
 import { NOW, USD } from '../../storage/seed.ts';
 import { createTestLogger, eventually } from '../fakes.ts';
 import {
@@ -48,6 +49,16 @@ describe('what a completion costs', () => {
     const request = fixture.request(HUNDRED);
     await partsOf(await desk.ask({ ...request, what: { ...request.what, maxTokens: 7 } as never }, listening()));
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7 });
+  });
+
+  it('is bounded without a word to a model of which nobody knows how much it takes', async () => {
+    fixture.models.models = [modelOf('tiny-1.0', { contextTokens: null })];
+    const { desk } = fixture.deskOf();
+    // Nine tokens each.
+    fixture.models.queue({ text: Array.from({ length: 1_000 }, () => 'b'.repeat(36)) });
+    const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(fixture.models.requests[0]).not.toHaveProperty('maxTokens');
+    expect(finished).toMatchObject({ reason: 'length', usage: { completionTokens: 457 * 9 } });
   });
 
   it('is as much as there is, and the answer is cut off there, whatever the model does', async () => {
