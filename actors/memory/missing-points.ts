@@ -59,29 +59,50 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   }
 }
 
-const BATCH = 128;
 /** Copies that are older are read anew. */
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
-/** One round over all units; how many points it made. @throws TandemError `MEMORY_UNREACHABLE`, the signal's reason */
+/**
+ * One round over all units; how many points it made. Units that cannot be embedded are passed over, unless the next ones
+ * cannot be either.
+ * @throws TandemError `MEMORY_UNREACHABLE`, the signal's reason
+ */
 export async function makeMissingPoints(
   { sql, embedder }: Pick<MissingPointsOptions, 'sql' | 'embedder'>,
   signal: AbortSignal,
 ): Promise<number> {
   let made = 0;
+  let failure: unknown = null;
   for (let after = 0n; ; ) {
     signal.throwIfAborted();
-    const units = await unitsWithoutPoint(sql, { embedder: embedder.name, after, limit: BATCH });
+    const units = await unitsWithoutPoint(sql, { embedder: embedder.name, after, limit: embedder.batchSize });
     const last = units.at(-1);
-    if (last === undefined) return made;
+    if (last === undefined) break;
     after = last.id;
-    const points = await makePoints(embedder, { texts: units, signal });
-    const byCollection = Map.groupBy(
-      units.map((unit, index) => ({ unit, point: points[index]! })),
-      ({ unit }) => unit.collectionId,
-    );
-    for (const [collectionId, ones] of byCollection) made += await store(sql, collectionId, ones);
+    try {
+      made += await makePointsOf(units, { sql, embedder, signal });
+      failure = null;
+    } catch (error) {
+      if (signal.aborted || failure !== null) throw error;
+      failure = error;
+    }
   }
+  if (failure !== null && made === 0) throw failure;
+  return made;
+}
+
+async function makePointsOf(
+  units: readonly UnitWithoutPoint[],
+  { sql, embedder, signal }: { sql: Sql; embedder: Embedder; signal: AbortSignal },
+): Promise<number> {
+  const points = await makePoints(embedder, { texts: units, signal });
+  const byCollection = Map.groupBy(
+    units.map((unit, index) => ({ unit, point: points[index]! })),
+    ({ unit }) => unit.collectionId,
+  );
+  let made = 0;
+  for (const [collectionId, ones] of byCollection) made += await store(sql, collectionId, ones);
+  return made;
 }
 
 async function store(
