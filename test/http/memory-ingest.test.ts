@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { MemoryQueue } from '../actors/memory-queue.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { fund, type MemoryRequests, memoryRequests } from './memory-requests.ts';
+
+let fixture: HttpFixture;
+let owner: Member;
+let requests: MemoryRequests;
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(async () => {
+  requests = await memoryRequests(fixture);
+  owner = requests.owner;
+});
+
+const post: MemoryRequests['post'] = (...request) => requests.post(...request);
+const get: MemoryRequests['get'] = (...request) => requests.get(...request);
+const ready: MemoryRequests['ready'] = (...memory) => requests.ready(...memory);
+const balance = () => requests.balance();
+
+describe('POST /memory/ingest', () => {
+  it('answers at once with what was queued, the collection and the three billing headers', async () => {
+    const text = 'Asha Rao moved to Mumbai. 😀';
+    const { status, body, headers } = await post('/memory/ingest', {
+      text,
+      title: 'Call',
+      metadata: { customer: 'C-1' },
+    });
+    expect(status).toBe(202);
+    expect(body).toEqual({
+      success: true,
+      data: {
+        collection_id: expect.any(String),
+        collection_label: 'Personal',
+        memory_type: 'user',
+        total_queued: 1,
+        results: [{ id: expect.any(String), status: 'pending', message: 'Queued.' }],
+      },
+    });
+    const characters = [...text].length;
+    expect(characters).toBe(27);
+    expect(headers['x-credit-charged']).toBe('0.0000027');
+    expect(headers['x-credit-balance']).toBe('0.9999973');
+    const usage = await get('/billing/usage-logs?service=memory');
+    expect(usage.body.data).toMatchObject({
+      entries: [{ id: headers['x-billing-tx'], operation: 'ingest', resource_id: body.data.results[0].id }],
+    });
+    await ready(body.data.results[0].id);
+    const { body: one } = await get(`/memory/${body.data.results[0].id}`);
+    expect(one.data).toMatchObject({
+      text,
+      title: 'Call',
+      stored_as: 'chunks',
+      facts: [],
+      metadata: { customer: 'C-1' },
+    });
+  });
+
+  it('is found by its words as soon as it returned', async () => {
+    fixture.memoryQueue.state = 'lost';
+    try {
+      const { body } = await post('/memory/ingest', { text: 'The brass lantern hangs at the harbour gate.' });
+      const found = await post('/memory/search', { query: 'lanterns' });
+      expect(found.body.data.results.map(({ id }: { id: string }) => id)).toEqual([body.data.results[0].id]);
+      expect(found.body.data.results[0]).toMatchObject({ type: 'user', collection_id: body.data.collection_id });
+    } finally {
+      fixture.memoryQueue.state = 'working';
+    }
+  });
+
+  it('stores and charges the same once, and something else with the same text apart', async () => {
+    const body = { text: 'The harbour opens at seven.', metadata: { a: 1, b: [2] } };
+    const first = await post('/memory/ingest', body);
+    const before = await balance();
+    const again = await post('/memory/ingest', { ...body, metadata: { b: [2], a: 1 } });
+    const { id } = first.body.data.results[0];
+    expect(again.status).toBe(202);
+    expect(again.body.data.total_queued).toBe(0);
+    expect(again.body.data.results[0]).toMatchObject({ id, deduplicated_into: id });
+    expect(again.headers['x-billing-tx']).toBeUndefined();
+    expect(await balance()).toBe(before);
+    expect((await post('/memory/ingest', { ...body, metadata: { a: 2 } })).body.data.total_queued).toBe(1);
+  });
+
+  it('stores and charges the same once when it comes at the same time', async () => {
+    const before = await balance();
+    const text = 'Seven lanterns.';
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post('/memory/ingest', { text })));
+    expect(new Set(answers.map(({ body }) => body.data.results[0].id)).size).toBe(1);
+    expect(answers.filter(({ body }) => body.data.total_queued === 1)).toHaveLength(1);
+    expect(before - (await balance())).toBe(1_500n);
+  });
+
+  it('refuses whom the wallet does not cover, and stores nothing', async () => {
+    const poor = await fixture.addWorkspace();
+    const { status, body } = await post('/memory/ingest', { text: 'x'.repeat(1_000) }, poor);
+    expect(status).toBe(402);
+    expect(body).toMatchObject({
+      code: 'INSUFFICIENT_CREDITS',
+      details: { required: 0.0001, available: 0, shortfall: 0.0001 },
+    });
+    expect((await get('/memory', poor)).body.data.pagination.total).toBe(0);
+    expect((await get('/memory/collections', poor)).body.data.collections).toEqual([]);
+  });
+
+  it('denies viewers, and the workspace’s memories to all but owners and admins', async () => {
+    const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
+    const member = await fixture.addMemberWith('member', owner.workspaceId);
+    const admin = await fixture.addMemberWith('admin', owner.workspaceId);
+    for (const [as, type] of [
+      [viewer, 'user'],
+      [viewer, 'knowledge'],
+      [member, 'knowledge'],
+      [member, 'hive'],
+    ] as const) {
+      const { status, body } = await post('/memory/ingest', { text: 'A rule.', type }, as);
+      expect([status, body.code]).toEqual([403, 'POLICY_DENY']);
+    }
+    const stored = await post('/memory/ingest', { text: 'The harbour closes at nine.', type: 'knowledge' }, admin);
+    expect(stored.body.data).toMatchObject({
+      memory_type: 'knowledge',
+      collection_label: 'Knowledge',
+      total_queued: 1,
+    });
+    const found = await post('/memory/search', { query: 'When does the harbour close?' }, viewer);
+    expect(found.body.data.results).toHaveLength(1);
+  });
+
+  it('refuses what is no memory, and stores nothing of it', async () => {
+    for (const body of [
+      {},
+      { text: '' },
+      { text: ' \n\t ' },
+      { text: '\u0000\u0000' },
+      { text: 42 },
+      { text: 'x'.repeat(100_001) },
+      { text: `e${'\u0301'.repeat(100_001)}` },
+      { text: 'a', type: 'team' },
+      { text: 'a', type: '__proto__' },
+      { text: 'a', infer: 'yes' },
+      { text: 'a', metadata: [] },
+      { text: 'a', metadata: { note: 'x'.repeat(9_000) } },
+      { text: 'a', title: 'x'.repeat(501) },
+      { text: 'a', extra: 1 },
+    ]) {
+      const { status, body: refused } = await post('/memory/ingest', body);
+      expect([status, refused.code]).toEqual([400, 'VALIDATION_FAILED']);
+    }
+    for (const collection_id of ['nonsense', '00000000-0000-4000-8000-000000000000', "' or 1=1"]) {
+      const { status, body } = await post('/memory/ingest', { text: 'a', collection_id });
+      expect([status, body.code]).toEqual([404, 'COLLECTION_NOT_FOUND']);
+    }
+    expect((await get('/memory')).body.data.pagination.total).toBe(0);
+  });
+
+  it('takes 100 000 characters of any kind, and NUL and torn surrogates are left out', async () => {
+    for (const text of ['😀'.repeat(100_000), '\n'.repeat(99_999).concat('x'), 'ab '.repeat(33_000)]) {
+      expect((await post('/memory/ingest', { text })).status).toBe(202);
+    }
+    const odd = {
+      text: 'Asha\u0000 likes \ud800tea.',
+      title: 'a\u0000\nb',
+      metadata: { k: '\u0000\udc00', constructor: 1, __proto__: 2 },
+    };
+    const { body } = await fixture.call('POST', '/memory/ingest', {
+      as: owner,
+      body: JSON.stringify(odd),
+      headers: { 'content-type': 'application/json' },
+    });
+    const one = await get(`/memory/${body.data.results[0].id}`);
+    expect(one.body.data).toMatchObject({ text: 'Asha likes \ufffdtea.', title: 'a b' });
+    await ready(body.data.results[0].id);
+  });
+
+  it('says that memory is being set up until it is', async () => {
+    const queue = new MemoryQueue();
+    queue.state = 'closed';
+    await using starting = await createHttpFixture({}, { memoryQueue: queue });
+    for (const [url, body] of [
+      ['/memory/ingest', { text: 'a' }],
+      ['/memory/search', { query: 'a' }],
+      ['/memory/context', { query: 'a' }],
+    ] as const) {
+      const answer = await starting.call('POST', url, { body });
+      expect([answer.status, answer.body.code]).toEqual([503, 'MEMORY_INFRA_NOT_READY']);
+      expect(answer.headers['retry-after']).toBe('10');
+    }
+  });
+
+  it('pays back and keeps what cannot be queued', async () => {
+    const before = await balance();
+    fixture.memoryQueue.state = 'refusing';
+    try {
+      const { status, body, headers } = await post('/memory/ingest', { text: 'Bring the lantern.' });
+      expect([status, body.code]).toEqual([503, 'MEMORY_UNREACHABLE']);
+      expect(headers['retry-after']).toBeDefined();
+      expect(await balance()).toBe(before);
+      await ready(body.details.ids[0]);
+    } finally {
+      fixture.memoryQueue.state = 'working';
+    }
+  }, 30_000);
+});
+
+describe('POST /memory/ingest/batch', () => {
+  it('answers with one result for each memory in their order, and what all of them cost', async () => {
+    const member = await fixture.addMemberWith('member', owner.workspaceId);
+    const memories = [
+      { text: 'First.' },
+      { text: 'A rule.', type: 'hive' },
+      { text: 'First.' },
+      { text: 'Second.', collection_id: '00000000-0000-4000-8000-000000000000' },
+      { text: 'Third.' },
+    ];
+    const before = await balance();
+    const { status, body, headers } = await post('/memory/ingest/batch', { memories }, member);
+    expect(status).toBe(202);
+    const [first] = body.data.results;
+    expect(body.data).toMatchObject({
+      total_queued: 2,
+      total_failed: 2,
+      total_charged: 0.0000012,
+      memory_type: 'user',
+    });
+    expect(body.data.results).toMatchObject([
+      { status: 'pending' },
+      { id: null, status: 'failed', code: 'POLICY_DENY' },
+      { id: first.id, deduplicated_into: first.id },
+      { id: null, status: 'failed', code: 'COLLECTION_NOT_FOUND' },
+      { status: 'pending' },
+    ]);
+    expect(headers['x-credit-charged']).toBe('0.0000012');
+    expect(before - (await balance())).toBe(1_200n);
+  });
+
+  it('takes a hundred, in any of which nothing may be wrong', async () => {
+    const memories = Array.from({ length: 100 }, (_, index) => ({ text: `Memory ${index}.` }));
+    expect((await post('/memory/ingest/batch', { memories })).body.data.total_queued).toBe(100);
+    const before = await balance();
+    for (const wrong of [[...memories, { text: 'One more.' }], [], [{ text: 'Good.' }, { text: ' ' }], [null], {}]) {
+      expect((await post('/memory/ingest/batch', { memories: wrong })).status).toBe(400);
+    }
+    const long = { memories: [{ text: 'Good.' }, { text: `e${'\u0301'.repeat(100_001)}` }] };
+    expect((await post('/memory/ingest/batch', long)).body.details).toMatchObject([{ path: 'memories.1.text' }]);
+    expect(await balance()).toBe(before);
+  });
+
+  it('stores nothing when the wallet does not cover the sum, which it names', async () => {
+    const poor = await fixture.addWorkspace();
+    await fund(fixture, poor, 1_000n);
+    const memories = [{ text: '123456' }, { text: '1234567' }];
+    const { status, body } = await post('/memory/ingest/batch', { memories }, poor);
+    expect([status, body.details]).toEqual([402, { required: 0.0000013, available: 0.000001, shortfall: 0.0000003 }]);
+    expect((await get('/memory', poor)).body.data.pagination.total).toBe(0);
+  });
+
+  it('is refused as the first one is when none may be stored', async () => {
+    const viewer = await fixture.addMemberWith('viewer', owner.workspaceId);
+    const { status, body } = await post('/memory/ingest/batch', { memories: [{ text: 'a' }, { text: 'b' }] }, viewer);
+    expect([status, body.code]).toEqual([403, 'POLICY_DENY']);
+  });
+
+  it('has a limit of its own on the body', async () => {
+    const memories = Array.from({ length: 30 }, () => ({ text: 'x'.repeat(90_000) }));
+    const { status, body } = await post('/memory/ingest/batch', { memories });
+    expect([status, body.code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+    expect(body.message).toContain('2048 KiB');
+  });
+});

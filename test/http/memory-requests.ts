@@ -1,0 +1,34 @@
+import { expect } from 'vitest';
+import { topUp, walletOf } from '../../storage/ledger.ts';
+import { eventually } from '../actors/fakes.ts';
+import type { Answer, HttpFixture, Member } from './fixture.ts';
+
+export interface MemoryRequests {
+  owner: Member;
+  post(url: string, body: unknown, as?: Member): Promise<Answer>;
+  get(url: string, as?: Member): Promise<Answer>;
+  balance(): Promise<bigint>;
+  ready(id: string, as?: Member): Promise<void>;
+}
+
+/** Requests about memory of the owner of a new workspace, who has a dollar. */
+export async function memoryRequests(fixture: HttpFixture): Promise<MemoryRequests> {
+  const owner = await fixture.addWorkspace();
+  await fund(fixture, owner, 1_000_000_000n);
+  const get = (url: string, as: Member = owner) => fixture.call('GET', url, { as });
+  return {
+    owner,
+    get,
+    post: (url, body, as = owner) => fixture.call('POST', url, { as, body }),
+    balance: async () => (await walletOf(fixture.sql, owner.workspaceId)).availableNano,
+    async ready(id, as = owner) {
+      await eventually(async () => {
+        expect((await get(`/memory/${id}/status`, as)).body.data.status).toBe('ready');
+      });
+    },
+  };
+}
+
+export async function fund({ sql }: HttpFixture, { workspaceId }: Member, amountNano: bigint): Promise<void> {
+  await topUp(sql, { workspaceId, amountNano, paymentType: 'one_time', operationKey: `fund:${workspaceId}` });
+}
