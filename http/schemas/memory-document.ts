@@ -131,7 +131,10 @@ export function presentDocument(
   const { format, pageCount, sections, isOcr, warnings } = document;
   const charged = results.map((result) => (result.outcome === 'queued' ? result.characters : null));
   const characters = charged.includes(null)
-    ? sections.reduce((sum, { text }) => sum + [...text].length, 0)
+    ? sections.reduce((sum, { text }) => sum + text.length - (text.match(PAIR)?.length ?? 0), 0)
     : charged.reduce<number>((sum, count) => sum + count!, 0);
   return { name, format, pages: pageCount, characters, is_ocr: isOcr, warnings };
 }
+
+/** Of surrogates, which are one character. */
+const PAIR = /[\ud800-\udbff][\udc00-\udfff]/g;

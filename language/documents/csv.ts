@@ -1,6 +1,6 @@
 /** Rows of values that are separated by what separates most of the first line: comma, semicolon, tab or bar (RFC 4180). */
 export function csvRows(text: string): string[][] {
-  const separator = separatorOf(text.slice(0, 4096).split(/\r?\n/, 1)[0] ?? '');
+  const separator = separatorOf(text.slice(0, 4096));
   const rows: string[][] = [];
   let row: string[] = [];
   let at = 0;
@@ -20,8 +20,9 @@ export function csvRows(text: string): string[][] {
 
 const SEPARATORS = [',', ';', '\t', '|'];
 
-function separatorOf(line: string): string {
-  const bare = line.replace(/"[^"]*"/g, '');
+/** What is quoted, line ends included, separates nothing. */
+function separatorOf(beginning: string): string {
+  const [bare = ''] = beginning.replace(/"[^"]*(?:"|$)/g, '').split(/[\r\n]/, 1);
   const counts = SEPARATORS.map((separator) => bare.split(separator).length);
   return SEPARATORS[counts.indexOf(Math.max(...counts))] ?? ',';
 }

@@ -20,6 +20,7 @@ export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'too l
     const [painted] = (argsArray[index] ?? []) as [unknown];
     if (operation === OPS.paintImageXObject) pictures.push(...(await decoded(page, painted)));
     else if (operation === OPS.paintInlineImageXObject) pictures.push(painted as PaintedPicture);
+    else if (operation === OPS.paintImageMaskXObject) pictures.push(...(await stencilled(page, painted)));
   }
   const readable = pictures.filter(({ width, height }) => Math.min(width, height) >= RECOGNITION_LIMITS.fewestPixels);
   const largest = readable.toSorted((a, b) => b.width * b.height - a.width * a.height);
@@ -28,7 +29,7 @@ export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'too l
     if (!chosen.has(picture)) continue;
     if (picture.width * picture.height > READING_LIMITS.picturePixels) yield 'too large';
     const grey = greyOf(picture);
-    if (grey !== null) yield Buffer.concat([Buffer.from(`P5\n${picture.width} ${picture.height}\n255\n`), grey]);
+    if (grey !== null) yield pnmOf(turned({ ...picture, grey }, page.rotate));
   }
 }
 
@@ -38,6 +39,39 @@ async function decoded(page: PdfPage, id: unknown): Promise<PaintedPicture[]> {
   const objects = id.startsWith('g_') ? page.commonObjs : page.objs;
   const picture = await new Promise<PaintedPicture | null>((resolve) => objects.get(id, resolve));
   return picture === null ? [] : [picture];
+}
+
+/** What is black where its bits are nought, as scans of text often are. Its bits may be kept elsewhere. */
+async function stencilled(page: PdfPage, painted: unknown): Promise<PaintedPicture[]> {
+  const { width, height, data } = painted as { width: number; height: number; data?: unknown };
+  if (typeof data === 'string') return (await decoded(page, data)).map((one) => ({ ...one, kind: ONE_BIT }));
+  return data instanceof Uint8Array ? [{ width, height, data, kind: ONE_BIT }] : [];
+}
+
+interface GreyPicture {
+  width: number;
+  height: number;
+  grey: Buffer;
+}
+
+function pnmOf({ width, height, grey }: GreyPicture): Buffer {
+  return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), grey]);
+}
+
+/** As the page is shown: clockwise by quarters. */
+function turned(picture: GreyPicture, degrees: number): GreyPicture {
+  const { width, height, grey } = picture;
+  const quarters = (((degrees / 90) % 4) + 4) % 4;
+  if (quarters === 0 || !Number.isInteger(quarters)) return picture;
+  if (quarters === 2) return { width, height, grey: Buffer.from(grey).reverse() };
+  const made = Buffer.alloc(grey.length);
+  for (let y = 0; y < height; y += 1) {
+    for (let x = 0; x < width; x += 1) {
+      const [column, row] = quarters === 1 ? [height - 1 - y, x] : [y, width - 1 - x];
+      made[row * height + column] = grey[y * width + x]!;
+    }
+  }
+  return { width: height, height: width, grey: made };
 }
 
 const ONE_BIT = 1;

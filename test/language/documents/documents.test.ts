@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { docxOf, paragraph, xlsxOf } from './packages.ts';
-import { FIRST_MORE, pdfWith, pictureObject, writtenLines } from './pdfs.ts';
-import { drawnText, pngOf } from './pictures.ts';
+import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, writtenLines } from './pdfs.ts';
+import { drawnText, pngOf, turnedLeft } from './pictures.ts';
 import { codeOf, read, readConfined, textIn } from './reading.ts';
 
 describe('a PDF', () => {
@@ -42,14 +42,34 @@ describe('a PDF', () => {
   });
 
   it('of pages that are pictures is recognised, in a process of its own', async () => {
+    const line = drawnText(['THE TRAIN IS LATE', 'AND THE ROUTE IS CLOSED']);
+    const onItsSide = turnedLeft(drawnText(['NO ONE IS HERE']));
     const scan = pdfWith({
-      pages: ['q 600 0 0 200 0 0 cm /Scan Do Q', writtenLines(['Typed.'])],
-      more: [pictureObject(drawnText(['THE TRAIN IS LATE', 'AND THE ROUTE IS CLOSED']))],
-      resources: `/XObject << /Scan ${FIRST_MORE} 0 R >>`,
+      pages: ['/Grey Do', '/Bits Do', '/Stencil Do', writtenLines(['Typed.'])],
+      more: [pictureObject(line), bitmapObject(line, 'picture'), bitmapObject(line, 'stencil')],
+      resources: `/XObject << /Grey ${FIRST_MORE} 0 R /Bits ${FIRST_MORE + 1} 0 R /Stencil ${FIRST_MORE + 2} 0 R >>`,
     });
     const { sections, isOcr } = await readConfined(scan);
     expect(isOcr).toBe(true);
-    expect(sections.map(({ text }) => text)).toEqual(['THE TRAIN IS LATE AND THE ROUTE IS CLOSED', 'Typed.']);
+    const text = 'THE TRAIN IS LATE AND THE ROUTE IS CLOSED';
+    expect(sections.map((section) => section.text)).toEqual([text, text, text, 'Typed.']);
+    const turned = pdfWith({
+      pages: ['/Grey Do'],
+      more: [pictureObject(onItsSide)],
+      resources: `/XObject << /Grey ${FIRST_MORE} 0 R >>`,
+      page: '/Rotate 90',
+    });
+    expect((await readConfined(turned)).sections[0]!.text).toBe('NO ONE IS HERE');
+  });
+
+  it('of more pictures than are recognised says which pages were left out', async () => {
+    const resources = `/XObject << /Blank ${FIRST_MORE} 0 R >>`;
+    const blank = pictureObject({ width: 40, height: 40, pixels: Buffer.alloc(1600, 255) });
+    const pages = [...Array<string>(22).fill('/Blank Do'), writtenLines(['Typed.'])];
+    expect(await readConfined(pdfWith({ pages, more: [blank], resources }))).toMatchObject({
+      sections: [{ page: 23, text: 'Typed.' }],
+      warnings: ['Pictures of text that were too many or too large to be recognised: pages 21, 22.'],
+    });
   });
 
   it('without any text or picture is empty', async () => {

@@ -45,6 +45,8 @@ export interface PdfPages {
   more?: readonly (string | Buffer)[];
   /** Resources of all pages beside the font. */
   resources?: string;
+  /** Other entries of all pages. */
+  page?: string;
   /** Encrypts it with a password, which may be empty. */
   password?: string;
 }
@@ -52,7 +54,15 @@ export interface PdfPages {
 /** Number of the first of `more`. */
 export const FIRST_MORE = 5;
 
-export function pdfWith({ pages, title, catalogue = '', more = [], resources = '', password }: PdfPages): Buffer {
+export function pdfWith({
+  pages,
+  title,
+  catalogue = '',
+  more = [],
+  resources = '',
+  page = '',
+  password,
+}: PdfPages): Buffer {
   const firstPage = FIRST_MORE + more.length;
   const kids = pages.map((_, index) => `${firstPage + index * 2} 0 R`).join(' ');
   const objects: (string | Buffer)[] = [
@@ -67,7 +77,7 @@ export function pdfWith({ pages, title, catalogue = '', more = [], resources = '
     const number = firstPage + index * 2;
     const content = Buffer.from(operators, 'latin1');
     objects.push(
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${number + 1} 0 R /Resources << /Font << /F1 3 0 R >> ${resources} >> >>`,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${number + 1} 0 R /Resources << /Font << /F1 3 0 R >> ${resources} >> ${page} >>`,
       stream('', key === null ? content : rc4(key.ofObject(number + 1), content)),
     );
   }
@@ -80,6 +90,19 @@ export function pdfWith({ pages, title, catalogue = '', more = [], resources = '
 export function pictureObject({ width, height, pixels }: Picture): Buffer {
   const dictionary = `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /FlateDecode`;
   return stream(dictionary, deflateSync(pixels));
+}
+
+/** The same in black and white, a bit a pixel: as a picture, or as a stencil. */
+export function bitmapObject({ width, height, pixels }: Picture, kind: 'picture' | 'stencil'): Buffer {
+  const rowBytes = Math.ceil(width / 8);
+  const bits = Buffer.alloc(rowBytes * height);
+  for (let at = 0; at < width * height; at += 1) {
+    const column = at % width;
+    if (pixels[at]! > 127) bits[((at - column) / width) * rowBytes + (column >> 3)]! |= 128 >> (column & 7);
+  }
+  const how = kind === 'stencil' ? '/ImageMask true' : '/ColorSpace /DeviceGray';
+  const dictionary = `/Type /XObject /Subtype /Image /Width ${width} /Height ${height} ${how} /BitsPerComponent 1`;
+  return stream(dictionary, bits);
 }
 
 const ID = '00112233445566778899aabbccddeeff';

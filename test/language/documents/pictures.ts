@@ -30,6 +30,16 @@ export function drawnText(lines: readonly string[]): Picture {
   return { width, height, pixels };
 }
 
+/** By a quarter, against the clock. */
+export function turnedLeft({ width, height, pixels }: Picture): Picture {
+  const made = Buffer.alloc(pixels.length);
+  for (const [at, pixel] of pixels.entries()) {
+    const [x, y] = [at % width, Math.floor(at / width)];
+    made[(width - 1 - x) * height + y] = pixel;
+  }
+  return { width: height, height: width, pixels: made };
+}
+
 const MARGIN = 6;
 /** Pixels. */
 const DOT = 5;
