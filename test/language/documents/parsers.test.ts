@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { csvRows } from '../../../language/documents/csv.ts';
+import { markdownTable } from '../../../language/documents/markdown-table.ts';
+import { pictureSize } from '../../../language/documents/picture-size.ts';
+import { cleanText, decodeText } from '../../../language/documents/plain-text.ts';
+import { joinLines, pageText, type TextRun } from '../../../language/documents/text-lines.ts';
+
+const cell = fc.string({ unit: fc.constantFrom('a', 'é', '"', ',', ';', '\n', '\r', ' ', '|', '\\') });
+const rows = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 5 });
+
+it('reads back the values of any CSV that quotes them', () => {
+  fc.assert(
+    fc.property(rows, (values) => {
+      const lines = values.map((row) => row.map((value) => `"${value.replaceAll('"', '""')}"`).join(','));
+      expect(csvRows(`${lines.join('\r\n')}\r\n`)).toEqual(values);
+    }),
+  );
+});
+
+it('finds what separates values, and ends for any text', () => {
+  expect(csvRows('a;b;c\n1,5;2;"x";\n')).toEqual([
+    ['a', 'b', 'c'],
+    ['1,5', '2', 'x', ''],
+  ]);
+  expect(csvRows('a\tb')).toEqual([['a', 'b']]);
+  expect(csvRows('"never closed, and\nmore')).toEqual([['never closed, and\nmore']]);
+  fc.assert(fc.property(fc.string({ unit: fc.constantFrom('"', ',', '\n', '\r', 'x') }), (text) => void csvRows(text)));
+});
+
+it('keeps a table a table, whatever is in its cells', () => {
+  fc.assert(
+    fc.property(rows, (values) => {
+      const lines = markdownTable(values).split('\n').filter(Boolean);
+      const bars = lines.map((line) => line.replace(/\\./g, '').split('|').length);
+      expect(new Set(bars).size).toBeLessThanOrEqual(1);
+    }),
+  );
+});
+
+it('cleans any text of what no database takes, and nothing the second time', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary' }), (text) => {
+      const clean = cleanText(text);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what is looked for.
+      expect(clean).not.toMatch(/[\u0000-\u0008\u000b-\u001f]|\n{3}|^\n|\s$/);
+      expect(clean.isWellFormed()).toBe(true);
+      expect(cleanText(clean)).toBe(clean);
+    }),
+  );
+});
+
+it('decodes any text that has letters in UTF-8 and UTF-16', () => {
+  fc.assert(
+    fc.property(fc.stringMatching(/^[a-z äöü]{4,40}$/), (text) => {
+      expect(decodeText(Buffer.from(text))).toBe(text);
+      expect(decodeText(Buffer.concat([Buffer.of(0xff, 0xfe), Buffer.from(text, 'utf16le')]))).toBe(text);
+    }),
+  );
+});
+
+it('joins words that were hyphenated and no others', () => {
+  expect(joinLines(['one to-', 'gether', 'Anglo-', 'Saxon', '5 -', 'four', 'soft\u00ad', 'Ware'])).toBe(
+    'one together Anglo- Saxon 5 - four softWare',
+  );
+});
+
+it('loses no letter of a page, wherever its pieces are painted', () => {
+  const number = fc.double({ noNaN: true, min: -2000, max: 2000 });
+  const run: fc.Arbitrary<TextRun> = fc.record({
+    ...{ text: fc.stringMatching(/^[A-Z]{1,5}$/), x: number, y: number, width: number },
+    ...{ size: fc.double({ noNaN: true, min: 0.1, max: 100 }), endsLine: fc.boolean() },
+  });
+  fc.assert(
+    fc.property(fc.array(run, { maxLength: 30 }), (runs) => {
+      expect(pageText(runs).replace(/\s/g, '')).toBe(runs.map(({ text }) => text).join(''));
+    }),
+  );
+});
+
+it('says no size of a picture whose header breaks off, and ends for any bytes', () => {
+  const beginning = { png: '\x89PNG\r\n\x1a\n\0\0\0\rIHDR', jpg: '\xff\xd8\xff', webp: 'RIFF\0\0\0\0WEBPVP8 ' };
+  for (const type of ['png', 'jpg', 'webp'] as const) {
+    expect(pictureSize(Buffer.from(beginning[type], 'latin1'), type)).toBeNull();
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (rest) => {
+        pictureSize(Buffer.concat([Buffer.from(beginning[type], 'latin1'), rest]), type);
+      }),
+    );
+  }
+});
