@@ -98,7 +98,10 @@ function findByContext(tokens: readonly Token[], at: number): Found | null {
   const isBehindNumber = before?.kind === 'number';
   const isBeforeNumber = next?.kind === 'number';
   const unit = UNITS_OF_TIME.get(text.toLowerCase());
-  if (unit !== undefined && (isBehindNumber || unit[0] === unit[1])) return found(unit[before?.text === '1' ? 0 : 1]);
+  if (unit !== undefined && (isBehindNumber || unit[0] === unit[1])) {
+    const isOne = before?.text === '1' || /^an?$/.test(wordBefore(tokens, at - 2));
+    return found(unit[isOne ? 0 : 1]);
+  }
   if (STREETS.has(text) && isBehindName && !/^(?:The|Hi|Dear|Hello)$/.test(before.text))
     return found(STREETS.get(text));
   if (TITLES.has(text) && stop && isBeforeName) return found(TITLES.get(text));

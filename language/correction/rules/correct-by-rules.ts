@@ -21,12 +21,12 @@ export interface RulesRequest {
  * which it yields; `runInSlices` lets others run meanwhile.
  */
 export function* correctByRules({ text, dictionary, style, appContext }: RulesRequest): Generator<void, string> {
-  const applyDictionary = createDictionary(dictionary);
+  const putWords = yield* createDictionary(dictionary);
   let corrected = text;
   let fixed: Spans = [];
   for (let pass = 0; pass < MOST_PASSES; pass++) {
     const before = corrected;
-    let tokens = yield* applyDictionary(yield* tokenize(before, fixed));
+    let tokens = yield* putWords(yield* tokenize(before, fixed));
     const rules = rulesFor({ style, appContext, ...(yield* languageOf(tokens)) });
     for (const rule of rules) tokens = yield* rule(tokens);
     const { text: after, fixed: spans } = yield* rendered(tokens);
@@ -39,7 +39,8 @@ export function* correctByRules({ text, dictionary, style, appContext }: RulesRe
 
 /** The dictionary alone. */
 export function* applyDictionary(text: string, dictionary: readonly DictionaryEntry[]): Generator<void, string> {
-  return (yield* rendered(yield* createDictionary(dictionary)(yield* tokenize(text)))).text;
+  const putWords = yield* createDictionary(dictionary);
+  return (yield* rendered(yield* putWords(yield* tokenize(text)))).text;
 }
 
 /** Nearly always the second finds nothing more to do; a rule whose result calls for another may take one more. */

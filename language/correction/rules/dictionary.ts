@@ -13,13 +13,15 @@ export type ApplyDictionary = (tokens: Token[]) => Generator<void, Token[]>;
  * it replaces, unless that had to be written just so. Where a
  * replacement stands in the text already it is left alone, so that "Tandem" becomes "Tandem Inc" once.
  */
-export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDictionary {
+export function* createDictionary(entries: readonly DictionaryEntry[]): Generator<void, ApplyDictionary> {
   const ids = new Map<string, number>();
   const root: Node = { next: new Map(), finds: [] };
   for (const { term, replacement } of entries) {
+    yield;
     if (term.trim() !== '') add({ term: tokensOf(term), replacement, isExact: hasInnerCapital(term) });
   }
   for (const { replacement } of entries) {
+    yield;
     if (replacement.trim() !== '') add({ term: tokensOf(replacement), replacement: null, isExact: false });
   }
 
@@ -68,7 +70,7 @@ export function createDictionary(entries: readonly DictionaryEntry[]): ApplyDict
     for (let at = 0; at < tokens.length; at++) {
       if (at % TOKENS_PER_SLICE === 0) yield;
       const { kind, text, isFixed } = tokens[at]!;
-      if (isFixed || !MATCHED.has(kind) || text.length > 200) continue;
+      if (isFixed || text.length > 200 || !(MATCHED.has(kind) || isNameLike(tokens[at]!))) continue;
       const key = keyOf(tokens[at]!);
       whole[at] = ids.get(key) ?? NONE;
       if (!key.endsWith("'s") || key.length < 4 || CONTRACTED.has(key.slice(0, -2))) continue;
@@ -132,8 +134,13 @@ interface Find {
   isExact: boolean;
 }
 
-/** Terms are found among these; never in addresses, code, handles, or lines that are kept. Numbers only as whole tokens. */
+/** Terms are found among these; never in addresses, code, handles, or lines that are kept, nor in a part of a number. */
 const MATCHED: ReadonlySet<Token['kind']> = new Set(['word', 'number', 'mark', 'space']);
+
+/** Node.js and snake_case are names as well as files and variables; a term may be all of one. */
+function isNameLike({ kind, text }: Token): boolean {
+  return kind === 'kept' && /^[\p{L}\p{M}\p{N}_.-]+$/u.test(text);
+}
 
 function tokensOf(text: string): Token[] {
   const steps = tokenize(`\0${text.trim()}`);

@@ -88,6 +88,8 @@ function mayAsk(tokens: readonly Token[], { first, last }: Sentence): boolean {
     if (kind === 'word' && text.length < 15 && ASKING.has(text.toLowerCase())) return true;
     if (at === first && ASKING_FIRST.has(text.toLowerCase())) return true;
     if (kind === 'word' && ASKING_UNSPACED.test(text)) return true;
+    // Verb before person: kommst du.
+    if (at === first + 2 && kind === 'word' && INVERTED.has(text)) return true;
     if (kind === 'mark' && /[¿?]/.test(text)) return true;
   }
   return false;
@@ -100,6 +102,7 @@ const ASKING = new Set(
   كيف ماذا هل أين متى لماذا من كم ما apa bagaimana kenapa wat hoe waar wie waarom vad hur var vem ne nasıl nerede kto co jak gdzie
   что как где когда кто почему сколько ли কি কেন কোথায় কবে என்ன எப்படி எங்கே ఏమి ఎలా ఎక్కడ`.split(/\s+/),
 );
+const INVERTED = new Set('du ihr er sie es wir ich tú usted você je jij u ni ty on'.split(' '));
 /** Verbs that ask where they stand first. */
 const ASKING_FIRST = new Set(
   'ist sind hast haben kann kannst können hat avez-vous as-tu est-ce es son está tienes puedes is heb kun'.split(' '),

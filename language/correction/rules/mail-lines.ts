@@ -26,6 +26,10 @@ export function* mailLinesOf(tokens: readonly Token[]): Generator<void, FindMail
     for (const { from } of below) kinds.set(from, 'signature');
     break;
   }
+  const last = lines.at(-1);
+  // With nobody below it.
+  if (last !== undefined && lines.length > 1 && LAST_CLOSINGS.test(last.words.join(' ')))
+    kinds.set(last.from, 'header');
   const starts = lines.map(({ from }) => from);
   return (at) => kinds.get(startOf(starts, at)) ?? null;
 }
@@ -117,6 +121,7 @@ const NO_NAMES = set(
   'or and all team everyone everybody folks there both morning afternoon evening day the of my at to from',
 );
 const VERBS = set('is are was were have has can could will would please thanks i we you do does did how what');
+const LAST_CLOSINGS = /^(?:(?:best|kind|warm) )?regards$|^best wishes$|^yours \w+$|^sincerely$/;
 const CLOSINGS: ReadonlySet<string> = new Set([
   ...[
     'regards',
@@ -127,6 +132,8 @@ const CLOSINGS: ReadonlySet<string> = new Set([
     'with best regards',
     'best',
     'best wishes',
+    'thanks in advance',
+    'thank you in advance',
   ],
   ...[
     'all the best',

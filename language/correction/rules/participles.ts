@@ -1,6 +1,6 @@
 /** Behind "has" rather than "is": nobody is been. */
 export const HAS_PARTICIPLES: ReadonlySet<string> = new Set(
-  'been got had become happened begun gone grown fallen forgotten arrived'.split(' '),
+  'been got gotten had become happened begun gone grown fallen forgotten arrived'.split(' '),
 );
 
 /** Behind "have" and "had", where another word would be what somebody has. */

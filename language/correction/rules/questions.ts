@@ -8,6 +8,9 @@ export function isQuestion(tokens: readonly Token[], { first, last }: Sentence):
   for (let at = first; at <= last && words.length <= MOST_WORDS; at++) {
     const { kind, text } = tokens[at]!;
     if (kind === 'mark' && text === ',') commaBefore = words.length;
+    // Whoever quotes a question tells of it.
+    if (kind === 'mark' && /^["”]$/.test(text)) return false;
+    if (kind === 'mark' && text === ':') words.length = 0;
     if (kind === 'word' || kind === 'number' || kind === 'kept') words.push(lookup(tokens[at]) || '-');
   }
   if (words.length > MOST_WORDS) return false;
@@ -20,6 +23,8 @@ export function isQuestion(tokens: readonly Token[], { first, last }: Sentence):
 const MOST_WORDS = 30;
 
 function asks([first = '', second = '', third = '', ...rest]: readonly string[]): boolean {
+  // What is more, it tells.
+  if (second === 'more' || (second === 'is' && third === 'more')) return false;
   if (WHOSE.has(first)) return second !== '' && !(rest.length > 6);
   if (ASKING.has(first)) return asksWith(first, [second, third, ...rest]);
   if (CONTRACTED_ASKING.has(first)) return second !== '';

@@ -40,7 +40,7 @@ export function* sentencesOf(tokens: readonly Token[]): Generator<void, Sentence
         opens = 'line';
         break;
       case 'break':
-        if (!isWrapped(tokens, at, lineLength)) {
+        if (!isWrapped(tokens, at, lineLength) && !(opens === 'item' && isContinued(tokens, at))) {
           close(at, { isEnded: false, endsLine: true });
           from = at + 1;
           opens = 'line';
@@ -96,6 +96,13 @@ function isWrapped(tokens: readonly Token[], at: number, lineLength: number): bo
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : tokens[at - 1];
   const next = tokens[at + 1];
   return lineLength >= WRAPPED_LENGTH && isWordLike(before) && next?.kind === 'word' && /^\p{Ll}/u.test(next.text);
+}
+
+/** An indented line below an item goes on with it. */
+function isContinued(tokens: readonly Token[], at: number): boolean {
+  const next = tokens[at + 1];
+  const word = tokens[at + 2];
+  return next?.kind === 'lead' && next.text.trim() === '' && word?.kind === 'word' && /^\p{Ll}/u.test(word.text);
 }
 
 export const FINAL_MARK = /^(?:[.!?]+|…|[।॥۔؟。！？])$/u;
