@@ -48,6 +48,7 @@ export interface OpenMemory extends MemoryDesk {
 const LEASE_MS = 15_000;
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
+const CLOSE_WITHIN_MS = 2_000;
 
 /** Begins at once, and takes memories as soon as their queue can be opened: until then `MEMORY_INFRA_NOT_READY`. */
 export function openMemory(options: OpenMemoryOptions): OpenMemory {
@@ -79,14 +80,23 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
           clock,
           logger,
         });
+        if (closing.signal.aborted) return;
         await started.start();
         worker = started;
+        if (closing.signal.aborted) await started.close();
         return;
       } catch (error) {
         logger.warn({ err: error, waitMs }, 'memory cannot be set up yet');
         await waited(waitMs);
       }
     }
+  }
+
+  async function startedWithin(withinMs: number): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = clock.setTimeout(() => resolve(), withinMs);
+    await Promise.race([starting, late]);
+    clock.clearTimeout(timer);
   }
 
   function waited(waitMs: number): Promise<void> {
@@ -113,16 +123,12 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
       logger,
     }),
 
-    async ready({ withinMs }) {
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = clock.setTimeout(() => resolve(), withinMs);
-      await Promise.race([starting, late]);
-      clock.clearTimeout(timer);
-    },
+    ready: ({ withinMs }) => startedWithin(withinMs),
 
     async close() {
       closing.abort();
-      await starting;
+      // The queue's server may not answer for as long as it likes.
+      await startedWithin(CLOSE_WITHIN_MS);
       await worker?.close();
       await missingPoints.close();
       await index.close();

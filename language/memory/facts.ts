@@ -85,9 +85,9 @@ export async function extractFacts(
   }
 }
 
-/** The JSON object in an answer, also between the fences that some models put around it; null: there is none. */
+/** The JSON object in an answer, whatever fences or thoughts some models put around it; null: there is none. */
 export function objectOf(answer: string): Record<string, unknown> | null {
-  const from = answer.indexOf('{');
+  const from = answer.indexOf('{', Math.max(0, answer.lastIndexOf('</think>')));
   const to = answer.lastIndexOf('}');
   if (from === -1 || to < from) return null;
   try {

@@ -4,11 +4,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../actors/clock.ts';
 import type { MemoryCaller } from '../../actors/memory/memory-desk.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
+import type { JobQueue } from '../../storage/jobs.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestLogger, eventually } from './fakes.ts';
+import { createTestLogger, eventually, quiet } from './fakes.ts';
 import { textOf } from './memory-fixture.ts';
 import { MemoryQueue } from './memory-queue.ts';
 
@@ -86,6 +87,34 @@ describe('memory', () => {
     expect(context).toMatchObject({ isDegraded: true, charge: null, sources: [{ id }] });
     expect(await walletOf(database.sql, by.workspaceId)).toEqual(before);
   }, 60_000);
+
+  it('can be closed while its queue does not answer, and begins nothing when that answers later', async () => {
+    const queue = new MemoryQueue();
+    const answered = Promise.withResolvers<void>();
+    const isWorking = { current: false };
+    const memory = opened(
+      Object.assign(queue, {
+        async open(): Promise<JobQueue> {
+          await answered.promise;
+          return {
+            add: async () => {},
+            async work() {
+              isWorking.current = true;
+              return {
+                close: async () => {
+                  isWorking.current = false;
+                },
+              };
+            },
+          };
+        },
+      }),
+    );
+    await memory.close();
+    answered.resolve();
+    await quiet();
+    expect(isWorking.current).toBe(false);
+  });
 
   it('takes nothing more once it is closed', async () => {
     const memory = opened(new MemoryQueue());

@@ -53,6 +53,17 @@ describe('facts of a text', () => {
     expect(await extract(answering({ facts: [...made, ASHA] }))).toEqual({ facts: [ASHA] });
   });
 
+  it('are found behind the fences and thoughts that models put around them', async () => {
+    const json = JSON.stringify({ facts: [ASHA] });
+    for (const answer of [
+      `\`\`\`json\n${json}\n\`\`\``,
+      `<think>a {brace}</think>\n${json}`,
+      `Here you are: ${json}`,
+    ]) {
+      expect(await extract(answering(answer))).toEqual({ facts: [ASHA] });
+    }
+  });
+
   it('are stated once each, and no more than so many', async () => {
     const many = Array.from({ length: 500 }, () => ASHA);
     expect(await extract(answering({ facts: many }))).toEqual({ facts: [ASHA] });
