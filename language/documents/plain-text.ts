@@ -10,15 +10,21 @@ export function decodeText(bytes: Buffer): string | null {
 
 /** As it may be stored: without characters that are none, or that no database takes. */
 export function cleanText(text: string): string {
-  return text
-    .toWellFormed()
-    .replace(/\r\n?|\u2028|\u2029/g, '\n')
-    .replace(/\f|\v/g, '\n\n')
-    .replace(CONTROL, '')
-    .replace(/[^\S\n]+$/gm, '')
-    .replace(/\n{3,}/g, '\n\n')
-    .replace(/^\n+|\s+$/g, '')
-    .normalize('NFC');
+  return (
+    text
+      .toWellFormed()
+      .replace(/\r\n?|\u2028|\u2029/g, '\n')
+      .replace(/\f|\v/g, '\n\n')
+      .replace(CONTROL, '')
+      .split('\n')
+      // A pattern for the blanks at the end looks at each of a million of them as a beginning.
+      .map((line) => line.trimEnd())
+      .join('\n')
+      .replace(/\n{3,}/g, '\n\n')
+      .replace(/^\n+/, '')
+      .trimEnd()
+      .normalize('NFC')
+  );
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.

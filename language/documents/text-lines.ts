@@ -10,6 +10,10 @@ export interface TextRun {
 }
 
 interface Line {
+  /** Pieces, which are joined when they are all there. */
+  pieces: string[];
+  /** Whether the last of them ends in a blank. */
+  isOpen: boolean;
   text: string;
   x: number;
   y: number;
@@ -41,14 +45,18 @@ export function pageText(runs: readonly TextRun[]): string {
 
 /** Lines of one paragraph as one. */
 export function joinLines(lines: readonly string[]): string {
-  let text = '';
+  const words: string[] = [];
+  let before = '';
   for (const line of lines.map((one) => one.trim().replace(/\s+/g, ' '))) {
     if (line === '') continue;
-    if (text === '') text = line;
-    else if (SOFT_HYPHEN.test(text) || (HYPHEN.test(text) && /^\p{Ll}/u.test(line))) text = text.slice(0, -1) + line;
-    else text += ` ${line}`;
+    const end = before.slice(-4);
+    const isSplit = SOFT_HYPHEN.test(end) || (HYPHEN.test(end) && /^\p{Ll}/u.test(line));
+    if (isSplit) words.push(words.pop()!.slice(0, -1));
+    else if (before !== '') words.push(' ');
+    words.push(line);
+    before = line;
   }
-  return text.replaceAll('\u00ad', '');
+  return words.join('').replaceAll('\u00ad', '');
 }
 
 const SOFT_HYPHEN = /\u00ad$/;
@@ -62,17 +70,19 @@ function linesOf(runs: readonly TextRun[]): Line[] {
     if (line !== null && Math.abs(run.y - line.y) > Math.max(line.size, run.size) / 2) line = null;
     if (line === null) {
       if (run.text.trim() === '') continue;
-      line = { text: '', x: run.x, y: run.y, endX: run.x, size: run.size };
+      line = { pieces: [], isOpen: true, text: '', x: run.x, y: run.y, endX: run.x, size: run.size };
       lines.push(line);
     }
     const gap = run.x - line.endX;
     const isApart = gap > run.size * WORD_GAP || gap < -run.size;
-    if (isApart && line.text !== '' && !/\s$/.test(line.text) && !/^\s/.test(run.text)) line.text += ' ';
-    line.text += run.text;
+    if (isApart && !line.isOpen && !/^\s/.test(run.text)) line.pieces.push(' ');
+    line.pieces.push(run.text);
+    if (run.text !== '') line.isOpen = /\s$/.test(run.text);
     line.endX = run.x + run.width;
     if (run.text.trim() !== '') line.size = Math.max(line.size, run.size);
     if (run.endsLine) line = null;
   }
+  for (const each of lines) each.text = each.pieces.join('');
   return lines.filter(({ text }) => text.trim() !== '');
 }
 

@@ -34,10 +34,13 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
 
 const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
 
-/** A cell with nothing in it but perhaps a formula: the library refuses a whole workbook for one of these. */
-const WITHOUT_VALUE = /<c\b[^>]*?(?:\/>|>(?:<f\b[^>]*\/>|<f\b[^>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
+/**
+ * A cell with nothing in it but perhaps a formula: the library refuses a whole workbook for one of these. No pattern here
+ * goes beyond the next tag, so that none looks at a part of the sheet more than once.
+ */
+const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
 /** Rows and cells with their place in the sheet, whatever prefix their names have. */
-const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^>]*?\sr\s*=\s*(?:"([^"]*)"|'([^']*)')/g;
+const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^<>]*?\sr\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/g;
 const PLACE = /^([A-Z]{0,3})(\d{1,7})$/;
 /** Of a sheet, as far as the format goes. */
 const MOST_ROWS = 1_048_576;

@@ -269,6 +269,18 @@ describe('an image', () => {
   });
 });
 
+describe('much of the same', () => {
+  it('is looked at once, not once for each of its characters', async () => {
+    expect(await textIn(`${' '.repeat(MILLION)}x\n${'\t'.repeat(MILLION)}`)).toHaveLength(MILLION + 1);
+    const sheet = '<row r="1"><c r="A1"><v>1</v></c></row>';
+    for (const tags of ['<c ', '<c r="', '<row r=', '<c><f>', '<c '.concat(' r '.repeat(50))]) {
+      expect(await codeOf(read(xlsxOf({ sheets: { Sheet: `${sheet}<!--${tags.repeat(MILLION / 50)}-->` } })))).toMatch(
+        /^(read|DOCUMENT_)/,
+      );
+    }
+  });
+});
+
 describe('a file', () => {
   const pdf = pdfWith({ pages: [writtenLines(['Text of a page.'])] });
   const docx = docxOf({ body: paragraph('Text of a page.') });

@@ -89,3 +89,12 @@ it('says no size of a picture whose header breaks off, and ends for any bytes', 
     );
   }
 });
+
+it('joins a page of very many pieces, side by side or below each other', () => {
+  const count = 200_000;
+  const piece = { text: 'b-', width: 1, size: 1, endsLine: false };
+  const aside = Array.from({ length: count }, (_, x) => ({ ...piece, x, y: 0 }));
+  expect(pageText(aside)).toBe('b-'.repeat(count));
+  const below = Array.from({ length: count }, (_, line) => ({ ...piece, x: 0, y: -line }));
+  expect(pageText(below)).toBe(`${'b'.repeat(count)}-`);
+});
