@@ -1,18 +1,29 @@
 import { createHash } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
 
 /** A text as Postgres can keep it, whatever it was: without NUL and lone surrogates, and composed the usual way. */
 export function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '').normalize('NFC');
 }
 
-/** The same for every text deep inside a value. */
-export function storableJson(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value), (_, inner) => {
-    if (typeof inner === 'string') return storableText(inner);
-    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner;
-    // A key such as `__proto__` is a key like any other.
-    return Object.fromEntries(Object.entries(inner).map(([key, item]) => [storableText(key), item]));
-  });
+/** What JSON may nest. */
+const DEEPEST = 64;
+
+/**
+ * The same for every text, and every key, deep inside a JSON value.
+ * @throws TandemError `VALIDATION_FAILED` when it nests deeper than anybody means it
+ */
+export function storableJson(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return storableText(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth === DEEPEST) {
+    throw new TandemError('VALIDATION_FAILED', `Metadata nests deeper than ${DEEPEST} objects and lists.`);
+  }
+  if (Array.isArray(value)) return value.map((item) => storableJson(item, depth + 1));
+  // A key such as `__proto__` is a key like any other.
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [storableText(key), storableJson(item, depth + 1)]),
+  );
 }
 
 /** SHA-256 of a text as it is stored: what says the same has the same. */

@@ -57,6 +57,17 @@ onEveryServer('memories', (database) => {
     });
   });
 
+  it('are refused when their metadata nests deeper than anybody means it', async () => {
+    const { sql, collection } = await seedMemories(database().sql);
+    const nested = (depth: number) => JSON.parse(`${'['.repeat(depth)}${']'.repeat(depth)}`);
+    await expect(remember(sql, collection, { metadata: { a: nested(4_000) } })).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+    });
+    await expect(remember(sql, collection, { metadata: { a: nested(60) } })).resolves.toMatchObject({
+      status: 'pending',
+    });
+  });
+
   it('are not there when the transaction that charges for them fails', async () => {
     const { sql, viewer, collection } = await seedMemories(database().sql);
     const memory = newMemory(collection);
