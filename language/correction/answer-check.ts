@@ -81,7 +81,7 @@ function unwrapped(answer: string, text: string): string {
 function opensLikeAnswer(text: string): boolean {
   return (
     /^(?:\{\s*"|\[\s*\{|```|<\|)/.test(text) ||
-    /^(?:(?:sure|certainly|of course|okay|ok)[,!. ]{1,3})?(?:here(?:'s|’s| is| are)|corrected (?:text|version)|the corrected|i(?:'m| am) sorry, but|i can(?:no|')t|as an ai)\b/i.test(
+    /^(?:(?:sure|certainly|of course|okay|ok)[,!. ]{1,3})?(?:here(?:['’]?s| is| are)|corrected (?:text|version)|the corrected|i(?:['’]?m| am) sorry,? but|i can(?:no|['’])?t|as an ai)\b/i.test(
       text,
     )
   );

@@ -60,6 +60,9 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
   };
 }
 
+/** Whoever thinks for more characters than that will not come to an end. */
+const MOST_REASONING = 20_000;
+
 /** Of what stands before a part, so much is shown with it. */
 const CONTEXT_CHARACTERS = 300;
 
@@ -105,7 +108,8 @@ async function answerTo(
       if (part.type === 'toolCall') return { outcome: 'unusable' };
       produced += part.text;
       if (part.type === 'text') answer += part.text;
-      if (answer.length > mostCharacters) return { outcome: 'unusable' };
+      if (answer.length > mostCharacters || produced.length > mostCharacters + MOST_REASONING)
+        return { outcome: 'unusable' };
     }
     return { outcome: 'unusable' };
   } catch (error) {

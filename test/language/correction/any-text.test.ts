@@ -256,6 +256,20 @@ describe('any text', () => {
     );
   });
 
+  it('may be the same again and again', () => {
+    const asked = {
+      style: { autoCapitalize: true, autoPunctuate: true, useContractions: false, expandAbbreviations: true },
+      appContext: 'email',
+      dictionary: [[`${'hello '.repeat(30)}x`, 'never']],
+    } as const;
+    for (const piece of PIECES) {
+      for (const gap of ['', ' ']) {
+        const once = byRules(`${piece}${gap}`.repeat(400), asked);
+        expect(byRules(once, asked)).toBe(once);
+      }
+    }
+  });
+
   it('keeps its words when only capitals and punctuation are corrected', () => {
     fc.assert(
       fc.property(text, fc.constantFrom(null, 'email', 'chat'), (written, context) => {

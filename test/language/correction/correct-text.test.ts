@@ -162,6 +162,16 @@ describe('where a model is configured', () => {
     }
   });
 
+  it('may begin as apologies and introductions do, when the text does', async () => {
+    for (const [text, answer] of [
+      ['i cant come on monday', "I can't come on Monday."],
+      ['heres the report you wanted', "Here's the report you wanted."],
+      ['im sorry but it is to late', "I'm sorry, but it is too late."],
+    ] as const) {
+      expect(await correct(answering(answer), { text })).toMatchObject({ text: answer, byRules: 'nothing' });
+    }
+  });
+
   it('a long text is corrected part by part, each shown what stands before it, and each passed on before the next is asked for', async () => {
     const paragraph = `${'this are a sentence of some length that goes on. '.repeat(20).trim()}`;
     const text = [paragraph, paragraph, paragraph].join('\n\n');
@@ -234,6 +244,7 @@ describe('an answer that is no correction', () => {
     ],
     ['loses code', 'run `rm -rf build` before you start it', 'Run the command before you start it.'],
     ['calls a tool', TEXT, { text: BY_MODEL, toolCalls: [{ id: '1', name: 'transfer', arguments: '{"amount":1}' }] }],
+    ['is thought about without end', TEXT, { reasoning: 'hm '.repeat(10_000), text: BY_MODEL }],
     ['was cut off', TEXT, { text: BY_MODEL, finishReason: 'length' }],
     ['was filtered', TEXT, { text: BY_MODEL, finishReason: 'content_filter' }],
     ['is another language', TEXT, 'Je suis allé au marché lundi et il était fermé.'],
