@@ -44,14 +44,29 @@ export function parseKeywordQuery(text: string, { plain = false }: { plain?: boo
   };
 }
 
-/** On `memory_units u`: that it has the phrases and not what is excluded. Begins with `and`. */
-export function meetingQuery(
+/** What a query insists on, each as a `tsquery`. */
+export interface Insistence {
+  phrases: string[];
+  excluded: string[];
+}
+
+/** Of what it says; a phrase of words that say nothing asks for nothing. */
+export async function insistenceOf(
   sql: SqlOrTx,
   { phrases, excluded }: Pick<KeywordQuery, 'phrases' | 'excluded'>,
-): postgres.PendingQuery<postgres.Row[]> {
-  const having = (text: string) => sql`u.terms @@ phraseto_tsquery('english', lower(unaccent(${text}::text)))`;
-  // A phrase of words that say nothing asks for nothing.
-  const saying = (text: string) => sql`numnode(phraseto_tsquery('english', lower(unaccent(${text}::text)))) > 0`;
-  const all = phrases.reduce((sum, text) => sql`${sum} and (not ${saying(text)} or ${having(text)})`, sql``);
-  return excluded.reduce((sum, text) => sql`${sum} and not (${saying(text)} and ${having(text)})`, all);
+): Promise<Insistence> {
+  if (phrases.length === 0 && excluded.length === 0) return { phrases: [], excluded: [] };
+  const rows = await sql<{ query: string; isExcluded: boolean }[]>`
+    select query::text, place > ${phrases.length} as is_excluded from (
+      select phraseto_tsquery('english', lower(unaccent(text))) as query, place
+      from unnest(${[...phrases, ...excluded]}::text[]) with ordinality as said (text, place)
+    ) read where numnode(query) > 0`;
+  const of = (isExcluded: boolean) => rows.filter((row) => row.isExcluded === isExcluded).map(({ query }) => query);
+  return { phrases: of(false), excluded: of(true) };
+}
+
+/** On `memory_units u`: that it has the phrases and nothing that is excluded. Begins with `and`. */
+export function meetingQuery(sql: SqlOrTx, { phrases, excluded }: Insistence): postgres.PendingQuery<postgres.Row[]> {
+  const all = phrases.reduce((sum, query) => sql`${sum} and u.terms @@ ${query}::text::tsquery`, sql``);
+  return excluded.reduce((sum, query) => sql`${sum} and not u.terms @@ ${query}::text::tsquery`, all);
 }

@@ -2,7 +2,7 @@ import type { SqlOrTx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { type MemoryType, type MemoryViewer, visibleTo } from './memory-collections.ts';
 import { type MetadataCondition, matchingMetadata } from './memory-filter.ts';
-import { type KeywordQuery, meetingQuery, type SearchScope } from './memory-query.ts';
+import { insistenceOf, type KeywordQuery, meetingQuery, type SearchScope } from './memory-query.ts';
 
 /** A collection to search in. */
 export interface SearchedCollection {
@@ -59,7 +59,7 @@ export async function unitsStillMeeting(
   if (unitIds.length === 0) return [];
   const rows = await sql<{ id: bigint }[]>`
     select u.id from memory_units u join memories m on m.id = u.memory_id
-    where u.id = any(${unitIds.map(String)}::bigint[]) ${meetingQuery(sql, query)} ${matchingMetadata(sql, conditions)}`;
+    where u.id = any(${unitIds.map(String)}::bigint[]) ${meetingQuery(sql, await insistenceOf(sql, query))} ${matchingMetadata(sql, conditions)}`;
   return rows.map(({ id }) => id);
 }
 
