@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, realpath, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { TandemError } from '../../machines/errors.ts';
 import { runConfined } from '../../media/audio-file/confined-process.ts';
 import type { DocumentReader, DocumentSection, GivenDocument, ReadDocument } from './document-reader.ts';
 import { watchMemory } from './memory-watch.ts';
+import { readerCommand } from './reader-command.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import type { ReadingMessage } from './reading-messages.ts';
 
@@ -83,29 +83,6 @@ const NOT_STARTED_FROM = 125;
 const NOT_STARTED_TO = 127;
 /** V8 out of memory (SIGABRT, SIGTRAP), killed by the kernel, too much processor time, too long an account. */
 const OUT_OF_LIMITS = [128 + 6, 128 + 5, 128 + 9, 128 + 24, 128 + 25];
-
-const HERE = fileURLToPath(new URL('.', import.meta.url));
-const ROOT = resolve(HERE, '../..');
-/** All that it may read beside the document. */
-const READABLE = ['package.json', 'language/documents', 'machines', 'node_modules'];
-
-async function readerCommand(path: string): Promise<string[]> {
-  const readable = [...READABLE.map((name) => join(ROOT, name)), path];
-  const real = await Promise.all(readable.map((one) => realpath(one)));
-  return [
-    process.execPath,
-    '--permission',
-    ...[...new Set([...readable, ...real])].map((one) => `--allow-fs-read=${one}`),
-    // For tesseract.
-    '--disable-warning=PERM0006',
-    '--allow-worker',
-    // With it WebAssembly takes 10 GB of addresses for each of its memories.
-    '--disable-wasm-trap-handler',
-    '--disallow-code-generation-from-strings',
-    `--max-old-space-size=${READING_LIMITS.heapBytes / 2 ** 20}`,
-    join(HERE, 'reading-process.ts'),
-  ];
-}
 
 /** A file that is gone with the last who has it open, however they end. */
 async function openUnnamed(): Promise<FileHandle> {

@@ -1,12 +1,14 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
+import { readerCommand } from '../../../language/documents/reader-command.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { pdfWith, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf } from './pictures.ts';
@@ -121,4 +123,27 @@ it('does not go to the network for what a document refers to', async () => {
   expect(read.sections[0]!.text).toBe(url);
   expect(connections).toBe(0);
   server.close();
+});
+
+it('may read the document and the program, and neither write nor start anything', async () => {
+  const probe = join(folder, 'probe.mjs');
+  const elsewhere = join(folder, 'elsewhere');
+  await writeFile(elsewhere, 'secret');
+  await writeFile(
+    probe,
+    `import { readFileSync, writeFileSync } from 'node:fs';
+    import { execFileSync } from 'node:child_process';
+    const attempts = {
+      readsItself: () => readFileSync(${JSON.stringify(probe)}),
+      readsElsewhere: () => readFileSync(${JSON.stringify(elsewhere)}),
+      writes: () => writeFileSync(${JSON.stringify(probe)}, ''),
+      starts: () => execFileSync('/bin/true'),
+      makesCode: () => eval('1'),
+    };
+    const done = Object.entries(attempts).filter(([, attempt]) => { try { attempt(); return true } catch { return false } });
+    process.stdout.write(JSON.stringify(done.map(([name]) => name)));`,
+  );
+  const [program = '', ...flags] = (await readerCommand(probe)).slice(0, -1);
+  const { stdout } = await promisify(execFile)(program, [...flags, probe]);
+  expect(JSON.parse(stdout)).toEqual(['readsItself']);
 });
