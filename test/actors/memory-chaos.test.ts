@@ -8,7 +8,7 @@ type Step =
   | 'sweep'
   | 'sweep elsewhere'
   | 'wait'
-  | 'wait long'
+  | 'fail'
   | 'away'
   | 'back'
   | 'delete'
@@ -19,7 +19,7 @@ const STEPS: Step[] = [
   'sweep',
   'sweep elsewhere',
   'wait',
-  'wait long',
+  'fail',
   'away',
   'back',
   'delete',
@@ -57,7 +57,8 @@ it('whatever happens to memories, each that is ready is there once and paid for 
           case 'wait':
             time.ms += LEASE_MS + which * 1_000;
             break;
-          case 'wait long':
+          case 'fail':
+            embedder.isAway = true;
             for (let attempt = 0; attempt < 13; attempt += 1) await fixture.pass(600_000);
             break;
           case 'away':
