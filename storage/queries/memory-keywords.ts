@@ -17,7 +17,7 @@ interface QueryWord {
   units: number;
   of: number;
   /** Words that do occur and are written alike; of words alone that occur nowhere. */
-  alike: { word: string; units: number; similarity: number }[];
+  alike: { word: string; units: number }[];
 }
 
 export interface KeywordHit {
@@ -92,7 +92,7 @@ function joinMemories(tx: Tx, conditions: readonly MetadataCondition[]): postgre
 
 /** The stems of a text; its words as they are when English leaves all of them out (`IT`, `The Who`). */
 async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): Promise<QueryWord[]> {
-  const found = await tx<QueryWord[]>`
+  return await tx<QueryWord[]>`
     with folded as (select lower(unaccent(${text}::text)) as text),
     stems as (select tsvector_to_array(to_tsvector('english', text)) as words from folded),
     asked as (
@@ -111,17 +111,16 @@ async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): 
     select word, units, (
       select coalesce(sum(c.units), 0)::int from memory_collections c where c.id = any(${collectionIds as string[]}::uuid[])
     ) as of, coalesce((
-      select jsonb_agg(jsonb_build_object('word', alike.word, 'units', alike.units, 'similarity', alike.similarity))
+      select jsonb_agg(jsonb_build_object('word', alike.word, 'units', alike.units))
       from (
-        select known.word, sum(known.units)::int as units, max(similarity(known.word, kept.word)) as similarity
+        select known.word, sum(known.units)::int as units
         from memory_words known
         where kept.units = 0 and char_length(kept.word) between 4 and 40
           and known.collection_id = any(${collectionIds as string[]}::uuid[]) and known.word % kept.word
-        group by known.word order by 3 desc, 1 limit 12
+        group by known.word order by similarity(known.word, kept.word) desc, 1 limit 12
       ) alike
     ), '[]') as alike
     from kept`;
-  return found;
 }
 
 interface WeighedWord {
