@@ -21,6 +21,8 @@ export interface PipelineOptions {
   countTokens: CountTokens;
   now: () => Date;
   logger: Logger;
+  /** How long the model may take in all. Default: five minutes. */
+  extractWithinMs?: number;
 }
 
 /** One attempt at a memory, stage by stage; each needs what those before it made. */
@@ -32,12 +34,14 @@ export interface MemoryPipeline {
   index(): Promise<boolean>;
 }
 
+/** A slow model must not hold up other memories for ever. */
+const EXTRACT_WITHIN_MS = 300_000;
 const MOST_SIMILAR = 6;
 /** Headings are a path for people too. */
 const HEADING_SEPARATOR = ' › ';
 
 export function createPipeline(memory: MemoryRow, options: PipelineOptions): MemoryPipeline {
-  const { sql, models, embedder, countTokens, now, logger } = options;
+  const { sql, models, embedder, countTokens, now, logger, extractWithinMs = EXTRACT_WITHIN_MS } = options;
   let facts: (Fact & { decision: FactDecision })[] | null = null;
   let chunks: (Chunk & { heading: string | null })[] = [];
   let points: UnitPoint[] = [];
@@ -45,23 +49,13 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
   return {
     async extract(signal) {
       if (!memory.infer) return;
-      const { content: text, title } = memory;
-      const extraction = await extractFacts({ text, title }, { models, signal });
-      if (extraction.facts === null) {
-        const { because } = extraction;
-        const isExpected = because === 'LLM_NOT_CONFIGURED';
-        logger[isExpected ? 'debug' : 'warn']({ memoryId: memory.id, because }, 'a memory is stored without its facts');
-        return;
+      const within = AbortSignal.any([signal, AbortSignal.timeout(extractWithinMs)]);
+      try {
+        facts = await drawnFacts(within);
+      } catch (error) {
+        if (signal.aborted || !within.aborted) throw error;
+        without('LLM_TIMEOUT');
       }
-      const questions = [];
-      for (const fact of extraction.facts) {
-        const { statement, subject, attribute } = fact;
-        const like = { collectionId: memory.collectionId, statement, subject, attribute, limit: MOST_SIMILAR };
-        questions.push({ fact, similar: await similarFacts(sql, like) });
-        signal.throwIfAborted();
-      }
-      const decisions = await decideFacts(questions, { models, signal });
-      facts = extraction.facts.map((fact, index) => ({ ...fact, decision: decisions[index]! }));
     },
 
     async chunk(signal) {
@@ -97,6 +91,30 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
       });
     },
   };
+
+  /** Null: the text is stored without. */
+  async function drawnFacts(signal: AbortSignal): Promise<(Fact & { decision: FactDecision })[] | null> {
+    const { content: text, title, collectionId } = memory;
+    const extraction = await extractFacts({ text, title }, { models, signal });
+    if (extraction.facts === null) {
+      without(extraction.because);
+      return null;
+    }
+    const questions = [];
+    for (const fact of extraction.facts) {
+      const { statement, subject, attribute } = fact;
+      const like = { collectionId, statement, subject, attribute, limit: MOST_SIMILAR };
+      questions.push({ fact, similar: await similarFacts(sql, like) });
+      signal.throwIfAborted();
+    }
+    const decisions = await decideFacts(questions, { models, signal });
+    return extraction.facts.map((fact, index) => ({ ...fact, decision: decisions[index]! }));
+  }
+
+  function without(because: string): void {
+    const isExpected = because === 'LLM_NOT_CONFIGURED';
+    logger[isExpected ? 'debug' : 'warn']({ memoryId: memory.id, because }, 'a memory is stored without its facts');
+  }
 }
 
 function newFact({ decision, ...fact }: Fact & { decision: FactDecision }, point: UnitPoint | null): NewFact {

@@ -101,6 +101,18 @@ describe('a memory of which facts are wanted', () => {
     expect(fixture.models.requests.length).toBe(asked);
   });
 
+  it('is stored in chunks where the model takes for ever', async () => {
+    await using slow = await createMemoryFixture({ extractWithinMs: 20 });
+    slow.models.models = [modelOf('tiny-1.0')];
+    slow.models.otherwise = () => ({ neverEnds: true });
+    await slow.desk.ingest({ memories: [textOf('Asha Rao lives in Pune.')], by: slow.owner });
+    await slow.worker.sweep();
+    const page = { page: 1, limit: 1 };
+    const all = { collectionId: null, status: null, type: null, page };
+    const { rows } = await slow.desk.list({ by: slow.owner, ...all });
+    expect(rows).toMatchObject([{ status: 'ready', storedAs: 'chunks', attempts: 1 }]);
+  });
+
   it('is stored as facts where there are none to draw', async () => {
     modelSays([]);
     expect(await remembered('Hm. Well, hello there.')).toMatchObject({ storedAs: 'facts', facts: [] });

@@ -2,7 +2,7 @@ import type { Clock } from '../../actors/clock.ts';
 import { createMemoryDesk } from '../../actors/memory/create-memory-desk.ts';
 import { createMemoryAttempts } from '../../actors/memory/memory.actor.ts';
 import type { MemoryCaller, MemoryDesk, NewMemoryText } from '../../actors/memory/memory-desk.ts';
-import { createPipeline, type MemoryPipeline } from '../../actors/memory/memory-pipeline.ts';
+import { createPipeline } from '../../actors/memory/memory-pipeline.ts';
 import { createMemoryWorker, type MemoryWorker } from '../../actors/memory/memory-worker.ts';
 import type { Embedder } from '../../language/memory/embedder.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -58,11 +58,10 @@ export const LEASE_MS = 30_000;
 /** The desk and a worker on a database of their own, whose sweeps and time are the test's. */
 export async function createMemoryFixture({
   balanceNano,
-  pipelineOf = (pipeline) => pipeline,
+  extractWithinMs,
 }: {
   balanceNano?: bigint;
-  /** Wraps the pipeline of each attempt. */
-  pipelineOf?: (pipeline: MemoryPipeline) => MemoryPipeline;
+  extractWithinMs?: number;
 } = {}): Promise<MemoryFixture> {
   const database = await createTestDatabase();
   const { sql } = database;
@@ -88,9 +87,15 @@ export async function createMemoryFixture({
     const attempts = createMemoryAttempts({
       sql,
       createPipeline: (memory) =>
-        pipelineOf(
-          createPipeline(memory, { sql, models, embedder, countTokens, now: () => new Date(time.ms), logger }),
-        ),
+        createPipeline(memory, {
+          sql,
+          models,
+          embedder,
+          countTokens,
+          now: () => new Date(time.ms),
+          logger,
+          ...(extractWithinMs !== undefined && { extractWithinMs }),
+        }),
       leaseMs: LEASE_MS,
       clock,
       logger,
