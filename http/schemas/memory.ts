@@ -101,6 +101,14 @@ export const SearchBody = Type.Object(
   { additionalProperties: false, examples: [{ query: 'Where does Asha live?', limit: 5 }] },
 );
 
+const ContentParts = Type.Array(
+  Type.Object(
+    { type: Type.String({ maxLength: 64 }), text: Type.Optional(Type.String({ maxLength: MOST_TEXT_CHARACTERS })) },
+    { additionalProperties: true },
+  ),
+  { maxItems: 100, description: 'As in OpenAI’s API; parts that are no text say nothing.' },
+);
+
 export const ContextBody = Type.Object(
   {
     query: Type.Optional(QuerySchema),
@@ -109,7 +117,9 @@ export const ContextBody = Type.Object(
         Type.Object(
           {
             role: Type.String({ maxLength: 32 }),
-            content: Type.String({ maxLength: MOST_TEXT_CHARACTERS }),
+            content: Type.Optional(
+              Type.Union([Type.String({ maxLength: MOST_TEXT_CHARACTERS }), ContentParts, Type.Null()]),
+            ),
           },
           { additionalProperties: true },
         ),
@@ -201,9 +211,14 @@ export function readScope(body: Static<typeof SearchBody> | Static<typeof Contex
 /** @throws TandemError VALIDATION_FAILED unless it is one of the two */
 export function readAsked({ query, messages }: Static<typeof ContextBody>) {
   if (query !== undefined && messages === undefined) return { query: readQuery(query) };
-  if (messages !== undefined && query === undefined) return { messages };
+  if (messages !== undefined && query === undefined) return { messages: messages.map(readMessage) };
   const message = messages === undefined ? 'is required, or messages' : 'cannot be sent together with messages';
   throw validationFailed([{ path: 'query', message }]);
+}
+
+function readMessage({ role, content }: NonNullable<Static<typeof ContextBody>['messages']>[number]) {
+  if (!Array.isArray(content)) return { role, content: content ?? '' };
+  return { role, content: content.map(({ type, text }) => (type === 'text' ? (text ?? '') : '')).join('\n') };
 }
 
 /** @throws TandemError VALIDATION_FAILED */

@@ -168,7 +168,8 @@ describe('POST /memory/search and /memory/context', () => {
     expect(headers['x-credit-charged']).toBe('0.0000021');
     const messages = [
       { role: 'system', content: 'Be brief.' },
-      { role: 'user', content: 'What is the name of the boat?' },
+      { role: 'assistant', content: null, tool_calls: [] },
+      { role: 'user', content: [{ type: 'text', text: 'What is the name of the boat?' }, { type: 'image_url' }] },
     ];
     const asked = await post('/memory/context', { messages });
     expect(asked.body.data.context).toContain('Vega');
