@@ -8,7 +8,7 @@ import { type Answer, createHttpFixture, type HttpFixture } from './fixture.ts';
 import { bodyFor, knownValues, nastyText, valueFor } from './fuzz-values.ts';
 import { sessionOf } from './identity-fixture.ts';
 import { formOf, partsOf } from './multipart-body.ts';
-import { examplesOf, type NamedOperation, operationsOf, readDocument } from './openapi-document.ts';
+import { committedDocument, examplesOf, type NamedOperation, operationsOf } from './openapi-document.ts';
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
 /** Set FUZZ_SEED to the seed of a failure to see it again; FUZZ_RUNS to look longer and see what was reached. */
@@ -17,6 +17,9 @@ const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
 /** Each takes a tenth of a second to hash a password. */
 const SLOW = ['register', 'login'];
 
+/** A machine that is busy with other tests takes ten times as long as an idle one, which is done in a second. */
+const OPERATION_WITHIN_MS = 20_000 + 200 * RUNS;
+
 const UNLIMITED = { perMinute: 1e9, perDay: 1e9 };
 
 let fixture: HttpFixture;
@@ -24,7 +27,6 @@ let credentials: string[];
 let workspaceId: string;
 /** Of things there are, by the path of their kind, so that requests get past "not found". */
 let realIds: Record<string, string[]>;
-const operations: NamedOperation[] = [];
 const checks = new Map<object, ReturnType<typeof Compile>>();
 /** What each operation was answered. */
 const reached = new Map<string, Set<number>>();
@@ -34,8 +36,6 @@ beforeAll(async () => {
     rateLimits: { anonymousPerMinute: 1e9, plans: { enterprise: UNLIMITED } },
     stripeWebhookSecret: 'whsec_of_stripe',
   });
-  operations.push(...operationsOf(await readDocument(fixture)).toSorted((a, b) => lateness(a) - lateness(b)));
-
   const { workspace } = await seedWorkspace(fixture.sql);
   workspaceId = workspace.id;
   const owner = await fixture.addMemberWith('owner', workspaceId);
@@ -172,33 +172,34 @@ function requestFor({ method, path: route, parameters = [], requestBody }: Named
   });
 }
 
+/** That the server serves the same is seen to elsewhere. */
+const operations = operationsOf(await committedDocument()).toSorted((a, b) => lateness(a) - lateness(b));
+
 describe('whatever is sent, the answer is one the document has, with its headers, and never a failure of ours', () => {
-  // The operations are only known once the server runs: one test goes through them all.
-  it('to every operation', async () => {
-    expect(operations.length).toBeGreaterThanOrEqual(50);
-    const failures: string[] = [];
-    for (const operation of operations) {
+  it.each(operations)(
+    'to $operationId',
+    async (operation) => {
+      const statuses = new Set<number>();
+      reached.set(operation.operationId, statuses);
       const numRuns = SLOW.includes(operation.operationId) ? Math.ceil(RUNS / 4) : RUNS;
-      try {
-        await fc.assert(
-          fc.asyncProperty(requestFor(operation), async (sent) => {
-            const answer = await send(operation, sent);
-            reached.set(operation.operationId, (reached.get(operation.operationId) ?? new Set()).add(answer.status));
-            expectDocumented(operation, answer);
-          }),
-          { numRuns, seed, endOnFailure: true },
-        );
-      } catch (error) {
-        // With the seed and the request; the other operations are looked at all the same.
-        failures.push(`${operation.operationId}: ${(error as Error).message}\n${(error as Error).cause}`);
-      }
-    }
-    expect(failures).toEqual([]);
+      await fc.assert(
+        fc.asyncProperty(requestFor(operation), async (sent) => {
+          const answer = await send(operation, sent);
+          statuses.add(answer.status);
+          expectDocumented(operation, answer);
+        }),
+        { numRuns, seed, endOnFailure: true },
+      );
+    },
+    OPERATION_WITHIN_MS,
+  );
+
+  it('gets behind the front door, too', () => {
+    expect(operations.length).toBeGreaterThanOrEqual(50);
     if (process.env.FUZZ_RUNS) console.log(reached);
     const succeeded = [...reached].filter(([, statuses]) => [...statuses].some((status) => status < 300));
-    // It gets behind the front door, too.
-    expect(succeeded.length).toBeGreaterThanOrEqual(operations.length * 0.8);
-  }, 120_000);
+    expect(succeeded.length).toBeGreaterThanOrEqual(reached.size * 0.8);
+  });
 });
 
 async function send({ method, path }: NamedOperation, { path: ids, query, headers, body, authorization }: Sent) {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { expect } from 'vitest';
 import type { HttpFixture } from './fixture.ts';
 
@@ -61,6 +62,12 @@ export async function readDocument(fixture: HttpFixture): Promise<ApiDocument> {
   const { status, body } = await fixture.call('GET', '/openapi.json', { as: null });
   expect(status).toBe(200);
   return resolve(body, body) as ApiDocument;
+}
+
+/** The same as it is committed, for tests that have to know what there is before a server runs. */
+export async function committedDocument(): Promise<ApiDocument> {
+  const document = JSON.parse(await readFile(new URL('../../openapi.json', import.meta.url), 'utf8'));
+  return resolve(document, document) as ApiDocument;
 }
 
 export function operationsOf({ paths }: ApiDocument): NamedOperation[] {
