@@ -1,3 +1,4 @@
+import { plainForm } from './plain-form.ts';
 import type { PosedQuestion } from './prompt.ts';
 
 /** What a model answered to one question, as far as it is one. */
@@ -20,6 +21,8 @@ export interface ModelAnswers {
 const LONGEST_REASON = 2_000;
 const LONGEST_QUOTE = 1_000;
 const MOST_QUOTES = 5;
+/** Keys have at most 100 characters. */
+const LONGEST_ANSWER = 400;
 
 /** An answer is text from a stranger: of what does not hold to the schema, nothing is taken. */
 export function readAnswers(text: string, posed: readonly PosedQuestion[]): ModelAnswers {
@@ -47,13 +50,18 @@ function readAnswer(given: unknown, question: PosedQuestion): ModelAnswer | null
   };
 }
 
-/** To the letter, or but for case and spaces where that leaves no doubt. Null: it is none of them. */
+/** To the letter, or but for case, spaces and how letters are written where that leaves no doubt. Null: none of them. */
 function criterionOf(given: unknown, { type, criteria }: PosedQuestion): string | null {
   const said = type === 'boolean' && typeof given === 'boolean' ? (given ? 'yes' : 'no') : given;
   if (typeof said !== 'string') return null;
   if (criteria.has(said)) return said;
-  const alike = [...criteria.keys()].filter((key) => key.trim().toLowerCase() === said.trim().toLowerCase());
+  const form = formOf(said);
+  const alike = [...criteria.keys()].filter((key) => formOf(key) === form);
   return alike.length === 1 ? alike[0]! : null;
+}
+
+function formOf(text: string): string {
+  return plainForm(text.slice(0, LONGEST_ANSWER)).text.trim();
 }
 
 /** Models put fences and remarks around what they were told to answer alone. */

@@ -45,7 +45,7 @@ export interface Judgement {
  * `CONTEXT_LENGTH_EXCEEDED`, what `LanguageModels.complete` throws; the signal's reason
  */
 export async function evaluate(models: Pick<LanguageModels, 'complete'>, request: JudgeRequest): Promise<Judgement> {
-  const data = dataOf(request);
+  const data = await dataOf(request);
   requireRoom(request, data);
   const finding = quoteFinder(request.candidate.texts);
   const oneFailed = new AbortController();
@@ -65,7 +65,7 @@ export async function evaluate(models: Pick<LanguageModels, 'complete'>, request
   const results = new Map<string, QuestionResult>();
   for (const [key, { type }] of request.questions) {
     const given = samples.map(({ answers }) => answers.get(key)!);
-    results.set(key, { type, ...concluded(given, finder) });
+    results.set(key, { type, ...(await concluded(given, finder)) });
   }
   return { results, summary: summaryOf(samples, results), usage: total(samples.map(({ usage }) => usage)) };
 }
@@ -147,13 +147,18 @@ function mostTokens(posed: readonly PosedQuestion[], contextTokens: number | nul
 
 const MOST_EVIDENCE = 5;
 
-function concluded(given: readonly ModelAnswer[], finder: QuoteFinder): Omit<QuestionResult, 'type'> {
+async function concluded(given: readonly ModelAnswer[], finder: QuoteFinder): Promise<Omit<QuestionResult, 'type'>> {
   const answer = winnerOf(given);
   const agreeing = given.filter((one) => one.answer === answer).toSorted((a, b) => b.confidence - a.confidence);
   const surest = agreeing[0]!;
-  const quotes = agreeing.flatMap((one) => one.quotes);
-  const evidence = [...new Set(quotes.flatMap((quote) => finder.find(quote) ?? []))].slice(0, MOST_EVIDENCE);
-  const isInvented = quotes.length > 0 && evidence.length === 0;
+  const quotes = new Set(agreeing.flatMap((one) => one.quotes));
+  const found = new Set<string>();
+  for (const quote of quotes) {
+    const place = found.size < MOST_EVIDENCE ? await finder.find(quote) : null;
+    if (place !== null) found.add(place);
+  }
+  const evidence = [...found];
+  const isInvented = quotes.size > 0 && evidence.length === 0;
   const confidence = given.length === 1 ? surest.confidence : agreeing.length / given.length;
   return { answer, reason: surest.reason, confidence: rounded(isInvented ? confidence / 2 : confidence), evidence };
 }

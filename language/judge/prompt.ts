@@ -1,6 +1,7 @@
 import type { ChatMessage, JsonSchema } from '../llm.ts';
 import { derivedSeed, shuffled } from './option-order.ts';
 import type { Candidate, RubricQuestion, RubricQuestions } from './rubric.ts';
+import { slicesOf } from './slices.ts';
 
 /** A question under the name it has in prompt and schema: keys are free text, and a grammar is no place for that. */
 export interface PosedQuestion extends RubricQuestion {
@@ -28,8 +29,8 @@ export function poseQuestions(questions: RubricQuestions, seed: number): PosedQu
 }
 
 /** One line of JSON, as the model reads it. */
-export function dataOf(material: Material): string {
-  return escaped(plainDataOf(material));
+export async function dataOf(material: Material): Promise<string> {
+  return await escaped(plainDataOf(material));
 }
 
 /** The same before anything in it is escaped: it tells how long it is. */
@@ -102,21 +103,30 @@ function rubricOf(posed: readonly PosedQuestion[]): string {
 }
 
 /**
- * What could end a line, turn the reading order, hide, or be a mark of a chat template (`<|im_end|>`, `<s>`) becomes
- * an escape of JSON, which reads the same. The two joiners stay: Indic scripts are spelt with them.
+ * What could end a line, turn the reading order, hide, or be a mark of a chat template (`<|im_end|>`, `<s>`, `[/INST]`)
+ * becomes an escape of JSON, which reads the same. The two joiners stay: Indic scripts are spelt with them.
  */
-function escaped(json: string): string {
-  return json
-    .replaceAll('<', '\\u003c')
-    .replace(/(?:(?![\u200c\u200d])[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f])+/gu, (found) => escapesOf(found));
+async function escaped(json: string): Promise<string> {
+  const pieces: string[] = [];
+  for await (const { from, to } of slicesOf(json)) pieces.push(json.slice(from, to).replace(RISKY, escapeOf));
+  return pieces.join('').replace(MARK, escapeOf);
 }
 
-function escapesOf(characters: string): string {
-  let escapes = '';
-  for (let unit = 0; unit < characters.length; unit++) {
-    escapes += `\\u${characters.charCodeAt(unit).toString(16).padStart(4, '0')}`;
+const RISKY = /(?![\u200c\u200d])[<\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
+/** The bracket of a mark in brackets. Those of JSON itself have a quotation mark, a brace or a bracket behind them. */
+const MARK = /\[(?=\/?[A-Za-z_]{1,40}\])/g;
+/** Some hundred characters, which may come by the hundred thousand. */
+const ESCAPES = new Map<string, string>();
+
+function escapeOf(character: string): string {
+  const known = ESCAPES.get(character);
+  if (known !== undefined) return known;
+  let written = '';
+  for (let unit = 0; unit < character.length; unit++) {
+    written += `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`;
   }
-  return escapes;
+  ESCAPES.set(character, written);
+  return written;
 }
 
 function strictObject(properties: Record<string, unknown>): JsonSchema {

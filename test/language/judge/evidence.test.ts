@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { quoteFinder } from '../../../language/judge/evidence.ts';
+import { countTurns } from './turns.ts';
 
 const SAID = ['“Good  morning”, said Zoë — it’s fine.\nReally', 'नमस्ते, आपका पार्सल\u200b आ रहा है', 'file ﬁne 😀 done'];
 
@@ -20,28 +21,57 @@ describe('a quote', () => {
     ['of a ligature, whole', 'file fine', 'file ﬁne'],
     ['with characters beyond the first plane', '😀 done', '😀 done'],
   ])('%s is found, and shown as it stands in the text', async (_, quote, found) => {
-    expect((await quoteFinder(SAID)).find(quote)).toBe(found);
+    expect(await (await quoteFinder(SAID)).find(quote)).toBe(found);
   });
 
   it.each(['good evening', '', '"', '...', 'a', '—', '\u0000', 'Reallynamaste', '😀😀'])(
     'that does not occur, or shows nothing, is not found: %j',
     async (quote) => {
-      expect((await quoteFinder(SAID)).find(quote)).toBeNull();
+      expect(await (await quoteFinder(SAID)).find(quote)).toBeNull();
     },
   );
 
-  it('cut out of any text is found in it', async () => {
+  it.each([
+    ['I am unable to help.', 'able to help', null],
+    ['That makes 1000 rupees.', '100', null],
+    ['That makes 12.50.', '12', '12'],
+    ['He is unpaid. She is paid.', 'paid', 'paid'],
+    ['Die Lieferung bezahlt', 'zahlt', null],
+    ['कर दिया', 'क र', null],
+    ['वह करि है', 'वह कर', null],
+    ['un cafe\u0301 noir', 'un cafe', null],
+    ['我们没有收到包裹', '没有收到', '没有收到'],
+    ['서울은 좋다', '서울', '서울'],
+    ['각하', '가하', null],
+    ["It is Asha's parcel.", 'Asha', 'Asha'],
+    ['x\u{1d400}bc', 'bc', null],
+  ])('is of whole words, where words are told apart: of %j %j', async (text, quote, found) => {
+    expect(await (await quoteFinder([text])).find(quote)).toBe(found);
+  });
+
+  it.each([
+    ['one letter', 'a'.repeat(200_000), `${'a'.repeat(500)}b${'a'.repeat(499)}`],
+    ['two letters', 'ab'.repeat(100_000), `aa${'ba'.repeat(499)}`],
+    ['one word', 'a'.repeat(200_000), 'a'.repeat(999)],
+  ])('in a long text of %s, which takes longest to compare, keeps nobody waiting', async (_, text, quote) => {
+    const finder = await quoteFinder([text]);
+    const others = countTurns();
+    expect(await finder.find(quote)).toBeNull();
+    expect(await others.count()).toBeGreaterThan(text.length / 4_096);
+  });
+
+  it('of whole words of any text is found in it', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
         fc.nat(),
         fc.nat(),
         async (text, a, b) => {
-          const points = [...text];
-          const from = a % points.length;
-          const quote = points.slice(from, from + 1 + (b % points.length)).join('');
+          const words = text.split(/(?<=\s)/u);
+          const from = a % words.length;
+          const quote = words.slice(from, from + 1 + (b % words.length)).join('');
           const finder = await quoteFinder(['Before.', text, 'after']);
-          const found = finder.find(quote);
+          const found = await finder.find(quote);
           const letters = quote.normalize('NFKD').match(/[\p{L}\p{N}]/gu)?.length ?? 0;
           if (letters >= 2) expect(found, JSON.stringify({ text, quote })).not.toBeNull();
           if (found !== null) expect(`Before.\n${text}\nafter`).toContain(found);
@@ -53,18 +83,10 @@ describe('a quote', () => {
 
   it('is looked up in a long text without keeping others waiting', async () => {
     const text = `${'यह एक लंबी बातचीत है. It is long. '.repeat(6_000)}the end`;
-    let turns = 0;
-    let isOver = false;
-    const others = (async () => {
-      while (!isOver) {
-        await new Promise((resolve) => setImmediate(resolve));
-        turns += 1;
-      }
-    })();
+    const others = countTurns();
     const finder = await quoteFinder([text]);
-    isOver = true;
-    await others;
-    expect(finder.find('long. The End')).toBe('long. the end');
+    const turns = await others.count();
+    expect(await finder.find('long. The End')).toBe('long. the end');
     expect(turns).toBeGreaterThan(text.length / 16_384 - 1);
   });
 });

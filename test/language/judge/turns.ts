@@ -1,0 +1,18 @@
+/** How often others have their turn, from now on until they are counted. */
+export function countTurns(): { count(): Promise<number> } {
+  let turns = 0;
+  let isOver = false;
+  const others = (async () => {
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      turns += 1;
+    }
+  })();
+  return {
+    async count() {
+      isOver = true;
+      await others;
+      return turns;
+    },
+  };
+}
