@@ -137,9 +137,37 @@ describe('an engine that fails five times in a row', () => {
     advance(1_500);
     const message = expect.stringMatching(/several times in a row: as scripted/);
     await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 4, message });
-    await expect(resilient.models(new AbortController().signal)).rejects.toMatchObject({ code: 'unavailable' });
     expect(engine.attempts).toHaveLength(5);
-    expect(engine.listings).toBe(0);
+  });
+
+  it('with one model is asked for others all the same', async () => {
+    expect((await ask({ model: 'big-2.0' })).text).toBe('Hello.');
+    await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 5 });
+  });
+
+  it('lists its models all the same, which shows nothing of its answers', async () => {
+    expect(await resilient.models(new AbortController().signal)).toHaveLength(1);
+    await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 5 });
+    expect(engine.attempts).toHaveLength(5);
+  });
+
+  it('is asked by the next one alone when whoever was to find out has left', async () => {
+    advance(5_000);
+    for (const number of [6, 7]) {
+      const abort = new AbortController();
+      engine.turns = ['silent'];
+      const leaving = ask({ signal: abort.signal, retries: 0 });
+      await engine.attempted(number);
+      await expect(ask()).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 1 });
+      abort.abort(new Error('gone'));
+      await expect(leaving).rejects.toThrow('gone');
+    }
+    engine.turns = [failureOf('unavailable')];
+    await expect(ask({ retries: 0 })).rejects.toMatchObject({ message: 'as scripted' });
+    await expect(ask()).rejects.toMatchObject({ retryAfterS: 5 });
+    advance(5_000);
+    expect((await ask()).text).toBe('Hello.');
+    expect((await Promise.all([ask(), ask()])).map(({ text }) => text)).toEqual(['Hello.', 'Hello.']);
   });
 
   it('is asked by one alone after that, and by all once it answered', async () => {
@@ -176,6 +204,18 @@ describe('the breaker', () => {
       abort.abort(new Error('gone'));
       await expect(answer).rejects.toThrow('gone');
     }
+    expect((await ask()).text).toBe('Hello.');
+  });
+});
+
+describe('a list of models that cannot be had', () => {
+  it('is not asked for any more after five times, and keeps nobody from an answer', async () => {
+    engine.onList = () => Promise.reject(failureOf('unavailable'));
+    const { signal } = new AbortController();
+    for (let time = 0; time < 7; time++) {
+      await expect(resilient.models(signal)).rejects.toMatchObject({ code: 'unavailable' });
+    }
+    expect(engine.listings).toBe(5);
     expect((await ask()).text).toBe('Hello.');
   });
 });

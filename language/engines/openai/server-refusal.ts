@@ -70,9 +70,19 @@ function readRefusal(error: InstanceType<typeof OpenAI.APIError>, apiKey: string
   const told = Number(body.code ?? body.status ?? 0);
   const status = error.status ?? (told >= 400 && told < 600 ? told : 500);
   const names = [body.code, body.type, body.param].filter(
-    (name): name is string => typeof name === 'string' && ERROR_NAME.test(name) && name !== apiKey,
+    (name): name is string => typeof name === 'string' && ERROR_NAME.test(name) && !isOfKey(name, apiKey),
   );
   return { status, names: [...new Set([`${status}`, ...names])], words: textOf(body, 0).slice(0, MOST_WORDS) };
+}
+
+/** The key, or most of it, whatever stands around or between. */
+function isOfKey(name: string, apiKey: string | null): boolean {
+  if (apiKey === null) return false;
+  const [inName, inKey] = [name, apiKey].map((text) => text.replace(/[^a-z0-9]/gi, '').toLowerCase()) as [
+    string,
+    string,
+  ];
+  return inName.includes(inKey) || (inName.length * 2 > inKey.length && inKey.includes(inName));
 }
 
 function codeOf({ status, names, words }: Refusal): LanguageEngineErrorCode {

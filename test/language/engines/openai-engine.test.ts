@@ -338,14 +338,18 @@ describe('a server that fails', () => {
 
   it('does not get its words, nor our key, into an error', async () => {
     const secret = `Your key ${API_KEY} may not say: my name is Ann`;
-    const code = API_KEY.replaceAll('-', '_');
-    for (const status of [400, 401, 404, 429, 500]) {
+    const written = API_KEY.replaceAll('-', '_');
+    const codes = [written, `invalid_${written}`, `${written}_revoked`, written.toUpperCase(), written.slice(2)];
+    for (const [status, code] of [400, 401, 404, 429, 500].flatMap((one) =>
+      codes.map((code) => [one, code] as const),
+    )) {
       server.chat(
         ...Array.from({ length: 3 }, () => ({ status, error: { message: secret, type: secret, code, param: secret } })),
       );
       const error = await failure();
       const told = JSON.stringify([error.message, error.stack, error.cause, { ...error }]);
       expect(told).not.toContain(API_KEY);
+      expect(told.toLowerCase()).not.toContain(written.slice(2));
       expect(told).not.toContain('Ann');
     }
   });
