@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { CorrectionPart } from '../../language/correction/text-correction.ts';
 import type { CompletionPart, FinishReason, TokenUsage, ToolCall } from '../../language/llm.ts';
+import { storable } from '../../storage/queries/chats.ts';
 import type { AnswerPiece } from './chat-desk.ts';
+import { StorableText } from './storable-text.ts';
 import type { TokenCounter } from './token-count.ts';
 
 /** How a model says that it is done. */
@@ -20,14 +22,15 @@ export class Answer {
   end: AnswerEnd | null = null;
   readonly #counter: TokenCounter;
   readonly #calls = new Map<number, ToolCall>();
+  readonly #written = new Map<'text' | 'reasoning' | number, StorableText>();
 
   constructor(counter: TokenCounter) {
     this.#counter = counter;
   }
 
   /**
-   * The pieces of an answer, each written down here before it is passed on. It is cut off before the piece that would
-   * come to more than so many tokens, whatever the engine was told of that.
+   * The pieces of an answer, each as it can be stored, and written down here before it is passed on. It is cut off before
+   * the piece that would come to more than so many tokens, whatever the engine was told of that.
    */
   async *from(
     source: AsyncIterable<CompletionPart | CorrectionPart>,
@@ -35,19 +38,21 @@ export class Answer {
   ): AsyncGenerator<AnswerPiece, void> {
     for await (const part of source) {
       if (part.type === 'finished') {
+        for (const piece of this.#cutOff()) yield this.#noted(piece);
         const reason = 'reason' in part ? part.reason : 'stop';
         this.end = { reason, usage: part.usage, model: part.model };
         return;
       }
-      const isNewCall = part.type === 'toolCall' && !this.#calls.has(part.index);
-      const written = part.type === 'toolCall' ? `${part.name ?? ''}${part.arguments}` : part.text;
-      const tokens = await this.#counter.text(written);
+      const piece = this.#storable(part);
+      const tokens = await this.#counter.text(
+        piece.type === 'toolCall' ? `${piece.name ?? ''}${piece.arguments}` : piece.text,
+      );
       if (this.tokens + tokens > mostTokens) {
         this.end = { reason: 'length', usage: null, model: null };
         return;
       }
       this.tokens += tokens;
-      yield part.type === 'toolCall' ? this.#noted(part, isNewCall) : this.#told(part);
+      yield this.#noted(piece);
     }
     throw new Error('the answer ended before it was finished');
   }
@@ -57,16 +62,41 @@ export class Answer {
     return [...this.#calls].sort(([a], [b]) => a - b).map(([, call]) => call);
   }
 
-  #told(part: Extract<AnswerPiece, { text: string }>): AnswerPiece {
-    if (part.type === 'text') this.text += part.text;
-    return part;
+  #storable(part: AnswerPiece): AnswerPiece {
+    if (part.type !== 'toolCall') return { ...part, text: this.#writtenIn(part.type).push(part.text) };
+    const written = this.#writtenIn(part.index).push(part.arguments);
+    return { ...part, name: part.name === null ? null : storable(part.name), arguments: written };
   }
 
-  /** Results name the call they are of, so each has an id of its own, even where the model gave none. */
-  #noted(part: Extract<AnswerPiece, { type: 'toolCall' }>, isNew: boolean): AnswerPiece {
+  /** What waits for a second half that does not come. */
+  *#cutOff(): Generator<AnswerPiece> {
+    for (const [where, written] of this.#written) {
+      const text = written.end();
+      if (text === '') continue;
+      if (typeof where === 'string') yield { type: where, text };
+      else yield { type: 'toolCall', index: where, id: null, name: null, arguments: text };
+    }
+  }
+
+  /** Of a call: its index. */
+  #writtenIn(where: 'text' | 'reasoning' | number): StorableText {
+    const written = this.#written.get(where) ?? new StorableText();
+    this.#written.set(where, written);
+    return written;
+  }
+
+  #noted(piece: AnswerPiece): AnswerPiece {
+    if (piece.type === 'text') this.text += piece.text;
+    return piece.type === 'toolCall' ? this.#notedCall(piece) : piece;
+  }
+
+  /** Results name the call they are of, so each has an id of its own, even where the model gave none that can be sent back. */
+  #notedCall(part: Extract<AnswerPiece, { type: 'toolCall' }>): AnswerPiece {
+    const isNew = !this.#calls.has(part.index);
     const before = this.#calls.get(part.index) ?? { id: '', name: '', arguments: '' };
     const isTaken = [...this.#calls.values()].some(({ id }) => id === part.id);
-    const id = isNew ? (part.id && !isTaken ? part.id : `call_${randomUUID()}`) : before.id;
+    const isUsable = part.id !== null && part.id !== '' && !isTaken && part.id === storable(part.id);
+    const id = isNew ? (isUsable ? part.id! : `call_${randomUUID()}`) : before.id;
     const name = before.name === '' ? (part.name ?? '') : before.name;
     this.#calls.set(part.index, { id, name, arguments: before.arguments + part.arguments });
     return { ...part, id: isNew ? id : null, name: before.name === '' ? part.name : null };

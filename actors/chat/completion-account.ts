@@ -155,7 +155,8 @@ export async function closeCompletion(
       const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
       await endCompletion(tx, { id, state, model, error, promptTokens, completionTokens, now });
       await settle(tx, { row, usage, now });
-      if (ending.turn !== null) await appendChatTurn(tx, { ...ending.turn, now });
+      // Without its chat it was deleted with that.
+      if (ending.turn !== null && row.chatId !== null) await appendChatTurn(tx, { ...ending.turn, now });
     }
     return await chargeOf(tx, settleKey(id));
   });

@@ -215,15 +215,16 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 }
 
-/** What the engine says, as far as it can be; without it, what we counted. */
+/** What the engine says, as far as it can be, and no more than is held for it; without it, what we counted. */
 function usageOf({ answer, admission }: LiveCompletion): FinishedAnswer['usage'] {
   const { promptTokens, mostTokens } = admission!;
   const said = answer.end?.usage;
   if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
     return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
   }
-  const completionTokens = Math.min(said.completionTokens, Math.max(mostTokens, answer.tokens));
-  return { ...said, promptTokens: Math.min(said.promptTokens, promptTokens * MOST_OF_A_TOKEN), completionTokens };
+  const completionTokens = Math.min(said.completionTokens, mostTokens);
+  const mostOfPrompt = Math.min(promptTokens * MOST_OF_A_TOKEN, promptTokens + mostTokens - completionTokens);
+  return { ...said, promptTokens: Math.min(said.promptTokens, mostOfPrompt), completionTokens };
 }
 
 /** No tokenizer makes so many of what we count as one: who says so is not believed. */

@@ -15,9 +15,9 @@ export interface Conversation {
 }
 
 /**
- * What a chat remembers, and then what is new. Messages of the system come first, each once, and are always there. Of
- * the rest the oldest turns go when all of it does not fit: a turn is what a user said and all that followed on it, so
- * calls of tools stay with their results. The turn that the new messages go on with, by results of its tools, stays.
+ * What a chat remembers, and then what is new. Messages of the system come first, each once. Of the rest the oldest turns
+ * go when all of it does not fit: a turn is what a user said and all that followed on it, so calls of tools stay with
+ * their results. The turn that the new messages go on with, by results of its tools, stays.
  */
 export function conversationOf({
   stored,
@@ -31,10 +31,12 @@ export function conversationOf({
   if (stored.length === 0) return { messages: [...fresh], unsaved: [...fresh] };
   const known = new Set(stored.filter(isSystem).map(({ message }) => message.content));
   const unsaved = fresh.filter((one) => !isSystem(one) || !known.has(one.message.content));
-  const system = [...stored, ...unsaved].filter(isSystem);
   const said = unsaved.filter((one) => !isSystem(one));
+  const room = budgetTokens - tokensOf(unsaved);
+  const remembered = rememberedOf(stored.filter(isSystem), { budgetTokens: room / 2 });
+  const system = [...remembered, ...unsaved.filter(isSystem)];
   const goesOn = said[0]?.message.role === 'tool';
-  let left = budgetTokens - tokensOf(system) - tokensOf(said);
+  let left = room - tokensOf(remembered);
   const kept: CountedMessage[] = [];
   const turns = turnsOf(stored.filter((one) => !isSystem(one)));
   for (const [index, turn] of turns.toReversed().entries()) {
@@ -43,6 +45,25 @@ export function conversationOf({
     kept.unshift(...turn);
   }
   return { messages: [...system, ...kept, ...said], unsaved };
+}
+
+/**
+ * What the system was told first, and the newest of the rest: whoever tells it something else with each request, such as
+ * the time, would fill the context with that.
+ */
+function rememberedOf(
+  [first, ...more]: readonly CountedMessage[],
+  { budgetTokens }: { budgetTokens: number },
+): CountedMessage[] {
+  if (first === undefined) return [];
+  let left = budgetTokens - first.tokens;
+  const newest: CountedMessage[] = [];
+  for (const one of more.toReversed()) {
+    left -= one.tokens;
+    if (left < 0) break;
+    newest.unshift(one);
+  }
+  return [first, ...newest];
 }
 
 export function tokensOf(messages: readonly CountedMessage[]): number {

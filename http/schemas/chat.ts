@@ -33,7 +33,11 @@ const ToolCallSchema = Type.Object(
     id: IdSchema,
     type: Type.Optional(Type.Literal('function')),
     function: Type.Object(
-      { name: Type.String({ pattern: TOOL_NAME, description: 'Of a tool.' }), arguments: TextSchema },
+      {
+        name: Type.String({ minLength: 1, maxLength: 256, pattern: TEXT, description: 'As the model wrote it.' }),
+        arguments: TextSchema,
+        parsed_arguments: Type.Optional(Type.Unknown({ description: "As OpenAI's clients add it; has no effect." })),
+      },
       { additionalProperties: false },
     ),
   },
@@ -51,6 +55,7 @@ const MessageSchema = Type.Object(
     name: Type.Optional(Type.String({ maxLength: 256, description: 'Has no effect.' })),
     refusal: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
     reasoning_content: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
+    parsed: Type.Optional(Type.Unknown({ description: "As OpenAI's clients add it; has no effect." })),
     annotations: Type.Optional(Type.Array(Type.Unknown(), { description: 'Has no effect.' })),
     audio: Type.Optional(Type.Null()),
     function_call: Type.Optional(Type.Null()),

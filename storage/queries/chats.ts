@@ -1,5 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
-import type { SqlOrTx, Tx } from '../database.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 /** A conversation of one user in one workspace. */
@@ -81,8 +81,9 @@ export async function listChatMessages(sql: SqlOrTx, chatId: string, page: Page)
 }
 
 /**
- * The system's messages, and the newest turns that come to so many tokens, in the order in which they were said. A turn
- * is what a user said and all that followed on it, and is there as a whole or not at all; the newest always is.
+ * Of the system's messages and of turns each the newest that come to so many tokens, in the order in which they were said.
+ * A turn is what a user said and all that followed on it, and is there as a whole or not at all. The newest turn always
+ * is, and so is what the system was told first.
  */
 export async function recentChatMessages(
   sql: SqlOrTx,
@@ -95,20 +96,30 @@ export async function recentChatMessages(
     ), summed as (
       -- Rows of one turn are peers, so each has the sum of its whole turn and the newer ones.
       select *, sum(case when role = 'system' then 0 else tokens end) over (order by turn desc) as so_far,
-        max(turn) over () as newest
+        max(turn) over () as newest,
+        sum(case when role = 'system' then tokens else 0 end) over (order by position desc) as told_so_far,
+        min(position) filter (where role = 'system') over () as first_told
       from numbered
     )
     select chat_id, position, role, content, tool_calls, tool_call_id, model, tokens, created_at
-    from summed where role = 'system' or so_far <= ${Math.max(0, tokens)} or turn = newest
+    from summed
+    where case when role = 'system' then told_so_far <= ${Math.max(0, tokens)} or position = first_told
+      else so_far <= ${Math.max(0, tokens)} or turn = newest end
     order by position`;
 }
 
-/** False: there is no such chat. */
+/** With answers that are under way in it, which are not kept. False: there is no such chat, nor one that begins. */
 export async function deleteChat(sql: SqlOrTx, { id, workspaceId, userId }: ChatKey): Promise<boolean> {
   if (id !== storable(id)) return false;
-  const rows = await sql`
-    delete from chats where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId} returning id`;
-  return rows.length > 0;
+  return await inTransaction(sql, async (tx) => {
+    // First: an answer that is being stored is waited for, and what it began is there for the next statement.
+    const answering = await tx`
+      update completions set chat_id = null where chat_id = ${id} and workspace_id = ${workspaceId}
+        and user_id = ${userId} and state = 'generating' returning id`;
+    const chats = await tx`
+      delete from chats where id = ${id} and workspace_id = ${workspaceId} and user_id = ${userId} returning id`;
+    return answering.length + chats.length > 0;
+  });
 }
 
 export type NewChatMessage = Omit<ChatMessageRow, 'chatId' | 'position' | 'createdAt'>;

@@ -125,6 +125,36 @@ describe("OpenAI's client", () => {
     expect((await stream.finalChatCompletion()).choices[0]!.finish_reason).toBe('stop');
   });
 
+  it('sends back messages as its helpers made them of what was answered', async () => {
+    const format = { name: 'answer', strict: true, schema: { type: 'object', properties: { a: { type: 'number' } } } };
+    const asked = { ...HELLO, response_format: { type: 'json_schema' as const, json_schema: format } };
+    // Models call tools by names that are not theirs, too.
+    upstream.chat(
+      ...[
+        { text: '{"a":1}' },
+        { toolCalls: [{ id: 'call_8', name: 'weather.of', arguments: '{}' }] },
+        { text: 'Fine.' },
+      ],
+    );
+    const { message: parsed } = (await client.chat.completions.parse(asked)).choices[0]!;
+    expect(parsed.parsed).toEqual({ a: 1 });
+    const messages = [...HELLO.messages, parsed, ...HELLO.messages];
+    const tools = [{ type: 'function' as const, function: { name: 'weather_of', parameters: {}, strict: true } }];
+    const streamed = client.chat.completions.stream({ ...HELLO, messages, tools });
+    const { message: calling } = (await streamed.finalChatCompletion()).choices[0]!;
+    const result = { role: 'tool' as const, tool_call_id: 'call_8', content: 'There is no such tool.' };
+    const last = await client.chat.completions.create({ ...HELLO, messages: [...messages, calling, result] });
+    expect(last.choices[0]!.message.content).toBe('Fine.');
+    expect(chats().at(-1)!.body.messages).toEqual([
+      ...[HELLO.messages[0], { role: 'assistant', content: '{"a":1}' }, HELLO.messages[0]],
+      {
+        ...{ role: 'assistant', content: null },
+        tool_calls: [{ id: 'call_8', type: 'function', function: { name: 'weather.of', arguments: '{}' } }],
+      },
+      { role: 'tool', tool_call_id: 'call_8', content: 'There is no such tool.' },
+    ]);
+  });
+
   it.each([true, false])('calls tools and sends back what they say (stream %s)', async (stream) => {
     const call = { id: 'call_7', name: 'weather_of', arguments: '{"city":"Pune"}' };
     upstream.chat({ toolCalls: [call] }, { text: 'Sunny in Pune.' });

@@ -75,7 +75,9 @@ onEveryServer('chats', (database) => {
   });
 
   it.each([
-    [0, ['s', 't', '3', '3a', '3b']],
+    [0, ['s', '3', '3a', '3b']],
+    [9, ['s', '3', '3a', '3b']],
+    [10, ['s', 't', '3', '3a', '3b']],
     [29, ['s', 't', '3', '3a', '3b']],
     [30, ['s', 't', '3', '3a', '3b']],
     [49, ['s', 't', '3', '3a', '3b']],
@@ -84,17 +86,36 @@ onEveryServer('chats', (database) => {
     [70, ['s', '1', '1a', '2', 't', '2a', '3', '3a', '3b']],
     [79, ['s', '1', '1a', '2', 't', '2a', '3', '3a', '3b']],
     [80, ['s', '0', '1', '1a', '2', 't', '2a', '3', '3a', '3b']],
-  ])('give back whole turns of at most %i tokens, the newest in any case, and the system', async (tokens, expected) => {
-    const said = ['s', '0', '1', '1a', '2', 't', '2a', '3', '3a', '3b'].map((content) => {
-      if (content === 's' || content === 't') return message('system', content, 1_000);
-      // What the assistant said before anybody asked is a turn of its own.
-      if (content === '0') return message('assistant', content);
-      if (content === '3a') return message('tool', content);
-      return message(content.length === 1 ? 'user' : 'assistant', content);
-    });
-    const chat = await chatOf(database(), said);
-    const rows = await recentChatMessages(database().sql, { chatId: chat.id, tokens });
-    expect(rows.map(({ content }) => content)).toEqual(expected);
+  ])(
+    'give back whole turns of at most %i tokens, the newest in any case, and as much of the system',
+    async (tokens, expected) => {
+      const said = ['s', '0', '1', '1a', '2', 't', '2a', '3', '3a', '3b'].map((content) => {
+        if (content === 's' || content === 't') return message('system', content);
+        // What the assistant said before anybody asked is a turn of its own.
+        if (content === '0') return message('assistant', content);
+        if (content === '3a') return message('tool', content);
+        return message(content.length === 1 ? 'user' : 'assistant', content);
+      });
+      const chat = await chatOf(database(), said);
+      const rows = await recentChatMessages(database().sql, { chatId: chat.id, tokens });
+      expect(rows.map(({ content }) => content)).toEqual(expected);
+    },
+  );
+
+  it('are deleted before the first answer in them is stored, by their user alone', async () => {
+    const { sql } = database();
+    const { workspace, user } = await seedWorkspace(sql);
+    const stranger = await seedWorkspace(sql);
+    const whose = { workspaceId: workspace.id, userId: user.id };
+    const what = { operation: 'chat', model: 'tiny-1.0', holdId: null, unitPriceNano: 0n, apiKeyId: null } as const;
+    const row = { ...whose, ...what, id: 'new', chatId: 'chat_new', ownerNode: 'n', ownerBoot: 'b', createdAt: NOW };
+    await inTransaction(sql, (tx) => insertCompletion(tx, row));
+    const chat = { ...whose, id: 'chat_new' };
+    expect(await deleteChat(sql, { ...chat, workspaceId: stranger.workspace.id })).toBe(false);
+    expect(await deleteChat(sql, { ...chat, userId: stranger.user.id })).toBe(false);
+    expect(await deleteChat(sql, chat)).toBe(true);
+    expect(await inTransaction(sql, (tx) => lockCompletion(tx, 'new'))).toMatchObject({ chatId: null });
+    expect(await deleteChat(sql, chat)).toBe(false);
   });
 });
 

@@ -208,19 +208,68 @@ describe('a chat', () => {
     expect((await fixture.charged()).tokens).toBe(30);
   });
 
-  it('keeps what Postgres would refuse in another form', async () => {
+  it('that is deleted before its first answer is there never is, and the answer is paid for', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: ['One', '.'] });
+    const { chatId, parts } = await desk.ask(fixture.request('First'), listening());
+    await parts.next();
+    const { workspaceId, userId } = fixture;
+    const chat = { id: chatId!, workspaceId, userId };
+    expect(await deleteChat(fixture.database.sql, chat)).toBe(true);
+    for await (const _ of parts);
+    expect(await findChat(fixture.database.sql, chat)).toBeNull();
+    expect((await fixture.charged()).tokens).toBe(15);
+  });
+
+  it('goes on however often the system is told something else', async () => {
+    fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
+    const { desk } = fixture.deskOf();
+    let chatId: string | null = null;
+    for (let minute = 0; minute < 20; minute += 1) {
+      fixture.models.queue('ok');
+      const messages: ChatMessage[] = [
+        { role: 'system', content: `It is ${minute} past ${'x'.repeat(60)}.` },
+        { role: 'user', content: `${minute}?` },
+      ];
+      ({ chatId } = await answerOf(await desk.ask(fixture.request(messages, { chatId }), listening())));
+    }
+    const sent = lastMessages().map(({ content }) => content!);
+    // 22 tokens each: half of the 200 that are not for the answer.
+    expect(sent.filter((content) => content.startsWith('It is')).map((content) => content.split(' ')[2])).toEqual([
+      ...['0', '17', '18', '19'],
+    ]);
+    expect(sent.slice(-3)).toEqual(['18?', 'ok', '19?']);
+  });
+
+  it('keeps what Postgres would refuse in another form, in which it was told', async () => {
     fixture.models.models = [modelOf('tiny\0-1.0')];
     const { desk } = fixture.deskOf();
     fixture.models.queue({
       text: ['a\0b', '\ud800'],
       toolCalls: [{ id: 'x\0', name: 'f\udfff', arguments: '{"a":"\0"}' }],
     });
-    const { chatId, text } = await answerOf(await desk.ask(fixture.request('First'), listening()));
-    expect(text).toBe('a\0b\ud800');
+    const { chatId, text, parts } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    expect(text).toBe('a\ufffdb\ufffd');
+    const calling = parts.filter((part) => part.type === 'toolCall');
+    const [{ id, name }] = calling as [(typeof calling)[0]];
+    expect([id, name]).toEqual([expect.stringMatching(/^call_/), 'f\ufffd']);
+    const written = calling.map((part) => part.arguments).join('');
+    expect(written).toBe('{"a":"\ufffd"}');
     expect((await fixture.kept(chatId!))[1]).toMatchObject({
-      content: 'a\ufffdb\ufffd',
-      toolCalls: [{ id: 'x\ufffd', name: 'f\ufffd' }],
+      content: text,
+      toolCalls: [{ id, name, arguments: written }],
     });
+  });
+
+  it('has characters whole that a model server cut in two', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ reasoning: 'so\ud83d', text: ['a\ud83d', '\ude00b\ud83d', '\ud83d\ude00', '\ude00'] });
+    const { chatId, text, parts } = await answerOf(await desk.ask(fixture.request('First'), listening()));
+    expect(text).toBe('a😀b\ufffd😀\ufffd');
+    const thought = parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('');
+    expect(thought).toBe('so\ufffd');
+    expect(parts.every((part) => part.type === 'finished' || JSON.stringify(part).isWellFormed())).toBe(true);
+    expect((await fixture.kept(chatId!))[1]!.content).toBe(text);
   });
 
   it('keeps no call of a tool that was cut off, for it can have no result', async () => {

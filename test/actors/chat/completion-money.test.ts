@@ -177,14 +177,35 @@ describe('what a completion costs', () => {
     [{ promptTokens: -5, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1e300, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1_000_000_000, completionTokens: 3 }, PROMPT_TOKENS * 16 + 3],
-    // What the hold covers: the usual most of an answer, and the margin of the prompt.
-    [{ promptTokens: 30, completionTokens: 1_000_000_000 }, 30 + 4_096 + 16 + 3],
+    // What the hold covers: the usual most of an answer, and the prompt with its margin.
+    [{ promptTokens: 29, completionTokens: 1_000_000_000 }, PROMPT_TOKENS + 3 + 16 + 4_096],
+    [{ promptTokens: 1_000_000_000, completionTokens: 1_000_000_000 }, PROMPT_TOKENS + 3 + 16 + 4_096],
   ])('is bounded where the server says %j', async (usage, tokens) => {
     const { desk } = fixture.deskOf();
     fixture.models.queue({ text: 'Hello.', usage });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(finished.usage.promptTokens + finished.usage.completionTokens).toBe(tokens);
     expect(await fixture.charged()).toEqual({ tokens, amountNano: BigInt(tokens) * TOKEN_NANO });
+  });
+
+  it('is never more than was held, nor than the wallet has, however the model counts the prompt', async () => {
+    const { desk } = fixture.deskOf();
+    const usage = { promptTokens: 400, completionTokens: 2 };
+    fixture.models.queue({ text: 'Hello.', usage });
+    const request = fixture.request(HUNDRED);
+    const short = { ...request, what: { ...request.what, maxTokens: 16 } } as typeof request;
+    const { finished } = await answerOf(await desk.ask(short, listening()));
+    const held = Math.ceil(PROMPT_TOKENS * 1.1) + 16 + 16;
+    expect(finished.usage).toMatchObject({ promptTokens: held - 2, completionTokens: 2 });
+    expect(await fixture.charged()).toEqual({ tokens: held, amountNano: BigInt(held) * TOKEN_NANO });
+
+    // And the log of an empty wallet names the tokens that were paid.
+    const balanceNano = BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO;
+    await fixture.fund(balanceNano);
+    fixture.models.queue({ text: 'Hello.', usage });
+    await answerOf(await fixture.deskOf().desk.ask(fixture.request(HUNDRED), listening()));
+    expect(await fixture.charged()).toEqual({ tokens: PROMPT_TOKENS + 20, amountNano: balanceNano });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: 0n, heldNano: 0n });
   });
 
   it('sums up: whatever becomes of completions, the ledger is what usage was told', async () => {

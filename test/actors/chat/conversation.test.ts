@@ -48,7 +48,7 @@ const history = fc.array(turn, { minLength: 1, maxLength: 8 }).map((turns) => tu
 const isSystem = ({ message }: CountedMessage) => message.role === 'system';
 
 describe('a conversation that goes on', () => {
-  it('is the system, the newest turns that fit, whole, and what is new, whatever it was', () => {
+  it('is what the system was told, the newest turns that fit, whole, and what is new, whatever it was', () => {
     fc.assert(
       fc.property(history, turn, fc.integer({ min: -50, max: 600 }), (stored, fresh, budgetTokens) => {
         const { messages } = conversationOf({ stored, fresh, budgetTokens });
@@ -67,8 +67,11 @@ describe('a conversation that goes on', () => {
           expect(kept[0]!.message.role).toBe('user');
           expect(tokensOf(messages)).toBeLessThanOrEqual(budgetTokens);
         }
-        for (const one of stored.filter(isSystem)) expect(messages).toContain(one);
         const said = fresh.filter((one) => !isSystem(one));
+        const [first, ...more] = stored.filter(isSystem);
+        if (first !== undefined) expect(messages[0]).toBe(first);
+        const told = more.filter((one) => messages.includes(one));
+        expect(told).toEqual(more.slice(more.length - told.length));
         expect(messages.slice(messages.length - said.length)).toEqual(said);
         // And another turn would not have fitted.
         const left = remembered.slice(0, remembered.length - kept.length);
@@ -87,6 +90,19 @@ describe('a conversation that goes on', () => {
       call,
       result,
     ]);
+  });
+
+  it('leaves out what the system was told between the first and the last, where that takes half of the room', () => {
+    const told = Array.from({ length: 9 }, (_, index) => system(`It is ${index} o'clock.`, 10));
+    const stored = told.flatMap((one) => [one, user('a', 10), assistant('b', 10)]);
+    const fresh = [system("It is 9 o'clock.", 10), user('c', 10)];
+    const { messages, unsaved } = conversationOf({ stored, fresh, budgetTokens: 120 });
+    // Of the 100 that what is new leaves: five, and two turns and a half.
+    expect(messages).toEqual([
+      ...[told[0], told[5], told[6], told[7], told[8], fresh[0]],
+      ...[user('a', 10), assistant('b', 10), user('a', 10), assistant('b', 10), user('c', 10)],
+    ]);
+    expect(unsaved).toEqual(fresh);
   });
 
   it('says to the system once what is sent again with each request, and puts it first', () => {
