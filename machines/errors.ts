@@ -142,6 +142,7 @@ export const ERROR_CATALOGUE = {
   UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false },
   RANGE_NOT_SATISFIABLE: { status: 416, retryable: false },
   RATE_LIMITED: { status: 429, retryable: true },
+  CLIENT_CANCELLED: { status: 499, retryable: false },
   INTERNAL: { status: 500, retryable: true },
   SHUTTING_DOWN: { status: 503, retryable: true },
   STORAGE_UNAVAILABLE: { status: 503, retryable: true },

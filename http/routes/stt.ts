@@ -81,7 +81,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
 
   /** Takes a slot and then the form. Whatever comes of it is over when the response is out, or its client gone. */
   async function receiveUpload(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const signal = clientSignal(reply, closing);
+    const signal = clientSignal(reply, closing, 'STT_CLIENT_CANCELLED');
     const { userId } = callerOf(request);
     // No response goes out, so that nothing else is logged.
     const logCancellation = () => logger.info({ requestId: request.id, ...codeOf(signal.reason) }, 'upload cancelled');

@@ -16,11 +16,15 @@ export interface DocumentReaderOptions {
   wallMs?: number;
   /** So is one that takes more memory. Default `READING_LIMITS.residentBytes`. */
   residentBytes?: number;
+  /** So is one that takes more time of a processor. Default `READING_LIMITS.cpuSeconds`. */
+  cpuSeconds?: number;
+  /** How the program is started that reads the document of a path. Default `readerCommand`. */
+  command?: (path: string) => Promise<string[]>;
 }
 
 /** Reads each document in a process that does nothing else, and may do little. */
 export function createDocumentReader(options: DocumentReaderOptions = {}): DocumentReader {
-  const { wallMs = READING_LIMITS.wallMs, residentBytes = READING_LIMITS.residentBytes } = options;
+  const { wallMs, residentBytes, cpuSeconds, command } = { ...READING_LIMITS, command: readerCommand, ...options };
   const closing = new AbortController();
   const running = new Set<Promise<ReadDocument>>();
 
@@ -28,7 +32,7 @@ export function createDocumentReader(options: DocumentReaderOptions = {}): Docum
     async read(document, signal) {
       const outOfTime = AbortSignal.timeout(wallMs);
       const either = AbortSignal.any([signal, closing.signal, outOfTime]);
-      const reading = readConfined(document, { residentBytes, signal: either });
+      const reading = readConfined(document, { residentBytes, cpuSeconds, command, signal: either });
       running.add(reading);
       try {
         return await reading;
@@ -46,26 +50,33 @@ export function createDocumentReader(options: DocumentReaderOptions = {}): Docum
   };
 }
 
+interface Limits extends Required<Omit<DocumentReaderOptions, 'wallMs'>> {
+  signal: AbortSignal;
+}
+
 async function readConfined(
   { path, name, mediaType }: GivenDocument,
-  { residentBytes, signal }: { residentBytes: number; signal: AbortSignal },
+  { residentBytes, cpuSeconds, command, signal }: Limits,
 ): Promise<ReadDocument> {
   await using account = await openUnnamed();
   using watch = watchMemory(residentBytes);
+  let hasBegun = false;
+  let complaint = '';
   const exitCode = await runConfined({
-    command: [...(await readerCommand(path)), path, argument(name), argument(mediaType)],
+    command: [...(await command(path)), path, argument(name), argument(mediaType)],
     stdoutFd: account.fd,
-    onStderr: (text) => watch.begin(text),
+    onStderr: (text) => {
+      hasBegun ||= watch.begin(text);
+      if (!hasBegun) complaint = (complaint + text).slice(0, 2000);
+    },
     memoryBytes: READING_LIMITS.addressSpaceBytes,
-    cpuSeconds: READING_LIMITS.cpuSeconds,
+    cpuSeconds,
     fileBytes: READING_LIMITS.outputBytes,
     signal: AbortSignal.any([signal, watch.exceeded]),
   }).catch((error: unknown) => {
     throw error === watch.exceeded.reason ? tooMuchWork() : error;
   });
-  if (exitCode >= NOT_STARTED_FROM && exitCode <= NOT_STARTED_TO) {
-    throw new Error(`what reads documents cannot be run: ${exitCode}`);
-  }
+  if (!hasBegun) throw new Error(`what reads documents cannot be run: ${exitCode} ${complaint}`);
   const read = await receive(account);
   signal.throwIfAborted();
   if (read !== null) return read;
@@ -78,9 +89,6 @@ function argument(text: string | null): string {
   return (text ?? '').replaceAll('\0', '').slice(-255);
 }
 
-/** The shell's own: it could not set a limit, run the file, or find it (POSIX sh, 2.8.2). */
-const NOT_STARTED_FROM = 125;
-const NOT_STARTED_TO = 127;
 /** V8 out of memory (SIGABRT, SIGTRAP), killed by the kernel, too much processor time, too long an account. */
 const OUT_OF_LIMITS = [128 + 6, 128 + 5, 128 + 9, 128 + 24, 128 + 25];
 
@@ -103,6 +111,7 @@ async function receive(account: FileHandle): Promise<ReadDocument | null> {
     if (message.type === 'refused') {
       throw new TandemError(message.code, message.message, { details: message.details });
     }
+    if (message.type === 'broken') throw new Error(`what reads documents is broken: ${message.message}`);
     if (message.type === 'done') return document === null ? null : { ...document, sections };
     if (message.type === 'document') {
       const { type: _, ...rest } = message;

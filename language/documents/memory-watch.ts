@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 
 export interface MemoryWatch extends Disposable {
-  /** @param text what the process says first: its id */
-  begin(text: string): void;
+  /** @param text what the process says first: its id @returns whether that is what it said */
+  begin(text: string): boolean;
   /** Aborted once the process has more memory than it may. */
   readonly exceeded: AbortSignal;
 }
@@ -27,8 +27,9 @@ export function watchMemory(mostBytes: number): MemoryWatch {
     exceeded: exceeded.signal,
     begin(text) {
       const pid = /^([1-9]\d{0,9})\n/.exec(text)?.[1];
-      if (timer !== null || pid === undefined) return;
-      timer = setInterval(() => void look(Number(pid)), LOOKED_EVERY_MS);
+      if (pid === undefined) return false;
+      timer ??= setInterval(() => void look(Number(pid)), LOOKED_EVERY_MS);
+      return true;
     },
     [Symbol.dispose]() {
       if (timer !== null) clearInterval(timer);

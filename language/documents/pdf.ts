@@ -3,7 +3,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { DocumentSection, ReadDocument } from './document-reader.ts';
 import { picturesOf } from './pdf-pictures.ts';
 import { READING_LIMITS } from './reading-limits.ts';
-import { isOutOfMemory } from './reading-refusal.ts';
+import { isOurs, isOutOfMemory } from './reading-refusal.ts';
 import { pageText, type TextRun } from './text-lines.ts';
 import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
 
@@ -78,7 +78,7 @@ class PdfReading {
       this.#characters += text.length;
       if (text !== '') this.#sections.push({ heading: null, page: number, text });
     } catch (error) {
-      if (isOutOfMemory(error)) throw error;
+      if (isOutOfMemory(error) || isOurs(error)) throw error;
       this.#unreadPages.push(number);
     }
     if (this.#characters > READING_LIMITS.characters) {

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { READING_LIMITS } from './reading-limits.ts';
 
 /** How the program is started that reads the document of this path: it may read that and itself, and do nothing else. */
@@ -18,6 +18,7 @@ export async function readerCommand(path: string): Promise<string[]> {
     '--disable-wasm-trap-handler',
     '--disallow-code-generation-from-strings',
     `--max-old-space-size=${READING_LIMITS.heapBytes / 2 ** 20}`,
+    `--import=${pathToFileURL(join(HERE, 'closed-doors.ts'))}`,
     join(HERE, 'reading-process.ts'),
   ];
 }

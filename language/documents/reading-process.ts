@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
-import { Socket } from 'node:net';
+import type { TandemError } from '../../machines/errors.ts';
 import { readDocument } from './read-document.ts';
 import { CHARACTERS_PER_MESSAGE, type ReadingMessage } from './reading-messages.ts';
-import { refusalOf } from './reading-refusal.ts';
+import { isOurs, refusalOf } from './reading-refusal.ts';
 
 /**
  * The program that reads one document, given as arguments its path, its name and its media type, the last two empty if
@@ -11,7 +11,7 @@ import { refusalOf } from './reading-refusal.ts';
 const STDOUT_FD = 1;
 const STDERR_FD = 2;
 
-closeDoors();
+beSilent();
 // Whoever started the shell around this knows only that one's.
 writeSync(STDERR_FD, `${process.pid}\n`);
 const [path = '', name = '', mediaType = ''] = process.argv.slice(2);
@@ -26,21 +26,21 @@ try {
   }
   tell({ type: 'done' });
 } catch (error) {
-  const { code, message, details } = refusalOf(error);
-  tell({ type: 'refused', code, message, details });
+  tell(isOurs(error) ? { type: 'broken', message: String(error) } : refused(refusalOf(error)));
 }
 process.exit(0);
+
+function refused({ code, message, details }: TandemError): ReadingMessage {
+  return { type: 'refused', code, message, details };
+}
 
 function tell(message: ReadingMessage): void {
   const bytes = Buffer.from(`${JSON.stringify(message)}\n`);
   for (let written = 0; written < bytes.length; ) written += writeSync(STDOUT_FD, bytes, written);
 }
 
-/** Libraries say things on the console, and have ways to fetch what a document refers to. Neither is wanted. */
-function closeDoors(): void {
+/** Libraries say things on the console, which is where the account goes. */
+function beSilent(): void {
   process.stdout.write = () => true;
   process.stderr.write = () => true;
-  Socket.prototype.connect = () => {
-    throw new Error('There is no network here.');
-  };
 }

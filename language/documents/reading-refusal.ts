@@ -8,6 +8,16 @@ export function refusalOf(error: unknown): TandemError {
   return new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
 }
 
+/** What reads documents is broken or not installed, whatever the document is. */
+export class ReaderBroken extends Error {}
+
+export function isOurs(error: unknown): boolean {
+  return error instanceof ReaderBroken || OF_THE_SYSTEM.includes((error as NodeJS.ErrnoException | null)?.code ?? '');
+}
+
+/** Nothing but the program and the document is opened, which are there. */
+const OF_THE_SYSTEM = ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ENOENT', 'EACCES', 'EMFILE', 'ENFILE'];
+
 /** Whether it is that there was no memory left for a buffer: V8 and WebAssembly have no code for it. */
 export function isOutOfMemory(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: string; message?: string };

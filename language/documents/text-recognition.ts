@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { createWorker, OEM } from 'tesseract.js';
 import { RECOGNITION_LIMITS } from './reading-limits.ts';
+import { ReaderBroken } from './reading-refusal.ts';
 import { joinLines } from './text-lines.ts';
 
 /** Recognises English text in pictures, by tesseract, with data that is installed with it. */
@@ -51,9 +52,11 @@ function open() {
     gzip: true,
     cacheMethod: 'none',
     // A worker that cannot begin says so here alone.
-    errorHandler: (reason: unknown) => failed.reject(new Error(String(reason))),
+    errorHandler: (reason: unknown) => failed.reject(reason),
   });
-  return Promise.race([worker, failed.promise]);
+  return Promise.race([worker, failed.promise]).catch((cause: unknown) => {
+    throw new ReaderBroken(`tesseract does not begin: ${String(cause)}`);
+  });
 }
 
 /** Its lines end where those of the picture do, and blank lines are between paragraphs. */

@@ -20,12 +20,14 @@ const URL_PATH = '/memory/documents/extract';
 /** Reads here, or not before it is told to. */
 class HeldReader implements DocumentReader {
   readonly reading: GivenDocument[] = [];
+  readonly calledOff: unknown[] = [];
   isHeld = false;
 
   async read(document: GivenDocument, signal: AbortSignal): Promise<ReadDocument> {
     this.reading.push(document);
     if (!this.isHeld) return await readDocument(document);
     await once(signal, 'abort');
+    this.calledOff.push(signal.reason);
     throw signal.reason;
   }
 
@@ -206,6 +208,7 @@ it('reads two of a user at a time, and ends a reading whose client has gone', as
   expect(third.headers['retry-after']).toBeDefined();
   for (const client of clients) client.destroy();
   await vi.waitFor(async () => expect(await leftBehind()).toEqual([]));
+  expect(reader.calledOff).toMatchObject([{ code: 'CLIENT_CANCELLED' }]);
   reader.isHeld = false;
   await vi.waitFor(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202));
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toHaveLength(1);

@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
 import { readerCommand } from '../../../language/documents/reader-command.ts';
+import { isOurs } from '../../../language/documents/reading-refusal.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { pdfWith, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf } from './pictures.ts';
@@ -43,8 +44,8 @@ it('is killed when its work is called off, and leaves nothing behind', async () 
   const controller = new AbortController();
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, controller.signal);
   await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
-  controller.abort(new TandemError('STT_CLIENT_CANCELLED', 'gone'));
-  expect(await codeOf(reading)).toBe('STT_CLIENT_CANCELLED');
+  controller.abort(new TandemError('CLIENT_CANCELLED', 'gone'));
+  expect(await codeOf(reading)).toBe('CLIENT_CANCELLED');
   await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
   expect((await readdir(tmpdir())).filter((name) => name.startsWith('tandem-document-') && name.length > 50)).toEqual(
     [],
@@ -146,4 +147,72 @@ it('may read the document and the program, and neither write nor start anything'
   const [program = '', ...flags] = (await readerCommand(probe)).slice(0, -1);
   const { stdout } = await promisify(execFile)(program, [...flags, probe]);
   expect(JSON.parse(stdout)).toEqual(['readsItself']);
+});
+
+it('has no network, in any of its threads', async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const probe = join(folder, 'network.mjs');
+  await writeFile(
+    probe,
+    `import { createSocket } from 'node:dgram';
+    import { lookup, promises, Resolver } from 'node:dns';
+    import { get } from 'node:http';
+    import { connect, createServer } from 'node:net';
+    import { isMainThread, Worker } from 'node:worker_threads';
+    const settled = (begin) => new Promise(begin).then(() => true, () => false);
+    const emitted = (make, event) => settled((done, failed) => make().once(event, done).once('error', failed));
+    const attempts = {
+      connects: () => emitted(() => connect(${port}, '127.0.0.1'), 'connect'),
+      asks: () => emitted(() => get('http://127.0.0.1:${port}'), 'response'),
+      fetches: () => fetch('http://127.0.0.1:${port}').then(() => true, () => false),
+      listens: () => emitted(() => createServer().listen(0), 'listening'),
+      sends: () => settled((done, failed) => createSocket('udp4').send('x', ${port}, '127.0.0.1', (e) => e ? failed(e) : done())),
+      looksUp: () => settled((done, failed) => lookup('localhost', (e) => e ? failed(e) : done())),
+      looksUpLater: async () => (await promises.lookup('localhost'), true),
+      resolves: () => settled((done, failed) => new Resolver().resolve4('localhost', (e) => e ? failed(e) : done())),
+    };
+    for (const [name, attempt] of Object.entries(attempts)) {
+      const isDone = await (async () => attempt())().catch(() => false);
+      if (isDone) process.stdout.write(name + (isMainThread ? ' ' : '-in-thread '));
+    }
+    if (isMainThread) new Worker(new URL(import.meta.url)).on('error', () => process.stdout.write('no thread'))
+      .on('exit', () => { process.stdout.write('end'); process.exit(0); });`,
+  );
+  const [program = '', ...flags] = (await readerCommand(probe)).slice(0, -1);
+  const { stdout } = await promisify(execFile)(program, [...flags, probe], { timeout: 20_000 });
+  expect(stdout).toBe('end');
+  expect(connections).toBe(0);
+  server.close();
+});
+
+it('that takes more time of a processor than a document may is killed, and the document too large', async () => {
+  const reader = createDocumentReader({ cpuSeconds: 1 });
+  const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
+  expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
+  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+});
+
+it('that is broken is no fault of the document', async () => {
+  const document = await named('sound.txt', 'Sound.');
+  const broken = { type: 'broken', message: 'tesseract does not begin' };
+  const tellsSo = `process.stderr.write(process.pid + '\\n'); console.log(${JSON.stringify(JSON.stringify(broken))});`;
+  for (const [program, said] of [
+    ['process.exit(1)', /cannot be run: 1/],
+    ['process.abort()', /cannot be run: 134/],
+    ['import("node:none")', /cannot be run: 1 .*node:none/s],
+    [tellsSo, /tesseract does not begin/],
+  ] as const) {
+    const reader = createDocumentReader({ command: async () => [process.execPath, '-e', program, '--'] });
+    const failure = await reader.read(document, new AbortController().signal).catch((error: unknown) => error);
+    expect(failure).not.toBeInstanceOf(TandemError);
+    expect(String(failure)).toMatch(said);
+  }
+  expect(isOurs(Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' }))).toBe(true);
+  expect(isOurs(new Error('Invalid PDF structure.'))).toBe(false);
 });
