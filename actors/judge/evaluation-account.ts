@@ -1,6 +1,14 @@
 import type { Judgement } from '../../language/judge/evaluate.ts';
 import { inTransaction, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
-import { type Charge, chargeOf, hold, insufficientCredits, settleHold, voidHold } from '../../storage/ledger.ts';
+import {
+  type Charge,
+  chargeOf,
+  heldBy,
+  hold,
+  insufficientCredits,
+  settleHold,
+  voidHold,
+} from '../../storage/ledger.ts';
 import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import {
@@ -109,7 +117,10 @@ async function charged(
 ): Promise<bigint> {
   const { id, workspaceId, userId, apiKeyId, holdId } = row;
   if (holdId === null) return 0n;
-  const { amountNano, ...cost } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count });
+  const { amountNano: owedNano, ...cost } = costOf(await priceBookOf(tx, workspaceId), { service: 'llm', count });
+  const heldNano = (await heldBy(tx, holdId)) ?? 0n;
+  // The server counts, and whoever asked agreed to no more than was held.
+  const amountNano = owedNano < heldNano ? owedNano : heldNano;
   if (amountNano === 0n) {
     await voidHold(tx, { holdId, operationKey: `${keyOf(row)}:void`, at });
     return 0n;

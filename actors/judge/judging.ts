@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { estimatedTokens, evaluate, type Judgement } from '../../language/judge/evaluate.ts';
+import { evaluate, type Judgement, tokensToHold } from '../../language/judge/evaluate.ts';
 import { SEEDS } from '../../language/judge/option-order.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -88,7 +88,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       metadata,
     };
     try {
-      return await beginEvaluation(sql, { evaluation: { id, ...whose, ...what }, tokens: estimatedTokens(task) });
+      return await beginEvaluation(sql, { evaluation: { id, ...whose, ...what }, tokens: tokensToHold(task) });
     } catch (error) {
       // Whether it is stored is not known, and nobody is there to judge it.
       if (!(error instanceof TandemError)) await giveBack({ id, workspaceId, attempt: null, error: codeOf(error) });

@@ -5,9 +5,9 @@ import { type QuoteFinder, quoteFinder } from './evidence.ts';
 import { derivedSeed } from './option-order.ts';
 import {
   answerSchema,
-  answerTokens,
   dataOf,
   type Material,
+  mostAnswerTokens,
   type PosedQuestion,
   plainDataOf,
   poseQuestions,
@@ -70,11 +70,11 @@ export async function evaluate(models: Pick<LanguageModels, 'complete'>, request
   return { results, summary: summaryOf(samples, results), usage: total(samples.map(({ usage }) => usage)) };
 }
 
-/** About how many tokens it takes, rather more than fewer: what to set aside for it. */
-export function estimatedTokens(request: Pick<JudgeRequest, 'questions' | 'samples' | keyof Material>): number {
+/** About how many tokens it takes at most: what to set aside for it. */
+export function tokensToHold(request: Pick<JudgeRequest, 'questions' | 'samples' | keyof Material>): number {
   const { questions, samples } = request;
   const prompt = Math.ceil(promptBytes(questions, plainDataOf(request)) / BYTES_PER_TOKEN.usual);
-  return samples * (prompt + answerTokens(questions.size).usual);
+  return samples * (prompt + mostAnswerTokens(questions.size));
 }
 
 /** A token is hardly ever fewer bytes of text than `usual`, and of a whole prompt never more than `most` on average. */
@@ -141,7 +141,7 @@ async function askFor(
 }
 
 function mostTokens(posed: readonly PosedQuestion[], contextTokens: number | null): number {
-  const { most } = answerTokens(posed.length);
+  const most = mostAnswerTokens(posed.length);
   return contextTokens === null ? most : Math.min(most, Math.max(1, Math.floor(contextTokens / 2)));
 }
 

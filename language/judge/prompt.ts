@@ -71,9 +71,9 @@ export function answerSchema(posed: readonly PosedQuestion[]): JsonSchema {
   return strictObject({ ...Object.fromEntries(answers), summary: { type: 'string' } });
 }
 
-/** Most tokens of an answer to so many questions, and about how many it takes. */
-export function answerTokens(questions: number): { most: number; usual: number } {
-  return { most: 256 + 400 * questions, usual: 100 + 150 * questions };
+/** Most tokens of an answer to so many questions. */
+export function mostAnswerTokens(questions: number): number {
+  return 256 + 400 * questions;
 }
 
 const INSTRUCTIONS = [

@@ -174,7 +174,7 @@ describe('a batch', () => {
     await batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'stopped', stopReason: 'INSUFFICIENT_CREDITS' });
     const judged = (await itemsOf(id)).filter(({ status }) => status === 'judged').length;
-    // A hundredth of a dollar each; some three hundredths are held for one.
+    // A hundredth of a dollar each; some four hundredths are held for one.
     expect(judged).toBeGreaterThan(2);
     const { balanceNano, heldNano } = await walletOf(database.sql, caller.workspaceId);
     expect([balanceNano, heldNano]).toEqual([60_000_000n - BigInt(judged) * 10_000_000n, 0n]);

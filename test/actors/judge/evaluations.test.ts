@@ -94,11 +94,25 @@ describe('an evaluation', () => {
     await eventually(async () => expect(models.requests).toHaveLength(1));
     const { balanceNano, heldNano } = await wallet();
     expect(balanceNano).toBe(USD);
-    expect(heldNano).toBeGreaterThan(600n * 20_000n);
+    expect(heldNano).toBeGreaterThan(1_500n * 20_000n);
     left.abort(new Error('gone'));
     expect(await judged).toMatchObject({ message: 'gone' });
     expect(await wallet()).toEqual({ balanceNano: USD, heldNano: 0n });
     expect(models.endings).toEqual(['aborted']);
+  });
+
+  it('costs no more than was held, whatever the model server counts', async () => {
+    models.otherwise = (request) => ({ text: firstAnswers(request), usage: { promptTokens: 250_000 } });
+    const { judging } = judgingOf();
+    const sql = database.sql;
+    const { id } = (await judging.judge(task(), listening()))!;
+    const [{ amountNano }] = (await sql`select amount_nano from holds where workspace_id = ${caller.workspaceId}`) as [
+      { amountNano: bigint },
+    ];
+    expect(amountNano).toBeLessThan(50_000_000n);
+    expect(await wallet()).toEqual({ balanceNano: USD - amountNano, heldNano: 0n });
+    expect(await rows()).toMatchObject([{ id, costNano: amountNano, promptTokens: 250_000 }]);
+    await requireSoundBooks(sql, caller.workspaceId);
   });
 
   it('that the wallet does not cover is refused before anything is asked or stored', async () => {

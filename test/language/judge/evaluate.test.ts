@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { estimatedTokens, evaluate, type JudgeRequest } from '../../../language/judge/evaluate.ts';
+import { evaluate, type JudgeRequest, tokensToHold } from '../../../language/judge/evaluate.ts';
 import { dataOf } from '../../../language/judge/prompt.ts';
 import {
   candidateOfMessages,
@@ -344,12 +344,12 @@ describe('keys that are names of prototypes', () => {
 });
 
 describe('what is set aside for it', () => {
-  it('is rather more than an answer takes, for each sample', () => {
-    const one = estimatedTokens(judgeRequest());
-    expect(one).toBeGreaterThan(600);
-    expect(one).toBeLessThan(1_500);
-    expect(estimatedTokens(judgeRequest({ samples: 4 }))).toBe(4 * one);
-    const long = estimatedTokens(
+  it('is what an answer takes at most, for each sample', () => {
+    const one = tokensToHold(judgeRequest());
+    expect(one).toBeGreaterThan(500 + 1_056);
+    expect(one).toBeLessThan(1_000 + 1_056);
+    expect(tokensToHold(judgeRequest({ samples: 4 }))).toBe(4 * one);
+    const long = tokensToHold(
       judgeRequest({ candidate: candidateOfMessages([{ role: 'user', content: 'word '.repeat(3_000) }]) }),
     );
     expect(long).toBeGreaterThan(one + 3_000);
