@@ -1,5 +1,6 @@
 import mammoth from 'mammoth';
 import type { ReadDocument } from './document-reader.ts';
+import { withKnownElements } from './known-elements.ts';
 import type { OfficePackage } from './office-package.ts';
 import { storedPackage } from './stored-package.ts';
 import { wordMarkdown } from './word-markdown.ts';
@@ -8,7 +9,7 @@ import { wordMarkdown } from './word-markdown.ts';
 export async function readDocx({ parts, title, warnings }: OfficePackage): Promise<ReadDocument> {
   let text = '';
   await mammoth.convertToHtml(
-    { buffer: storedPackage(parts) },
+    { buffer: storedPackage(withKnownElements(parts)) },
     {
       includeEmbeddedStyleMap: false,
       externalFileAccess: false,

@@ -14,6 +14,7 @@ interface WordElement {
   noteType?: string;
   noteId?: string;
   colSpan?: number;
+  rowSpan?: number;
 }
 
 interface WordNote {
@@ -83,15 +84,27 @@ function headingLevel({ type, styleId, styleName }: WordElement): number | null 
   return level === undefined ? null : Number(level);
 }
 
-/** A table within a table is the text of its cell. */
+/** A table within a table is the text of its cell; what is merged stands in the first of its cells. */
 function tableBlock(table: WordElement, references: WordElement[]): Block {
-  const rows = (table.children ?? []).map((row) =>
-    (row.children ?? []).flatMap((cell) => {
+  /** Rows that a cell further up still reaches into, by column. */
+  const covered: number[] = [];
+  const rows = (table.children ?? []).map((row) => {
+    const cells: string[] = [];
+    const passCovered = () => {
+      for (; (covered[cells.length] ?? 0) > 0; cells.push('')) covered[cells.length]! -= 1;
+    };
+    for (const cell of row.children ?? []) {
+      passCovered();
       const text = blocksOf(cell.children ?? [], references).map((block) => block.text);
-      const blanks = Math.min(MOST_COLUMNS, Math.max(1, Number(cell.colSpan) || 1)) - 1;
-      return [text.join(' '), ...Array<string>(blanks).fill('')];
-    }),
-  );
+      const columns = Math.min(MOST_COLUMNS, Math.max(1, Number(cell.colSpan) || 1));
+      for (let column = 0; column < columns; column += 1) {
+        covered[cells.length] = Math.max(1, Number(cell.rowSpan) || 1) - 1;
+        cells.push(column === 0 ? text.join(' ') : '');
+      }
+    }
+    passCovered();
+    return cells;
+  });
   return { kind: 'paragraph', text: markdownTable(rows) };
 }
 

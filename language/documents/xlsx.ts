@@ -25,9 +25,12 @@ export async function readXlsx({ parts, title, warnings }: OfficePackage): Promi
   }
   const read = await readXlsxFile(storedPackage(parts));
   const sections = read.map(({ sheet, data }, index): DocumentSection => {
-    const rows = data.map((row) => row.map(cellText));
+    const rows = (data ?? []).map((row) => row.map(cellText));
     return { heading: sheet, page: index + 1, text: markdownTable(rows) };
   });
+  // Whatever the types of the library say, what is no table has no data.
+  const others = read.filter(({ data }) => (data as unknown) === undefined).length;
+  if (others > 0) warnings.push(`${others} sheets that are charts were left out.`);
   if (unknown > 0) warnings.push(`${unknown} formulas were left out: their results are not in the file.`);
   return { format: 'xlsx', title, sections, pageCount: read.length, isOcr: false, warnings };
 }
@@ -39,6 +42,8 @@ const SHEET = /^xl\/worksheets\/[^/]+\.xml$/;
  * goes beyond the next tag, so that none looks at a part of the sheet more than once.
  */
 const WITHOUT_VALUE = /<c\b[^<>]*?(?:\/>|>(?:<f\b[^<>]*\/>|<f\b[^<>]*>[^<]*<\/f>)?(?:<v\s*\/>|<v>\s*<\/v>)?<\/c>)/g;
+/** Of a cell whose value is an error such as `#N/A`, which is shown, but which the library leaves out. */
+const ERROR_TYPE = /(<(?:[^\s<>/:]+:)?c\b[^<>]*?\st=)"e"/g;
 /** Rows and cells with their place in the sheet, whatever prefix their names have. */
 const PLACED = /<(?:[^\s<>/:]+:)?(?:row|c)\b[^<>]*?\sr\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/g;
 const PLACE = /^([A-Z]{0,3})(\d{1,7})$/;
@@ -49,10 +54,12 @@ const MOST_COLUMNS = 16_384;
 /** The library makes rows and columns up to the furthest cell, so that one alone far out is as much as a full sheet. */
 function filledCells(source: string) {
   let unknownResults = 0;
-  const xml = source.replace(WITHOUT_VALUE, (cell) => {
-    if (cell.includes('<f')) unknownResults += 1;
-    return '';
-  });
+  const xml = source
+    .replace(WITHOUT_VALUE, (cell) => {
+      if (cell.includes('<f')) unknownResults += 1;
+      return '';
+    })
+    .replace(ERROR_TYPE, '$1"str"');
   let rows = 0;
   let columns = 0;
   for (const [, quoted, singly] of xml.matchAll(PLACED)) {
@@ -76,8 +83,20 @@ function cellText(value: unknown): string {
   if (!(value instanceof Date)) return String(value);
   if (Number.isNaN(value.getTime())) return '';
   // Sheets know no time zone: the library gives the date and time that are shown as if they were UTC.
-  const iso = value.toISOString();
-  return iso.endsWith('T00:00:00.000Z') ? iso.slice(0, 10) : iso.slice(0, 19);
+  const [day = '', time = ''] = value.toISOString().split('T');
+  if (time === '00:00:00.000Z') return day;
+  const sinceEpochMs = value.getTime() - EPOCH_MS;
+  return Math.abs(sinceEpochMs) < MOST_HOURS_MS ? hours(sinceEpochMs) : `${day}T${time.slice(0, 8)}`;
+}
+
+/** Day nought of a sheet: what has a time and no later date is a time of day, or a duration. */
+const EPOCH_MS = Date.UTC(1899, 11, 30);
+const MOST_HOURS_MS = 60 * 86_400_000;
+
+function hours(ms: number): string {
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return `${ms < 0 ? '-' : ''}${parts.map((part) => String(part).padStart(2, '0')).join(':')}`;
 }
 
 function tooLarge(what: string): TandemError {

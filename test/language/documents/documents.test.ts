@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { docxOf, paragraph, xlsxOf } from './packages.ts';
+import { archiveOf, docxOf, paragraph, xlsxEntries, xlsxOf } from './packages.ts';
 import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf, turnedLeft } from './pictures.ts';
 import { codeOf, read, readConfined, textIn } from './reading.ts';
@@ -125,7 +125,67 @@ describe('a Word document', () => {
   });
 });
 
+describe('a Word document of real life', () => {
+  const cell = (text: string, merge = '') => `<w:tc><w:tcPr>${merge}</w:tcPr>${paragraph(text)}</w:tc>`;
+
+  it('keeps the columns of a table in which cells are merged downwards', async () => {
+    const begin = '<w:vMerge w:val="restart"/>';
+    const rows = [
+      cell('Berth', begin) + cell('Ship', '<w:gridSpan w:val="2"/>'),
+      cell('', '<w:vMerge/>') + cell('Ada') + cell('7', begin),
+      cell('', '<w:vMerge/>') + cell('Bea') + cell('', '<w:vMerge/>'),
+      cell('9') + cell('Cleo') + cell('8'),
+    ];
+    const body = `<w:tbl>${rows.map((row) => `<w:tr>${row}</w:tr>`).join('')}</w:tbl>`;
+    expect((await textIn(docxOf({ body }))).split('\n')).toEqual([
+      '| Berth | Ship |  |',
+      '| --- | --- | --- |',
+      '|  | Ada | 7 |',
+      '|  | Bea |  |',
+      '| 9 | Cleo | 8 |',
+    ]);
+  });
+
+  it('is read with the results of its fields, the base of its ruby and its formulas', async () => {
+    const run = (text: string) => `<w:r><w:t>${text}</w:t></w:r>`;
+    const field = `<w:p>${run('Figure ')}<w:fldSimple w:instr=" SEQ Figure ">${run('4')}</w:fldSimple></w:p>`;
+    const ruby = `<w:p><w:r><w:ruby><w:rt>${run('かん')}</w:rt><w:rubyBase>${run('漢')}</w:rubyBase></w:ruby></w:r>${run('字')}</w:p>`;
+    const math = (text: string) => `<m:r><m:rPr><m:sty m:val="p"/></m:rPr><m:t>${text}</m:t></m:r>`;
+    const fraction = `<m:f><m:num>${math('1')}</m:num><m:den>${math('x+1')}</m:den></m:f>`;
+    const power = `<m:sSup><m:e>${math('c')}</m:e><m:sup>${math('2')}</m:sup></m:sSup>`;
+    const formula = `<w:p>${run('So ')}<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">${math('E=')}${power}${math('+')}${fraction}</m:oMath></w:p>`;
+    expect(await textIn(docxOf({ body: field + ruby + formula }))).toBe('Figure 4\n\n漢字\n\nSo E=c^2+(1)/(x+1)');
+  });
+});
+
 describe('a workbook', () => {
+  it('with a sheet that is a chart is read without it, and says so', async () => {
+    const entries = xlsxEntries({ sheets: { Data: '<row r="1"><c r="A1"><v>7</v></c></row>', Chart: '' } });
+    const changed = entries
+      .filter(({ name }) => name !== 'xl/worksheets/sheet2.xml')
+      .map((entry) => ({
+        ...entry,
+        content: String(entry.content).replace(
+          /worksheet" Target="worksheets\/sheet2.xml"/,
+          'chartsheet" Target="chartsheets/sheet1.xml"',
+        ),
+      }));
+    const { sections, warnings } = await read(archiveOf(changed));
+    expect(sections).toEqual([{ heading: 'Data', page: 1, text: '| 7 |\n| --- |' }]);
+    expect(warnings).toEqual(['1 sheets that are charts were left out.']);
+  });
+
+  it('shows times of day, durations, errors and dates of any year as a person reads them', async () => {
+    const shown = ['0.5451388889', '1.25', '46347.5', '46347', '3000000'];
+    const cells = shown.map((value, index) => `<c r="A${index + 1}" s="1"><v>${value}</v></c>`);
+    const rows = [...cells, '<c r="A6" t="e"><f>1/0</f><v>#DIV/0!</v></c>'];
+    const sheet = rows.map((row, index) => `<row r="${index + 1}">${row}</row>`).join('');
+    const { sections } = await read(xlsxOf({ sheets: { Sheet: sheet } }));
+    const [first, , ...rest] = sections[0]!.text.replace(/[| ]+/g, '').split('\n');
+    const texts = ['13:05:00', '30:00:00', '2026-11-21T12:00:00', '2026-11-21', '+010113-09-19', '#DIV/0!'];
+    expect([first, ...rest]).toEqual(texts);
+  });
+
   it('becomes a table for each sheet, with results in place of formulas and dates as ISO 8601', async () => {
     const people =
       '<row r="1"><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>Born</t></is></c><c r="D1" t="inlineStr"><is><t>Sum</t></is></c></row>' +
