@@ -59,6 +59,8 @@ export interface CompletionRequest {
   patienceMs?: number;
   /** Attempts beside the first, before anything was produced. Default 2. */
   retries?: number;
+  /** A workspace: where many wait for the model, each workspace has its turn. Default: one that has no name. */
+  onBehalfOf?: string;
   signal: AbortSignal;
 }
 

@@ -60,6 +60,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       judgement = await evaluate(models, {
         ...{ questions, candidate, input, context, samples, seed, signal },
         model: model.id,
+        onBehalfOf: workspaceId,
         contextTokens: model.contextTokens,
         fence: `=== ${randomBytes(12).toString('hex')} ===`,
       });

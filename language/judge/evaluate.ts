@@ -27,6 +27,8 @@ export interface JudgeRequest extends Material {
   seed: number;
   /** A line that the candidate could not have guessed. */
   fence: string;
+  /** The workspace. */
+  onBehalfOf: string;
   signal: AbortSignal;
 }
 
@@ -106,7 +108,7 @@ const ATTEMPTS = 2;
 /** One answer to each question. What was not answered is asked once more, alone. */
 async function askFor(
   models: Pick<LanguageModels, 'complete'>,
-  { questions, model, samples, seed, fence, contextTokens }: JudgeRequest,
+  { questions, model, samples, seed, fence, contextTokens, onBehalfOf }: JudgeRequest,
   { data, index, signal }: { data: string; index: number; signal: AbortSignal },
 ): Promise<Sample> {
   const answers = new Map<string, ModelAnswer>();
@@ -124,6 +126,7 @@ async function askFor(
       temperature: samples === 1 ? 0 : 0.6,
       seed: sampleSeed,
       maxTokens: mostTokens(posed, contextTokens),
+      onBehalfOf,
       signal,
     });
     usages.push(completion.usage);

@@ -9,16 +9,25 @@ export interface ModelTurnsOptions {
   clock: LanguageClock;
 }
 
+export interface TurnRequest {
+  /** Of those who wait each has their turn, however often each asks. */
+  onBehalfOf: string;
+  patienceMs: number;
+  signal: AbortSignal;
+}
+
 /**
- * So many answers of a model at a time, and so many who wait for their turn, in the order they came; whoever stops waiting
- * leaves the queue at once. (cockatiel's bulkhead keeps them in it, and forgets those behind them.)
+ * So many answers of a model at a time, and so many who wait for their turn: in the order they came where they ask on
+ * behalf of the same, else by turns. Where no more may wait, whoever has most of them waiting loses the last of them.
+ * Whoever stops waiting leaves the queue at once. (cockatiel's bulkhead keeps them in it, and forgets those behind them.)
  */
 export class ModelTurns {
   readonly #clock: LanguageClock;
   readonly #places: number;
   readonly #mostWaiting: number;
   #taken = 0;
-  readonly #queue = new Set<() => void>();
+  /** By whom they ask for, whose turn is next first; none is empty. */
+  readonly #queues = new Map<string, Set<Waiter>>();
 
   constructor({ places, waiting = 8 * places, clock }: ModelTurnsOptions) {
     this.#places = places;
@@ -27,34 +36,52 @@ export class ModelTurns {
   }
 
   get isIdle(): boolean {
-    return this.#taken === 0 && this.#queue.size === 0;
+    return this.#taken === 0 && this.#queues.size === 0;
   }
 
   /**
    * Resolves with what gives the place back; idempotent.
    * @throws LanguageEngineError `rate_limited` when too many wait, or for too long; the signal's reason
    */
-  async take({ patienceMs, signal }: { patienceMs: number; signal: AbortSignal }): Promise<() => void> {
+  async take({ onBehalfOf, patienceMs, signal }: TurnRequest): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#taken < this.#places) {
       this.#taken += 1;
       return this.#place();
     }
-    if (this.#queue.size >= this.#mostWaiting) throw tooMany();
-    const turn = Promise.withResolvers<void>();
-    const called = () => turn.resolve();
-    this.#queue.add(called);
+    this.#makeRoom(onBehalfOf);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter: Waiter = { resolve, reject, isCalled: false };
+    this.#queues.set(onBehalfOf, (this.#queues.get(onBehalfOf) ?? new Set()).add(waiter));
     const onLate = () => {
       throw tooMany();
     };
     try {
-      await inTime(turn.promise, { ms: patienceMs, signal, clock: this.#clock, onLate });
+      await inTime(promise, { ms: patienceMs, signal, clock: this.#clock, onLate });
     } catch (error) {
       // Called and gone in the same moment: the place is the next one's.
-      if (!this.#queue.delete(called)) this.#giveBack();
+      if (waiter.isCalled) this.#giveBack();
+      else this.#remove(onBehalfOf, waiter);
       throw error;
     }
     return this.#place();
+  }
+
+  /** @throws LanguageEngineError `rate_limited` when it is theirs who have most waiting */
+  #makeRoom(onBehalfOf: string): void {
+    const waiting = [...this.#queues].map(([name, queue]) => ({ name, queue, count: queue.size }));
+    if (waiting.reduce((sum, { count }) => sum + count, 0) < this.#mostWaiting) return;
+    const most = waiting.reduce((a, b) => (b.count > a.count ? b : a));
+    if ((this.#queues.get(onBehalfOf)?.size ?? 0) + 1 >= most.count) throw tooMany();
+    const last = [...most.queue].at(-1)!;
+    this.#remove(most.name, last);
+    last.reject(tooMany());
+  }
+
+  #remove(onBehalfOf: string, waiter: Waiter): void {
+    const queue = this.#queues.get(onBehalfOf);
+    queue?.delete(waiter);
+    if (queue?.size === 0) this.#queues.delete(onBehalfOf);
   }
 
   #place(): () => void {
@@ -67,14 +94,27 @@ export class ModelTurns {
 
   /** A place goes from hand to hand, so that nobody who comes by takes it meanwhile. */
   #giveBack(): void {
-    const [next] = this.#queue;
+    const [next] = this.#queues;
     if (next === undefined) {
       this.#taken -= 1;
       return;
     }
-    this.#queue.delete(next);
-    next();
+    const [name, queue] = next;
+    const waiter = queue.values().next().value!;
+    queue.delete(waiter);
+    // The others of the same come after all others.
+    this.#queues.delete(name);
+    if (queue.size > 0) this.#queues.set(name, queue);
+    waiter.isCalled = true;
+    waiter.resolve();
   }
+}
+
+interface Waiter {
+  resolve: () => void;
+  reject: (error: Error) => void;
+  /** Whether it has a place. */
+  isCalled: boolean;
 }
 
 const RETRY_AFTER_S = 2;

@@ -41,10 +41,10 @@ export class ResilientEngine {
 
   /** @throws LanguageEngineError; the signal's reason */
   async *stream(request: EngineRequest): AsyncGenerator<CompletionPart, void> {
-    const { signal, patienceMs = PATIENCE_MS } = request;
+    const { signal, patienceMs = PATIENCE_MS, onBehalfOf = '' } = request;
     this.#breakerOf(request.model).refuseWhileBroken();
     const turns = this.#turnsOf(request.model);
-    const giveBack = await turns.take({ patienceMs, signal });
+    const giveBack = await turns.take({ onBehalfOf, patienceMs, signal });
     try {
       const { first, parts } = await this.#begin(request, patienceMs);
       try {

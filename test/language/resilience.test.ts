@@ -261,6 +261,53 @@ describe('a model that is busy', () => {
     await Promise.all(waiting);
   });
 
+  it('answers each workspace by turns, however much one of them asks', async () => {
+    const release = await occupy(2);
+    const order: string[] = [];
+    const waiting = ['a', 'a', 'a', 'a', 'b', 'c', 'b'].map(async (onBehalfOf, number) => {
+      await ask({ onBehalfOf });
+      order.push(`${onBehalfOf}${number}`);
+    });
+    await Promise.resolve();
+    await release();
+    await Promise.all(waiting);
+    expect(order).toEqual(['a0', 'b4', 'c5', 'a1', 'b6', 'a2', 'a3']);
+  });
+
+  it('has room for another workspace where one takes all of it, and turns the last of that one away', async () => {
+    const release = await occupy(2);
+    const greedy = Array.from({ length: 16 }, () =>
+      ask({ onBehalfOf: 'a' }).then(
+        () => 'answered',
+        ({ code }) => code,
+      ),
+    );
+    const other = ask({ onBehalfOf: 'b' });
+    await expect(ask({ onBehalfOf: 'a' })).rejects.toMatchObject({ code: 'rate_limited' });
+    await release();
+    expect((await other).text).toBe('Hello.');
+    expect(await Promise.all(greedy)).toEqual([...Array.from({ length: 15 }, () => 'answered'), 'rate_limited']);
+    expect((await ask({ onBehalfOf: 'a' })).text).toBe('Hello.');
+  });
+
+  it('shares its room among workspaces, and no further', async () => {
+    const release = await occupy(2);
+    const settled = (names: string[]) =>
+      names.map((onBehalfOf) =>
+        ask({ onBehalfOf }).then(
+          () => onBehalfOf,
+          () => `no ${onBehalfOf}`,
+        ),
+      );
+    const asked = settled([...Array(16).fill('a'), ...Array(20).fill('b')]);
+    await Promise.resolve();
+    await release();
+    const ended = await Promise.all(asked);
+    const count = (name: string) => ended.filter((one) => one === name).length;
+    expect([count('a'), count('b')]).toEqual([8, 8]);
+    expect([count('no a'), count('no b')]).toEqual([8, 12]);
+  });
+
   it('turns away who waits in vain', async () => {
     const release = await occupy(2);
     const late = ask({ patienceMs: 700 });

@@ -94,6 +94,7 @@ describe('an evaluation', () => {
     await eventually(async () => expect(models.requests).toHaveLength(1));
     const { balanceNano, heldNano } = await wallet();
     expect(balanceNano).toBe(USD);
+    expect(models.requests[0]).toMatchObject({ onBehalfOf: caller.workspaceId });
     expect(heldNano).toBeGreaterThan(1_500n * 20_000n);
     left.abort(new Error('gone'));
     expect(await judged).toMatchObject({ message: 'gone' });

@@ -18,6 +18,7 @@ export function judgeRequest(overrides: Partial<JudgeRequest> = {}): JudgeReques
     samples: 1,
     seed: 7,
     fence: '=== 0a1b2c ===',
+    onBehalfOf: 'a workspace',
     signal: new AbortController().signal,
     ...overrides,
   };
