@@ -20,6 +20,8 @@ export class Answer {
   /** Counted by us. */
   tokens = 0;
   end: AnswerEnd | null = null;
+  /** What correcting a text has used so far; null where nobody says before the end. */
+  used: TokenUsage | null = null;
   readonly #counter: TokenCounter;
   readonly #calls = new Map<number, ToolCall>();
   readonly #written = new Map<'text' | 'reasoning' | number, StorableText>();
@@ -42,6 +44,10 @@ export class Answer {
         const reason = 'reason' in part ? part.reason : 'stop';
         this.end = { reason, usage: part.usage, model: part.model };
         return;
+      }
+      if (part.type === 'used') {
+        this.used = part.usage;
+        continue;
       }
       const piece = this.#storable(part);
       const tokens = await this.#counter.text(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createActor, fromPromise } from 'xstate';
 import type { TextCorrection } from '../../language/correction/text-correction.ts';
-import type { LanguageModels } from '../../language/llm.ts';
+import type { LanguageModels, TokenUsage } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { type CompletionEnding, completionMachine } from '../../machines/completion.machine.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -158,9 +158,10 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 
   async function admit(completion: LiveCompletion): Promise<Admission> {
-    const { id, request, chatId, createdAt, counter } = completion;
+    const { id, request, chatId, createdAt, counter, listening } = completion;
     const { workspaceId, userId, apiKeyId } = request;
-    const { model, ...prepared } = await preparationOf(request, { models, counter });
+    const { countTokens } = options;
+    const { model, ...prepared } = await preparationOf(request, { models, counter, countTokens, signal: listening });
     completion.model = model;
     const whose = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
     return await openCompletion(sql, {
@@ -170,11 +171,21 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     });
   }
 
-  function sourceOf({ request: { what, model: asked }, model, admission }: LiveCompletion, signal: AbortSignal) {
+  function sourceOf(
+    { request: { what, workspaceId, model: asked }, model, admission }: LiveCompletion,
+    signal: AbortSignal,
+  ) {
     if (what.mode === 'correct') return correction.stream({ ...what, model: asked, signal });
     const { mode, ...wanted } = what;
     const { messages, maxTokens } = admission!;
-    return models.stream({ ...wanted, model, messages, ...(maxTokens !== null && { maxTokens }), signal });
+    return models.stream({
+      ...wanted,
+      onBehalfOf: workspaceId,
+      model,
+      messages,
+      ...(maxTokens !== null && { maxTokens }),
+      signal,
+    });
   }
 
   async function conclude(completion: LiveCompletion, ending: CompletionEnding): Promise<void> {
@@ -218,13 +229,18 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
 /** What the engine says, as far as it can be, and no more than is held for it; without it, what we counted. */
 function usageOf({ answer, admission }: LiveCompletion): FinishedAnswer['usage'] {
   const { promptTokens, mostTokens } = admission!;
-  const said = answer.end?.usage;
+  const said = answer.end?.usage ?? usedSoFar(answer);
   if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
     return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
   }
   const completionTokens = Math.min(said.completionTokens, mostTokens);
   const mostOfPrompt = Math.min(promptTokens * MOST_OF_A_TOKEN, promptTokens + mostTokens - completionTokens);
   return { ...said, promptTokens: Math.min(said.promptTokens, mostOfPrompt), completionTokens };
+}
+
+/** Of a text whose correction was cut off; rules may have passed on more than a model has produced. */
+function usedSoFar({ used, tokens }: Answer): TokenUsage | null {
+  return used && { ...used, completionTokens: Math.max(used.completionTokens, tokens) };
 }
 
 /** No tokenizer makes so many of what we count as one: who says so is not believed. */

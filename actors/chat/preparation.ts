@@ -1,5 +1,8 @@
 import { RULES_MODEL } from '../../language/correction/rules/correct-by-rules.ts';
+import { runInSlices } from '../../language/correction/slices.ts';
+import { tokensNeeded } from '../../language/correction/tokens-needed.ts';
 import type { LanguageModel, LanguageModels } from '../../language/llm.ts';
+import type { CountTokens } from '../../language/tokens.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { AskRequest, ChatAsk, CorrectionAsk } from './chat-desk.ts';
 import type { Opening } from './completion-account.ts';
@@ -10,13 +13,19 @@ type Preparation = Pick<Opening, 'fresh' | 'extraTokens' | 'contextTokens' | 'ma
   model: string;
 };
 
+interface Tools {
+  models: Pick<LanguageModels, 'resolve'>;
+  counter: TokenCounter;
+  countTokens: CountTokens;
+  /** Aborted when nobody waits any more. */
+  signal: AbortSignal;
+}
+
 /** Which model it will be, and what the request takes of its context. @throws as `LanguageModels.resolve` does */
-export async function preparationOf(
-  { what, model }: AskRequest,
-  { models, counter }: { models: Pick<LanguageModels, 'resolve'>; counter: TokenCounter },
-): Promise<Preparation> {
-  if (what.mode === 'correct') return await correctionOf(what, { model: await correctorOf(model, models), counter });
-  return await chatOf(what, { model: await models.resolve(model), counter });
+export async function preparationOf({ what, model }: AskRequest, tools: Tools): Promise<Preparation> {
+  const { models } = tools;
+  if (what.mode === 'correct') return await correctionOf(what, await correctorOf(model, models), tools);
+  return await chatOf(what, { ...tools, model: await models.resolve(model) });
 }
 
 async function chatOf(
@@ -29,26 +38,21 @@ async function chatOf(
   return { model: id, contextTokens, fresh, extraTokens, maxTokens: maxTokens ?? null };
 }
 
-/** What a model is told with each part of a text, beside the dictionary. */
-const INSTRUCTION_TOKENS = 500;
-/** A text is corrected in parts of so many tokens, at the least. */
-const TOKENS_PER_PART = 400;
-
 async function correctionOf(
-  { text, dictionary }: CorrectionAsk,
-  { model, counter }: { model: LanguageModel | null; counter: TokenCounter },
+  correction: CorrectionAsk,
+  model: LanguageModel | null,
+  { countTokens, signal }: Tools,
 ): Promise<Preparation> {
-  const textTokens = await counter.text(text);
-  const parts = model === null ? 0 : Math.ceil(textTokens / TOKENS_PER_PART);
-  const told = INSTRUCTION_TOKENS + (await counter.text(JSON.stringify(dictionary)));
+  const isByModel = model !== null;
+  const needed = await runInSlices(tokensNeeded(correction, { isByModel, countTokens }), signal);
   return {
     model: model?.id ?? RULES_MODEL,
     // It is taken apart to fit any model.
     contextTokens: null,
     fresh: null,
-    extraTokens: textTokens + parts * told,
-    maxTokens: 2 * textTokens + 64,
-    leastTokens: textTokens,
+    extraTokens: needed.promptTokens,
+    maxTokens: needed.mostTokens,
+    leastTokens: needed.leastTokens,
   };
 }
 

@@ -189,7 +189,10 @@ const CORRECTION_FIELDS = {
       autoCapitalize: Type.Optional(Type.Boolean({ default: true })),
       autoPunctuate: Type.Optional(Type.Boolean({ default: true })),
       useContractions: Type.Optional(
-        Type.Boolean({ description: 'True contracts, false expands. Left out: both stay as they are.' }),
+        Type.Boolean({
+          description:
+            'True contracts, false expands. Left out: a professional tone and `document` expand, and else both stay as they are.',
+        }),
       ),
       expandAbbreviations: Type.Optional(Type.Boolean({ default: false })),
     },

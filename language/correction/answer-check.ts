@@ -1,50 +1,97 @@
-import type { DictionaryEntry } from './text-correction.ts';
-import { shareOfWordsKept } from './words-kept.ts';
+import { shareOfWordsKept, wordsOf } from './words-kept.ts';
 
 interface Asked {
   text: string;
   /** What rules make of it. */
   byRules: string;
-  dictionary: readonly DictionaryEntry[];
+  /** Of a dictionary, that are to stay. */
+  words: readonly string[];
 }
 
 /** Of the words that were asked about so many have to come back. */
 const LEAST_WORDS_KEPT = 0.4;
 /** Of the words that came so many have to be from there: the text with a poem behind it is none of its corrections. */
 const LEAST_WORDS_OURS = 0.6;
+/** From so many words on, so many have to be there: else half of it was left out. */
+const LEAST_LENGTHS = [
+  { from: 12, share: 0.6 },
+  { from: 40, share: 0.7 },
+];
+/** A text of so many words begins and ends as its correction does, as far as so many words tell. */
+const LONG_WORDS = 16;
+const END_WORDS = 6;
+const LEAST_OF_END = 1 / 3;
 
 /**
- * The answer of a model as a correction of the text, or null if it cannot be one: empty or much longer, about something else,
- * with addresses, code or numbers lost or made up. What models like to put around an answer is taken off. Words are
- * compared with the text and with what rules make of it, so that "thx" may become "thanks".
+ * The answer of a model as a correction of the text, or null if it cannot be one: empty or much longer or shorter, about
+ * something else, with addresses, code or numbers lost, made up or exchanged. What models like to put around an answer is
+ * taken off. Words are compared with the text and with what rules make of it, so that "thx" may become "thanks".
  */
-export function checkedAnswer(answer: string, { text, byRules, dictionary }: Asked): string | null {
+export function checkedAnswer(answer: string, { text, byRules, words }: Asked): string | null {
   const bare = withoutStrangeCharacters(unwrapped(answer, text), text).trim();
-  if (bare === '' || bare.length > mostCharactersFor(text, dictionary)) return null;
+  if (bare === '' || bare.length > mostCharactersFor(text)) return null;
   if (opensLikeAnswer(bare) && !opensLikeAnswer(text)) return null;
-  const kept = Math.max(shareOfWordsKept(text, bare), shareOfWordsKept(byRules, bare));
-  const ours = Math.max(shareOfWordsKept(bare, text), shareOfWordsKept(bare, byRules));
-  if (kept < LEAST_WORDS_KEPT || ours < LEAST_WORDS_OURS) return null;
-  const known = `${text}\n${byRules}\n${dictionary.map(({ replacement }) => replacement).join('\n')}`;
-  return keepsAll(bare, byRules, known) ? bare : null;
+  const closing = CLOSING.exec(bare)?.[0] ?? '';
+  if (shareOfWordsKept(closing, text) < LEAST_WORDS_OURS) return null;
+  if (!isLike(bare, text) && !isLike(bare, byRules)) return null;
+  return keepsAll(bare, byRules, `${text}\n${byRules}\n${words.join('\n')}`) ? bare : null;
 }
 
 /** More than that is no correction, and not waited for. */
-export function mostCharactersFor(text: string, dictionary: readonly DictionaryEntry[]): number {
-  const longest = dictionary.reduce((most, { replacement }) => Math.max(most, replacement.length), 0);
-  return 2 * text.length + 100 + longest;
+export function mostCharactersFor(text: string): number {
+  return 2 * text.length + 100;
 }
 
+function isLike(answer: string, text: string): boolean {
+  if (shareOfWordsKept(text, answer) < LEAST_WORDS_KEPT || shareOfWordsKept(answer, text) < LEAST_WORDS_OURS)
+    return false;
+  const asked = wordsOf(text);
+  const came = wordsOf(answer);
+  if (LEAST_LENGTHS.some(({ from, share }) => asked.length >= from && came.length < share * asked.length)) return false;
+  if (Math.min(asked.length, came.length) < LONG_WORDS) return true;
+  return [
+    [asked, came],
+    [asked.toReversed(), came.toReversed()],
+  ].every(([ours = [], theirs = []]) => beginsLike(ours, theirs) && beginsLike(theirs, ours));
+}
+
+function beginsLike(words: readonly string[], others: readonly string[]): boolean {
+  const near = new Set(others.slice(0, 2 * END_WORDS));
+  return words.slice(0, END_WORDS).filter((word) => near.has(word)).length >= LEAST_OF_END * END_WORDS;
+}
+
+/** Each there in the same order, and no others. */
 function keepsAll(answer: string, byRules: string, known: string): boolean {
   for (const pattern of PRECIOUS) {
-    const wanted = byRules.match(pattern) ?? [];
-    const found = new Set((answer.match(pattern) ?? []).map(withoutTrail));
-    if (wanted.some((one) => !found.has(withoutTrail(one)))) return false;
-    const allowed = new Set((known.match(pattern) ?? []).map(withoutTrail));
-    for (const one of found) if (!allowed.has(one)) return false;
+    const wanted = preciousOf(byRules, pattern);
+    const found = preciousOf(answer, pattern);
+    const allowed = new Set([...wanted, ...preciousOf(known, pattern)]);
+    if (found.some((one) => !allowed.has(one))) return false;
+    if (!isSame(onceEach(wanted), onceEach(found.filter((one) => wanted.includes(one))))) return false;
   }
-  return true;
+  // "2" may become "two", but not "3".
+  const said = preciousOf(answer, DIGIT);
+  return hasAll(preciousOf(known, DIGIT), said) || hasAll(said, preciousOf(byRules, DIGIT));
 }
+
+function hasAll(all: readonly string[], some: readonly string[]): boolean {
+  return some.every((one) => all.includes(one));
+}
+
+function preciousOf(text: string, pattern: RegExp): string[] {
+  return (text.match(pattern) ?? []).map(withoutTrail);
+}
+
+/** What stood there twice in a row may have done so by mistake. */
+function onceEach(list: readonly string[]): string[] {
+  return list.filter((one, index) => one !== list[index - 1]);
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((item, index) => item === other[index]);
+}
+
+const DIGIT = /(?<!\p{N})\p{N}(?!\p{N})/gu;
 
 /** Addresses, code, handles, and numbers of two digits and more, whose separators may change. */
 const PRECIOUS = [
@@ -80,12 +127,17 @@ function unwrapped(answer: string, text: string): string {
 /** "Here is the corrected text:", a refusal, or the object it was given. */
 function opensLikeAnswer(text: string): boolean {
   return (
+    /^\W{0,4}(?:the )?correct(?:ed|ion)\b[^\n]{0,20}:/i.test(text) ||
     /^(?:\{\s*"|\[\s*\{|```|<\|)/.test(text) ||
-    /^(?:(?:sure|certainly|of course|okay|ok)[,!. ]{1,3})?(?:here(?:['’]?s| is| are)|corrected (?:text|version)|the corrected|i(?:['’]?m| am) sorry,? but|i can(?:no|['’])?t|as an ai)\b/i.test(
+    /^(?:(?:sure|certainly|of course|okay|ok)[,!. ]{1,3})?(?:here(?:['’]?s| is| are)|corrected (?:text|version)|the corrected|below is|i(?:['’]?ve| have) corrected|i(?:['’]?m| am) sorry,? but|i can(?:no|['’])?t|as an ai)\b/i.test(
       text,
     )
   );
 }
+
+/** "Let me know if you need anything else", and notes below the text. */
+const CLOSING =
+  /(?:let me know if|(?:i )?hope (?:this|that) helps|feel free to ask)[^\n]{0,80}$|\n\W{0,4}(?:notes?|explanations?|changes(?: made)?|corrections?(?: made)?|i(?:['’]?ve| have)? (?:corrected|made|fixed|changed))\b[^\n]{0,400}(?:\n[^\n]{0,400}){0,20}$/i;
 
 /** Controls, invisible ones and those that turn the direction, unless the text has them; its line breaks. */
 function withoutStrangeCharacters(answer: string, text: string): string {

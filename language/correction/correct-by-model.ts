@@ -2,11 +2,13 @@ import { TandemError } from '../../machines/errors.ts';
 import type { LanguageModels, TokenUsage } from '../llm.ts';
 import type { CountTokens } from '../tokens.ts';
 import { checkedAnswer, mostCharactersFor } from './answer-check.ts';
+import { keepsWords, lastingEntries, type PreparedPart, preparePart } from './dictionary-words.ts';
 import { messagesFor } from './prompt.ts';
 import { applyDictionary, correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
 import { runInSlices } from './slices.ts';
 import { streamByRules } from './stream-by-rules.ts';
-import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
+import type { CorrectionPart, CorrectionRequest, DictionaryEntry } from './text-correction.ts';
+import { mostAnswerTokens, promptTokensOf } from './tokens-needed.ts';
 import { windowsOf } from './windows.ts';
 
 interface ModelCorrection extends CorrectionRequest {
@@ -26,16 +28,20 @@ interface Tools {
  * taken back, and a text of any length fits the model. A part whose answer is none is corrected by rules.
  */
 export async function* correctByModel(request: ModelCorrection, tools: Tools): AsyncGenerator<CorrectionPart, void> {
+  const { dictionary, signal } = request;
+  const lasting = lastingEntries(dictionary);
   const usage: TokenUsage = { promptTokens: 0, completionTokens: 0, isEstimated: false };
   const byModel = { model: request.model, parts: 0 };
   let rejected = 0;
   let before = '';
   let at = 0;
   for (const part of windowsOf(request.text)) {
-    request.signal.throwIfAborted();
-    if (part.isVerbatim) yield { type: 'text', text: part.text };
+    signal.throwIfAborted();
+    const prepared = part.isVerbatim ? null : await runInSlices(preparePart(part.text, dictionary), signal);
+    if (prepared === null) yield { type: 'text', text: part.text };
+    else if (prepared.leftTo === 'nobody') yield { type: 'text', text: prepared.text };
     else {
-      const answer = await answerTo({ ...request, text: part.text, before }, tools, usage);
+      const answer = yield* answerTo({ ...request, ...prepared, before }, tools, usage);
       if (answer.outcome === 'failed') {
         // With its retries it failed for good, and is not asked again.
         const rest = { ...request, text: request.text.slice(at) };
@@ -43,12 +49,13 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
         rejected++;
         break;
       }
-      const corrected = await correctedPart(answer, { ...request, text: part.text });
-      if (corrected.isByRules) rejected++;
+      const byRules = await runInSlices(correctByRules({ ...request, text: part.text }), signal);
+      const corrected = await correctedBy(answer, { ...prepared, byRules }, { lasting, signal });
+      if (corrected === null) rejected++;
       else byModel.parts++;
       if (answer.outcome === 'answered') byModel.model = answer.model;
-      yield { type: 'text', text: corrected.text };
-      before = corrected.text.slice(-CONTEXT_CHARACTERS);
+      before = corrected ?? byRules;
+      yield { type: 'text', text: before };
     }
     at += part.text.length;
   }
@@ -63,53 +70,60 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
 /** Whoever thinks for more characters than that will not come to an end. */
 const MOST_REASONING = 20_000;
 
-/** Of what stands before a part, so much is shown with it. */
-const CONTEXT_CHARACTERS = 300;
-
-async function correctedPart(answer: Answer, request: ModelCorrection): Promise<{ text: string; isByRules: boolean }> {
-  const { dictionary, signal } = request;
-  const byRules = await runInSlices(correctByRules(request), signal);
-  const checked = answer.outcome === 'answered' ? checkedAnswer(answer.text, { ...request, byRules }) : null;
-  if (checked === null) return { text: byRules, isByRules: true };
-  // The dictionary holds whatever the model thinks of it.
-  return { text: await runInSlices(applyDictionary(checked, dictionary), signal), isByRules: false };
+/** Null: the answer is no correction, or has lost a word of the dictionary, which holds whatever a model thinks of it. */
+async function correctedBy(
+  answer: Answer,
+  { text, words, byRules }: { text: string; words: readonly string[]; byRules: string },
+  { lasting, signal }: { lasting: readonly DictionaryEntry[]; signal: AbortSignal },
+): Promise<string | null> {
+  const checked = answer.outcome === 'answered' ? checkedAnswer(answer.text, { text, byRules, words }) : null;
+  if (checked === null) return null;
+  const put = await runInSlices(applyDictionary(checked, lasting), signal);
+  return keepsWords(put.text, words) ? put.text : null;
 }
 
 type Answer = { outcome: 'answered'; text: string; model: string } | { outcome: 'unusable' } | { outcome: 'failed' };
 
-/** @throws the signal's reason; what the model throws, unless rules may do what it fails at */
-async function answerTo(
-  request: ModelCorrection & { before: string },
+/**
+ * Tells what is used as it goes, and adds it up in the end, however that comes.
+ * @throws the signal's reason; what the model throws, unless rules may do what it fails at
+ */
+async function* answerTo(
+  request: ModelCorrection & PreparedPart & { before: string },
   { models, countTokens }: Tools,
   usage: TokenUsage,
-): Promise<Answer> {
-  const { text, model, mayFallBack, signal } = request;
+): AsyncGenerator<CorrectionPart & { type: 'used' }, Answer> {
+  const { text, model, leftTo, mayFallBack, signal } = request;
+  if (leftTo === 'rules') return { outcome: 'unusable' };
   const messages = messagesFor(request);
-  const mostCharacters = mostCharactersFor(text, request.dictionary);
+  const taken: TokenUsage = {
+    promptTokens: promptTokensOf(messages, countTokens),
+    completionTokens: 0,
+    isEstimated: true,
+  };
+  const mostCharacters = mostCharactersFor(text);
   let answer = '';
-  let produced = '';
-  let isCounted = false;
+  let produced = 0;
+  let isAnswering = false;
   try {
-    const maxTokens = 2 * countTokens(text) + 256;
-    for await (const part of models.stream({
-      model,
-      messages,
-      temperature: 0,
-      maxTokens,
-      signal,
-    })) {
+    const maxTokens = mostAnswerTokens(countTokens(text));
+    yield { type: 'used', usage: sum(usage, taken) };
+    for await (const part of models.stream({ model, messages, temperature: 0, maxTokens, signal })) {
       if (part.type === 'finished') {
-        isCounted = true;
-        add(part.usage, usage);
+        Object.assign(taken, part.usage);
+        isAnswering = true;
         return part.reason === 'stop'
           ? { outcome: 'answered', text: answer, model: part.model }
           : { outcome: 'unusable' };
       }
+      isAnswering = true;
       if (part.type === 'toolCall') return { outcome: 'unusable' };
-      produced += part.text;
+      // Nobody is endless by saying nothing.
+      produced += Math.max(1, part.text.length);
       if (part.type === 'text') answer += part.text;
-      if (answer.length > mostCharacters || produced.length > mostCharacters + MOST_REASONING)
-        return { outcome: 'unusable' };
+      taken.completionTokens += countTokens(part.text);
+      yield { type: 'used', usage: sum(usage, taken) };
+      if (answer.length > mostCharacters || produced > mostCharacters + MOST_REASONING) return { outcome: 'unusable' };
     }
     return { outcome: 'unusable' };
   } catch (error) {
@@ -117,16 +131,19 @@ async function answerTo(
     if (!mayFallBack || !(error instanceof TandemError)) throw error;
     return { outcome: 'failed' };
   } finally {
-    // It was stopped, or broke: what it took is counted here.
-    if (!isCounted && produced !== '') {
-      const prompt = messages.map(({ content }) => content).join('\n');
-      add({ promptTokens: countTokens(prompt), completionTokens: countTokens(produced), isEstimated: true }, usage);
-    }
+    // A model that has not begun took nothing.
+    if (isAnswering) add(taken, usage);
   }
 }
 
 function add(more: TokenUsage, to: TokenUsage): void {
-  to.promptTokens += more.promptTokens;
-  to.completionTokens += more.completionTokens;
-  to.isEstimated ||= more.isEstimated;
+  Object.assign(to, sum(to, more));
+}
+
+function sum(one: TokenUsage, other: TokenUsage): TokenUsage {
+  return {
+    promptTokens: one.promptTokens + other.promptTokens,
+    completionTokens: one.completionTokens + other.completionTokens,
+    isEstimated: one.isEstimated || other.isEstimated,
+  };
 }

@@ -13,14 +13,14 @@ export async function* streamByRules(
   const corrected = await runInSlices(correctByRules(request), signal);
   for (const piece of piecesOf(corrected)) yield { type: 'text', text: piece };
   return {
-    promptTokens: await runInSlices(count(text, countTokens), signal),
-    completionTokens: await runInSlices(count(corrected, countTokens), signal),
+    promptTokens: await runInSlices(countInSlices(text, countTokens), signal),
+    completionTokens: await runInSlices(countInSlices(corrected, countTokens), signal),
     isEstimated: true,
   };
 }
 
 /** Counting takes its time as well. A token more or less where a text is cut is of no account. */
-function* count(text: string, countTokens: CountTokens): Generator<void, number> {
+export function* countInSlices(text: string, countTokens: CountTokens): Generator<void, number> {
   let tokens = 0;
   for (const piece of piecesOf(text)) {
     tokens += countTokens(piece);

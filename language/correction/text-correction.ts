@@ -47,6 +47,8 @@ export type AppContext = 'email' | 'chat' | 'document' | 'message' | 'social';
 
 export type CorrectionPart =
   | { type: 'text'; text: string }
+  /** So far, of a model: what it is asked and what it has produced; more than once with each part of the text. */
+  | { type: 'used'; usage: TokenUsage }
   /**
    * What was used, answers included that were no corrections. `model` is that of the rules where they did all of it;
    * `byRules` says how much they did.

@@ -18,7 +18,7 @@ export function* windowsOf(text: string): Generator<Window> {
 }
 
 /** In UTF-16 code units. About 400 tokens: some seconds of a small model's time. A part has half of it at least. */
-const MOST_CHARACTERS = 1_500;
+export const MOST_CHARACTERS = 1_500;
 const FENCED = /(^[^\S\r\n]{0,3}```[^\n]*\n(?:(?![^\S\r\n]{0,3}```)[^\n]*\n)*[^\S\r\n]{0,3}```[^\S\r\n]*$)/m;
 
 function* windowsOfProse(text: string): Generator<Window> {
@@ -29,7 +29,7 @@ function* windowsOfProse(text: string): Generator<Window> {
     const core = part.trim();
     const start = part.indexOf(core);
     if (start > 0) yield { text: part.slice(0, start), isVerbatim: true };
-    if (core !== '') yield { text: core, isVerbatim: !/\p{L}/u.test(core) };
+    if (core !== '') yield { text: core, isVerbatim: false };
     const rest = part.slice(start + core.length);
     if (rest !== '') yield { text: rest, isVerbatim: true };
     at = end;

@@ -37,10 +37,14 @@ export function* correctByRules({ text, dictionary, style, appContext }: RulesRe
   return corrected;
 }
 
-/** The dictionary alone. */
-export function* applyDictionary(text: string, dictionary: readonly DictionaryEntry[]): Generator<void, string> {
+/** The dictionary alone, with the words that it put there or found to stand there already. */
+export function* applyDictionary(
+  text: string,
+  dictionary: readonly DictionaryEntry[],
+): Generator<void, { text: string; words: string[] }> {
   const putWords = yield* createDictionary(dictionary);
-  return (yield* rendered(yield* putWords(yield* tokenize(text)))).text;
+  const { text: put, fixed } = yield* rendered(yield* putWords(yield* tokenize(text)));
+  return { text: put, words: fixed.map(([start, end]) => put.slice(start, end)) };
 }
 
 /** Nearly always the second finds nothing more to do; a rule whose result calls for another may take one more. */

@@ -24,10 +24,10 @@ interface Corrected {
  * of contractions comes first.
  */
 export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected): Rule[] {
-  const isProfessional = /^(?:professional|formal|business)$/i.test(style.tone?.trim() ?? '');
+  const isProfessional = isProfessionalTone(style);
   const isMessage = appContext === 'chat' || appContext === 'message' || appContext === 'social';
   const isMail = appContext === 'email' && isEnglish;
-  const contracts = style.useContractions ?? (isProfessional || appContext === 'document' ? false : null);
+  const contracts = contractionsFor(style, appContext);
   const rules: Rule[] = [];
   if (isEnglish && (style.expandAbbreviations || isProfessional)) {
     rules.push(
@@ -57,4 +57,13 @@ export function rulesFor({ style, appContext, isEnglish, isFrench }: Corrected):
     });
   }
   return rules;
+}
+
+/** True: contracted, false: expanded, null: as they are. A professional tone and a document expand what nobody spoke of. */
+export function contractionsFor(style: CorrectionStyle, appContext: AppContext | null): boolean | null {
+  return style.useContractions ?? (isProfessionalTone(style) || appContext === 'document' ? false : null);
+}
+
+function isProfessionalTone({ tone }: CorrectionStyle): boolean {
+  return /^(?:professional|formal|business)$/i.test(tone?.trim() ?? '');
 }

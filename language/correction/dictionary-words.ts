@@ -1,0 +1,40 @@
+import { applyDictionary } from './rules/correct-by-rules.ts';
+import type { DictionaryEntry } from './text-correction.ts';
+import { MOST_CHARACTERS } from './windows.ts';
+import { wordsOf } from './words-kept.ts';
+
+/** A part of a text with the dictionary's words in it, as a model is asked about it. */
+export interface PreparedPart {
+  text: string;
+  /** Those words, as often as they stand there. */
+  words: readonly string[];
+  /** No model is asked about what has no letters, nor about what a dictionary has made too long for one. */
+  leftTo: 'model' | 'rules' | 'nobody';
+}
+
+/** A model is only asked about a part once its dictionary's words are there: so it cannot put them where others are. */
+export function* preparePart(part: string, dictionary: readonly DictionaryEntry[]): Generator<void, PreparedPart> {
+  const { text, words } = yield* applyDictionary(part, dictionary);
+  const isLong = text.length > 2 * MOST_CHARACTERS;
+  return { text, words, leftTo: isLong ? 'rules' : /\p{L}/u.test(text) ? 'model' : 'nobody' };
+}
+
+/**
+ * The entries that hold for the answer of a model too, in which a misspelt word may have become one of the dictionary's;
+ * without those whose term stands in the replacement of another: what the dictionary has put there is not its to change.
+ */
+export function lastingEntries(dictionary: readonly DictionaryEntry[]): DictionaryEntry[] {
+  const spaced = (text: string) => ` ${wordsOf(text).join(' ')} `;
+  const entries = dictionary.map((entry) => ({ entry, term: spaced(entry.term), put: spaced(entry.replacement) }));
+  return entries
+    .filter((one) => !entries.some((other) => other.put !== one.put && other.put.includes(one.term)))
+    .map(({ entry }) => entry);
+}
+
+/** Whether each of the words stands there as often as it is named, in whatever case. */
+export function keepsWords(text: string, words: readonly string[]): boolean {
+  const lower = text.toLowerCase();
+  const counts = new Map<string, number>();
+  for (const word of words) counts.set(word.toLowerCase(), (counts.get(word.toLowerCase()) ?? 0) + 1);
+  return [...counts].every(([word, count]) => word === '' || lower.split(word).length > count);
+}

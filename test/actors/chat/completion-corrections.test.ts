@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { CorrectionAsk } from '../../../actors/chat/chat-desk.ts';
+import { RULES_MODEL } from '../../../language/correction/rules/correct-by-rules.ts';
+import { TandemError } from '../../../machines/errors.ts';
+import { eventually } from '../fakes.ts';
+import {
+  answerOf,
+  type ChatDeskFixture,
+  createChatDeskFixture,
+  listening,
+  partsOf,
+  TOKEN_NANO,
+} from './chat-desk-fixture.ts';
+
+let fixture: ChatDeskFixture;
+beforeAll(async () => {
+  fixture = await createChatDeskFixture();
+});
+afterAll(async () => await fixture[Symbol.asyncDispose]());
+beforeEach(async () => await fixture.fund());
+
+const STYLE = {
+  tone: null,
+  autoCapitalize: true,
+  autoPunctuate: true,
+  useContractions: null,
+  expandAbbreviations: false,
+};
+
+function correction(text: string, more: Partial<CorrectionAsk> = {}): CorrectionAsk {
+  return { mode: 'correct', text, dictionary: [], style: STYLE, appContext: null, ...more };
+}
+
+const SENTENCE = 'this are a sentence of some length that goes on. ';
+/** Each paragraph is a little more than half of the most a part may have, so that each is a part. */
+const PARAGRAPH = SENTENCE.repeat(16).trim();
+const LONG = Array.from({ length: 8 }, () => PARAGRAPH).join('\n\n');
+
+/** As a server counts them, and as the desk does: four characters are a token. */
+function answersLikeAServer({ produced }: { produced: number }): void {
+  fixture.models.otherwise = ({ messages }) => ({
+    text: JSON.parse(messages[1]!.content!).text.replaceAll('this are', 'This is'),
+    usage: {
+      promptTokens: Math.ceil(messages.map(({ content }) => content).join('\n').length / 4),
+      completionTokens: produced,
+    },
+  });
+}
+
+describe('what is held for a text that a model corrects', () => {
+  it('covers what the model may use, however small the parts are', async () => {
+    const { desk } = fixture.deskOf();
+    // Thinking included, as much as each part allows.
+    answersLikeAServer({ produced: 2 * Math.ceil(PARAGRAPH.length / 4) + 256 });
+    const answering = await desk.ask(fixture.request('', { what: correction(LONG) }), listening());
+    const { heldNano } = await fixture.wallet();
+    const { finished } = await answerOf(answering);
+    expect(fixture.models.requests).toHaveLength(8);
+    expect(finished.reason).toBe('stop');
+    expect(await fixture.charged()).toMatchObject({
+      tokens: finished.usage.promptTokens + finished.usage.completionTokens,
+    });
+    expect((await fixture.charged()).amountNano).toBeLessThanOrEqual(heldNano);
+  });
+
+  it('takes no account of a dictionary that is not in the text', async () => {
+    const { desk } = fixture.deskOf();
+    answersLikeAServer({ produced: 10 });
+    const dictionary = Array.from({ length: 100 }, (_, index) => ({
+      term: `${'q'.repeat(190)}${index}`,
+      replacement: `${'z'.repeat(190)}${index}`,
+    }));
+    const heldFor = async (what: CorrectionAsk) => {
+      const answering = await desk.ask(fixture.request('', { what }), listening());
+      const { heldNano } = await fixture.wallet();
+      await answerOf(answering);
+      return heldNano;
+    };
+    expect(await heldFor(correction(LONG, { dictionary }))).toBe(await heldFor(correction(LONG)));
+  });
+});
+
+describe('a text whose reader leaves', () => {
+  it('costs the parts that the model was asked about, not those that it never saw', async () => {
+    const { desk } = fixture.deskOf();
+    answersLikeAServer({ produced: 50 });
+    const left = new AbortController();
+    const { parts } = await desk.ask(fixture.request('', { what: correction(LONG) }), left.signal);
+    await parts.next();
+    left.abort();
+    await partsOf({ parts } as never).catch(() => undefined);
+    await eventually(async () => expect((await fixture.wallet()).heldNano).toBe(0n));
+    const asked = fixture.models.requests.map(({ messages }) => messages.map(({ content }) => content).join('\n'));
+    expect(asked.length).toBeLessThan(4);
+    const [row] = await fixture.rows();
+    const prompts = asked.reduce((sum, prompt) => sum + Math.ceil(prompt.length / 4), 0);
+    expect(row).toMatchObject({ state: 'abandoned' });
+    expect(row!.promptTokens).toBeGreaterThan(0);
+    expect(row!.promptTokens).toBeLessThanOrEqual(prompts);
+    expect(row!.completionTokens).toBeGreaterThanOrEqual(50);
+  });
+
+  it('costs what the model produced and nobody has seen', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: ['this is a ', 'sentence '], neverEnds: true });
+    const left = new AbortController();
+    const { parts } = await desk.ask(fixture.request('', { what: correction(PARAGRAPH) }), left.signal);
+    const taken = parts.next().catch(() => undefined);
+    await eventually(async () => expect(fixture.models.requests).toHaveLength(1));
+    left.abort();
+    await taken;
+    await eventually(async () => expect((await fixture.wallet()).heldNano).toBe(0n));
+    const [row] = await fixture.rows();
+    expect(row).toMatchObject({ state: 'abandoned', completionTokens: 6 });
+  });
+});
+
+describe('what a dictionary makes of a text', () => {
+  it('is not cut off because it is longer than the text', async () => {
+    fixture.models.models = [];
+    const { desk } = fixture.deskOf();
+    const replacement = 'A very long name of a very large company. '.repeat(4).trim();
+    const what = correction('acme acme acme acme', { dictionary: [{ term: 'acme', replacement }] });
+    const { text, finished } = await answerOf(await desk.ask(fixture.request('', { what }), listening()));
+    expect(finished).toMatchObject({ reason: 'stop', model: RULES_MODEL });
+    expect(text).toBe(Array.from({ length: 4 }, () => replacement).join(' '));
+  });
+});
+
+describe('a model that fails on the way', () => {
+  it('is charged for what it did, and the rules for the rest', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue(
+      { text: PARAGRAPH.replaceAll('this are', 'This is'), usage: { promptTokens: 700, completionTokens: 200 } },
+      new TandemError('LLM_UNAVAILABLE', 'The server is away.'),
+    );
+    const what = correction(`${PARAGRAPH}\n\n${PARAGRAPH}`);
+    const { text, finished } = await answerOf(await desk.ask(fixture.request('', { what }), listening()));
+    const rest = text.slice(text.indexOf('\n\n') + 2);
+    expect(finished.usage).toEqual({
+      promptTokens: 700 + Math.ceil(PARAGRAPH.length / 4),
+      completionTokens: 200 + Math.ceil(rest.length / 4),
+      isEstimated: true,
+    });
+    expect((await fixture.charged()).amountNano).toBe(
+      BigInt(finished.usage.promptTokens + finished.usage.completionTokens) * TOKEN_NANO,
+    );
+  });
+
+  it('costs nothing when it was named', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue(
+      PARAGRAPH.replaceAll('this are', 'This is'),
+      new TandemError('LLM_UNAVAILABLE', 'The server is away.'),
+    );
+    const what = correction(`${PARAGRAPH}\n\n${PARAGRAPH}`);
+    const answering = await desk.ask(fixture.request('', { what, model: 'tiny-1.0' }), listening());
+    await expect(answerOf(answering)).rejects.toMatchObject({ code: 'LLM_UNAVAILABLE' });
+    expect(await fixture.charged()).toEqual({ tokens: 0, amountNano: 0n });
+    expect((await fixture.wallet()).heldNano).toBe(0n);
+  });
+});
