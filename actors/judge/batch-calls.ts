@@ -8,7 +8,8 @@ import {
   concludeJudgeBatchItem,
   type JudgeBatchItem,
   type JudgeBatchRow,
-  listJudgeBatchItems,
+  nextJudgeBatchItems,
+  progressOfJudgeBatches,
 } from '../../storage/queries/judge-batches.ts';
 import { findMembership } from '../../storage/queries/memberships.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
@@ -32,7 +33,7 @@ export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promis
   const membership = await findMembership(work.sql, batch);
   // Whoever may not act for the workspace any more does not spend its money either.
   if (membership === null || membership.role === 'viewer') return { kind: 'stop', reason: 'FORBIDDEN' };
-  const items = await listJudgeBatchItems(work.sql, batch.id, { status: 'pending', limit: AT_A_TIME });
+  const items = await nextJudgeBatchItems(work.sql, batch.id, { limit: AT_A_TIME });
   if (items.length === 0) return { kind: 'none_left' };
   const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
   const wentOn = outcomes.some(({ kind }) => kind === 'went_on');
@@ -47,7 +48,7 @@ export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promis
 type ItemOutcome = { kind: 'went_on' } | { kind: 'stop'; reason: string } | { kind: 'held_up'; reason: string };
 
 async function judgeItem(
-  item: JudgeBatchItem,
+  item: JudgeBatchItem & { attempts: number },
   { batch, work }: { batch: JudgeBatchRow; work: BatchWork },
 ): Promise<ItemOutcome> {
   const { sql, judging, now, logger, signal } = work;
@@ -70,11 +71,17 @@ async function judgeItem(
     const reason = codeOf(error);
     if (STOPPING.has(reason)) return { kind: 'stop', reason };
     const isOfTheCall = error instanceof TandemError && (!error.retryable || error.code === 'JUDGE_ANSWER_INVALID');
-    if (isOfTheCall) return await failed(reason);
+    if (isOfTheCall || (reason === 'LLM_TIMEOUT' && (await neverAnswers()))) return await failed(reason);
     // What a model server says of a failure may quote what it was sent.
     const particulars = error instanceof TandemError ? {} : { err: error };
     logger.warn({ batchId, callId, code: reason, ...particulars }, 'a call of a batch could not be judged for now');
     return { kind: 'held_up', reason };
+  }
+
+  /** So long a call that the model does not get to its answer, while it answers about others. */
+  async function neverAnswers(): Promise<boolean> {
+    if (item.attempts + 1 < MOST_TIMEOUTS) return false;
+    return ((await progressOfJudgeBatches(sql, [batchId])).get(batchId)?.judged ?? 0) > 0;
   }
 
   async function failed(error: string): Promise<ItemOutcome> {
@@ -83,6 +90,7 @@ async function judgeItem(
   }
 }
 
+const MOST_TIMEOUTS = 3;
 /** It would be the same with every call. */
 const STOPPING = new Set(['INSUFFICIENT_CREDITS', 'LLM_NOT_CONFIGURED', 'MODEL_NOT_FOUND']);
 

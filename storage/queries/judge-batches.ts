@@ -174,7 +174,7 @@ export async function answersOfJudgeBatch(
     group by 1, 2 order by 1, 3 desc, 2`;
 }
 
-/** One page of its calls, in the order in which they are judged. */
+/** One page of its calls, in the order in which they were asked for. */
 export async function listJudgeBatchItems(
   sql: SqlOrTx,
   batchId: string,
@@ -183,6 +183,19 @@ export async function listJudgeBatchItems(
   return await sql<JudgeBatchItem[]>`
     select * from judge_batch_items where batch_id = ${batchId} and status = ${status}
     order by position limit ${limit}`;
+}
+
+/** The next ones to judge: those that were begun least often first, so that one that never comes to an end is the last. */
+export async function nextJudgeBatchItems(
+  sql: SqlOrTx,
+  batchId: string,
+  { limit }: { limit: number },
+): Promise<(JudgeBatchItem & { attempts: number })[]> {
+  return await sql<(JudgeBatchItem & { attempts: number })[]>`
+    select i.*, coalesce(e.attempt, 0) as attempts
+    from judge_batch_items i left join judge_evaluations e on e.id = i.evaluation_id
+    where i.batch_id = ${batchId} and i.status = 'pending'
+    order by attempts, i.position limit ${limit}`;
 }
 
 /** Judged or failed, once: false when it was so before. */

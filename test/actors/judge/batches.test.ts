@@ -195,6 +195,42 @@ describe('a batch', () => {
     expect(await charges()).toHaveLength(3);
   });
 
+  it('is not held up by a call that the model never gets through, and gives that one up', async () => {
+    await seedTalks(database.sql, caller, ['endless', 'one', 'two', 'three', 'four', 'five', 'six', 'seven']);
+    models.otherwise = (asked) =>
+      saidIn(asked) === 'endless' ? { error: new TandemError('LLM_TIMEOUT', 'slow') } : firstAnswers(asked);
+    const { desk, batches, clock } = batchesOf();
+    const { id } = await desk.startBatch(request());
+    const swept = batches.sweep();
+    await eventually(async () => {
+      clock.advance(500);
+      expect((await batchOf(id)).status).toBe('completed');
+    });
+    await swept;
+    expect((await itemsOf(id)).map(({ status, error }) => error ?? status)).toEqual([
+      'LLM_TIMEOUT',
+      ...Array.from({ length: 7 }, () => 'judged'),
+    ]);
+    expect(models.requests.map(saidIn).slice(4, 8)).not.toContain('endless');
+    expect(models.requests.map(saidIn).filter((said) => said === 'endless')).toHaveLength(3);
+    expect(await charges()).toHaveLength(7);
+  });
+
+  it('is stopped, with all its calls left, by a model that never answers anything', async () => {
+    await seedTalks(database.sql, caller, ['one', 'two']);
+    models.otherwise = () => ({ error: new TandemError('LLM_TIMEOUT', 'slow') });
+    const { desk, batches, clock } = batchesOf();
+    const { id } = await desk.startBatch(request());
+    const swept = batches.sweep();
+    await eventually(async () => {
+      clock.advance(300_000);
+      expect((await batchOf(id)).status).toBe('stopped');
+    });
+    await swept;
+    expect(await batchOf(id)).toMatchObject({ stopReason: 'LLM_TIMEOUT' });
+    expect((await itemsOf(id)).map(({ status }) => status)).toEqual(['pending', 'pending']);
+  });
+
   it('stops when whoever asked for it leaves the workspace', async () => {
     const { sql } = database;
     await seedTalks(sql, caller, ['one']);
@@ -275,7 +311,7 @@ describe('a server that closes', () => {
     expect(await batchOf(id)).toMatchObject({ status: 'running', leasedUntil: null });
     await batchesOf({ node: 'node-2' }).batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'completed' });
-    expect(await charges()).toHaveLength(6);
+    expect(await charges()).toHaveLength(7);
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
