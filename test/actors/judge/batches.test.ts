@@ -311,7 +311,7 @@ describe('a server that closes', () => {
     expect(await batchOf(id)).toMatchObject({ status: 'running', leasedUntil: null });
     await batchesOf({ node: 'node-2' }).batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'completed' });
-    expect(await charges()).toHaveLength(7);
+    expect(await charges()).toHaveLength(6);
     await requireSoundBooks(database.sql, caller.workspaceId);
   });
 
