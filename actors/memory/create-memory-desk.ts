@@ -4,6 +4,7 @@ import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { documentParts } from './document-parts.ts';
+import { requireMayStore } from './memory-access.ts';
 import { refundMemory } from './memory-account.ts';
 import type { Ingested, MemoryCaller, MemoryDesk } from './memory-desk.ts';
 import { type StoreRequest, storeTexts } from './memory-ingest.ts';
@@ -56,6 +57,11 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
     async ingest({ memories, by }) {
       const texts = memories.map((memory) => ({ ...memory, source: null }));
       return await stored({ texts, operation: memories.length > 1 ? 'ingest_batch' : 'ingest', by, now: now() });
+    },
+
+    async requireMayStore(request) {
+      requireReady();
+      await inTransaction(sql, (tx) => requireMayStore(tx, request));
     },
 
     async ingestDocument({ document, fileName, by, title, ...rest }) {

@@ -5,6 +5,7 @@ import {
   ensurePersonalCollection,
   findMemoryCollection,
   firstMemoryCollectionOf,
+  lockMemoryCollections,
   type MemoryCollectionRow,
   mayWriteMemory,
 } from '../../storage/queries/memory-collections.ts';
@@ -26,6 +27,19 @@ export function requireMayWrite(by: MemoryCaller, { type }: Pick<MemoryCollectio
 }
 
 /**
+ * Before anything is done for a memory, or made: whether it may be kept where it is to be kept.
+ * @throws TandemError as `writableCollection`, and `POLICY_DENY` to viewers
+ */
+export async function requireMayStore(
+  tx: Tx,
+  { type, collectionId, by }: Pick<NewMemoryText, 'type' | 'collectionId'> & { by: MemoryCaller },
+): Promise<void> {
+  requireWriter(by);
+  if (collectionId !== null) await namedCollection(tx, { type, collectionId, by });
+  else if (type !== null && type !== 'user') requireAdmin(by, type);
+}
+
+/**
  * Where a memory is to be kept: the collection that was named; else the caller's own, or the workspace's first of that
  * type, which are made when there is none.
  * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `VALIDATION_FAILED` when it is of another type
@@ -35,20 +49,29 @@ export async function writableCollection(
   { type, collectionId, by, now }: Pick<NewMemoryText, 'type' | 'collectionId'> & { by: MemoryCaller; now: Date },
 ): Promise<MemoryCollectionRow> {
   const { workspaceId, userId } = by;
-  if (collectionId !== null) {
-    const collection = await findMemoryCollection(tx, by, collectionId);
-    if (collection === null) throw collectionNotFound();
-    requireMayWrite(by, collection);
-    requireSameType(collection, type);
-    return collection;
-  }
+  if (collectionId !== null) return await namedCollection(tx, { type, collectionId, by });
   if (type === null || type === 'user') return await ensurePersonalCollection(tx, { workspaceId, userId, now });
   requireAdmin(by, type);
   const first = await firstMemoryCollectionOf(tx, { workspaceId, type });
+  if (first !== null) return first;
+  await lockMemoryCollections(tx, workspaceId);
   const label = type === 'knowledge' ? 'Knowledge' : 'Hive';
   return (
-    first ?? (await createMemoryCollection(tx, { workspaceId, type, name: type, label, createdByUserId: userId, now }))
+    // Somebody else may have made it meanwhile.
+    (await firstMemoryCollectionOf(tx, { workspaceId, type })) ??
+    (await createMemoryCollection(tx, { workspaceId, type, name: type, label, createdByUserId: userId, now }))
   );
+}
+
+async function namedCollection(
+  tx: Tx,
+  { type, collectionId, by }: { type: NewMemoryText['type']; collectionId: string; by: MemoryCaller },
+): Promise<MemoryCollectionRow> {
+  const collection = await findMemoryCollection(tx, by, collectionId);
+  if (collection === null) throw collectionNotFound();
+  requireMayWrite(by, collection);
+  requireSameType(collection, type);
+  return collection;
 }
 
 export function collectionNotFound(): TandemError {

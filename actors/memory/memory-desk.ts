@@ -14,6 +14,11 @@ export interface MemoryDesk {
    */
   ingest(request: IngestRequest): Promise<Ingested>;
   /**
+   * Before a document is read: whether it may be stored where it is to be.
+   * @throws TandemError `POLICY_DENY`, `COLLECTION_NOT_FOUND`, `MEMORY_INFRA_NOT_READY`, `SHUTTING_DOWN`
+   */
+  requireMayStore(request: Pick<NewMemoryText, 'type' | 'collectionId'> & { by: MemoryCaller }): Promise<void>;
+  /**
    * As `ingest`, of a document that was read, charged by the characters of its text: one memory for every 100 000 of
    * them at most, which is one but for the longest.
    * @throws TandemError as `ingest`

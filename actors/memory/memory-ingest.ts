@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type Sql, type Tx } from '../../storage/database.ts';
-import type { Charge } from '../../storage/ledger.ts';
+import { type Charge, type Wallet, walletOf } from '../../storage/ledger.ts';
 import { insufficientCredits } from '../../storage/ledger-charges.ts';
 import { lockAccounts, walletFrom } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
-import { insertMemory } from '../../storage/queries/memories.ts';
-import type { MemoryCollectionRow } from '../../storage/queries/memory-collections.ts';
+import { insertMemories } from '../../storage/queries/memories.ts';
+import { type MemoryCollectionRow, nextRevision } from '../../storage/queries/memory-collections.ts';
 import { findSameMemory } from '../../storage/queries/memory-repeats.ts';
-import { requireWriter, writableCollection } from './memory-access.ts';
+import { collectionNotFound, requireWriter, writableCollection } from './memory-access.ts';
 import { chargeMemory, totalOf } from './memory-account.ts';
 import type { Ingested, IngestedMemory, MemoryCaller, NewMemoryText } from './memory-desk.ts';
 
@@ -32,35 +32,39 @@ type Plan =
   | Extract<IngestedMemory, { outcome: 'deduplicated' | 'refused' }>;
 
 /**
- * Charges for the texts and stores them, all in one transaction, in which the wallet is locked first: so nobody else
- * stores the same at the same time.
+ * Stores the texts and charges for them, all in one transaction, which holds their collections: so nobody else stores the
+ * same at the same time. The wallet it holds at the end alone, since everything that costs waits for that.
  * @throws TandemError as `MemoryDesk.ingest`, but for what concerns the queue
  */
 export async function storeTexts(sql: Sql, { texts, operation, by, now }: StoreRequest): Promise<Ingested> {
   requireWriter(by);
   return await inTransaction(sql, async (tx) => {
-    const wallet = walletFrom(await lockAccounts(tx, by.workspaceId));
     const prices = await priceBookOf(tx, by.workspaceId);
     const { plans, first } = await planned(tx, { texts, by, now });
-    const costs = plans.map((plan) =>
-      plan.outcome === 'store' ? costOf(prices, { service: 'memory', count: plan.characters }).amountNano : 0n,
+    const stored = plans.filter((plan) => plan.outcome === 'store');
+    const totalNano = stored.reduce(
+      (sum, { characters }) => sum + costOf(prices, { service: 'memory', count: characters }).amountNano,
+      0n,
     );
-    const totalNano = costs.reduce((sum, each) => sum + each, 0n);
-    if (totalNano > wallet.availableNano) throw insufficientCredits(totalNano, wallet.availableNano);
-
+    // Nobody does the work for who cannot pay; whoever spends it meanwhile is seen below.
+    requireCovered(totalNano, await walletOf(tx, by.workspaceId));
+    await insertMemories(
+      tx,
+      stored.map((plan) => rowOf(plan, { by, now })),
+    );
+    requireCovered(totalNano, walletFrom(await lockAccounts(tx, by.workspaceId)));
     const charges: Charge[] = [];
-    const results: IngestedMemory[] = [];
-    for (const plan of plans) {
-      if (plan.outcome === 'store') {
-        const { id, characters } = plan;
-        charges.push(await chargeMemory(tx, { memoryId: id, attempts: 0, characters, operation, by, now, prices }));
-        await insertMemory(tx, rowOf(plan, { by, now }));
-      }
-      results.push(resultOf(plan));
+    for (const { id: memoryId, characters } of stored) {
+      charges.push(await chargeMemory(tx, { memoryId, attempts: 0, characters, operation, by, now, prices }));
     }
     const { id, label, type } = first;
+    const results = plans.map(resultOf);
     return { collectionId: id, collectionLabel: label, memoryType: type, results, charge: totalOf(charges) };
   });
+}
+
+function requireCovered(totalNano: bigint, { availableNano }: Wallet): void {
+  if (totalNano > availableNano) throw insufficientCredits(totalNano, availableNano);
 }
 
 /** @throws the first refusal when nothing may be stored */
@@ -68,32 +72,20 @@ async function planned(
   tx: Tx,
   { texts, by, now }: Pick<StoreRequest, 'texts' | 'by' | 'now'>,
 ): Promise<{ plans: Plan[]; first: MemoryCollectionRow }> {
-  const collections = new Map<string, Promise<MemoryCollectionRow>>();
+  const collections = await heldCollections(tx, { texts, by, now });
   const ofRequest = new Map<string, string>();
   const plans: Plan[] = [];
   let first: MemoryCollectionRow | null = null;
   for (const text of texts) {
-    try {
-      const collection = await collectionOf(text);
+    const collection = collections.get(placeOf(text))!;
+    if (collection instanceof TandemError) plans.push({ outcome: 'refused', refusal: collection });
+    else {
       plans.push(await planOf(text, collection));
       first ??= collection;
-    } catch (error) {
-      if (!(error instanceof TandemError)) throw error;
-      plans.push({ outcome: 'refused', refusal: error });
     }
   }
   if (first === null) throw plans.map((plan) => (plan.outcome === 'refused' ? plan.refusal : null))[0]!;
   return { plans, first };
-
-  function collectionOf({ type, collectionId }: GivenText): Promise<MemoryCollectionRow> {
-    const key = `${collectionId} ${type}`;
-    let collection = collections.get(key);
-    if (collection === undefined) {
-      collection = writableCollection(tx, { type, collectionId, by, now });
-      collections.set(key, collection);
-    }
-    return collection;
-  }
 
   async function planOf(text: GivenText, collection: MemoryCollectionRow): Promise<Plan> {
     const { title, metadata, text: content } = text;
@@ -106,6 +98,33 @@ async function planned(
     ofRequest.set(key, id);
     return { outcome: 'store', id, text, collection, characters: charactersOf(content) };
   }
+}
+
+/** Where the texts go, or why they may not, by `placeOf`; held until the transaction ends, in one order for all. */
+async function heldCollections(
+  tx: Tx,
+  { texts, by, now }: Pick<StoreRequest, 'texts' | 'by' | 'now'>,
+): Promise<Map<string, MemoryCollectionRow | TandemError>> {
+  const collections = new Map<string, MemoryCollectionRow | TandemError>();
+  const places = new Map(texts.map((text) => [placeOf(text), text]));
+  for (const [place, { type, collectionId }] of [...places].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const collection = await writableCollection(tx, { type, collectionId, by, now }).catch((error: unknown) => {
+      if (error instanceof TandemError) return error;
+      throw error;
+    });
+    collections.set(place, collection);
+  }
+  const held = new Map<string, boolean>();
+  const ids = [...collections.values()].flatMap((each) => (each instanceof TandemError ? [] : [each.id]));
+  for (const id of [...new Set(ids)].sort()) held.set(id, (await nextRevision(tx, id)) !== null);
+  for (const [place, collection] of collections) {
+    if (!(collection instanceof TandemError) && !held.get(collection.id)) collections.set(place, collectionNotFound());
+  }
+  return collections;
+}
+
+function placeOf({ type, collectionId }: GivenText): string {
+  return `${collectionId} ${type}`;
 }
 
 function rowOf(

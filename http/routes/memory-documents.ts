@@ -64,6 +64,8 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
           const { mediaType } = file;
           const name = fileNameOf(file.name);
           const by = memoryCallerOf(request);
+          // Reading takes minutes at worst.
+          await memory.requireMayStore({ ...form, by });
           const document = await pending.read({ workspaceId: by.workspaceId, name, mediaType, signal });
           signal.throwIfAborted();
           const ingested = await memory.ingestDocument({

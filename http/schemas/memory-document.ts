@@ -112,10 +112,10 @@ const DocumentSchema = Type.Object({
 
 export const ExtractedDocumentSchema = Type.Object({ ...IngestedSchema.properties, document: DocumentSchema });
 
-/** As it may be shown and stored. */
+/** As it may be shown and stored: nothing in it turns the direction of what is read. */
 export function fileNameOf(name: string | null): string | null {
   const shown = (name ?? '')
-    .replace(/\p{Cc}/gu, '')
+    .replace(/[\p{Cc}\p{Bidi_C}]/gu, '')
     .slice(0, MOST_NAME_CHARACTERS)
     .toWellFormed()
     .trim();
