@@ -4,7 +4,7 @@ import { isUuid } from './identifiers.ts';
 import { type MemoryType, type MemoryViewer, nextRevision, visibleTo } from './memory-collections.ts';
 import { removeFactsOf } from './memory-facts.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
-import { addUnits, removeUnitsOf, wholeUnits } from './memory-units.ts';
+import { addUnits, addUnitsOf, removeUnitsOf, wholeUnits } from './memory-units.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export type MemoryStatus = 'pending' | 'processing' | 'ready' | 'failed';
@@ -66,15 +66,50 @@ export interface NewMemory {
 }
 
 /**
- * Pending, due at once, and found by its words as soon as the transaction commits, the one that charges for it. It
- * waits for others who change the same collection, so lock the wallet before, and collections in the order of ids.
- * @throws TandemError `COLLECTION_NOT_FOUND` when that is deleted
+ * Pending, due at once, and found by their words as soon as the transaction commits, the one that charges for them. It
+ * waits for others who change the same collections, so lock the wallet afterwards.
+ * @throws TandemError `COLLECTION_NOT_FOUND` when one of those is deleted
  */
-export async function insertMemory(tx: Tx, { now, ...memory }: NewMemory): Promise<MemoryRow> {
-  const revision = await nextRevision(tx, memory.collectionId);
-  if (revision === null) throw new TandemError('COLLECTION_NOT_FOUND', 'The collection was deleted.');
+export async function insertMemories(tx: Tx, memories: readonly NewMemory[]): Promise<void> {
+  const byCollection = Map.groupBy(memories, ({ collectionId }) => collectionId);
+  for (const collectionId of [...byCollection.keys()].sort()) {
+    const revision = await nextRevision(tx, collectionId);
+    if (revision === null) throw new TandemError('COLLECTION_NOT_FOUND', 'The collection was deleted.');
+    for (const some of inParts(byCollection.get(collectionId)!)) {
+      const rows = some.map((memory) => rowOf(tx, memory));
+      await tx`insert into memories ${tx(rows as never)}`;
+      const added = rows.map((row) => ({ memory: row, units: wholeUnits(row.content) }));
+      await addUnitsOf(tx, { collectionId, added, revision });
+    }
+  }
+}
+
+/** One of them. */
+export async function insertMemory(tx: Tx, memory: NewMemory): Promise<MemoryRow> {
+  await insertMemories(tx, [memory]);
+  return (await getMemory(tx, memory.id))!;
+}
+
+/** Many at once share the counting of their words; but they are written on the thread that answers everybody. */
+const CHARACTERS_AT_ONCE = 200_000;
+
+function* inParts(memories: readonly NewMemory[]): Generator<NewMemory[], void> {
+  let part: NewMemory[] = [];
+  let characters = 0;
+  for (const memory of memories) {
+    part.push(memory);
+    characters += memory.content.length;
+    if (characters < CHARACTERS_AT_ONCE) continue;
+    yield part;
+    part = [];
+    characters = 0;
+  }
+  if (part.length > 0) yield part;
+}
+
+function rowOf(tx: Tx, { now, ...memory }: NewMemory) {
   const content = storableText(memory.content);
-  const row = {
+  return {
     ...memory,
     title: memory.title && storableText(memory.title),
     content,
@@ -86,9 +121,6 @@ export async function insertMemory(tx: Tx, { now, ...memory }: NewMemory): Promi
     createdAt: now,
     updatedAt: now,
   };
-  const [inserted] = await tx<MemoryRow[]>`insert into memories ${tx(row as never)} returning *`;
-  await addUnits(tx, { memory: inserted!, units: wholeUnits(content), revision });
-  return inserted!;
 }
 
 /** Null: there is none that the viewer may see. */
@@ -162,7 +194,7 @@ export async function deleteMemory(
     if (revision === null) return null;
     const [deleted] = await tx`
       update memories set deleted_at = ${now}, updated_at = ${now}, next_attempt_at = null, leased_until = null,
-        content = '', title = null, metadata = '{}', source = null, deduplicated_into = null
+        content = '', content_hash = '', title = null, metadata = '{}', source = null, deduplicated_into = null
       where id = ${id} and deleted_at is null returning id`;
     if (!deleted) return null;
     await removeUnitsOf(tx, { memoryId: id, collectionId: memory.collectionId, revision, now });

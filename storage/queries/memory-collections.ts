@@ -81,8 +81,7 @@ export async function createMemoryCollection(
   { memberUserIds = [], now, label, ...input }: CreateMemoryCollectionInput,
 ): Promise<MemoryCollectionRow> {
   return await inTransaction(sql, async (tx) => {
-    // One at a time per workspace, or two would count the same number.
-    await tx`select id from workspaces where id = ${input.workspaceId} for no key update`;
+    await lockMemoryCollections(tx, input.workspaceId);
     await requireRoomForCollection(tx, input.workspaceId);
     const row = {
       ...input,
@@ -103,6 +102,11 @@ export async function createMemoryCollection(
     }
     return created;
   });
+}
+
+/** Those of a workspace are made one at a time, or two would count the same number. */
+export async function lockMemoryCollections(tx: Tx, workspaceId: string): Promise<void> {
+  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
 }
 
 /** Those the viewer may see: their own first, then by type and name. */
@@ -174,7 +178,7 @@ export async function deleteMemoryCollection(
     await tx`delete from memory_collection_members where collection_id = ${id}`;
     const memories = await tx<{ id: string }[]>`
       update memories set deleted_at = ${now}, updated_at = ${now}, next_attempt_at = null, leased_until = null,
-        content = '', title = null, metadata = '{}', source = null, deduplicated_into = null
+        content = '', content_hash = '', title = null, metadata = '{}', source = null, deduplicated_into = null
       where collection_id = ${id} and deleted_at is null returning id`;
     return { memoryIds: memories.map((memory) => memory.id) };
   });
@@ -182,7 +186,8 @@ export async function deleteMemoryCollection(
 
 /**
  * Takes the next revision of a collection, and with it the right to change its units until the transaction ends. In a
- * transaction that touches more than one, take them in the order of their ids, and the wallet before them all.
+ * transaction that touches more than one, take them in the order of their ids, and the wallet after them all: what is
+ * written into a collection takes time, and everything that is paid for waits for the wallet.
  * Null: it is deleted.
  */
 export async function nextRevision(tx: Tx, collectionId: string): Promise<bigint | null> {

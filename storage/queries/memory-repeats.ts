@@ -11,7 +11,7 @@ export interface GivenMemory {
 
 /**
  * The oldest memory of the collection with the same text, title and metadata that has not failed; null: none. In a
- * transaction in which nobody else may add one, such as one that holds the wallet.
+ * transaction in which nobody else may add one, such as one that holds the collection.
  */
 export async function findSameMemory(
   tx: Tx,

@@ -52,34 +52,49 @@ export function wholeUnits(content: string): NewUnit[] {
   return units.length > 0 ? units : [{ kind: 'whole', text: '', heading: null, point: null }];
 }
 
-/** In their order. `revision` is that of `nextRevision`, which the transaction holds. */
+/** Those of one memory, in their order. `revision` is that of `nextRevision`, which the transaction holds. */
 export async function addUnits(
   tx: Tx,
   { memory, units, revision }: { memory: UnitOwner; units: readonly (NewUnit | FactUnit)[]; revision: bigint },
 ): Promise<void> {
-  if (units.length === 0) return;
-  const rows = units.map((unit, position) => ({
-    kind: unit.kind,
-    fact_id: unit.kind === 'fact' ? unit.factId : null,
-    position,
-    heading: unit.heading === null ? null : storableText(unit.heading),
-    text: storableText(unit.text),
-    embedder: unit.point?.embedder ?? null,
-    embedding: unit.point === null ? null : Buffer.from(unit.point.bytes).toString('base64'),
-  }));
+  await addUnitsOf(tx, { collectionId: memory.collectionId, added: [{ memory, units }], revision });
+}
+
+interface UnitsOfCollection {
+  collectionId: string;
+  added: readonly { memory: Omit<UnitOwner, 'collectionId'>; units: readonly (NewUnit | FactUnit)[] }[];
+  revision: bigint;
+}
+
+/** Those of several memories of one collection: words that they share are counted once. */
+export async function addUnitsOf(tx: Tx, { collectionId, added, revision }: UnitsOfCollection): Promise<void> {
+  const rows = added.flatMap(({ memory, units }) =>
+    units.map((unit, position) => ({
+      memory_id: memory.id,
+      title: memory.title,
+      kind: unit.kind,
+      fact_id: unit.kind === 'fact' ? unit.factId : null,
+      position,
+      heading: unit.heading === null ? null : storableText(unit.heading),
+      text: storableText(unit.text),
+      embedder: unit.point?.embedder ?? null,
+      embedding: unit.point === null ? null : Buffer.from(unit.point.bytes).toString('base64'),
+    })),
+  );
+  if (rows.length === 0) return;
   await tx`
     with added as (
       insert into memory_units (collection_id, memory_id, kind, fact_id, position, heading, text, terms, embedder, embedding, revision)
-      select ${memory.collectionId}, ${memory.id}, kind, fact_id, position, heading, text,
-        memory_terms(${memory.title}, heading, text), embedder, decode(embedding, 'base64'), ${revision}
+      select ${collectionId}, memory_id, kind, fact_id, position, heading, text,
+        memory_terms(title, heading, text), embedder, decode(embedding, 'base64'), ${revision}
       from jsonb_to_recordset(${tx.json(rows)}) as unit
-        (kind text, fact_id uuid, position int, heading text, text text, embedder text, embedding text)
+        (memory_id uuid, title text, kind text, fact_id uuid, position int, heading text, text text, embedder text, embedding text)
       returning terms
     ), counted as (
-      update memory_collections set units = units + ${units.length} where id = ${memory.collectionId}
+      update memory_collections set units = units + ${rows.length} where id = ${collectionId}
     )
     insert into memory_words as known (collection_id, word, units)
-    select ${memory.collectionId}, word, count(*) from added, unnest(tsvector_to_array(terms)) as word
+    select ${collectionId}, word, count(*) from added, unnest(tsvector_to_array(terms)) as word
     where char_length(word) <= ${LONGEST_COUNTED_WORD}
     group by word order by word
     on conflict (collection_id, word) do update set units = known.units + excluded.units`;

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
+import { nextRevision } from '../../storage/queries/memory-collections.ts';
+import { eventually } from '../actors/fakes.ts';
 import { MemoryQueue } from '../actors/memory-queue.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { fund, type MemoryRequests, memoryRequests } from './memory-requests.ts';
@@ -91,6 +94,38 @@ describe('POST /memory/ingest', () => {
     expect(new Set(answers.map(({ body }) => body.data.results[0].id)).size).toBe(1);
     expect(answers.filter(({ body }) => body.data.total_queued === 1)).toHaveLength(1);
     expect(before - (await balance())).toBe(1_500n);
+  });
+
+  it('keeps nobody from the wallet while it waits for its collection', async () => {
+    const { collection_id } = (await post('/memory/ingest', { text: 'Before.' })).body.data;
+    const before = await balance();
+    let ingest: ReturnType<typeof post> | undefined;
+    await inTransaction(fixture.sql, async (tx) => {
+      await nextRevision(tx, collection_id);
+      ingest = post('/memory/ingest', { text: 'Lanterns.' });
+      await eventually(async () => {
+        const waiting = await tx`
+          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        expect(waiting.length).toBeGreaterThan(0);
+      });
+      const found = await post('/memory/search', { query: 'x' });
+      expect([found.status, found.headers['x-credit-charged']]).toEqual([200, '0.0000001']);
+    });
+    expect((await ingest)!.status).toBe(202);
+    expect(before - (await balance())).toBe(1_000n);
+  });
+
+  it('does not wait for ever for another that names the same collections in another order', async () => {
+    const personal = (text: string) => ({ text });
+    const shared = (text: string) => ({ text, type: 'hive' });
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, n) => {
+        const memories = [personal(`Tea ${n}`), shared(`Coffee ${n}`)];
+        return post('/memory/ingest/batch', { memories: n % 2 === 0 ? memories : memories.reverse() });
+      }),
+    );
+    expect(answers.map(({ body }) => body.data?.total_queued)).toEqual(answers.map(() => 2));
+    expect((await get('/memory/collections')).body.data.pagination.total).toBe(2);
   });
 
   it('refuses whom the wallet does not cover, and stores nothing', async () => {
