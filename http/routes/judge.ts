@@ -17,6 +17,7 @@ import { type Principal, principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithClient } from '../credential-watch.ts';
+import { readCandidate, requireSomething } from '../judged-candidate.ts';
 import { requireCredentials } from '../permissions.ts';
 import { mayHear } from '../playback.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
@@ -30,8 +31,6 @@ import {
   presentBatch,
   presentEvaluation,
   presentListedBatch,
-  readCandidate,
-  requireSomething,
   StartedBatchSchema,
 } from '../schemas/judge.ts';
 import { readMobile } from '../schemas/phone-number.ts';

@@ -1,20 +1,13 @@
-import { type Static, type TSchema, Type } from 'typebox';
-import {
-  type Candidate,
-  candidateOfMessages,
-  candidateOfOutput,
-  candidateOfTranscript,
-  QUESTION_TYPES,
-} from '../../language/judge/rubric.ts';
+import { type TSchema, Type } from 'typebox';
+import { QUESTION_TYPES } from '../../language/judge/rubric.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchItem, JudgeBatchProgress, JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
-import { validationFailed } from '../validation.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 import { ModelNameSchema, QuestionsSchema } from './rubric.ts';
 
 /** Of the candidate, `input` and `context` each; some 50,000 tokens. */
-const MOST_CHARACTERS = 200_000;
-const METADATA_MAX_BYTES = 2048;
+export const MOST_CHARACTERS = 200_000;
+export const METADATA_MAX_BYTES = 2048;
 
 const SamplesSchema = Type.Integer({
   minimum: 1,
@@ -29,6 +22,14 @@ const SegmentSchema = Type.Object(
     leg: Type.String({ maxLength: 64, description: 'Who said it: `agent`, `customer`.' }),
     text: Type.String({ maxLength: MOST_CHARACTERS }),
     start: Type.Optional(Type.Number({ description: 'Seconds.' })),
+  },
+  { additionalProperties: true },
+);
+
+const TextPartSchema = Type.Object(
+  {
+    type: Type.String({ maxLength: 32, description: '`text`.' }),
+    text: Type.Optional(Type.String({ maxLength: MOST_CHARACTERS })),
   },
   { additionalProperties: true },
 );
@@ -54,7 +55,19 @@ export const EvaluateBody = Type.Object(
         Type.Object(
           {
             role: Type.String({ maxLength: 64 }),
-            content: nullable(Type.String({ maxLength: MOST_CHARACTERS })),
+            content: Type.Optional(
+              nullable(
+                Type.Union([
+                  Type.String({ maxLength: MOST_CHARACTERS }),
+                  Type.Array(TextPartSchema, { maxItems: 256, description: 'Parts, all of which are text.' }),
+                ]),
+              ),
+            ),
+            tool_calls: Type.Optional(
+              nullable(
+                Type.Array(Type.Unknown(), { maxItems: 128, description: 'Judged by their names and arguments.' }),
+              ),
+            ),
           },
           { additionalProperties: true },
         ),
@@ -96,46 +109,6 @@ export const EvaluateBody = Type.Object(
     ],
   },
 );
-
-type Evaluate = Static<typeof EvaluateBody>;
-
-/** What a body says is to be judged; a call is to be looked up. @throws TandemError VALIDATION_FAILED */
-export function readCandidate(body: Evaluate): { candidate: Candidate } | { callId: string } {
-  requireOne(body, ['rubric_id', 'questions']);
-  const [kind] = requireOne(body, ['output', 'transcript', 'messages', 'call_id']);
-  const { metadata, call_id: callId } = body;
-  if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > METADATA_MAX_BYTES) {
-    throw validationFailed([{ path: 'metadata', message: `must be at most ${METADATA_MAX_BYTES} bytes as JSON` }]);
-  }
-  if (callId !== undefined) return { callId };
-  return { candidate: requireSomething(candidateOf(body), kind!) };
-}
-
-function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate {
-  if (output !== undefined) return candidateOfOutput(output);
-  if (transcript !== undefined) return candidateOfTranscript(transcript.segments);
-  return candidateOfMessages(
-    messages.map(({ role, content }) => ({ role, content: (content as string | null) ?? '' })),
-  );
-}
-
-/** @throws TandemError VALIDATION_FAILED when there is nothing to judge, or too much */
-export function requireSomething(candidate: Candidate, path: string): Candidate {
-  const characters = candidate.texts.reduce((sum, text) => sum + text.length, 0);
-  if (characters > MOST_CHARACTERS) {
-    throw validationFailed([{ path, message: `has more than ${MOST_CHARACTERS} characters` }]);
-  }
-  if (!candidate.texts.some((text) => /\S/.test(text))) {
-    throw validationFailed([{ path, message: 'has nothing in it that could be judged' }]);
-  }
-  return candidate;
-}
-
-function requireOne<Name extends keyof Evaluate>(body: Evaluate, names: readonly Name[]): Name[] {
-  const given = names.filter((name) => body[name] !== undefined);
-  if (given.length === 1) return given;
-  throw validationFailed([{ path: names[0]!, message: `or exactly one other of ${names.join(', ')} must be sent` }]);
-}
 
 const ResultSchema = Type.Object({
   type: Type.Enum([...QUESTION_TYPES]),

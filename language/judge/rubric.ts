@@ -79,9 +79,30 @@ export function candidateOfTranscript(lines: readonly SpokenLine[]): Candidate {
   return { content: { transcript }, texts: lines.map(({ text }) => text) };
 }
 
-export function candidateOfMessages(messages: readonly { role: string; content: string }[]): Candidate {
-  const shown = messages.map(({ role, content }) => ({ role, content }));
-  return { content: { messages: shown }, texts: messages.map(({ content }) => content) };
+/** Of a tool, by the assistant. */
+export interface SpokenCall {
+  name: string;
+  /** As the model wrote them. */
+  arguments: string;
+}
+
+interface SpokenMessage {
+  role: string;
+  content: string;
+  calls?: readonly SpokenCall[];
+}
+
+export function candidateOfMessages(messages: readonly SpokenMessage[]): Candidate {
+  const shown = messages.map(({ role, content, calls = [] }) => ({
+    role,
+    content,
+    ...(calls.length > 0 && { tool_calls: calls }),
+  }));
+  const texts = messages.flatMap(({ content, calls = [] }) => [
+    content,
+    ...calls.flatMap(({ name, arguments: written }) => [name, written]),
+  ]);
+  return { content: { messages: shown }, texts };
 }
 
 /** How one question was answered. */

@@ -192,14 +192,33 @@ describe('POST /judge/evaluate', () => {
   it('takes a conversation as chat completions have it', async () => {
     const messages = [
       { role: 'user', content: 'Where is it?', name: 'Asha' },
+      {
+        role: 'assistant',
+        tool_calls: [
+          { id: '1', type: 'function', function: { name: 'track', arguments: '{"parcel":7}' } },
+          7,
+          null,
+          {},
+        ],
+      },
+      { role: 'tool', content: 'in transit', tool_call_id: '1' },
       { role: 'assistant', content: null, tool_calls: [{ id: '1' }] },
-      { role: 'assistant', content: 'On its way.' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'text', text: 'On its way.' },
+          { type: 'text', text: 'Soon.' },
+        ],
+        tool_calls: null,
+      },
     ];
     expect((await evaluate({ messages })).status).toBe(200);
     expect(asked().candidate.messages).toEqual([
       { role: 'user', content: 'Where is it?' },
+      { role: 'assistant', content: '', tool_calls: [{ name: 'track', arguments: '{"parcel":7}' }] },
+      { role: 'tool', content: 'in transit' },
       { role: 'assistant', content: '' },
-      { role: 'assistant', content: 'On its way.' },
+      { role: 'assistant', content: 'On its way.\nSoon.' },
     ]);
   });
 
@@ -220,6 +239,7 @@ describe('POST /judge/evaluate', () => {
     ['two things to judge', { output: OUTPUT, messages: [{ role: 'user', content: 'x' }] }],
     ['an empty output', { output: ' \n' }],
     ['no messages', { messages: [] }],
+    ['a picture', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }],
     ['a transcript in which nothing was said', { transcript: { segments: [{ leg: 'agent', text: '' }] } }],
     ['a transcript that is none', { transcript: [] }],
     ['more than there may be', { messages: Array(3).fill({ role: 'user', content: 'x'.repeat(70_000) }) }],
