@@ -195,13 +195,21 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const refusal = toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
+    const refusal = brokenOff(request) ?? toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
     if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
     const retryAfterS = retryAfterOf(refusal);
     if (retryAfterS !== null) reply.header('retry-after', retryAfterS);
     const bodyOf = speaksOpenai(request.url.split('?', 1)[0]!) ? openaiErrorBody : errorBody;
     return reply.code(refusal.status).send(bodyOf(refusal, request.id));
+  }
+
+  /** Null unless the connection broke before the whole request was here: what was thrown then says so, and nothing else. */
+  function brokenOff({ id: requestId, raw }: FastifyRequest): TandemError | null {
+    if (raw.complete || !raw.destroyed) return null;
+    const left = new TandemError('CLIENT_CANCELLED', 'The client closed the connection.');
+    context.logger.info({ requestId, code: left.code }, 'client left while sending its request');
+    return left;
   }
 
   /** For errors before routing, where no hook runs. */

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { connect as connectSocket } from 'node:net';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture } from './fixture.ts';
 import { seedCall } from './seed-calls.ts';
@@ -50,6 +52,28 @@ describe('on the wire', () => {
     expect(head?.toLowerCase()).toContain('x-ratelimit-remaining: ');
     expect(JSON.parse(body!)).toMatchObject({ success: false, code });
   });
+});
+
+it('a client that leaves in the midst of its body is no failure of ours', async () => {
+  await using server = await createHttpFixture();
+  const { workspace } = await seedWorkspace(server.sql);
+  const { key } = await server.addMemberWith('member', workspace.id);
+  const { port } = new URL(await server.app.listen({ host: '127.0.0.1', port: 0 }));
+  const arrived = once(server.app.server, 'request');
+  const socket = connectSocket({ host: '127.0.0.1', port: Number(port) });
+  const headers = `host: a\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 99`;
+  socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${headers}\r\n\r\n{"messages"`);
+  // Its credentials are looked at first; then the body is waited for.
+  const [request] = (await arrived) as [IncomingMessage];
+  await vi.waitFor(() => expect(request.listenerCount('data')).toBeGreaterThan(0));
+  socket.destroy();
+  const line = await vi.waitFor(() => {
+    const found = server.logLines.find((logged) => logged.includes('CLIENT_CANCELLED'));
+    expect(found).toBeDefined();
+    return JSON.parse(found!);
+  });
+  expect(line).toMatchObject({ level: 'info', msg: 'client left while sending its request' });
+  expect(server.logLines.filter((logged) => logged.includes('"level":"error"'))).toEqual([]);
 });
 
 it('garbage after a request does not break into the response that is under way', async () => {
