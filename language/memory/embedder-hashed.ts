@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Embedder } from './embedder.ts';
+import { pairsOf, unspacedParts } from './unspaced.ts';
 
 /**
  * Needs no model: a text is the bag of its words and of the letters they are made of, hashed into a point, rare kinds of
@@ -8,7 +9,7 @@ import type { Embedder } from './embedder.ts';
  */
 export function createHashedEmbedder(): Embedder {
   return {
-    name: 'hashed-ngrams-1',
+    name: 'hashed-ngrams-2',
     dimensions: DIMENSIONS,
     batchSize: 64,
     async embed(texts, signal) {
@@ -44,14 +45,14 @@ function hashedPoint(text: string): Float32Array {
   for (const [word, times] of wordsOf(text)) {
     const weight = weightOf(word) * (1 + Math.log(times));
     addFeature(point, `=${word}`, weight);
-    const runs = runsOf(word);
+    const runs = unspacedParts(word)[0]?.isUnspaced ? [] : runsOf(word);
     // Each a little: together they are as long as RUNS_COUNT says.
     for (const run of runs) addFeature(point, run, (weight * RUNS_COUNT) / Math.sqrt(runs.length));
   }
   return normalised(point);
 }
 
-/** Without case, accents and punctuation; how often each occurs. */
+/** Without case, accents and punctuation, pairs of letters where no spaces are written; how often each occurs. */
 function wordsOf(text: string): Map<string, number> {
   const folded = text
     .slice(0, LONGEST_TEXT)
@@ -60,8 +61,11 @@ function wordsOf(text: string): Map<string, number> {
     .toLowerCase();
   const counts = new Map<string, number>();
   for (const [word] of folded.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
-    const kept = word.slice(0, LONGEST_WORD);
-    counts.set(kept, (counts.get(kept) ?? 0) + 1);
+    for (const { text: part, isUnspaced } of unspacedParts(word)) {
+      for (const kept of isUnspaced ? pairsOf(part) : [part.slice(0, LONGEST_WORD)]) {
+        counts.set(kept, (counts.get(kept) ?? 0) + 1);
+      }
+    }
   }
   return counts;
 }

@@ -1,3 +1,5 @@
+import { unspacedParts } from './unspaced.ts';
+
 /**
  * The words of a text as they are compared: without case, accents or endings that are seldom meant. A language that
  * writes no spaces is compared by its letters.
@@ -9,13 +11,13 @@ export function factWords(text: string): Set<string> {
     .replace(/\p{M}+/gu, '')
     .toLowerCase();
   for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) {
-    if (UNSPACED.test(word)) for (const letter of word) words.add(letter);
-    else if (!STOP_WORDS.has(word)) words.add(stemOf(word));
+    for (const { text: part, isUnspaced } of unspacedParts(word)) {
+      if (isUnspaced) for (const letter of part) words.add(letter);
+      else if (!STOP_WORDS.has(part)) words.add(stemOf(part));
+    }
   }
   return words;
 }
-
-const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}]/u;
 
 /** What share of the words are among the others, 0 to 1; 0 where there are none. */
 export function shareAmong(words: ReadonlySet<string>, others: ReadonlySet<string>): number {

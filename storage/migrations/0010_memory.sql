@@ -170,10 +170,31 @@ create table memory_words (
 ) with (fillfactor = 70);
 create index memory_words_similar on memory_words using gin (collection_id, word gin_trgm_ops);
 
+-- Languages that write no spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese): each of their letters by itself.
+create function memory_letters(content text) returns text language sql immutable as $$
+  select case when octet_length(content) = char_length(content) then content else
+    regexp_replace(content, '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])', ' \1 ', 'g') end
+$$;
+
+-- Of these, every two letters that stand together, which is what most of their words are.
+create function memory_pairs(content text) returns text language sql immutable as $$
+  select case when octet_length(content) = char_length(content) then '' else coalesce((
+    select string_agg(regexp_replace(regexp_replace(half, '(..)', '\1 ', 'g'), '(^| ).$', ''), ' ')
+    from regexp_matches(content, '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{2,}', 'g') as found (run), unnest(array[run[1], substr(run[1], 2)]) as half
+  ), '') end
+$$;
+
+-- A query of theirs is its pairs; of a letter alone that letter.
+create function memory_asked(content text) returns text language sql immutable as $$
+  select case when octet_length(content) = char_length(content) then content else
+    memory_letters(regexp_replace(content, '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{2,}', ' ', 'g')) || ' ' || memory_pairs(content) end
+$$;
+
 -- The words of a unit: stems for finding, forms for names and for words that English leaves out.
 create function memory_terms(title text, heading text, content text) returns tsvector language sql stable as $$
-  select setweight(to_tsvector('english', t), 'A') || setweight(to_tsvector('english', h), 'B') || to_tsvector('english', c)
-    || strip(to_tsvector('simple', t || ' ' || h || ' ' || c))
+  select setweight(to_tsvector('english', memory_letters(t)), 'A') || setweight(to_tsvector('english', memory_letters(h)), 'B')
+    || to_tsvector('english', memory_letters(c))
+    || strip(to_tsvector('simple', memory_letters(t || ' ' || h || ' ' || c) || ' ' || memory_pairs(t || ' ' || h || ' ' || c)))
   from (select lower(unaccent(coalesce(title, ''))), lower(unaccent(coalesce(heading, ''))), lower(unaccent(content)))
     as folded (t, h, c)
 $$;

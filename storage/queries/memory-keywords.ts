@@ -93,7 +93,7 @@ function joinMemories(tx: Tx, conditions: readonly MetadataCondition[]): postgre
 /** The stems of a text; its words as they are when English leaves all of them out (`IT`, `The Who`). */
 async function wordsOf(tx: Tx, text: string, collectionIds: readonly string[]): Promise<QueryWord[]> {
   return await tx<QueryWord[]>`
-    with folded as (select lower(unaccent(${text}::text)) as text),
+    with folded as (select memory_asked(lower(unaccent(${text}::text))) as text),
     stems as (select tsvector_to_array(to_tsvector('english', text)) as words from folded),
     asked as (
       select unnest(case when cardinality(words) > 0 then words

@@ -58,7 +58,7 @@ export async function insistenceOf(
   if (phrases.length === 0 && excluded.length === 0) return { phrases: [], excluded: [] };
   const rows = await sql<{ query: string; isExcluded: boolean }[]>`
     select query::text, place > ${phrases.length} as is_excluded from (
-      select phraseto_tsquery('english', lower(unaccent(text))) as query, place
+      select phraseto_tsquery('english', memory_letters(lower(unaccent(text)))) as query, place
       from unnest(${[...phrases, ...excluded]}::text[]) with ordinality as said (text, place)
     ) read where numnode(query) > 0`;
   const of = (isExcluded: boolean) => rows.filter((row) => row.isExcluded === isExcluded).map(({ query }) => query);

@@ -50,6 +50,26 @@ onEveryServer('the search for words', (database) => {
     expect(await search('КОФЕ')).toEqual(['Кофе по утрам']);
   });
 
+  it('finds words of languages that write no spaces, wherever they stand', async () => {
+    const texts = [
+      '北京大学位于中国北京市海淀区。',
+      '上海的天气很好',
+      '東京タワーは高い。Web版も',
+      'ฉันชอบดื่มกาแฟตอนเช้า',
+    ];
+    const { search } = await searching(database().sql, texts);
+    expect(await search('北京')).toEqual([texts[0]]);
+    expect(await search('海淀区')).toEqual([texts[0]]);
+    expect(await search('天气')).toEqual([texts[1]]);
+    expect(await search('京')).toEqual(expect.arrayContaining([texts[0], texts[2]]));
+    expect(await search('タワー')).toEqual([texts[2]]);
+    expect(await search('web')).toEqual([texts[2]]);
+    expect(await search('กาแฟ')).toEqual([texts[3]]);
+    expect(await search('"大学位于"')).toEqual([texts[0]]);
+    expect(await search('"位于大学"')).toEqual([]);
+    expect(await search('的天气 -上海')).toEqual([]);
+  });
+
   it('insists on what is in quotes and leaves out what is after a minus, unless the text is plain', async () => {
     const texts = ['filter coffee in the morning', 'coffee without a filter', 'tea'];
     const { search } = await searching(database().sql, texts);
