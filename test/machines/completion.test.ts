@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { type CompletionInput, type ConcludeInput, completionMachine } from '../../machines/completion.machine.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { testEachCell } from './state-table.ts';
 
 type Port = 'admit' | 'generate' | 'conclude';
 type Happening =
@@ -54,18 +55,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
 };
 
 describe('the machine of a completion, state by event', () => {
-  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const completion = startCompletion();
-        for (const step of PATHS[state]) await completion.take(step);
-        expect(completion.state()).toBe(state);
-        await completion.take(happening);
-        expect(completion.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startCompletion });
 });
 
 describe('a completion', () => {

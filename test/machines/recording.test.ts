@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { recordingMachine } from '../../machines/recording.machine.ts';
+import { testEachCell } from './state-table.ts';
 
 const RECORDING = { recordingId: 'recording-1', callId: 'call-1', workspaceId: 'workspace-1' };
 
@@ -29,18 +30,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
 };
 
 describe('the recording machine, state by event', () => {
-  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const recording = startRecording();
-        for (const step of PATHS[state]) await recording.take(step);
-        expect(recording.state()).toBe(state);
-        await recording.take(happening);
-        expect(recording.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startRecording });
 });
 
 describe('a finished recording', () => {

@@ -10,6 +10,7 @@ import {
   type TranscriptEvent,
   transcriptMachine,
 } from '../../machines/transcript.machine.ts';
+import { testEachCell } from './state-table.ts';
 
 /** How each state is reached. */
 const PATHS = {
@@ -40,18 +41,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<(typeof HAPPENINGS)[numbe
 };
 
 describe('the transcript machine, state by event', () => {
-  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const transcript = startTranscript();
-        for (const step of PATHS[state]) await transcript.take(step);
-        expect(transcript.state()).toBe(state);
-        await transcript.take(happening);
-        expect(transcript.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startTranscript });
 });
 
 describe('a transcript', () => {

@@ -7,6 +7,7 @@ import {
   type Settlement,
   transcriptionMachine,
 } from '../../machines/transcription.machine.ts';
+import { testEachCell } from './state-table.ts';
 
 type Happening = 'upload' | 'upload with context' | 'port done' | 'port failed' | 'cancelled' | 'time is up';
 const HAPPENINGS: Happening[] = [
@@ -64,18 +65,7 @@ const TABLE: Record<State, Partial<Record<Happening, State>>> = {
 };
 
 describe('the transcription machine, state by event', () => {
-  for (const state of Object.keys(TABLE) as State[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const transcription = start();
-        for (const step of PATHS[state]) await transcription.take(step);
-        expect(transcription.state()).toBe(state);
-        await transcription.take(happening);
-        expect(transcription.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: start });
 });
 
 describe('a transcription', () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { TandemError } from '../../machines/errors.ts';
 import { type SettleInput, type TtsStreamInput, ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
+import { testEachCell } from './state-table.ts';
 
 type Port = 'charge' | 'speak' | 'settle';
 type Happening =
@@ -52,18 +53,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
 };
 
 describe('the machine of a spoken text, state by event', () => {
-  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const stream = startStream();
-        for (const step of PATHS[state]) await stream.take(step);
-        expect(stream.state()).toBe(state);
-        await stream.take(happening);
-        expect(stream.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startStream });
 });
 
 describe('a text', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
 import { type ShapedVoice, voiceMachine } from '../../machines/voice.machine.ts';
+import { testEachCell } from './state-table.ts';
 
 const VOICE_ID = 'voice-1';
 const USABLE: ShapedVoice = { isUsable: true, recipe: { engine: 'e' }, measures: null, approximate: true };
@@ -55,18 +56,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
 };
 
 describe('the voice machine, state by event', () => {
-  for (const state of Object.keys(TABLE) as (keyof typeof PATHS)[]) {
-    for (const happening of HAPPENINGS) {
-      const cell = TABLE[state][happening];
-      it(`in ${state}, "${happening}" ${cell === undefined ? 'changes nothing' : `leads to ${cell}`}`, async () => {
-        const voice = startVoice();
-        for (const step of PATHS[state]) await voice.take(step);
-        expect(voice.state()).toBe(state);
-        await voice.take(happening);
-        expect(voice.state()).toBe(cell ?? state);
-      });
-    }
-  }
+  testEachCell({ paths: PATHS, table: TABLE, happenings: HAPPENINGS, start: startVoice });
 });
 
 describe('a voice', () => {
