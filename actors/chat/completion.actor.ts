@@ -228,12 +228,14 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
 
 /** What the engine says, as far as it can be, and no more than is held for it; without it, what we counted. */
 function usageOf({ answer, admission }: LiveCompletion): FinishedAnswer['usage'] {
-  const { promptTokens, mostTokens } = admission!;
+  const { promptTokens, mostTokens, maxTokens } = admission!;
   const said = answer.end?.usage ?? usedSoFar(answer);
   if (!said || !isCount(said.promptTokens) || !isCount(said.completionTokens)) {
     return { promptTokens, completionTokens: answer.tokens, isEstimated: true };
   }
-  const completionTokens = Math.min(said.completionTokens, mostTokens);
+  // Beyond what it was told there is only what was seen.
+  const mostOfAnswer = Math.min(mostTokens, Math.max(maxTokens ?? mostTokens, answer.tokens));
+  const completionTokens = Math.min(said.completionTokens, mostOfAnswer);
   const mostOfPrompt = Math.min(promptTokens * MOST_OF_A_TOKEN, promptTokens + mostTokens - completionTokens);
   return { ...said, promptTokens: Math.min(said.promptTokens, mostOfPrompt), completionTokens };
 }

@@ -177,8 +177,9 @@ describe('what a completion costs', () => {
     [{ promptTokens: -5, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1e300, completionTokens: 3 }, PROMPT_TOKENS + 2],
     [{ promptTokens: 1_000_000_000, completionTokens: 3 }, PROMPT_TOKENS * 16 + 3],
-    // What the hold covers: the usual most of an answer, and the prompt with its margin.
-    [{ promptTokens: 29, completionTokens: 1_000_000_000 }, PROMPT_TOKENS + 3 + 16 + 4_096],
+    // The usual most of an answer.
+    [{ promptTokens: 30, completionTokens: 1_000_000_000 }, 30 + 4_096],
+    // What is held: that, and the prompt with its margin.
     [{ promptTokens: 1_000_000_000, completionTokens: 1_000_000_000 }, PROMPT_TOKENS + 3 + 16 + 4_096],
   ])('is bounded where the server says %j', async (usage, tokens) => {
     const { desk } = fixture.deskOf();
@@ -191,13 +192,16 @@ describe('what a completion costs', () => {
   it('is never more than was held, nor than the wallet has, however the model counts the prompt', async () => {
     const { desk } = fixture.deskOf();
     const usage = { promptTokens: 400, completionTokens: 2 };
-    fixture.models.queue({ text: 'Hello.', usage });
+    const more = { promptTokens: PROMPT_TOKENS, completionTokens: 17 };
+    fixture.models.queue({ text: 'Hello.', usage }, { text: 'Hello.', usage: more });
     const request = fixture.request(HUNDRED);
     const short = { ...request, what: { ...request.what, maxTokens: 16 } } as typeof request;
     const { finished } = await answerOf(await desk.ask(short, listening()));
     const held = Math.ceil(PROMPT_TOKENS * 1.1) + 16 + 16;
     expect(finished.usage).toMatchObject({ promptTokens: held - 2, completionTokens: 2 });
     expect(await fixture.charged()).toEqual({ tokens: held, amountNano: BigInt(held) * TOKEN_NANO });
+    const second = await answerOf(await desk.ask(short, listening()));
+    expect(second.finished.usage).toMatchObject({ promptTokens: PROMPT_TOKENS, completionTokens: 16 });
 
     // And the log of an empty wallet names the tokens that were paid.
     const balanceNano = BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO;
