@@ -3,6 +3,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { JudgedSome } from '../../machines/judge-batch.machine.ts';
 import { seconds } from '../../machines/utterances.ts';
 import type { Sql } from '../../storage/database.ts';
+import { findApiKeyById } from '../../storage/queries/api-keys.ts';
 import { getCallById, isFinalState } from '../../storage/queries/calls.ts';
 import {
   concludeJudgeBatchItem,
@@ -30,9 +31,8 @@ const AT_A_TIME = 4;
 
 /** Judges the next calls of a batch that are left. @throws the database's error */
 export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promise<JudgedSome> {
-  const membership = await findMembership(work.sql, batch);
   // Whoever may not act for the workspace any more does not spend its money either.
-  if (membership === null || membership.role === 'viewer') return { kind: 'stop', reason: 'FORBIDDEN' };
+  if (!(await mayStillJudge(batch, work))) return { kind: 'stop', reason: 'FORBIDDEN' };
   const items = await nextJudgeBatchItems(work.sql, batch.id, { limit: AT_A_TIME });
   if (items.length === 0) return { kind: 'none_left' };
   const outcomes = await Promise.all(items.map((item) => judgeItem(item, { batch, work })));
@@ -43,6 +43,13 @@ export async function judgeSomeOf(batch: JudgeBatchRow, work: BatchWork): Promis
   if (stop) return stop;
   const heldUp = outcomes.find((outcome) => outcome.kind === 'held_up');
   return heldUp ? { ...heldUp, wentOn } : { kind: 'went_on' };
+}
+
+async function mayStillJudge(batch: JudgeBatchRow, { sql, now }: BatchWork): Promise<boolean> {
+  const membership = await findMembership(sql, batch);
+  if (membership === null || membership.role === 'viewer') return false;
+  const { apiKeyId: id } = batch;
+  return id === null || (await findApiKeyById(sql, { id, now: now() })) !== null;
 }
 
 type ItemOutcome = { kind: 'went_on' } | { kind: 'stop'; reason: string } | { kind: 'held_up'; reason: string };

@@ -243,12 +243,18 @@ export async function claimJudgeBatch(
   { id, leaseId, now, leaseMs }: Lease & { now: Date; leaseMs: number },
 ): Promise<JudgeBatchRow | null> {
   if (!isUuid(id)) return null;
-  const [row] = await sql<JudgeBatchRow[]>`
-    update judge_batches b set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
-      leased_until = ${new Date(now.getTime() + leaseMs)}
-    where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now}) and ${isFree(sql, now)}
-    returning *`;
-  return row ?? null;
+  return await inTransaction(sql, async (tx) => {
+    // One at a time per workspace, or two would each find no other batch under way.
+    await tx`
+      select w.id from workspaces w join judge_batches b on b.workspace_id = w.id where b.id = ${id}
+      for no key update of w`;
+    const [row] = await tx<JudgeBatchRow[]>`
+      update judge_batches b set status = 'running', lease_id = ${leaseId}, updated_at = ${now},
+        leased_until = ${new Date(now.getTime() + leaseMs)}
+      where id = ${id} and ended_at is null and (leased_until is null or leased_until <= ${now}) and ${isFree(tx, now)}
+      returning *`;
+    return row ?? null;
+  });
 }
 
 /** False: it is somebody else's by now. */

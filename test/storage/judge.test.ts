@@ -198,6 +198,23 @@ onEveryServer('batches of calls', (database) => {
     expect(await claimJudgeBatch(sql, { id: 'x', leaseId: a, now: NOW, leaseMs: 1 })).toBeNull();
   });
 
+  it('of a workspace are taken one after the other, also by those who come at the same time', async () => {
+    const { sql, batch } = await seededBatch(database().sql);
+    const { id, workspaceId, userId, apiKeyId, rubricId, rubricName, questions, model, samples, filter } = batch;
+    const like = { workspaceId, userId, apiKeyId, rubricId, rubricName, questions, model, samples, filter };
+    const other = await createJudgeBatch(sql, { ...like, id: randomUUID(), calls: [], now: NOW });
+    const ids = [id, other.id];
+    for (let time = 0; time < 20; time++) {
+      const now = later(time);
+      const claimed = await Promise.all(
+        ids.map((one) => claimJudgeBatch(sql, { id: one, leaseId: randomUUID(), now, leaseMs: 1_000 })),
+      );
+      const taken = claimed.filter((row) => row !== null);
+      expect(taken).toHaveLength(1);
+      await releaseJudgeBatch(sql, { id: taken[0]!.id, leaseId: taken[0]!.leaseId!, now });
+    }
+  });
+
   it('know of each call what became of it, once, and count answers', async () => {
     const { sql, batch, evaluation, calls } = await seededBatch(database().sql);
     const { id, workspaceId, userId } = batch;

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -13,6 +14,7 @@ import type { CompletionRequest } from '../../../language/llm.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { openJobs } from '../../../storage/jobs.ts';
 import { walletOf } from '../../../storage/ledger.ts';
+import { createApiKey, revokeApiKey } from '../../../storage/queries/api-keys.ts';
 import {
   answersOfJudgeBatch,
   findJudgeBatch,
@@ -239,6 +241,20 @@ describe('a batch', () => {
     const { desk, batches } = batchesOf();
     const { id } = await desk.startBatch(request());
     await removeMember(sql, { workspaceId: caller.workspaceId, userId: caller.userId, actorRole: 'owner', now: NOW });
+    await batches.sweep();
+    expect(await batchOf(id)).toMatchObject({ status: 'stopped', stopReason: 'FORBIDDEN' });
+    expect(models.requests).toEqual([]);
+  });
+
+  it('stops when the key that it was asked for with is revoked', async () => {
+    const { sql } = database;
+    const { workspaceId, userId } = caller;
+    await seedTalks(sql, caller, ['one']);
+    const names = { name: 'ci', prefix: 'sk_abc', last4: 'wxyz', keyHash: randomBytes(32) };
+    const { id: apiKeyId } = await createApiKey(sql, { workspaceId, createdByUserId: userId, ...names, now: NOW });
+    const { desk, batches } = batchesOf();
+    const { id } = await desk.startBatch(request({}, { apiKeyId }));
+    expect(await revokeApiKey(sql, { workspaceId, id: apiKeyId, now: NOW })).toBe(true);
     await batches.sweep();
     expect(await batchOf(id)).toMatchObject({ status: 'stopped', stopReason: 'FORBIDDEN' });
     expect(models.requests).toEqual([]);
