@@ -130,7 +130,10 @@ export function parseKey(text: string): Buffer | undefined {
   return key.length === 32 ? key : undefined;
 }
 
-/** `name=model`: a name has no `=`, a model may, and a name that is given twice is a mistake. */
+/**
+ * `name=model`: a name has no `=`, a model may. A name that is given twice is a mistake, and so is one that stands for
+ * another name: names stand for ids.
+ */
 export function parseAliases(text: string): Map<string, string> | undefined {
   const pairs = text.split(',').map((item) => /^([\w.:/-]{1,128})\s*=\s*([^\s,]{1,256})$/.exec(item.trim()));
   const aliases = new Map<string, string>();
@@ -139,8 +142,12 @@ export function parseAliases(text: string): Map<string, string> | undefined {
     if (name === undefined || model === undefined || aliases.has(name)) return undefined;
     aliases.set(name, model);
   }
-  return aliases;
+  const standsForName = ([name, model]: [string, string]) =>
+    model !== name && (aliases.has(model) || OF_OURS.has(model));
+  return [...aliases].some(standsForName) ? undefined : aliases;
 }
+
+const OF_OURS: ReadonlySet<string> = new Set(['svc-tiny', 'jev-latest']);
 
 export function parseList<Item>(text: string, parseItem: (item: string) => Item | undefined): Item[] | undefined {
   const items = text.split(',').map((item) => parseItem(item.trim()));

@@ -134,7 +134,7 @@ export const VARIABLES = {
   llmAliases: {
     name: 'LLM_ALIASES',
     about: 'Names that stand for models of it, beside svc-tiny and jev-latest.',
-    expects: 'a comma-separated list of name=model, every name once',
+    expects: 'a comma-separated list of name=model, every name once, and models by their ids',
     shownDefault: 'none',
     secret: false,
     fallback: new Map(),
@@ -149,6 +149,11 @@ export const VARIABLES = {
   embeddingsBaseUrl: urlVariable('EMBEDDINGS_BASE_URL', ['http:', 'https:'], 'OpenAI-compatible embeddings server.'),
   embeddingsApiKey: keyVariable('EMBEDDINGS_API_KEY'),
   embeddingsModel: optionalText('EMBEDDINGS_MODEL', 'Model to ask it for.'),
+  memoryIndex: choiceVariable(
+    'MEMORY_INDEX',
+    ['auto', 'exact', 'pgvector'],
+    'How large collections are searched by meaning: pgvector where the database has it, or every point compared.',
+  ),
   s3Endpoint: urlVariable(
     'S3_ENDPOINT',
     ['http:', 'https:'],

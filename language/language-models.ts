@@ -35,7 +35,7 @@ class ModelsOfEngines implements LanguageModels {
   constructor({ engines, usualModel, aliases, ...resilience }: LanguageModelsOptions) {
     this.#engines = engines.map((engine) => new ResilientEngine(engine, resilience));
     this.#list = new ModelList(this.#engines, resilience.clock);
-    this.#usual = usualModel;
+    this.#usual = usualModel === null ? null : (aliases.get(usualModel) ?? usualModel);
     this.#aliases = aliases;
   }
 

@@ -77,10 +77,11 @@ describe('loadConfig', () => {
   });
 
   it('parses aliases of language models, and how many answers one gives at a time', () => {
-    const config = load({ LLM_ALIASES: 'fast=qwen3:4b, __proto__ = org/model=q4', LLM_CONCURRENCY: '2' });
+    const config = load({ LLM_ALIASES: 'fast=qwen3:4b, __proto__ = org/model=q4, same=same', LLM_CONCURRENCY: '2' });
     expect([...config.llmAliases]).toEqual([
       ['fast', 'qwen3:4b'],
       ['__proto__', 'org/model=q4'],
+      ['same', 'same'],
     ]);
     expect(config.llmConcurrency).toBe(2);
     expect([...load({}).llmAliases]).toEqual([]);
@@ -130,7 +131,12 @@ describe('loadConfig', () => {
     ['LLM_ALIASES', 'fast=a,fast=b'],
     ['LLM_ALIASES', '=a'],
     ['LLM_ALIASES', 'fast=a,'],
+    ['LLM_ALIASES', 'fast=quick,quick=a'],
+    ['LLM_ALIASES', 'a=b,b=a'],
+    ['LLM_ALIASES', 'fast=svc-tiny'],
+    ['LLM_ALIASES', 'svc-tiny=jev-latest'],
     ['LLM_CONCURRENCY', '0'],
+    ['MEMORY_INDEX', 'hnsw'],
     ['LOG_LEVEL', 'loud'],
   ])('refuses %s=%s with one line that names it', (name, value) => {
     const message = refusal({ [name]: value });
@@ -243,6 +249,7 @@ describe('describeConfig', () => {
       'EMBEDDINGS_BASE_URL',
       'EMBEDDINGS_API_KEY',
       'EMBEDDINGS_MODEL',
+      'MEMORY_INDEX',
       'S3_BUCKET',
       'CALLBACK_ALLOW_CIDRS',
       'LOG_LEVEL',

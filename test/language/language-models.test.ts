@@ -95,6 +95,12 @@ describe('names of language models', () => {
     expect((await subject.list()).models.map(({ id }) => id)).toEqual(['hidden-3.0', 'tiny-1.0', 'big-2.0']);
   });
 
+  it('of the operator may name the usual model too', async () => {
+    const subject = models({ usualModel: 'fast', aliases: new Map([['fast', 'big-2.0']]) });
+    for (const name of [null, 'svc-tiny', 'fast']) expect((await subject.resolve(name)).id).toBe('big-2.0');
+    expect((await subject.list()).models.map(({ id }) => id)).toEqual(['tiny-1.0', 'big-2.0']);
+  });
+
   it('that are ids stand for themselves, and others for nothing', async () => {
     const subject = models();
     expect(await subject.resolve('big-2.0')).toMatchObject({ id: 'big-2.0', ownedBy: 'server' });
