@@ -80,8 +80,10 @@ export async function openCompletion(sql: Sql, opening: Opening): Promise<Admiss
     const messages = counted.map(({ message }) => message);
     requireAnsweredCalls(messages, { freshCount: fresh?.length ?? 0 });
     const promptTokens = (fresh === null ? 0 : tokensOf(counted)) + extraTokens;
-    const room = contextTokens === null ? USUAL_ANSWER_TOKENS : contextTokens - withMargin(promptTokens);
-    const maxTokens = opening.maxTokens ?? Math.max(LEAST_ANSWER_TOKENS, Math.min(USUAL_ANSWER_TOKENS, room));
+    const room = contextTokens === null ? Number.POSITIVE_INFINITY : contextTokens - withMargin(promptTokens);
+    // More than there is room for would be refused, or keep money back for nothing.
+    const wanted = opening.maxTokens ?? USUAL_ANSWER_TOKENS;
+    const maxTokens = Math.min(wanted, Math.max(LEAST_ANSWER_TOKENS, room));
     const told = contextTokens === null ? opening.maxTokens : maxTokens;
     const admission = { messages, unsaved, promptTokens, maxTokens: told, mostTokens: Number.POSITIVE_INFINITY };
     const { llm: unitPriceNano } = await priceBookOf(tx, workspaceId);

@@ -51,6 +51,21 @@ describe('what a completion costs', () => {
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7 });
   });
 
+  it('is what fits into the context at the most, so that the rest of the wallet is there for others', async () => {
+    fixture.models.models = [modelOf('tiny-1.0', { contextTokens: 400 })];
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: 'Hello.', neverEnds: true });
+    const left = new AbortController();
+    const request = fixture.request(HUNDRED);
+    const greedy = { ...request, what: { ...request.what, maxTokens: 131_072 } } as typeof request;
+    const { parts } = await desk.ask(greedy, left.signal);
+    await parts.next();
+    expect(await fixture.wallet()).toMatchObject({ heldNano: 400n * TOKEN_NANO });
+    expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 400 - Math.ceil(PROMPT_TOKENS * 1.1) - 16 });
+    left.abort();
+    await desk.close();
+  });
+
   it('is bounded without a word to a model of which nobody knows how much it takes', async () => {
     fixture.models.models = [modelOf('tiny-1.0', { contextTokens: null })];
     const { desk } = fixture.deskOf();
