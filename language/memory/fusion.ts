@@ -26,8 +26,8 @@ export interface FusedMemory {
 }
 
 /**
- * One order of two, by reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): 1 / (60 + rank), summed. That says
- * which is best and not how good it is, so the score is made of evidence: of both searches together, as if they were
+ * One order of two, by reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009): 1 / (60 + rank), summed, what is
+ * hardly near counting less. That says which is best and not how good it is, so the score is made of evidence: of both searches together, as if they were
  * independent witnesses, and then evened out where it would contradict the order (isotonic regression).
  */
 export function fuse({ semantic, keyword }: Rankings): FusedMemory[] {
@@ -68,8 +68,13 @@ interface Candidate {
 const RANK_CONSTANT = 60;
 
 function rankScoreOf({ semantic, keyword }: Candidate): number {
-  return [semantic, keyword].reduce((sum, found) => sum + (found === null ? 0 : 1 / (RANK_CONSTANT + found.rank)), 0);
+  const byMeaning = semantic === null ? 0 : Math.min(1, semantic.evidence / SOUND) / (RANK_CONSTANT + semantic.rank);
+  const byWords = keyword === null ? 0 : 1 / (RANK_CONSTANT + keyword.rank);
+  return byMeaning + byWords;
 }
+
+/** Evidence of nearness from which its rank counts in full: the nearest of what is all far away is near by chance. */
+const SOUND = 0.05;
 
 function evidenceOf({ semantic, keyword }: Candidate): number {
   return 1 - (1 - (semantic?.evidence ?? 0)) * (1 - (keyword?.evidence ?? 0));

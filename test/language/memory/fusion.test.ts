@@ -7,6 +7,11 @@ const ranking = fc
   .tuple(ids, fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 30, maxLength: 30 }))
   .map(([memories, evidences]): RankedMemory[] => memories.map((id, index) => ranked(`m${id}`, evidences[index]!)));
 
+const nearest = ranking.map((memories) => {
+  const evidences = memories.map(({ evidence }) => evidence).sort((a, b) => b - a);
+  return memories.map((memory, index): RankedMemory => ({ ...memory, evidence: evidences[index]! }));
+});
+
 describe('the fusion of two orders', () => {
   it('has each memory once, whoever found it, and nothing else', () => {
     fc.assert(
@@ -33,7 +38,7 @@ describe('the fusion of two orders', () => {
 
   it('puts what both have before it where one has it no better', () => {
     fc.assert(
-      fc.property(ranking, ranking, (semantic, keyword) => {
+      fc.property(nearest, ranking, (semantic, keyword) => {
         const places = fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
         const rankIn = (list: RankedMemory[], id: string) => list.findIndex(({ memoryId }) => memoryId === id);
         for (const [place, id] of places.entries()) {
@@ -45,6 +50,14 @@ describe('the fusion of two orders', () => {
         }
       }),
     );
+  });
+
+  it('gives what is near by chance neither the place nor the score of what has the words', () => {
+    const semantic = [ranked('chance', 0.03), ranked('other', 0.02)];
+    const keyword = [ranked('first', 1), ranked('second', 1), ranked('third', 1)];
+    const fused = fuse({ semantic, keyword });
+    expect(fused.map(({ memoryId }) => memoryId)).toEqual(['first', 'second', 'third', 'chance', 'other']);
+    expect(fused.map(({ score }) => Number(score.toFixed(4)))).toEqual([1, 1, 1, 0.03, 0.02]);
   });
 
   it('is the same whichever of equals came first', () => {
