@@ -233,7 +233,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     opened.push(() => chat.close());
     const judge = await openJudge({ ...parts, jobs, models });
     opened.push(() => judge.close());
-    const memory = openMemory({ ...parts, jobs, models, embeddings: config });
+    const memory = openMemory({ ...parts, jobs, models, embeddings: config, index: config.memoryIndex });
     opened.push(() => memory.close());
     const documents = createDocumentDesk({ sql, limits, tempDir: folder.tempDir });
     opened.push(() => documents.close());

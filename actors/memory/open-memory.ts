@@ -3,7 +3,6 @@ import type { Embedder } from '../../language/memory/embedder.ts';
 import { createHashedEmbedder } from '../../language/memory/embedder-hashed.ts';
 import { createOpenAiEmbedder } from '../../language/memory/embedder-openai.ts';
 import { createRecall } from '../../language/memory/recall.ts';
-import { createVectorIndex } from '../../language/memory/vector-index.ts';
 import { countTokens } from '../../language/tokens.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Jobs } from '../../storage/jobs.ts';
@@ -16,7 +15,8 @@ import { createPipeline } from './memory-pipeline.ts';
 import { createMemoryRecall } from './memory-recall.ts';
 import { createMemoryWorker, type MemoryWorker } from './memory-worker.ts';
 import { keepMakingPoints } from './missing-points.ts';
-import { createPointSource, createRecallStore } from './recall-store.ts';
+import { type MemoryIndexChoice, openVectorIndex } from './open-vector-index.ts';
+import { createRecallStore } from './recall-store.ts';
 
 export interface OpenMemoryOptions {
   sql: Sql;
@@ -24,6 +24,8 @@ export interface OpenMemoryOptions {
   models: Pick<LanguageModels, 'complete'>;
   /** Of the server that makes embeddings; without one they are made here, of letters. */
   embeddings: EmbeddingSettings;
+  /** How points are searched. Default `exact`. */
+  index?: MemoryIndexChoice;
   clock: Clock;
   logger: Logger;
   /** Default 15 000. */
@@ -54,7 +56,7 @@ const CLOSE_WITHIN_MS = 2_000;
 export function openMemory(options: OpenMemoryOptions): OpenMemory {
   const { sql, jobs, models, clock, logger, leaseMs = LEASE_MS } = options;
   const embedder = embedderOf(options.embeddings);
-  const index = createVectorIndex({ source: createPointSource(sql, { embedder: embedder.name }), logger });
+  const index = openVectorIndex({ sql, embedder: embedder.name, choice: options.index ?? 'exact', logger });
   const recall = createRecall({ store: createRecallStore(sql), embedder, index, logger });
   const now = () => new Date(clock.now());
   const attempts = createMemoryAttempts({

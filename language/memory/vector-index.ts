@@ -320,7 +320,7 @@ function changes(collectionId: string, dimensions: number, points: readonly Stor
 }
 
 /** The signal's reason when that comes first. */
-async function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const abort = () => aborted.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });

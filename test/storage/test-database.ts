@@ -7,7 +7,7 @@ import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { readMigrations } from '../../storage/migrate.ts';
 
 /** The external server that tests may use; it need not be there. */
-const EXTERNAL_URL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
+export const EXTERNAL_URL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
 
 /** An empty, migrated database of its own. Drop it when the test is over (`await using` does). */
 export interface TestDatabase extends AsyncDisposable {
