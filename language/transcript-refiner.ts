@@ -1,10 +1,11 @@
 import type { Refine, RefineRequest } from '../speech/refinement.ts';
 import type { LanguageModels } from './llm.ts';
+import { countTokens } from './tokens.ts';
 
 /** Refines transcripts with the usual language model. It is asked once: the answer is due at once or not at all. */
 export function createTranscriptRefiner(models: LanguageModels): Refine {
   return async (request) => {
-    const { text } = await models.complete({
+    const { text, finishReason } = await models.complete({
       model: null,
       temperature: 0,
       maxTokens: tokensFor(request.text),
@@ -16,7 +17,8 @@ export function createTranscriptRefiner(models: LanguageModels): Refine {
       retries: 0,
       signal: request.signal,
     });
-    return plainText(text, request.text);
+    // Cut off, it lacks the end of what was said.
+    return finishReason === 'stop' ? plainText(text, request.text) : '';
   };
 }
 
@@ -39,9 +41,9 @@ function dataOf({ text, language, context }: RefineRequest): string {
   return JSON.stringify({ transcript: text, language, context: { general, about }, terms });
 }
 
-/** An answer that is much longer than the text is no correction of it. */
+/** An answer that is much longer than the text is no correction of it; other models count up to twice as many. */
 function tokensFor(text: string): number {
-  return Math.min(2_048, 64 + text.length);
+  return 64 + Math.min(text.length, 2 * countTokens(text));
 }
 
 /** One line without control characters; '' for an answer that cannot be a correction. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../actors/clock.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
+import { countTokens } from '../../language/tokens.ts';
 import { createTranscriptRefiner } from '../../language/transcript-refiner.ts';
 import { FakeLanguageModels, type ScriptedAnswer } from './fake-language-models.ts';
 import { type ModelServer, type ServerTurn, startModelServer } from './model-server.ts';
@@ -35,6 +36,25 @@ describe('the transcript refiner', () => {
       context: { general: CONTEXT.general, about: CONTEXT.text },
       terms: CONTEXT.terms,
     });
+  });
+
+  it.each(['length', 'content_filter', 'tool_calls'] as const)(
+    'takes nothing of an answer that was cut off: the end of what was said would be lost (%s)',
+    async (finishReason) => {
+      const transcript = 'one two three four five six seven eight nine ten';
+      expect(await ask(transcript, { text: 'One two three four five six seven,', finishReason }).refined).toBe('');
+    },
+  );
+
+  it('leaves room for all of a long transcript, in whatever script', async () => {
+    for (const said of ['so it goes on and on ', 'यह एक लंबी बातचीत है ', '这是一个很长的谈话']) {
+      const transcript = said.repeat(1_000);
+      const { models, refined } = ask(transcript);
+      expect(await refined).toBe(transcript.trim());
+      const { maxTokens } = models.requests[0]!;
+      expect(maxTokens).toBeGreaterThan(countTokens(transcript));
+      expect(maxTokens).toBeLessThan(2_000 + transcript.length);
+    }
   });
 
   it('takes an essay, a refusal to speak and thoughts without an answer for nothing', async () => {
