@@ -91,7 +91,7 @@ function endsSentence(tokens: readonly Token[], at: number): boolean {
 
 const CONJUNCTIONS = new Set('and but so then or if because that think hope'.split(' '));
 const BEHIND_IT_IS = new Set(
-  'a an the not been in on at from because also still now here there what why how where okay going getting just really probably definitely raining too always never only'.split(
+  'a an the its not been in on at about all called already too ok from because also still now here there what why how where okay going getting just really probably definitely raining too always never only'.split(
     ' ',
   ),
 );

@@ -26,7 +26,7 @@ export function addCapitals({ mailLineAt }: Capitals): Rule {
         properName(tokens, at, lower) ?? (isName(tokens, at, mailLineAt(at)) ? capitalized(tokens[at]!.text) : null);
       if (proper !== null) out[at] = word(proper);
     }
-    for (const [index, { first }] of (yield* sentencesOf(tokens)).entries()) {
+    for (const [index, { first }] of (yield* sentencesOf(tokens, mailLineAt)).entries()) {
       if (index % TOKENS_PER_SLICE === 0) yield;
       const here = out[first]!;
       if (here.kind === 'word' && !/\p{Lu}/u.test(here.text)) {
@@ -82,11 +82,18 @@ function followsTitle(tokens: readonly Token[], at: number): boolean {
   return TITLES.has(lookup(before));
 }
 
-/** May, March and August, where they stand beside a number or behind "in". */
+/** May, March, August and short names, where they stand beside a number or behind "in". */
 function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
   const before = tokens[at - 1]?.kind === 'space' ? tokens[at - 2] : undefined;
-  const next = tokens[indexAfter(tokens, at)];
+  const next = tokens[indexAfter(tokens, tokens[at + 1]?.text === '.' ? at + 1 : at)];
   if (next?.kind === 'number' && lower !== 'may') return true;
+  // The 15th of August.
+  if (
+    lookup(before) === 'of' &&
+    tokens[at - 3]?.kind === 'space' &&
+    /\d(?:st|nd|rd|th)?$/.test(tokens[at - 4]?.text ?? '')
+  )
+    return true;
   if (next?.kind === 'number' && /^\d{1,2}(?:st|nd|rd|th)?$|^(?:19|20)\d\d$/.test(next.text) && before?.kind !== 'word')
     return true;
   if (before?.kind === 'number') return !/^(?:be|have|not|also|need|go|get)$/.test(lookup(next));
@@ -94,5 +101,5 @@ function isMonth(tokens: readonly Token[], at: number, lower: string): boolean {
 }
 
 const BEFORE_MONTHS = new Set('in since until till during early late mid'.split(' '));
-const MONTHS_AND_MORE = new Set(['may', 'march', 'august']);
+const MONTHS_AND_MORE = new Set('may march august jan feb mar apr jun jul aug sep sept oct nov dec'.split(' '));
 const TITLES = new Set(['mr', 'mrs', 'ms', 'dr', 'prof']);

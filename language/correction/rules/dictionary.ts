@@ -14,81 +14,56 @@ export type ApplyDictionary = (tokens: Token[]) => Generator<void, Token[]>;
  * replacement stands in the text already it is left alone, so that "Tandem" becomes "Tandem Inc" once.
  */
 export function* createDictionary(entries: readonly DictionaryEntry[]): Generator<void, ApplyDictionary> {
-  const ids = new Map<string, number>();
-  const root: Node = { next: new Map(), finds: [] };
+  const loose = createTrie((written) => written.toLowerCase());
+  const exact = createTrie((written) => written);
   for (const { term, replacement } of entries) {
     yield;
-    if (term.trim() !== '') add({ term: tokensOf(term), replacement, isExact: hasInnerCapital(term) });
+    if (term.trim() !== '') add(hasInnerCapital(term) ? exact : loose, tokensOf(term), replacement);
   }
   for (const { replacement } of entries) {
     yield;
-    if (replacement.trim() !== '') add({ term: tokensOf(replacement), replacement: null, isExact: false });
+    if (replacement.trim() !== '') add(loose, tokensOf(replacement), null);
   }
+  /** So many tokens were looked at since others had their turn. */
+  let looked = 0;
 
-  function add({ term, replacement, isExact }: { term: Token[]; replacement: string | null; isExact: boolean }): void {
-    let node = root;
-    for (const key of term.map(keyOf)) {
-      const id = ids.get(key) ?? ids.size;
-      ids.set(key, id);
-      const next = node.next.get(id) ?? { next: new Map(), finds: [] };
-      node.next.set(id, next);
-      node = next;
+  /** The longest that begins at a token; of two the whole word, then the one that had to be written just so. */
+  function find(tokens: readonly Token[], keys: readonly [Keys, Keys], at: number): Found | null {
+    let nodes: [Node | undefined, Node | undefined] = [loose.root, exact.root];
+    let best: { end: End; to: number; isBare: boolean; isExact: boolean } | null = null;
+    for (let index = at; index < tokens.length && (nodes[0] ?? nodes[1]) !== undefined; index++) {
+      looked++;
+      const bare = [nodes[0]?.next.get(keys[0].bare[index]!), nodes[1]?.next.get(keys[1].bare[index]!)] as const;
+      nodes = [nodes[0]?.next.get(keys[0].whole[index]!), nodes[1]?.next.get(keys[1].whole[index]!)];
+      const ends = [bare[0]?.end, bare[1]?.end, nodes[0]?.end, nodes[1]?.end];
+      const last = ends.findLastIndex((end) => end !== undefined);
+      if (last < 0 || isInWord(tokens[index + 1], tokens[index]!)) continue;
+      best = { end: ends[last]!, to: index + 1, isBare: last < 2, isExact: last % 2 === 1 };
     }
-    if (node !== root) node.finds.push({ written: writtenOf(term), replacement, isExact });
-  }
-
-  /** The longest that begins at a token. */
-  function find(tokens: readonly Token[], keys: Keys, at: number): Found | null {
-    let node: Node | undefined = root;
-    let found: Found | null = null;
-    for (let index = at; index < tokens.length && node !== undefined; index++) {
-      const whole: Node | undefined = node.next.get(keys.whole[index]!);
-      const bare = keys.bare[index] === NONE ? undefined : node.next.get(keys.bare[index]!);
-      node = whole;
-      const ends = (whole?.finds.length ?? 0) + (bare?.finds.length ?? 0) > 0;
-      if (!ends || isInWord(tokens[index + 1], tokens[index]!)) continue;
-      if (bare !== undefined)
-        found = endAt(bare, tokens.slice(at, index + 1), POSSESSIVE.exec(tokens[index]!.text)![0]) ?? found;
-      if (whole !== undefined) found = endAt(whole, tokens.slice(at, index + 1), '') ?? found;
-    }
-    return found;
-  }
-
-  /** An exact one is the closer match of two; of equal ones the first of the dictionary. */
-  function endAt({ finds }: Node, matched: Token[], ending: string): Found | null {
+    if (best === null) return null;
+    const matched = tokens.slice(at, best.to);
+    const ending = best.isBare ? POSSESSIVE.exec(matched.at(-1)!.text)![0] : '';
+    const { replacement } = best.end;
+    if (replacement === null || best.isExact) return { matched, replacement, ending };
     const written = writtenOf(matched).slice(0, -ending.length || undefined);
-    const best = finds.find((one) => one.isExact && one.written === written) ?? finds.find((one) => !one.isExact);
-    if (best === undefined) return null;
-    const replacement =
-      best.replacement !== null && !best.isExact ? inPlaceOf(best.replacement, matched) : best.replacement;
-    return { matched, replacement, ending };
-  }
-
-  function* keysOfAll(tokens: readonly Token[]): Generator<void, Keys> {
-    const whole = new Int32Array(tokens.length).fill(NONE);
-    const bare = new Int32Array(tokens.length).fill(NONE);
-    for (let at = 0; at < tokens.length; at++) {
-      if (at % TOKENS_PER_SLICE === 0) yield;
-      const { kind, text, isFixed } = tokens[at]!;
-      if (isFixed || text.length > 200 || !(MATCHED.has(kind) || isNameLike(tokens[at]!))) continue;
-      const key = keyOf(tokens[at]!);
-      whole[at] = ids.get(key) ?? NONE;
-      if (!key.endsWith("'s") || key.length < 4 || CONTRACTED.has(key.slice(0, -2))) continue;
-      bare[at] = ids.get(key.slice(0, -2)) ?? NONE;
-    }
-    return { whole, bare };
+    return { matched, replacement: inPlaceOf(replacement, written), ending };
   }
 
   return function* (tokens) {
-    if (root.next.size === 0) return tokens;
-    const keys = yield* keysOfAll(tokens);
+    if (loose.root.next.size + exact.root.next.size === 0) return tokens;
+    const keys = [yield* keysOfAll(loose, tokens), yield* keysOfAll(exact, tokens)] as const;
+    const mayBegin = (at: number) => keys.some(({ whole, bare }) => whole[at] !== NONE || bare[at] !== NONE);
     const out: Token[] = [];
     for (let at = 0; at < tokens.length; ) {
+      looked++;
       // A term may have as many tokens as it has characters.
-      if (at % TOKENS_PER_SEARCH === 0) yield;
+      if (looked > TOKENS_PER_SLICE) {
+        yield;
+        looked = 0;
+      }
       const here = tokens[at]!;
-      const mayBegin = (keys.whole[at] !== NONE || keys.bare[at] !== NONE) && here.kind !== 'space';
-      const found = mayBegin && !isInWord(tokens[at - 1], here) ? find(tokens, keys, at) : null;
+      const isFound = here.kind !== 'space' && mayBegin(at) && !isInWord(tokens[at - 1], here);
+      const found = isFound ? find(tokens, keys, at) : null;
       if (found === null) {
         out.push(here);
         at++;
@@ -96,14 +71,68 @@ export function* createDictionary(entries: readonly DictionaryEntry[]): Generato
       }
       const { matched, replacement, ending } = found;
       const text = replacement === null ? textOf(matched) : replacement + ending;
-      if (text !== '') out.push(fixed(text));
       at += matched.length;
+      if (text !== '') out.push(fixed(text));
+      else at = closeGap(out, tokens, at);
     }
     return out;
   };
 }
 
-const TOKENS_PER_SEARCH = 64;
+/** Where a word was taken out one of the spaces beside it goes too, and one of its commas. @returns where the text goes on */
+function closeGap(out: Token[], tokens: readonly Token[], at: number): number {
+  const isSpace = (token: Token | undefined) => token?.kind === 'space';
+  const last = out.at(-1);
+  const before = isSpace(last) ? out.at(-2) : last;
+  const isBehindMark = last?.kind === 'mark' && /^["“‘([]$/.test(last.text);
+  const isOpen = before === undefined || before.kind === 'break' || before.kind === 'lead' || isBehindMark;
+  let next = at;
+  if (tokens[next]?.text === ',' && (isOpen || before.text === ',')) next++;
+  if (isSpace(tokens[next]) && (last === undefined || isSpace(last) || isOpen)) return next + 1;
+  if (isSpace(last) && (tokens[next] === undefined || tokens[next]!.kind === 'break' || tokens[next]!.kind === 'mark'))
+    out.pop();
+  return next;
+}
+
+/** Terms by what is compared of their tokens, each of which has a number. */
+interface Trie {
+  ids: Map<string, number>;
+  root: Node;
+  keyOf: (written: string) => string;
+}
+
+function createTrie(keyOf: Trie['keyOf']): Trie {
+  return { ids: new Map(), root: { next: new Map() }, keyOf };
+}
+
+/** The first of two alike stays; a term goes before what stands there already. */
+function add({ ids, root, keyOf }: Trie, term: readonly Token[], replacement: string | null): void {
+  let node = root;
+  for (const key of term.map((token) => keyOf(writtenAs(token)))) {
+    const id = ids.get(key) ?? ids.size;
+    ids.set(key, id);
+    const next = node.next.get(id) ?? { next: new Map() };
+    node.next.set(id, next);
+    node = next;
+  }
+  if (node !== root) node.end ??= { replacement };
+}
+
+function* keysOfAll({ ids, keyOf }: Trie, tokens: readonly Token[]): Generator<void, Keys> {
+  const whole = new Int32Array(tokens.length).fill(NONE);
+  const bare = new Int32Array(tokens.length).fill(NONE);
+  if (ids.size === 0) return { whole, bare };
+  for (let at = 0; at < tokens.length; at++) {
+    if (at % TOKENS_PER_SLICE === 0) yield;
+    const { kind, text, isFixed } = tokens[at]!;
+    if (isFixed || text.length > 200 || !(MATCHED.has(kind) || isNameLike(tokens[at]!))) continue;
+    const key = keyOf(writtenAs(tokens[at]!));
+    whole[at] = ids.get(key) ?? NONE;
+    if (key.length < 4 || !POSSESSIVE.test(key) || CONTRACTED.has(key.slice(0, -2).toLowerCase())) continue;
+    bare[at] = ids.get(key.slice(0, -2)) ?? NONE;
+  }
+  return { whole, bare };
+}
 
 /** Of a token that is in no term. */
 const NONE = -1;
@@ -116,8 +145,13 @@ interface Keys {
 
 interface Node {
   next: Map<number, Node>;
-  /** That end here. */
-  finds: Find[];
+  /** A term ends here. */
+  end?: End;
+}
+
+interface End {
+  /** Null: it stands there already. */
+  replacement: string | null;
 }
 
 interface Found {
@@ -127,15 +161,8 @@ interface Found {
   ending: string;
 }
 
-interface Find {
-  written: string;
-  /** Null: it stands there already. */
-  replacement: string | null;
-  isExact: boolean;
-}
-
 /** Terms are found among these; never in addresses, code, handles, or lines that are kept, nor in a part of a number. */
-const MATCHED: ReadonlySet<Token['kind']> = new Set(['word', 'number', 'mark', 'space']);
+const MATCHED: ReadonlySet<Token['kind']> = new Set(['word', 'number', 'mark', 'space', 'picture']);
 
 /** Node.js and snake_case are names as well as files and variables; a term may be all of one. */
 function isNameLike({ kind, text }: Token): boolean {
@@ -143,22 +170,23 @@ function isNameLike({ kind, text }: Token): boolean {
 }
 
 function tokensOf(text: string): Token[] {
-  const steps = tokenize(`\0${text.trim()}`);
+  const steps = tokenize(`\0 ${text.trim()}`);
   let step = steps.next();
   while (!step.done) step = steps.next();
   // Behind something else nothing is the start of a line.
-  return step.value.slice(1);
+  return step.value.slice(2);
 }
 
-function keyOf({ kind, text }: Token): string {
+/** Inside words they only say how letters are joined. */
+const INVISIBLE = /[\u00ad\u200b-\u200d\ufeff]/g;
+
+function writtenAs({ kind, text }: Token): string {
   if (kind === 'space' || kind === 'break') return ' ';
-  return text.toLowerCase().normalize('NFC').replaceAll('’', "'");
+  return text.normalize('NFC').replaceAll('’', "'").replace(INVISIBLE, '');
 }
 
 function writtenOf(tokens: readonly Token[]): string {
-  return tokens
-    .map(({ kind, text }) => (kind === 'space' || kind === 'break' ? ' ' : text.normalize('NFC').replaceAll('’', "'")))
-    .join('');
+  return tokens.map(writtenAs).join('');
 }
 
 function hasInnerCapital(term: string): boolean {
@@ -192,6 +220,6 @@ function isInWord(beside: Token | undefined, edge: Token): boolean {
     : beside.kind === 'word' || beside.kind === 'number' || beside.kind === 'kept';
 }
 
-function inPlaceOf(replacement: string, matched: readonly Token[]): string {
-  return replacement === replacement.toLowerCase() ? inCaseOf(replacement, writtenOf(matched)) : replacement;
+function inPlaceOf(replacement: string, written: string): string {
+  return replacement === replacement.toLowerCase() ? inCaseOf(replacement, written) : replacement;
 }

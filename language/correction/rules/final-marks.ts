@@ -19,7 +19,7 @@ export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks):
   return function* (tokens) {
     const behind = new Map<number, string>();
     const instead = new Set<number>();
-    for (const [index, sentence] of (yield* sentencesOf(tokens)).entries()) {
+    for (const [index, sentence] of (yield* sentencesOf(tokens, mailLineAt)).entries()) {
       if (index % TOKENS_PER_SLICE === 0) yield;
       if (sentence.opens === 'heading' || sentence.opens === 'item' || mailLineAt(sentence.first) !== null) continue;
       if (sentence.isEnded) {
@@ -55,6 +55,7 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
     if (here.kind === 'space') continue;
     if (here.kind !== 'mark') return -1;
     // Inside "quotes", as Americans do; 'these' may be code.
+    if (BLOCK_END.test(here.text)) return -1;
     if (/^[)\]%*_~'’]+$|^<\/|^\]\(/.test(here.text)) place = at;
     else if (!/^["”]$/.test(here.text)) return -1;
   }
@@ -62,6 +63,9 @@ function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence):
   const isBracketed = tokens[place]!.text === ')' && tokens.slice(from, first).some(({ text: piece }) => piece === '(');
   return isBracketed ? last : place;
 }
+
+/** Of an element of HTML that has its lines for itself. */
+const BLOCK_END = /^<\/(?:p|div|li|h[1-6]|t[dh]|title|button|label|option|blockquote|body|html)>$/i;
 
 function fullStopOf(tokens: readonly Token[], { last, to }: Sentence): number {
   const isPlain = tokens[last + 1]?.text === '.' && tokens[last + 1]!.kind === 'mark' && last + 1 < to;

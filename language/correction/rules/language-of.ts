@@ -13,8 +13,9 @@ export function* languageOf(tokens: readonly Token[]): Generator<void, { isEngli
   let elsewhere = 0;
   for (let index = 0; index < tokens.length; index++) {
     if (index % TOKENS_PER_SLICE === 0) yield;
-    const { kind, text } = tokens[index]!;
-    if (kind !== 'word') continue;
+    const { kind, text, isFixed } = tokens[index]!;
+    // Of the dictionary's words nobody knows.
+    if (kind !== 'word' || isFixed) continue;
     if (!/^[\x20-\x7e’]+$/.test(text)) {
       if (ACCENTED_LATIN.test(text)) elsewhere += BORROWED.has(text.toLowerCase()) ? 0 : 0.5;
       else other += text.length;

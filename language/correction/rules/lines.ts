@@ -5,8 +5,10 @@
 export function keptLines(text: string, at: number): number {
   const fence = match(FENCE, text, at);
   if (fence !== null) return endOfFence(text, at, fence.trim()) - at;
-  const line = match(KEPT_LINE, text, at) ?? match(CODE_LINE, text, at);
-  return line === null ? 0 : line.length;
+  const line = match(KEPT_LINE, text, at);
+  if (line !== null) return line.length;
+  const code = match(CODE_LINE, text, at);
+  return code === null ? 0 : endOfBody(text, at + code.length, code) - at;
 }
 
 /** How many characters of a line's start are indentation and the marker of a list or heading. */
@@ -20,9 +22,27 @@ const KEPT_LINE =
   /[^\S\r\n]{0,20}(?:\||>)[^\r\n]*|[^\S\r\n]{0,20}(?:([-*_=])(?:[^\S\r\n]{0,3}\1){2,200})[^\S\r\n]*(?=[\r\n]|$)|\[[^\]\r\n]{1,100}\]:[^\r\n]*/y;
 /** Programs that nobody put a fence around. */
 const CODE_LINE =
-  /(?=[^\r\n]*[(){}=<>])[^\r\n]*[;{}][^\S\r\n]*(?=[\r\n]|$)|(?:\$|>>>|SELECT(?=[^\r\n]* FROM )|INSERT INTO|UPDATE(?=[^\r\n]* SET )|DELETE FROM|CREATE TABLE)[^\S\r\n][^\r\n]*|[\w.]{1,40} ?[-+*]?= ?[^\r\n]*(?<![.!?])(?=[\r\n]|$)/y;
+  /(?=[^\r\n]*[(){}=<>])[^\r\n]*[;{}][^\S\r\n]*(?=[\r\n]|$)|(?:\$|>>>|SELECT(?=[^\r\n]* FROM )|INSERT INTO|UPDATE(?=[^\r\n]* SET )|DELETE FROM|CREATE TABLE)[^\S\r\n][^\r\n]*|[\w.]{1,40} ?[-+*]?= ?[^\r\n]*(?<![.!?])(?=[\r\n]|$)|[^\S\r\n]{0,40}(?:(?:async )?def \w{1,100}\([^\r\n]{0,500}|class \w{1,100}(?:\([^\r\n]{0,500}\))?):(?=[\r\n]|$)|[^\S\r\n]{0,40}(?:if|elif|while)(?=[^\r\n]{0,500}[=!<>]=)[^\r\n]{0,500}:(?=[\r\n]|$)/y;
+/** Opens what is indented below it. */
+const OPENS_BODY = /[{([:]\s*$/;
+const NEXT_LINE = /(?:\r\n|[\r\n])([^\S\r\n]*)([^\r\n]*)/y;
 const LEAD =
   /[^\S\r\n]{0,200}(?:(?:[-*+•◦‣]|#{1,6}|\d{1,4}[.)]|\(?[A-Za-z\d]\))[^\S\r\n]+(?:\[[ xX]\][^\S\r\n]+)?)(?=\S)|[^\S\r\n]+/y;
+
+/** The lines behind one of a program that are indented further belong to it, whatever stands there. */
+function endOfBody(text: string, from: number, line: string): number {
+  if (!OPENS_BODY.test(line)) return from;
+  const indent = line.length - line.trimStart().length;
+  let end = from;
+  NEXT_LINE.lastIndex = from;
+  for (let next = NEXT_LINE.exec(text); next !== null; next = NEXT_LINE.exec(text)) {
+    const [, space = '', rest] = next;
+    if (rest === '') continue;
+    if (space.length <= indent) break;
+    end = NEXT_LINE.lastIndex;
+  }
+  return end;
+}
 
 function endOfFence(text: string, at: number, fence: string): number {
   const closing = new RegExp(

@@ -76,7 +76,7 @@ function* nonEmptyLines(tokens: readonly Token[]): Generator<void, Line[]> {
 }
 
 function isHeader({ text }: Line): boolean {
-  return /^(?:subject|to|from|cc|bcc|date|reply-to) ?:/i.test(text);
+  return /^(?:subject|to|from|cc|bcc|date|reply-to|re|fwd?) ?:/i.test(text);
 }
 
 function isGreeting({ words, text }: Line): boolean {

@@ -11,16 +11,25 @@ export function isQuestion(tokens: readonly Token[], { first, last }: Sentence):
     // Whoever quotes a question tells of it.
     if (kind === 'mark' && /^["”]$/.test(text)) return false;
     if (kind === 'mark' && text === ':') words.length = 0;
-    if (kind === 'word' || kind === 'number' || kind === 'kept') words.push(lookup(tokens[at]) || '-');
+    if (kind === 'word' || kind === 'number' || kind === 'kept')
+      words.push(LETTERS.get(text) ?? (lookup(tokens[at]) || '-'));
   }
   if (words.length > MOST_WORDS) return false;
   if (commaBefore > 0 && isTag(words.slice(commaBefore))) return true;
-  let start = 0;
+  // "It's late, isn't it", however it is written.
+  if (words.length > 3 && words.at(-2)!.endsWith("n't") && isTag(words.slice(-2))) return true;
+  if (words.length === 1 && ALONE.has(words[0]!)) return true;
+  let start = words.slice(0, 3).join(' ') === 'by the way' ? 3 : 0;
   while (start < words.length - 1 && OPENERS.has(words[start]!)) start++;
   return asks(words.slice(start));
 }
 
 const MOST_WORDS = 30;
+/** Of messages. */
+const LETTERS = new Map([
+  ['u', 'you'],
+  ['r', 'are'],
+]);
 
 function asks([first = '', second = '', third = '', ...rest]: readonly string[]): boolean {
   // What is more, it tells.
@@ -29,12 +38,16 @@ function asks([first = '', second = '', third = '', ...rest]: readonly string[])
   if (ASKING.has(first)) return asksWith(first, [second, third, ...rest]);
   if (CONTRACTED_ASKING.has(first)) return second !== '';
   return (
-    SUBJECTS_OF.get(first.replace("n't", ''))?.has(second) === true && !(first.endsWith("n't") && !PERSONS.has(second))
+    SUBJECTS_OF.get(first.replace("n't", ''))?.has(second) === true &&
+    !(first.endsWith("n't") && !PERSONS.has(second) && !POINTED_AT.has(second))
   );
 }
 
 function asksWith(first: string, after: readonly string[]): boolean {
   const [second = '', third = ''] = after;
+  // "What happened was this" tells.
+  if (second === 'happened' && (third === 'was' || third === 'is')) return false;
+  if (first === 'how' && COUNTED.has(second)) return asksHowMany(after);
   if (PHRASES.has(`${first} ${second}`)) return third !== '' || second === 'else' || second === 'happened';
   if (second === 'is' || second === 'are' || second === 'was' || second === 'were') {
     // "What is important is rest", "which is nice" and "when is" alone tell.
@@ -50,6 +63,17 @@ function asksWith(first: string, after: readonly string[]): boolean {
   return false;
 }
 
+/** How many people are coming, how long will it; not how long it will. */
+function asksHowMany(after: readonly string[]): boolean {
+  const verb = after.findIndex((word, index) => index > 0 && AUXILIARIES.has(word));
+  const between = after.slice(1, Math.max(1, verb));
+  return (
+    verb > 0 &&
+    verb <= 5 &&
+    !between.some((word, index) => SUBJECTS.has(word) && word !== 'people' && between[index - 1] !== 'of')
+  );
+}
+
 function isTag(words: readonly string[]): boolean {
   const [first = '', second = '', third] = words;
   if (words.length === 1) return first === 'right' || first === 'okay' || first === 'correct';
@@ -57,8 +81,11 @@ function isTag(words: readonly string[]): boolean {
 }
 
 const set = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
-const OPENERS = set('so and but well hey hi hello ok okay please sorry there thanks yes no then also oh');
+const OPENERS = set('btw so and but well hey hi hello ok okay please sorry there thanks yes no then also oh');
 const ASKING = set('what how which where when why');
+const ALONE = set('what why who where when how');
+const COUNTED = set('many much long often far old soon');
+const POINTED_AT = set('that this these those there');
 const WHOSE = set('who whose whom');
 const CONTRACTED_ASKING = set("what's where's who's how's when's");
 const AUXILIARIES = set(

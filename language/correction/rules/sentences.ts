@@ -1,4 +1,5 @@
 import { ENDING_ABBREVIATIONS, NEVER_ENDING } from './abbreviation-words.ts';
+import { type FindMailLine, noMail } from './mail-lines.ts';
 import { isWordLike, lookup, TOKENS_PER_SLICE, type Token } from './token.ts';
 
 /** Of tokens, [from, to): what opens its line is not in it, its closing marks and quotes are. */
@@ -19,7 +20,11 @@ export interface Sentence {
  * Finds sentences. Abbreviations, initials, decimals and three dots before a small letter are no ends; a line break is,
  * unless the line is long, has no final mark, and goes on with a small letter: then it was only wrapped.
  */
-export function* sentencesOf(tokens: readonly Token[]): Generator<void, Sentence[]> {
+export function* sentencesOf(
+  tokens: readonly Token[],
+  /** Lines of a mail are never wrapped ones. */
+  mailLineAt: FindMailLine = noMail,
+): Generator<void, Sentence[]> {
   const sentences: Sentence[] = [];
   let from = 0;
   let opens: Sentence['opens'] = 'line';
@@ -40,7 +45,10 @@ export function* sentencesOf(tokens: readonly Token[]): Generator<void, Sentence
         opens = 'line';
         break;
       case 'break':
-        if (!isWrapped(tokens, at, lineLength) && !(opens === 'item' && isContinued(tokens, at))) {
+        if (
+          !(isWrapped(tokens, at, lineLength) && mailLineAt(at + 1) === null) &&
+          !(opens === 'item' && isContinued(tokens, at))
+        ) {
           close(at, { isEnded: false, endsLine: true });
           from = at + 1;
           opens = 'line';

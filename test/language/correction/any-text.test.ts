@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { correctByRules } from '../../../language/correction/rules/correct-by-rules.ts';
 import { textOf } from '../../../language/correction/rules/token.ts';
 import { tokenize } from '../../../language/correction/rules/tokenize.ts';
 import { wordsOf } from '../../../language/correction/words-kept.ts';
-import { atOnce, byRules } from './by-rules.ts';
+import { atOnce, byRules, rulesRequest } from './by-rules.ts';
 
 /** What rules look for, put together in any order. */
 const PIECES = [
@@ -268,6 +269,15 @@ describe('any text', () => {
         expect(byRules(once, asked)).toBe(once);
       }
     }
+  });
+
+  it('lets others run often, however long the terms are that nearly stand in it', () => {
+    const dictionary = [[`${'x '.repeat(99)}y`, 'never']] as const;
+    const work = correctByRules(rulesRequest('x '.repeat(2_000), { dictionary }));
+    let turns = 0;
+    while (!work.next().done) turns++;
+    // Behind each of these words the whole term is looked for.
+    expect(turns).toBeGreaterThan(1_000);
   });
 
   it('keeps its words when only capitals and punctuation are corrected', () => {
