@@ -4,7 +4,7 @@ import type { CompletionPart, FinishReason, TokenUsage, ToolCall } from '../../l
 import { storable } from '../../storage/queries/chats.ts';
 import type { AnswerPiece } from './chat-desk.ts';
 import { StorableText } from './storable-text.ts';
-import type { TokenCounter } from './token-count.ts';
+import { RunningCount, type TokenCounter } from './token-count.ts';
 
 /** How a model says that it is done. */
 export interface AnswerEnd {
@@ -22,12 +22,12 @@ export class Answer {
   end: AnswerEnd | null = null;
   /** What correcting a text has used so far; null where nobody says before the end. */
   used: TokenUsage | null = null;
-  readonly #counter: TokenCounter;
+  readonly #count: RunningCount;
   readonly #calls = new Map<number, ToolCall>();
   readonly #written = new Map<'text' | 'reasoning' | number, StorableText>();
 
   constructor(counter: TokenCounter) {
-    this.#counter = counter;
+    this.#count = new RunningCount(counter);
   }
 
   /**
@@ -50,14 +50,14 @@ export class Answer {
         continue;
       }
       const piece = this.#storable(part);
-      const tokens = await this.#counter.text(
+      const tokens = await this.#count.upTo(
         piece.type === 'toolCall' ? `${piece.name ?? ''}${piece.arguments}` : piece.text,
       );
-      if (this.tokens + tokens > mostTokens) {
+      if (tokens > mostTokens) {
         this.end = { reason: 'length', usage: null, model: null };
         return;
       }
-      this.tokens += tokens;
+      this.tokens = tokens;
       yield this.#noted(piece);
     }
     throw new Error('the answer ended before it was finished');

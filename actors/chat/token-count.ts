@@ -46,3 +46,28 @@ export class TokenCounter {
     return counted;
   }
 }
+
+/** So many characters are counted again with what follows. Beyond them, what a word loses by the cut matters little. */
+const TAIL = 128;
+
+/** Counts a text that comes in pieces as the whole that it is: each piece by itself may come to twice as many. */
+export class RunningCount {
+  readonly #counter: TokenCounter;
+  #settled = 0;
+  #tail = '';
+
+  constructor(counter: TokenCounter) {
+    this.#counter = counter;
+  }
+
+  /** Of everything up to this piece. */
+  async upTo(piece: string): Promise<number> {
+    this.#tail += piece;
+    const tokens = this.#settled + (await this.#counter.text(this.#tail));
+    if (this.#tail.length > TAIL) {
+      this.#settled = tokens;
+      this.#tail = '';
+    }
+    return tokens;
+  }
+}

@@ -105,6 +105,13 @@ describe('what a completion costs', () => {
     expect(await fixture.rows()).toEqual([]);
   });
 
+  it('is that of the whole text, wherever it was cut into pieces', async () => {
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ reasoning: 'c', text: [...'b'.repeat(399)], usage: { promptTokens: Number.NaN } });
+    const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(finished.usage).toMatchObject({ completionTokens: expect.closeTo(100, -1), isEstimated: true });
+  });
+
   it('is nothing when the model fails at once or half-way, and what was held is there again', async () => {
     const { desk, logger } = fixture.deskOf();
     const failure = new TandemError('LLM_TIMEOUT', 'The model took too long.');
