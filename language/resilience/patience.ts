@@ -10,7 +10,7 @@ export interface PatienceOptions {
 }
 
 /**
- * The parts of an engine that may fall silent, or not listen to its signal: either way this ends, and tells the engine to.
+ * The parts of an engine that may fall silent, never end or not listen to its signal: this ends, and tells the engine to.
  * @throws LanguageEngineError `timeout`; what the engine throws; the signal's reason
  */
 export async function* patiently(
@@ -19,12 +19,16 @@ export async function* patiently(
 ): AsyncGenerator<CompletionPart, void> {
   const over = new AbortController();
   const parts = open(AbortSignal.any([signal, over.signal]));
+  const endsAtMs = clock.now() + LONGEST_ANSWER_MS;
   const onLate = () => {
-    throw new LanguageEngineError('timeout', 'the language model was silent for too long');
+    const what = clock.now() < endsAtMs ? 'was silent for too long' : 'did not come to an end';
+    throw new LanguageEngineError('timeout', `the language model ${what}`);
   };
   try {
     for (;;) {
-      const next = await inTime(parts.next(), { ms: patienceMs, signal, clock, onLate });
+      const leftMs = endsAtMs - clock.now();
+      if (leftMs <= 0) onLate();
+      const next = await inTime(parts.next(), { ms: Math.min(patienceMs, leftMs), signal, clock, onLate });
       if (next.done) return;
       yield next.value;
     }
@@ -34,3 +38,6 @@ export async function* patiently(
     parts.return().catch(() => {});
   }
 }
+
+/** Somebody who says a word a minute does not answer. */
+const LONGEST_ANSWER_MS = 3_600_000;

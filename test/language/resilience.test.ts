@@ -112,6 +112,18 @@ describe('an engine that is silent', () => {
     expect(engine.attempts[0]?.signal.aborted).toBe(true);
   });
 
+  it('but for a word now and then is given up after an hour', async () => {
+    engine.turns = ['trickles'];
+    let words = 0;
+    engine.onTrickle = () => {
+      words += 1;
+      advance(50_000);
+    };
+    await expect(ask()).rejects.toMatchObject({ code: 'timeout', message: expect.stringContaining('come to an end') });
+    expect(words).toBe(72);
+    expect((await ask()).text).toBe('Hello.');
+  });
+
   it('(deaf) holds nobody up who has gone', async () => {
     engine.turns = ['deaf'];
     const abort = new AbortController();

@@ -2,7 +2,7 @@ import { type LanguageEngine, LanguageEngineError, type LanguageEngineErrorCode 
 import type { CompletionPart, CompletionRequest, LanguageModel } from '../../language/llm.ts';
 import { modelOf } from './fake-language-models.ts';
 
-type Turn = 'answer' | 'silent' | 'breaks' | 'ends' | 'deaf' | Error;
+type Turn = 'answer' | 'trickles' | 'silent' | 'breaks' | 'ends' | 'deaf' | Error;
 
 /** An engine that does what it was told, one turn an attempt, and answers from then on. */
 export class ScriptedEngine implements LanguageEngine {
@@ -16,6 +16,8 @@ export class ScriptedEngine implements LanguageEngine {
   listings = 0;
   /** Awaited before it lists; throws to fail. */
   onList: () => Promise<void> | void = () => undefined;
+  /** Awaited between the parts of an answer that trickles. */
+  onTrickle: () => Promise<void> | void = () => undefined;
   isClosed = false;
   readonly #waiters = new Set<() => void>();
 
@@ -51,6 +53,10 @@ export class ScriptedEngine implements LanguageEngine {
       if (turn === 'deaf') await new Promise(() => {});
       if (turn === 'silent') await aborted(request.signal);
       yield { type: 'text', text: 'Hello.' };
+      while (turn === 'trickles') {
+        await this.onTrickle();
+        yield { type: 'text', text: '.' };
+      }
       if (turn === 'breaks') throw failureOf('unavailable');
       const usage = { promptTokens: 1, completionTokens: 1, isEstimated: false };
       yield { type: 'finished', reason: 'stop', usage, model: request.model };
