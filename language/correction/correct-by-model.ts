@@ -93,7 +93,7 @@ async function* answerTo(
   { models, countTokens }: Tools,
   usage: TokenUsage,
 ): AsyncGenerator<CorrectionPart & { type: 'used' }, Answer> {
-  const { text, model, leftTo, mayFallBack, signal } = request;
+  const { text, model, leftTo, mayFallBack, onBehalfOf, signal } = request;
   if (leftTo === 'rules') return { outcome: 'unusable' };
   const messages = messagesFor(request);
   const taken: TokenUsage = {
@@ -108,7 +108,8 @@ async function* answerTo(
   try {
     const maxTokens = mostAnswerTokens(countTokens(text));
     yield { type: 'used', usage: sum(usage, taken) };
-    for await (const part of models.stream({ model, messages, temperature: 0, maxTokens, signal })) {
+    const whose = onBehalfOf === undefined ? {} : { onBehalfOf };
+    for await (const part of models.stream({ model, messages, temperature: 0, maxTokens, ...whose, signal })) {
       if (part.type === 'finished') {
         Object.assign(taken, part.usage);
         isAnswering = true;

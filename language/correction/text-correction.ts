@@ -21,6 +21,8 @@ export interface CorrectionRequest {
   appContext: AppContext | null;
   /** Id or alias of a model, or that of the rules; null: the usual model, or the rules where there is none. */
   model: string | null;
+  /** As `LanguageModels` has it. */
+  onBehalfOf?: string;
   signal: AbortSignal;
 }
 

@@ -48,7 +48,7 @@ export function addFinalMarks({ isEnglish, isMessage, mailLineAt }: FinalMarks):
 /** Index of the token behind which the mark goes; -1 where none does. Inside a quotation, outside brackets. */
 function placeOf(tokens: readonly Token[], { first, last, from, to }: Sentence): number {
   const { kind, text } = tokens[last]!;
-  if (kind === 'kept' && /:\/\/|^www\./i.test(text)) return -1;
+  if (kind === 'kept' && /:\/\/|^www\.|^!\[/i.test(text)) return -1;
   let place = last;
   for (let at = last + 1; at < to; at++) {
     const here = tokens[at]!;

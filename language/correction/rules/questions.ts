@@ -47,6 +47,7 @@ function asksWith(first: string, after: readonly string[]): boolean {
   const [second = '', third = ''] = after;
   // "What happened was this" tells.
   if (second === 'happened' && (third === 'was' || third === 'is')) return false;
+  if (first === 'which' && ((second === 'of' && third !== 'course') || second === 'one')) return after.length > 2;
   if (first === 'how' && COUNTED.has(second)) return asksHowMany(after);
   if (PHRASES.has(`${first} ${second}`)) return third !== '' || second === 'else' || second === 'happened';
   if (second === 'is' || second === 'are' || second === 'was' || second === 'were') {

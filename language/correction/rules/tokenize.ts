@@ -123,6 +123,10 @@ function kept(text: string, at: number, first: string): Token | null {
       const code = match(CODE, text, at);
       return code === null ? null : token('kept', code);
     }
+    case '!': {
+      const image = match(IMAGE, text, at);
+      return image === null ? null : token('kept', image);
+    }
     case '@':
     case '#': {
       const handle = isOpen(text, at) ? match(HANDLE, text, at) : null;
@@ -204,6 +208,7 @@ const WORD = /[\p{L}\p{M}\p{N}_](?:[\p{L}\p{M}\p{N}\u200c\u00ad]|\u200d|['’](?
 const CODE = /``[^\n]{1,1000}?``|`[^`\n]+`/y;
 const HANDLE = /[@#][\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_]|[.-](?=[\p{L}\p{N}])){0,100}/uy;
 const TAG = /<(?:!--[^\n]{0,500}?--|\/?[a-z][^<>\n]{0,1000})>/iy;
+const IMAGE = /!\[[^\]\n]{0,500}\]\([^\s()]{0,2000}(?: "[^"\n]{0,200}")?\)/y;
 const LINK_END = /\](?:\([^\s()]{0,2000}(?: "[^"\n]{0,200}")?\)|\[[^[\]\n]{0,200}\])/y;
 const ROOTED_PATH = /(?:~|\.{1,2})?\/[\p{L}\p{N}_.-]{1,64}(?:\/[\p{L}\p{N}_.-]{0,64}){0,30}(?<![.])/uy;
 const DOT_FILE = /\.[a-z][a-z\d_-]{1,40}(?:\.[a-z\d_-]{1,40}){0,3}/y;
