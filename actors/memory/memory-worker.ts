@@ -5,7 +5,7 @@ import { lastMemoryCharge } from '../../storage/queries/memory-charges.ts';
 import { claimMemory, dueMemories, postponeMemory } from '../../storage/queries/memory-processing.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
-import { type AttemptOutcome, explained, type MemoryAttempts } from './memory.actor.ts';
+import { type AttemptOutcome, explainedForNow, type MemoryAttempts } from './memory.actor.ts';
 
 /** Processes memories from their rows, a few at a time. */
 export interface MemoryWorker {
@@ -89,7 +89,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
       const { fault, backoffMs } = outcome;
       const { code } = fault;
       const nextAttemptAt = new Date(now.getTime() + backoffMs);
-      await postponeMemory(sql, at, { code, message: explained(code), nextAttemptAt, now });
+      await postponeMemory(sql, at, { code, message: explainedForNow(code), nextAttemptAt, now });
       logger.warn({ memoryId, attempt: at.attempt, code, nextAttemptAt }, 'a memory is tried again later');
       void schedule(memoryId, { delayMs: backoffMs, attempt: at.attempt + 1 });
     } else logger.info({ memoryId, attempt: at.attempt, state: outcome.state }, 'an attempt at a memory is over');

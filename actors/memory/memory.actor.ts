@@ -165,10 +165,19 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
   }
 }
 
-/** For a person: what became of it, and what to do. */
-export function explained(code: string): string {
-  if (code === 'MEMORY_UNREACHABLE') {
-    return 'The server that makes embeddings does not answer. What was charged is paid back; retry when it does.';
-  }
-  return 'It could not be processed, through no fault of its text. What was charged is paid back; retry it.';
+/** For a person: why it failed, and what to do. */
+function explained(code: string): string {
+  return `${reasonOf(code)} What was charged is paid back; ${code === UNREACHABLE ? 'retry when it does' : 'retry it'}.`;
 }
+
+/** For a person, of an attempt after which there is another. */
+export function explainedForNow(code: string): string {
+  return `${reasonOf(code)} It is tried again by itself.`;
+}
+
+function reasonOf(code: string): string {
+  if (code === UNREACHABLE) return 'The server that makes embeddings does not answer.';
+  return 'It could not be processed, through no fault of its text.';
+}
+
+const UNREACHABLE = 'MEMORY_UNREACHABLE';

@@ -122,5 +122,5 @@ async function store(
 async function forgetOldRemovals({ sql, now }: MissingPointsOptions): Promise<void> {
   const before = new Date(now().getTime() - REMOVALS_KEPT_MS);
   const limit = 10_000;
-  while ((await forgetUnitRemovals(sql, { before, limit })) === limit);
+  while ((await forgetUnitRemovals(sql, { before, limit })) > 0);
 }

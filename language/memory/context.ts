@@ -34,7 +34,8 @@ export function assembleContext(
   let tokens = 0;
   for (const { id, title, text, score } of recalled.toSorted((a, b) => b.score - a.score)) {
     const line = lineWithin(room - tokens, { title, text: text.toWellFormed() });
-    if (line === null) break;
+    // Such as one with a long title.
+    if (line === null) continue;
     lines.push(line.json);
     sources.push({ id, score });
     tokens += line.tokens;

@@ -121,11 +121,17 @@ function oneLine(given: unknown, mostLength: number): string | null {
   return line === '' || line.length > mostLength ? null : line;
 }
 
-/** A name that the text does not have is made up, and so is a number. */
+/** A name that the text does not have is made up, and so is a number; of other words most have to stand there. */
 function isGrounded({ statement }: Fact, words: ReadonlySet<string>): boolean {
   const stated = factWords(statement);
-  const numbers = new Set([...stated].filter((word) => /^\p{N}+$/u.test(word)));
-  return shareAmong(stated, words) >= LEAST_GROUNDED && (numbers.size === 0 || shareAmong(numbers, words) === 1);
+  const numbers = [...stated].filter((word) => /^\p{N}+$/u.test(word));
+  const named = [...numbers, ...factWords(namesIn(statement))];
+  return shareAmong(stated, words) >= LEAST_GROUNDED && named.every((word) => words.has(word));
+}
+
+/** Words that begin with a capital, but for the one that has it as the first. */
+function namesIn(statement: string): string {
+  return [...statement.matchAll(/(?<=[^\p{L}\p{M}\p{N}.!?]\s*)\p{Lu}[\p{L}\p{M}\p{N}]*/gu)].join(' ');
 }
 
 /** Parts of the text, cut between words. */

@@ -2,6 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { revokeApiKeysOf } from './api-keys.ts';
 import { isUuid } from './identifiers.ts';
+import { leaveMemoryTeams } from './memory-collections.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import { addMember, findUserByEmail, type Plan, type Role } from './workspaces.ts';
 
@@ -124,6 +125,7 @@ export async function removeMember(
     await requireAnotherOwner(tx, { ...change, member });
     const { workspaceId, userId } = change;
     await tx`delete from memberships where workspace_id = ${workspaceId} and user_id = ${userId}`;
+    await leaveMemoryTeams(tx, { workspaceId, userId });
     await keepOwnerOfRecord(tx, workspaceId);
     return { member, revokedKeyIds: await revokeApiKeysOf(tx, change) };
   });

@@ -124,6 +124,16 @@ export async function listMemoryCollections(
     order by array_position('{user,team,knowledge,hive}', c.type), c.name_key, c.id`;
 }
 
+/** Of a workspace that somebody leaves: should they come back, they are in none of its teams. */
+export async function leaveMemoryTeams(
+  tx: Tx,
+  { workspaceId, userId }: { workspaceId: string; userId: number },
+): Promise<void> {
+  await tx`
+    delete from memory_collection_members member using memory_collections c
+    where member.user_id = ${userId} and c.id = member.collection_id and c.workspace_id = ${workspaceId}`;
+}
+
 /** Null: there is none that the viewer may see. */
 export async function findMemoryCollection(
   sql: SqlOrTx,

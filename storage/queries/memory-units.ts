@@ -1,4 +1,4 @@
-import type { SqlOrTx, Tx } from '../database.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { storableText } from './memory-text.ts';
 
 /** A point and who made it. What its bytes mean is for `language/memory/` to know. */
@@ -187,24 +187,32 @@ export async function setUnitPoints(
 }
 
 /**
- * Forgets which units were removed before `before`: whoever keeps a copy of points that is older reads them all anew.
- * Returns how many it forgot, at most `limit`.
+ * Forgets which units of one collection were removed before `before`: whoever keeps a copy of points that is older reads
+ * them all anew. Returns how many it forgot, at most `limit`; 0 when there are none in any.
  */
 export async function forgetUnitRemovals(
   sql: SqlOrTx,
   { before, limit }: { before: Date; limit: number },
 ): Promise<number> {
-  const [row] = await sql<{ forgotten: number }[]>`
-    with forgotten as (
-      delete from memory_unit_removals where (collection_id, revision, unit_id) in (
-        select collection_id, revision, unit_id from memory_unit_removals
-        where removed_at < ${before} order by removed_at limit ${limit}
-      ) returning collection_id, revision
-    ), latest as (
-      update memory_collections c set removals_forgotten = greatest(c.removals_forgotten, f.revision)
-      from (select collection_id, max(revision) as revision from forgotten group by collection_id) f
-      where c.id = f.collection_id
-    )
-    select count(*)::int as forgotten from forgotten`;
-  return row?.forgotten ?? 0;
+  return await inTransaction(sql, async (tx) => {
+    const [oldest] = await tx<{ collectionId: string }[]>`
+      select collection_id from memory_unit_removals where removed_at < ${before} order by removed_at limit 1`;
+    if (oldest === undefined) return 0;
+    const { collectionId } = oldest;
+    // First, as everybody does who changes what is in it.
+    await tx`select id from memory_collections where id = ${collectionId} for no key update`;
+    const [row] = await tx<{ forgotten: number }[]>`
+      with forgotten as (
+        delete from memory_unit_removals where (collection_id, revision, unit_id) in (
+          select collection_id, revision, unit_id from memory_unit_removals
+          where collection_id = ${collectionId} and removed_at < ${before} order by revision limit ${limit}
+        ) returning revision
+      ), latest as (
+        update memory_collections c set removals_forgotten = greatest(c.removals_forgotten, f.revision)
+        from (select max(revision) as revision from forgotten) f
+        where c.id = ${collectionId} and f.revision is not null
+      )
+      select count(*)::int as forgotten from forgotten`;
+    return row!.forgotten;
+  });
 }

@@ -104,7 +104,7 @@ describe('POST /memory/ingest', () => {
       await nextRevision(tx, collection_id);
       ingest = post('/memory/ingest', { text: 'Lanterns.' });
       await eventually(async () => {
-        const waiting = await tx`
+        const waiting = await fixture.sql`
           select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
         expect(waiting.length).toBeGreaterThan(0);
       });

@@ -29,6 +29,7 @@ import {
   unitsWithoutPoint,
   wholeUnits,
 } from '../../storage/queries/memory-units.ts';
+import { eventually } from '../actors/fakes.ts';
 import { onEveryServer } from './every-server.ts';
 import { chunk, conclude, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';
@@ -301,6 +302,24 @@ onEveryServer('points of memories', (database) => {
     expect(await removed(1n)).toBeNull();
     expect(await removed(2n)).toEqual([]);
     expect(await removedUnits(sql, { collectionId: randomUUID(), after: 0n, until: 1n })).toBeNull();
+  });
+
+  it('that are gone are forgotten in turn with whoever deletes their collection', async () => {
+    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const { id } = await remember(sql, collection);
+    await deleteMemory(sql, viewer, { id, now: NOW });
+    let forgotten: Promise<number> | undefined;
+    await inTransaction(sql, async (tx) => {
+      await nextRevision(tx, collection.id);
+      forgotten = forgetUnitRemovals(sql, { before: later(1), limit: 9 });
+      await eventually(async () => {
+        const waiting = await sql`
+          select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        expect(waiting).toHaveLength(1);
+      });
+      await tx`delete from memory_unit_removals where collection_id = ${collection.id}`;
+    });
+    expect(await forgotten).toBe(0);
   });
 });
 

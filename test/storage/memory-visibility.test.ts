@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
+import { removeMember } from '../../storage/queries/memberships.ts';
 import { countMemories, deleteMemory, findMemory, listMemories } from '../../storage/queries/memories.ts';
 import {
   createMemoryCollection,
@@ -13,7 +14,7 @@ import {
 } from '../../storage/queries/memory-collections.ts';
 import { factsOfMemory, historyOfFact } from '../../storage/queries/memory-facts.ts';
 import { collectionsToSearch, foundUnits } from '../../storage/queries/memory-search.ts';
-import type { Role } from '../../storage/queries/workspaces.ts';
+import { addMember, type Role } from '../../storage/queries/workspaces.ts';
 import { onEveryServer } from './every-server.ts';
 import { fact, process, remember, seedColleague, seedMemories } from './memory-fixture.ts';
 import { NOW } from './seed.ts';
@@ -74,6 +75,18 @@ onEveryServer('what members of a workspace see of memories', (database) => {
     expect(await findMemoryCollection(sql, colleague, team.id)).toEqual(team);
     await sql`delete from memory_collection_members where user_id = ${colleague.userId}`;
     expect(await findMemoryCollection(sql, colleague, team.id)).toBeNull();
+  });
+
+  it('of a team does not come back with somebody who left the workspace', async () => {
+    const { sql, workspaceId, viewer } = await seedMemories(database().sql);
+    const colleague = await seedColleague(sql, workspaceId, 'member');
+    const { userId } = colleague;
+    const team = { type: 'team', name: 'Sales', createdByUserId: viewer.userId, memberUserIds: [userId] } as const;
+    const { id } = await createMemoryCollection(sql, { ...team, workspaceId, now: NOW });
+    await removeMember(sql, { workspaceId, userId, actorRole: 'owner', now: NOW });
+    await addMember(sql, { workspaceId, userId, role: 'member', now: NOW });
+    expect(await findMemoryCollection(sql, colleague, id)).toBeNull();
+    expect(await findMemoryCollection(sql, viewer, id)).not.toBeNull();
   });
 
   it('does not let anybody delete what they do not see', async () => {
