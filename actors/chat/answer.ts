@@ -22,17 +22,19 @@ export class Answer {
   end: AnswerEnd | null = null;
   /** What correcting a text has used so far; null where nobody says before the end. */
   used: TokenUsage | null = null;
+  readonly #counter: TokenCounter;
   readonly #count: RunningCount;
   readonly #calls = new Map<number, ToolCall>();
   readonly #written = new Map<'text' | 'reasoning' | number, StorableText>();
 
   constructor(counter: TokenCounter) {
+    this.#counter = counter;
     this.#count = new RunningCount(counter);
   }
 
   /**
-   * The pieces of an answer, each as it can be stored, and written down here before it is passed on. It is cut off before
-   * the piece that would come to more than so many tokens, whatever the engine was told of that.
+   * The pieces of an answer, each as it can be stored, and written down here before it is passed on. It is cut off where
+   * it would come to more than so many tokens, whatever the engine was told of that.
    */
   async *from(
     source: AsyncIterable<CompletionPart | CorrectionPart>,
@@ -54,6 +56,8 @@ export class Answer {
         piece.type === 'toolCall' ? `${piece.name ?? ''}${piece.arguments}` : piece.text,
       );
       if (tokens > mostTokens) {
+        const beginning = piece.type === 'toolCall' ? null : await this.#beginningOf(piece, { tokens, mostTokens });
+        if (beginning !== null) yield this.#noted(beginning);
         this.end = { reason: 'length', usage: null, model: null };
         return;
       }
@@ -66,6 +70,24 @@ export class Answer {
   /** In the order in which the model began them. */
   get toolCalls(): ToolCall[] {
     return [...this.#calls].sort(([a], [b]) => a - b).map(([, call]) => call);
+  }
+
+  /** As much as there is room for: some servers send all that a model says in one piece. Null: nothing. */
+  async #beginningOf<Piece extends { text: string }>(
+    piece: Piece,
+    { tokens, mostTokens }: { tokens: number; mostTokens: number },
+  ): Promise<Piece | null> {
+    const room = mostTokens - this.tokens;
+    let length = Math.floor((piece.text.length * room) / (tokens - this.tokens));
+    for (; length > 0; length = Math.floor(length * 0.9)) {
+      const cut = piece.text.slice(0, length);
+      const text = cut.isWellFormed() ? cut : cut.slice(0, -1);
+      const taken = await this.#counter.text(text);
+      if (taken > room) continue;
+      this.tokens += taken;
+      return text === '' ? null : { ...piece, text };
+    }
+    return null;
   }
 
   #storable(part: AnswerPiece): AnswerPiece {

@@ -48,7 +48,7 @@ describe('what a completion costs', () => {
     fixture.models.queue('Hello.');
     const request = fixture.request(HUNDRED);
     await partsOf(await desk.ask({ ...request, what: { ...request.what, maxTokens: 7 } as never }, listening()));
-    expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7 });
+    expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 7, onBehalfOf: request.workspaceId });
   });
 
   it('is what fits into the context at the most, so that the rest of the wallet is there for others', async () => {
@@ -73,20 +73,32 @@ describe('what a completion costs', () => {
     fixture.models.queue({ text: Array.from({ length: 1_000 }, () => 'b'.repeat(36)) });
     const { finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).not.toHaveProperty('maxTokens');
-    expect(finished).toMatchObject({ reason: 'length', usage: { completionTokens: 457 * 9 } });
+    expect(finished).toMatchObject({ reason: 'length', usage: { completionTokens: 4_096 + 16 + 3 } });
   });
 
   it('is as much as there is, and the answer is cut off there, whatever the model does', async () => {
     await fixture.fund(BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO);
     const { desk } = fixture.deskOf();
-    // Nine tokens each: two fit into twenty.
+    // Nine tokens each: two and a bit fit into twenty.
     fixture.models.queue({ text: Array.from({ length: 50 }, () => 'b'.repeat(36)) });
     const { text, finished } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
     expect(fixture.models.requests[0]).toMatchObject({ maxTokens: 20 });
-    expect(text).toHaveLength(72);
-    expect(finished).toMatchObject({ reason: 'length', usage: { promptTokens: PROMPT_TOKENS, completionTokens: 18 } });
-    expect(await fixture.wallet()).toMatchObject({ balanceNano: 2n * TOKEN_NANO, heldNano: 0n });
+    expect(text).toHaveLength(80);
+    expect(finished).toMatchObject({ reason: 'length', usage: { promptTokens: PROMPT_TOKENS, completionTokens: 20 } });
+    expect(await fixture.wallet()).toMatchObject({ balanceNano: 0n, heldNano: 0n });
     await eventually(() => expect(fixture.models.endings).toEqual(['left']));
+  });
+
+  it.each([
+    ['a', 80],
+    ['😀', 40],
+  ])('buys the beginning of an answer that comes as one piece (%s)', async (character, characters) => {
+    await fixture.fund(BigInt(PROMPT_TOKENS + 20) * TOKEN_NANO);
+    const { desk } = fixture.deskOf();
+    fixture.models.queue({ text: character.repeat(900) });
+    const { text, chatId } = await answerOf(await desk.ask(fixture.request(HUNDRED), listening()));
+    expect(text).toBe(character.repeat(characters));
+    expect((await fixture.kept(chatId!))[1]!.content).toBe(text);
   });
 
   it.each([
