@@ -175,7 +175,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     { request: { what, workspaceId, model: asked }, model, admission }: LiveCompletion,
     signal: AbortSignal,
   ) {
-    if (what.mode === 'correct') return correction.stream({ ...what, model: asked, signal });
+    if (what.mode === 'correct') return correction.stream({ ...what, onBehalfOf: workspaceId, model: asked, signal });
     const { mode, ...wanted } = what;
     const { messages, maxTokens } = admission!;
     return models.stream({

@@ -56,6 +56,7 @@ describe('what is held for a text that a model corrects', () => {
     const { heldNano } = await fixture.wallet();
     const { finished } = await answerOf(answering);
     expect(fixture.models.requests).toHaveLength(8);
+    for (const asked of fixture.models.requests) expect(asked.onBehalfOf).toBe(fixture.request('').workspaceId);
     expect(finished.reason).toBe('stop');
     expect(await fixture.charged()).toMatchObject({
       tokens: finished.usage.promptTokens + finished.usage.completionTokens,
