@@ -36,8 +36,16 @@ export async function contentOf(
 
   const type = await fileTypeFromBuffer(bytes).catch(() => undefined);
   if (type === undefined) throw unsupported('data of no known kind');
+  // Whoever knows no animation sees the first picture.
+  if (type.ext === 'apng') return { kind: 'picture', type: 'png' };
+  if (type.ext === 'webp' && isAnimated(bytes)) throw unsupported('an animated picture (WebP)');
   if (type.ext === 'png' || type.ext === 'jpg' || type.ext === 'webp') return { kind: 'picture', type: type.ext };
   throw unsupported(`${type.mime} (.${type.ext})`);
+}
+
+/** As its header says (RFC 9649, 2.7). */
+function isAnimated(webp: Buffer): boolean {
+  return webp.toString('latin1', 12, 16) === 'VP8X' && ((webp[20] ?? 0) & 2) !== 0;
 }
 
 export function unsupported(seemsToBe: string): TandemError {

@@ -4,6 +4,7 @@ import { createWorker, OEM } from 'tesseract.js';
 import { RECOGNITION_LIMITS } from './reading-limits.ts';
 import { ReaderBroken } from './reading-refusal.ts';
 import { joinLines } from './text-lines.ts';
+import { TURNS, turnedPicture } from './turned-picture.ts';
 
 /** Recognises English text in pictures, by tesseract, with data that is installed with it. */
 export interface TextRecognition {
@@ -18,11 +19,11 @@ export function createTextRecognition(): TextRecognition {
   let opening: ReturnType<typeof open> | null = null;
   let startedAtMs: number | null = null;
   let pictures = 0;
+  const hasRunOut = () => startedAtMs !== null && performance.now() - startedAtMs > RECOGNITION_LIMITS.wallMs;
 
   return {
     get isExhausted() {
-      const { pictures: most, wallMs } = RECOGNITION_LIMITS;
-      return pictures >= most || (startedAtMs !== null && performance.now() - startedAtMs > wallMs);
+      return pictures >= RECOGNITION_LIMITS.pictures || hasRunOut();
     },
 
     async recognise(picture) {
@@ -30,8 +31,16 @@ export function createTextRecognition(): TextRecognition {
       pictures += 1;
       opening ??= open();
       const worker = await opening;
-      const { data } = await worker.recognize(picture, {}, { text: true });
-      return data.confidence < LEAST_CONFIDENCE ? '' : textOf(data.text);
+      let best = await seen(worker, picture);
+      if (best.text.trim() !== '' && best.confidence < SURE_CONFIDENCE) {
+        for (const orientation of TURNS) {
+          const turned = turnedPicture(picture, orientation);
+          if (turned === null || hasRunOut()) break;
+          const other = await seen(worker, turned);
+          if (other.confidence > best.confidence) best = other;
+        }
+      }
+      return best.confidence < LEAST_CONFIDENCE ? '' : textOf(best.text);
     },
 
     async close() {
@@ -42,6 +51,13 @@ export function createTextRecognition(): TextRecognition {
 
 /** Below that, in per cent, it is shapes that were taken for letters. */
 const LEAST_CONFIDENCE = 30;
+/** Below that the picture may be on its side or upside down. Text of the right way up has more, faint as it may be. */
+const SURE_CONFIDENCE = 60;
+
+async function seen(worker: Awaited<ReturnType<typeof open>>, picture: Buffer) {
+  const { data } = await worker.recognize(picture, {}, { text: true });
+  return { text: data.text, confidence: data.confidence };
+}
 
 function open() {
   const data = createRequire(import.meta.url).resolve('@tesseract.js-data/eng/package.json');

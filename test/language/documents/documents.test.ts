@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { archiveOf, docxOf, paragraph, xlsxEntries, xlsxOf } from './packages.ts';
 import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, writtenLines } from './pdfs.ts';
@@ -218,6 +219,33 @@ describe('an image', () => {
       pageCount: 1,
       isOcr: true,
       sections: [{ heading: null, page: 1, text: expect.stringContaining('TRAINS') }],
+    });
+  });
+
+  it('on its side or upside down is recognised, alone or in a PDF that does not say so', async () => {
+    const left = turnedLeft(drawnText(['THE TRAINS ARE LATE', 'AND THE ROUTE IS CLOSED']));
+    const upsideDown = turnedLeft(left);
+    const right = turnedLeft(upsideDown);
+    for (const picture of [left, upsideDown, right]) {
+      const text = (await readConfined(pngOf(picture))).sections.map((section) => section.text).join();
+      expect(text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
+    }
+    const resources = `/XObject << /Scan ${FIRST_MORE} 0 R >>`;
+    const scan = pdfWith({ pages: ['/Scan Do'], more: [pictureObject(left)], resources });
+    expect((await readConfined(scan)).sections[0]!.text).toMatch(/TRAINS ARE LATE.* ROUTE IS CLOSED/);
+  });
+
+  it('of several pictures is the first of a PNG, and refused as what it is of a WebP', async () => {
+    const png = pngOf(drawnText(['THE TRAINS ARE LATE']));
+    const control = Buffer.from('\0\0\0\x08acTL\0\0\0\x01\0\0\0\0', 'latin1');
+    const sum = Buffer.alloc(4);
+    sum.writeUInt32BE(crc32(control.subarray(4)));
+    const apng = Buffer.concat([png.subarray(0, 33), control, sum, png.subarray(33)]);
+    expect((await readConfined(apng)).sections[0]!.text).toContain('TRAINS');
+    const webp = Buffer.from('RIFF\x1c\0\0\0WEBPVP8X\x0a\0\0\0\x02\0\0\0\x09\0\0\x09\0\0ANIM\0\0\0\0', 'latin1');
+    await expect(read(webp)).rejects.toMatchObject({
+      code: 'DOCUMENT_UNSUPPORTED',
+      message: expect.stringContaining('animated'),
     });
   });
 
