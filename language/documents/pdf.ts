@@ -130,7 +130,7 @@ async function runsOf(page: PdfPage): Promise<TextRun[]> {
     if (!('str' in item)) continue;
     const [, , c = 0, d = 0, x = 0, y = 0] = item.transform as number[];
     const size = Math.hypot(c, d) || item.height || 1;
-    runs.push({ text: item.str, x, y, width: item.width, size, endsLine: item.hasEOL });
+    runs.push({ text: item.str, x, y, width: item.width, size, endsLine: item.hasEOL, font: item.fontName });
   }
   return runs;
 }

@@ -7,6 +7,7 @@ export interface TextRun {
   /** Of the font. */
   size: number;
   endsLine: boolean;
+  font?: string;
 }
 
 interface Line {
@@ -19,6 +20,11 @@ interface Line {
   y: number;
   endX: number;
   size: number;
+  /** That it begins in, and whether it ends in it. */
+  font: string | undefined;
+  isOneFont: boolean;
+  /** Whether there is a gap in it as between the cells of a table. */
+  isRow: boolean;
 }
 
 /**
@@ -35,7 +41,8 @@ export function pageText(runs: readonly TextRun[]): string {
   for (const [index, line] of lines.entries()) {
     const before = lines[index - 1];
     if (before !== undefined && beginsParagraph(line, before, { pitch, columnWidth: endX - startX })) {
-      text += `${joinLines(paragraph)}\n${isItem(line.text) && isItem(paragraph[0] ?? '') ? '' : '\n'}`;
+      const isNext = (line.isRow && before.isRow) || (isItem(line.text) && isItem(paragraph[0] ?? ''));
+      text += `${joinLines(paragraph)}\n${isNext ? '' : '\n'}`;
       paragraph = [];
     }
     paragraph.push(line.text);
@@ -70,15 +77,22 @@ function linesOf(runs: readonly TextRun[]): Line[] {
     if (line !== null && Math.abs(run.y - line.y) > Math.max(line.size, run.size) / 2) line = null;
     if (line === null) {
       if (run.text.trim() === '') continue;
-      line = { pieces: [], isOpen: true, text: '', x: run.x, y: run.y, endX: run.x, size: run.size };
+      const { x, y, size, font } = run;
+      line = { pieces: [], isOpen: true, text: '', x, y, endX: x, size, font, isOneFont: true, isRow: false };
       lines.push(line);
     }
     const gap = run.x - line.endX;
+    if (run.text.trim() !== '') {
+      if (run.font !== line.font) line.isOneFont = false;
+      // What is far from its mark is an item.
+      if (gap > run.size * CELL_GAP && (line.pieces.length > 2 || !MARK.test(line.pieces.join('')))) line.isRow = true;
+    }
     const isApart = gap > run.size * WORD_GAP || gap < -run.size;
     if (isApart && !line.isOpen && !/^\s/.test(run.text)) line.pieces.push(' ');
     line.pieces.push(run.text);
     if (run.text !== '') line.isOpen = /\s$/.test(run.text);
-    line.endX = run.x + run.width;
+    // A blank as wide as a gap is one.
+    if (run.text.trim() !== '' || run.width < run.size) line.endX = run.x + run.width;
     if (run.text.trim() !== '') line.size = Math.max(line.size, run.size);
     if (run.endsLine) line = null;
   }
@@ -88,6 +102,7 @@ function linesOf(runs: readonly TextRun[]): Line[] {
 
 /** In heights of the font. */
 const WORD_GAP = 0.2;
+const CELL_GAP = 1.5;
 const PARAGRAPH_GAP = 1.35;
 
 /** From one line to the next, of most lines; 0 when there are none. */
@@ -111,9 +126,13 @@ function beginsParagraph(
   const usual = Math.max(Math.min(pitch, before.size * 2), before.size);
   if (drop > usual * PARAGRAPH_GAP) return true;
   const isShort = before.endX - before.x < columnWidth * 0.75;
+  if (line.isRow && before.isRow) return true;
+  if (isShort && before.isOneFont && before.font !== line.font) return true;
   const isIndented = line.x - before.x > line.size * 0.8;
   return endsSentence && (isShort || isIndented);
 }
+
+const MARK = /^\s*(?:[-•‣◦▪–*]|\(?(?:\d{1,3}|[a-z])[.)])\s*$/;
 
 function isItem(text: string): boolean {
   return /^\s*(?:[-•‣◦▪–*]|\(?(?:\d{1,3}|[a-z])[.)])\s+\S/.test(text);

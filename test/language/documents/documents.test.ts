@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { archiveOf, docxOf, paragraph, xlsxEntries, xlsxOf } from './packages.ts';
@@ -40,6 +41,40 @@ describe('a PDF', () => {
   it('that opens with a password is refused', async () => {
     const reading = read(pdfWith({ pages: [writtenLines(['Under lock'])], password: 'opensesame' }));
     expect(await codeOf(reading)).toBe('DOCUMENT_ENCRYPTED');
+  });
+
+  it('under AES of 128 or 256 bits is read where it opens without a password, and refused where not', async () => {
+    for (const bits of [128, 256]) {
+      const encrypted = (kind: string) => readFile(new URL(`encrypted/aes-${bits}-${kind}.pdf`, import.meta.url));
+      expect(await textIn(await encrypted('open'))).toBe('Under lock');
+      expect(await codeOf(read(await encrypted('locked')))).toBe('DOCUMENT_ENCRYPTED');
+    }
+  });
+
+  it('keeps the rows of a table and a heading in another font apart', async () => {
+    const row = (y: number, ...cells: string[]) =>
+      cells.map((cell, column) => `1 0 0 1 ${72 + column * 120} ${y} Tm (${cell}) Tj`).join(' ');
+    const page = [
+      'BT /F2 12 Tf 14 TL 72 720 Td (Throughput) Tj T* /F1 12 Tf (What went through the harbour in each of the years) Tj T*',
+      '(that were counted is below.) Tj',
+      row(678, 'Year', 'Ships', 'Tons'),
+      row(664, '2025', '1,204', '88,100'),
+      row(650, '2026', '1,310', '91,750'),
+      '1 0 0 1 72 622 Tm (- ) Tj 1 0 0 1 100 622 Tm (an item whose text is far from its mark and) Tj 1 0 0 1 100 608 Tm (goes on.) Tj ET',
+    ].join('\n');
+    const bold = '<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold /Encoding /WinAnsiEncoding >>';
+    const bytes = pdfWith({ pages: [page], more: [bold], fonts: `/F2 ${FIRST_MORE} 0 R` });
+    expect((await textIn(bytes)).split('\n')).toEqual([
+      'Throughput',
+      '',
+      'What went through the harbour in each of the years that were counted is below.',
+      '',
+      'Year Ships Tons',
+      '2025 1,204 88,100',
+      '2026 1,310 91,750',
+      '',
+      '- an item whose text is far from its mark and goes on.',
+    ]);
   });
 
   it('of pages that are pictures is recognised, in a process of its own', async () => {

@@ -43,7 +43,9 @@ export interface PdfPages {
   catalogue?: string;
   /** Objects beside them, whose numbers begin with `FIRST_MORE`. */
   more?: readonly (string | Buffer)[];
-  /** Resources of all pages beside the font. */
+  /** Fonts of all pages beside F1, which is Helvetica. */
+  fonts?: string;
+  /** Resources of all pages beside the fonts. */
   resources?: string;
   /** Other entries of all pages. */
   page?: string;
@@ -59,6 +61,7 @@ export function pdfWith({
   title,
   catalogue = '',
   more = [],
+  fonts = '',
   resources = '',
   page = '',
   password,
@@ -77,7 +80,7 @@ export function pdfWith({
     const number = firstPage + index * 2;
     const content = Buffer.from(operators, 'latin1');
     objects.push(
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${number + 1} 0 R /Resources << /Font << /F1 3 0 R >> ${resources} >> ${page} >>`,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents ${number + 1} 0 R /Resources << /Font << /F1 3 0 R ${fonts} >> ${resources} >> ${page} >>`,
       stream('', key === null ? content : rc4(key.ofObject(number + 1), content)),
     );
   }
