@@ -81,7 +81,8 @@ class ModelsOfEngines implements LanguageModels {
   }
 
   async #find(name: string | null): Promise<ListedModel> {
-    const aliased = name === null ? undefined : this.#aliases.get(name);
+    // None is another name of the usual one, which the operator may have given to another model.
+    const aliased = this.#aliases.get(name ?? USUAL_NAMES[0]);
     if (aliased !== undefined) return await this.#ofId(aliased);
     if (name === null || USUAL_NAMES.some((usual) => usual === name)) return await this.#usualModel();
     return await this.#ofId(name);

@@ -169,7 +169,8 @@ const CORRECTION_FIELDS = {
     minLength: 1,
     maxLength: 20_000,
     pattern: '^(?=[^]*\\S)[^\\u0000\\ud800-\\udfff]*$',
-    description: 'Text to correct, instead of messages.',
+    description:
+      'Text to correct, instead of messages: not only white space, without NUL and halves of surrogate pairs.',
   }),
   dictionary: Type.Array(
     Type.Object(

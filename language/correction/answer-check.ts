@@ -33,6 +33,7 @@ export function checkedAnswer(answer: string, { text, byRules, words }: Asked): 
   if (opensLikeAnswer(bare) && !opensLikeAnswer(text)) return null;
   const closing = CLOSING.exec(bare)?.[0] ?? '';
   if (shareOfWordsKept(closing, text) < LEAST_WORDS_OURS) return null;
+  if (isShouted(bare) && !isShouted(text)) return null;
   if (!isLike(bare, text) && !isLike(bare, byRules)) return null;
   return keepsAll(bare, byRules, `${text}\n${byRules}\n${words.join('\n')}`) ? bare : null;
 }
@@ -53,6 +54,12 @@ function isLike(answer: string, text: string): boolean {
     [asked, came],
     [asked.toReversed(), came.toReversed()],
   ].every(([ours = [], theirs = []]) => beginsLike(ours, theirs) && beginsLike(theirs, ours));
+}
+
+/** Most of its letters are capitals. */
+function isShouted(text: string): boolean {
+  const capitals = text.match(/\p{Lu}/gu)?.length ?? 0;
+  return capitals > 8 && capitals > (text.match(/\p{Ll}/gu)?.length ?? 0);
 }
 
 function beginsLike(words: readonly string[], others: readonly string[]): boolean {

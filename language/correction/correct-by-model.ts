@@ -111,7 +111,7 @@ async function* answerTo(
     const whose = onBehalfOf === undefined ? {} : { onBehalfOf };
     for await (const part of models.stream({ model, messages, temperature: 0, maxTokens, ...whose, signal })) {
       if (part.type === 'finished') {
-        Object.assign(taken, part.usage);
+        if (isCounted(part.usage)) Object.assign(taken, part.usage);
         isAnswering = true;
         return part.reason === 'stop'
           ? { outcome: 'answered', text: answer, model: part.model }
@@ -135,6 +135,10 @@ async function* answerTo(
     // A model that has not begun took nothing.
     if (isAnswering) add(taken, usage);
   }
+}
+
+function isCounted({ promptTokens, completionTokens }: TokenUsage): boolean {
+  return [promptTokens, completionTokens].every((count) => Number.isSafeInteger(count) && count >= 0);
 }
 
 function add(more: TokenUsage, to: TokenUsage): void {

@@ -88,7 +88,7 @@ describe('names of language models', () => {
       ['tiny-1.0', 'hidden-3.0'],
     ]);
     const subject = models({ aliases });
-    expect((await subject.resolve('svc-tiny')).id).toBe('big-2.0');
+    for (const name of ['svc-tiny', null]) expect((await subject.resolve(name)).id).toBe('big-2.0');
     expect((await subject.resolve('__proto__')).id).toBe('big-2.0');
     expect((await subject.resolve('tiny-1.0')).id).toBe('hidden-3.0');
     expect((await subject.resolve('jev-latest')).id).toBe('tiny-1.0');

@@ -261,6 +261,15 @@ describe('where a model is configured', () => {
     expect(await correct(answering(), { text: '' })).toMatchObject({ text: '', byRules: 'nothing' });
   });
 
+  it('what it took is counted by us when it says what cannot be', async () => {
+    for (const wrong of [{ promptTokens: -5 }, { completionTokens: 1.5 }, { promptTokens: Number.NaN }]) {
+      const { usage } = await correct(answering({ text: BY_MODEL, usage: wrong }));
+      expect(usage.isEstimated).toBe(true);
+      expect(usage.promptTokens).toBeGreaterThan(100);
+      expect(usage.completionTokens).toBe(11);
+    }
+  });
+
   it('what it took is counted by us when it was stopped', async () => {
     const endless = { text: Array.from({ length: 500 }, () => 'poetry and more ') };
     const models = answering(endless);
@@ -319,6 +328,7 @@ describe('an answer that is no correction', () => {
       `${TWO_SENTENCES}. ${TWO_SENTENCES}`,
       `Voici le texte que vous avez demandé : ${TWO_SENTENCES}. ${TWO_SENTENCES}.`,
     ],
+    ['shouts', TEXT, BY_MODEL.toUpperCase()],
     ['is said to be corrected', TEXT, `Corrected text: ${BY_MODEL}`],
     ['loses an address', 'go to https://good.example/a to pay the bill', 'Go to the site to pay the bill.'],
     [
