@@ -146,7 +146,7 @@ async function importLibrary(): Promise<LlamaLibrary> {
     return (await import(LIBRARY)) as LlamaLibrary;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    const command = `npm install --no-save ${LIBRARY}@${LIBRARY_VERSION}`;
+    const command = `npm install --no-save --ignore-scripts ${LIBRARY}@${LIBRARY_VERSION}`;
     throw new Error(`model files need ${LIBRARY}, which \`${command}\` installs`, {
       cause: error,
     });

@@ -267,7 +267,7 @@ describe.runIf(!isInstalled())('a model file without the package that runs it', 
   it('is refused with the command that installs it', async () => {
     await expect(fox.models(ANY_SIGNAL)).rejects.toMatchObject({
       code: 'unavailable',
-      message: expect.stringContaining('npm install --no-save node-llama-cpp@3.22.1'),
+      message: expect.stringContaining('npm install --no-save --ignore-scripts node-llama-cpp@3.22.1'),
     });
   });
 });
