@@ -12,6 +12,8 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   return (value: unknown) => {
     const isQuery = httpPart === 'querystring';
     const input = isQuery ? readQuery(schema, value as Record<string, unknown>) : value;
+    const strays = strayFields(schema, input);
+    if (strays.length > 0) return { error: validationFailed(strays) };
     if (check.Check(input)) return { value: input };
     const repeated = isQuery ? repeatedParameters(input as Record<string, unknown>) : [];
     if (repeated.length > 0) return { error: validationFailed(repeated) };
@@ -55,11 +57,34 @@ interface ValidationError {
 }
 
 const MAX_DETAILS = 20;
+/** The library stops there, and what it tells first of unknown fields is that each does not match `false`. */
+const MOST_ERRORS = 8;
+
+/** Of a body with far more fields than there are: each would be looked at, which takes as long as there are many. */
+function strayFields(schema: TSchema, value: unknown): InvalidField[] {
+  const { additionalProperties, properties = {} } = schema as { additionalProperties?: unknown; properties?: object };
+  if (additionalProperties !== false || typeof value !== 'object' || value === null) return [];
+  const names = Object.keys(value);
+  if (names.length < Object.keys(properties).length + MOST_ERRORS) return [];
+  const unknown = names.filter((name) => !Object.hasOwn(properties, name)).slice(0, MAX_DETAILS);
+  return unknown.map((name) => ({ path: name.slice(0, 128), message: 'is not a field here' }));
+}
 
 /** What is wrong, in words for a person. */
 function describe(schema: TSchema, errors: readonly ValidationError[]): InvalidField[] {
+  const told = detailsOf(schema, errors);
+  if (told.length > 0) return told;
+  const unknown = errors.filter(({ keyword }) => keyword === 'boolean');
+  return unknown.map(({ instancePath }) => ({ path: pathOf(instancePath), message: 'is not a field here' }));
+}
+
+function pathOf(instancePath: string): string {
+  return instancePath.slice(1).replaceAll('/', '.').slice(0, 128);
+}
+
+function detailsOf(schema: TSchema, errors: readonly ValidationError[]): InvalidField[] {
   const details = errors.flatMap((error) => {
-    const path = error.instancePath.slice(1).replaceAll('/', '.').slice(0, 128);
+    const path = pathOf(error.instancePath);
     const at = (field: string) => (path === '' ? field : `${path}.${field}`).slice(0, 128);
     if (isRepetition(error)) return [];
     if (error.keyword === 'required') {

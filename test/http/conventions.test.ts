@@ -50,6 +50,17 @@ describe('the error envelope', () => {
     expectRefusal(await fixture.call('POST', '/dialer/click2call', { body, headers }), 413, 'PAYLOAD_TOO_LARGE');
   });
 
+  it.each([
+    ['eight', 8, (fields: object) => ({ text: 'Hello.', ...fields }), ''],
+    ['thousands of', 30_000, (fields: object) => ({ text: 'Hello.', ...fields }), ''],
+    ['eight', 8, (fields: object) => ({ text: 'Hello.', style: fields }), 'style.'],
+  ])('names fields that nobody knows, however many: %s', async (_many, count, bodyOf, place) => {
+    const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, 1]));
+    const { body } = await fixture.call('POST', '/v1/chat/completions', { body: bodyOf(fields) });
+    expect(body).toMatchObject({ code: 'VALIDATION_FAILED', message: `${place}f0 is not a field here.` });
+    expect(body.details.length).toBeGreaterThanOrEqual(8);
+  });
+
   it('wraps a body that is not JSON', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/xml', 'nonsense']) {
       const options = { body: 'a=1', headers: { 'content-type': type } };
