@@ -3,7 +3,7 @@ import { MOST_CALLS_PER_BATCH } from '../../actors/judge/judge-desk.ts';
 import { type Candidate, candidateOfTranscript, type PlainQuestions } from '../../language/judge/rubric.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { seconds } from '../../machines/utterances.ts';
-import { getCall } from '../../storage/queries/calls.ts';
+import { getCall, isFinalState } from '../../storage/queries/calls.ts';
 import { findEvaluation } from '../../storage/queries/evaluations.ts';
 import {
   answersOfJudgeBatch,
@@ -246,7 +246,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED when nothing was said */
+  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED when nothing was said, or not all yet */
   async function candidateOfCall(id: string, principal: Principal): Promise<Candidate> {
     const { workspaceId } = principal;
     const call = REFERENCE.test(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
@@ -254,7 +254,13 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
     if (!mayHear(call, principal)) {
       throw new TandemError('TRANSCRIPT_NOT_OWNED', 'The transcript belongs to another user of the workspace.');
     }
-    const segments = (await getTranscript(sql, call.callId))?.segments ?? [];
+    const { transcript, segments } = (await getTranscript(sql, call.callId)) ?? { transcript: null, segments: [] };
+    // Half a conversation would be judged as if it were the whole.
+    if (!isFinalState(call.state) || transcript?.status === 'in_progress') {
+      const message =
+        'is not over, or what was said last is still being understood: try again later, or send transcript';
+      throw validationFailed([{ path: 'call_id', message }]);
+    }
     const lines = segments.map(({ leg, text, startMs }) => ({ leg, text, start: seconds(startMs) }));
     return requireSomething(candidateOfTranscript(lines), 'call_id');
   }

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
-import { admitCall } from '../../storage/queries/calls.ts';
+import { admitCall, getCallById } from '../../storage/queries/calls.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import { eventually } from '../actors/fakes.ts';
 import { seedTalks } from '../actors/judge/judged-calls.ts';
@@ -187,6 +187,23 @@ describe('POST /judge/evaluate', () => {
     expect(await codeFor(call!.callId, fixture.owner)).toBe('CALL_NOT_FOUND');
     expect(await codeFor('no such call', caller)).toBe('CALL_NOT_FOUND');
     expect(await codeFor(silent!.callId, caller)).toBe('VALIDATION_FAILED');
+  });
+
+  it('does not judge half of a call as if it were the whole', async () => {
+    const [call] = await talks('Hello.');
+    const { callId } = call!;
+    await fixture.sql`update call_transcripts set status = 'in_progress' where call_id = ${callId}`;
+    expect((await evaluate({ call_id: callId })).body).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: expect.stringContaining('not over'),
+    });
+    await fixture.sql`update call_transcripts set status = 'completed' where call_id = ${callId}`;
+    const { state } = (await getCallById(fixture.sql, callId))!;
+    await fixture.sql`update calls set state = 'bridged' where call_id = ${callId}`;
+    expect((await evaluate({ call_id: callId })).body.code).toBe('VALIDATION_FAILED');
+    expect(fixture.models.requests).toEqual([]);
+    await fixture.sql`update calls set state = ${state} where call_id = ${callId}`;
+    expect((await evaluate({ call_id: callId })).status).toBe(200);
   });
 
   it('takes a conversation as chat completions have it', async () => {
