@@ -17,12 +17,14 @@ import { addUnits, removeUnitsOf } from '../storage/queries/memory-units.ts';
 import { seedWorkspace } from '../test/storage/seed.ts';
 import { openEmbeddedServer } from '../test/storage/test-database.ts';
 import { createTexts, fillCollection } from './memory-corpus.ts';
+import { measureIndexes } from './memory-index.ts';
 import { QUESTIONS } from './memory-questions.ts';
 
 /**
  * How much of what was remembered is found again, by words, by meaning and by both, over the full text search that one
  * would write in an afternoon; how many memories are taken in; and how long a search takes among 1,000, 10,000 and, when
- * asked for, 100,000 of them, over a scan with `ilike`. On the embedded Postgres, with the embedder that needs no model.
+ * asked for, 100,000 of them, over a scan with `ilike`. On the embedded Postgres, with the embedder that needs no model;
+ * search by meaning also with pgvector, where the server at TANDEM_TEST_DATABASE_URL has it, over comparing all points.
  * Usage: node bench/memory.ts [most memories, default 10000]
  */
 
@@ -39,6 +41,7 @@ await measureQuality();
 await measureIngest();
 for (const size of SIZES) await measureSearch(size);
 await server.close();
+for (const size of SIZES) await measureIndexes(size);
 
 interface Bench {
   sql: Sql;

@@ -110,10 +110,12 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
   /** Nobody stops it: what a search did not wait for, the next one finds. */
   async function inTime(collection: CollectionRevision, of: TableCollection): Promise<TableCopy | null> {
     const key = `${of.dimensions} ${of.collectionId}`;
-    const known: Copy = copies.get(key) ?? { has: null, updating: null };
+    const known: Copy = copies.get(key) ?? { has: null, updating: null, sinceMs: 0 };
     copies.set(key, known);
     const isThere = () => known.has !== null && known.has.revision >= collection.revision;
-    const late = lateness(waitMs);
+    // What takes minutes is not waited for again and again.
+    const passedMs = known.updating === null ? 0 : performance.now() - known.sinceMs;
+    const late = lateness(waitMs - passedMs);
     try {
       while (!isThere()) {
         // It may have begun before the revision that is asked for.
@@ -128,6 +130,7 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
   }
 
   async function update(known: Copy, span: TableCollection & { until: bigint }): Promise<'updated' | 'not now'> {
+    known.sinceMs = performance.now();
     try {
       const copy = await table.bringUpToDate(span, closing.signal);
       if (copy === null) return 'not now';
@@ -166,6 +169,8 @@ const NOTHING_NEAR: VectorFound = { nearest: [], compared: 0, sumOfCosines: 0, i
 interface Copy {
   has: TableCopy | null;
   updating: Promise<'updated' | 'not now'> | null;
+  /** When that began. */
+  sinceMs: number;
 }
 
 /** The sum of cosines is the cosine to the sum. */

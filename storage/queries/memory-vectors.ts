@@ -72,16 +72,22 @@ export async function createVectorTable(sql: Sql, { dimensions }: Pick<VectorTab
   const name = tableName({ dimensions });
   await inTransaction(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${VECTORS_LOCK}::int, 0)`;
+    const [column] = await tx`
+      select 1 from pg_attribute where attrelid = to_regclass(${name}) and attname = 'point' and not attisdropped`;
+    if (column !== undefined) return;
+    // It may have lost its points with the extension, or not have come out of a backup: nothing is copied then.
+    await tx.unsafe(`drop table if exists ${name}`);
+    await tx`delete from memory_vector_copies where dimensions = ${dimensions}`;
     // Points are deleted with their units, in the same transaction, whoever deletes those.
     await tx.unsafe(`
-      create table if not exists ${name} (
+      create table ${name} (
         unit_id bigint primary key references memory_units (id) on delete cascade,
         collection_id uuid not null,
         memory_id uuid not null,
         embedder text not null,
         point halfvec(${dimensions}) not null
       )`);
-    await tx.unsafe(`create index if not exists ${name}_collection on ${name} (collection_id)`);
+    await tx.unsafe(`create index ${name}_collection on ${name} (collection_id)`);
   });
 }
 

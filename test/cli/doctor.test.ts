@@ -12,6 +12,7 @@ import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.t
 import type { Sql } from '../../storage/database.ts';
 import { startModelServer } from '../language/model-server.ts';
 import { startServerProcess } from '../process/server-process.ts';
+import { hasPgvector } from '../storage/pgvector.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
 import { type Run, tandem } from './command-line.ts';
@@ -198,6 +199,16 @@ describe('the database', () => {
       status: 'ok',
       message: expect.stringMatching(/^1 of \d+ migrations are applied; the next start/),
     });
+  });
+
+  it('may have pgvector or not: where it was asked for and is not there, that is worth a warning', async () => {
+    await using database = await createTestDatabase();
+    const wanted = (await findings({ DATABASE_URL: database.url, MEMORY_INDEX: 'pgvector' }))['memory index'];
+    const looksUp = { status: 'ok', message: expect.stringContaining('looks large collections up') };
+    const compares = { status: 'warn', message: 'every point is compared: the server has no extension vector' };
+    expect(wanted).toMatchObject(hasPgvector ? looksUp : compares);
+    const exact = (await findings({ DATABASE_URL: database.url, MEMORY_INDEX: 'exact' }))['memory index'];
+    expect(exact).toMatchObject({ status: 'ok', message: 'every point is compared, as MEMORY_INDEX says' });
   });
 
   it('with a carrier outside makes loopback addresses worth a warning', async () => {

@@ -7,6 +7,7 @@ import { checkDatabase, checkRedis } from '../doctor/database.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkLanguage } from '../doctor/language.ts';
+import { checkMemoryIndex } from '../doctor/memory-index.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkRecognition } from '../doctor/recognition.ts';
 import { checkRuntime, checkTools } from '../doctor/runtime.ts';
@@ -50,6 +51,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   const { findings, sql } = await checkDatabase(config);
   try {
     yield* findings;
+    yield* present(await checkMemoryIndex(config, sql));
     yield* present(await checkRedis(config));
     yield await checkClock(sql);
     terminal.progress('network ...');
