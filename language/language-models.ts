@@ -91,7 +91,7 @@ class ModelsOfEngines implements LanguageModels {
   async #usualModel(): Promise<ListedModel> {
     if (this.#usual !== null) return await this.#ofId(this.#usual);
     const engine = this.#usualEngine();
-    const { models } = await this.#list.read().catch(refuse);
+    const models = await this.#list.readOrLast().catch(refuse);
     const first = [...models.values()].find((listed) => listed.engine === engine);
     if (first !== undefined) return first;
     throw new TandemError(
@@ -107,7 +107,7 @@ class ModelsOfEngines implements LanguageModels {
   async #ofId(id: string): Promise<ListedModel> {
     const engine = this.#usualEngine();
     const isConfigured = this.#configured().includes(id);
-    const models = isConfigured ? await this.#list.readIfPossible() : (await this.#list.read().catch(refuse)).models;
+    const models = await (isConfigured ? this.#list.readIfPossible() : this.#list.readOrLast().catch(refuse));
     const listed = models.get(id);
     if (listed !== undefined) return listed;
     if (isConfigured) return { model: asConfigured(id), engine };

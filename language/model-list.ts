@@ -23,6 +23,8 @@ export class ModelList {
   readonly #clock: LanguageClock;
   #kept: { models: ModelListing['models']; untilMs: number } | null = null;
   #asking: Promise<ModelListing> | null = null;
+  /** Of the last time that an engine answered. */
+  #last: ModelListing['models'] | null = null;
   /** What there was when an engine did not answer. */
   #partial: { models: ModelListing['models']; untilMs: number } | null = null;
 
@@ -39,6 +41,19 @@ export class ModelList {
       this.#asking = null;
     });
     return await this.#asking;
+  }
+
+  /**
+   * As `read`, or what there was last: a server that is too busy to list its models may well answer.
+   * @throws LanguageEngineError when no engine could ever be asked
+   */
+  async readOrLast(): Promise<ModelListing['models']> {
+    try {
+      return (await this.read()).models;
+    } catch (error) {
+      if (this.#last === null) throw error;
+      return this.#last;
+    }
   }
 
   /** As `read`, for who can do without: it leaves an engine that did not answer in peace for a while. Never rejects. */
@@ -59,6 +74,7 @@ export class ModelList {
     }
     this.#partial = failed.length > 0 ? { models, untilMs: this.#clock.now() + LEFT_IN_PEACE_MS } : null;
     if (failed[0] !== undefined && failed.length === answers.length) throw failed[0].reason;
+    this.#last = models;
     this.#kept = failed.length === 0 ? { models, untilMs: this.#clock.now() + KEPT_FOR_MS } : null;
     return { models, cached: false };
   }

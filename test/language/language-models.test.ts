@@ -147,6 +147,18 @@ describe('the list of language models', () => {
     expect((await subject.list()).models).toHaveLength(2);
   });
 
+  it('that fails later keeps nobody from the models that there were', async () => {
+    const subject = models();
+    await subject.list();
+    clock.advance(5 * MINUTE);
+    engine.onList = () => Promise.reject(failureOf('timeout'));
+    for (const name of ['big-2.0', 'tiny-1.0', 'svc-tiny', null]) {
+      expect((await subject.complete(request(name))).text).toBe('Hello.');
+    }
+    expect((await refusal(subject.resolve('gone-3.0'))).code).toBe('MODEL_NOT_FOUND');
+    expect((await refusal(subject.list())).retryable).toBe(true);
+  });
+
   it('is not waited for longer than a model file takes to load', async () => {
     engine.onList = () => new Promise(() => {});
     const listed = refusal(models().list());
