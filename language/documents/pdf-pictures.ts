@@ -11,15 +11,22 @@ interface PaintedPicture {
   data?: Uint8Array | Uint8ClampedArray | null;
 }
 
-/** The largest pictures that a page paints, in the order of painting, as PNM files in shades of grey. */
-export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'too large'> {
+/**
+ * The largest pictures that a page paints, in the order of painting, as PNM files in shades of grey. Its decoder passes
+ * over what is larger than it was told.
+ */
+export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'left out'> {
   const { OPS } = await getResolvedPDFJS();
   const { fnArray, argsArray } = await page.getOperatorList();
   const pictures: PaintedPicture[] = [];
   for (const [index, operation] of fnArray.entries()) {
     const [painted] = (argsArray[index] ?? []) as [unknown];
-    if (operation === OPS.paintImageXObject) pictures.push(...(await decoded(page, painted)));
-    else if (operation === OPS.paintInlineImageXObject) pictures.push(painted as PaintedPicture);
+    if (operation === OPS.paintImageXObject) {
+      const found = await decoded(page, painted);
+      if (found.length === 0) yield 'left out';
+      pictures.push(...found);
+    }
+    if (operation === OPS.paintInlineImageXObject) pictures.push(painted as PaintedPicture);
     else if (operation === OPS.paintImageMaskXObject) pictures.push(...(await stencilled(page, painted)));
   }
   const readable = pictures.filter(({ width, height }) => Math.min(width, height) >= RECOGNITION_LIMITS.fewestPixels);
@@ -27,13 +34,13 @@ export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'too l
   const chosen = new Set(largest.slice(0, RECOGNITION_LIMITS.picturesPerPage));
   for (const picture of readable) {
     if (!chosen.has(picture)) continue;
-    if (picture.width * picture.height > READING_LIMITS.picturePixels) yield 'too large';
+    if (picture.width * picture.height > READING_LIMITS.picturePixels) yield 'left out';
     const grey = greyOf(picture);
     if (grey !== null) yield pnmOf(turned({ ...picture, grey }, page.rotate));
   }
 }
 
-/** Its decoder leaves out what is larger than it was told, and what is damaged. */
+/** Its decoder leaves out what is damaged, and JPEG 2000. */
 async function decoded(page: PdfPage, id: unknown): Promise<PaintedPicture[]> {
   if (typeof id !== 'string') return [];
   const objects = id.startsWith('g_') ? page.commonObjs : page.objs;

@@ -89,10 +89,10 @@ class PdfReading {
   async #recognise(page: PdfPage, number: number): Promise<string> {
     const texts: string[] = [];
     for await (const picture of picturesOf(page)) {
-      if (picture === 'too large' || this.#recognition.isExhausted) {
-        if (this.#pagesNotRecognised.at(-1) !== number) this.#pagesNotRecognised.push(number);
-        break;
-      }
+      const isLeftOut = picture === 'left out' || this.#recognition.isExhausted;
+      if (isLeftOut && this.#pagesNotRecognised.at(-1) !== number) this.#pagesNotRecognised.push(number);
+      if (this.#recognition.isExhausted) break;
+      if (picture === 'left out') continue;
       texts.push(await this.#recognition.recognise(picture));
     }
     const text = texts.filter((one) => one !== '').join('\n\n');
@@ -109,7 +109,7 @@ class PdfReading {
     if (this.#unreadPages.length > 0) warnings.push(`Damaged and left out: ${pagesOf(this.#unreadPages)}.`);
     if (this.#pagesNotRecognised.length > 0) {
       warnings.push(
-        `Pictures of text that were too many or too large to be recognised: ${pagesOf(this.#pagesNotRecognised)}.`,
+        `Pictures that were too many, too large, damaged or JPEG 2000, and not looked at for text: ${pagesOf(this.#pagesNotRecognised)}.`,
       );
     }
     return {

@@ -23,8 +23,13 @@ export async function readDocument({ path, name, mediaType }: GivenDocument): Pr
   if (characters > READING_LIMITS.characters) {
     throw new TandemError('DOCUMENT_TOO_LARGE', `The document has more than ${READING_LIMITS.characters} characters.`);
   }
-  if (characters === 0) throw new TandemError('DOCUMENT_EMPTY', 'There is no text in the document.');
+  if (characters === 0) throw empty(document);
   return { ...document, title: cleanTitle(document.title), sections };
+}
+
+function empty({ warnings }: ReadDocument): TandemError {
+  const message = 'There is no text in the document, or none that could be recognised.';
+  return new TandemError('DOCUMENT_EMPTY', message, warnings.length === 0 ? {} : { details: { warnings } });
 }
 
 /** What reads a format is loaded when one comes. */

@@ -12,6 +12,8 @@ const STDOUT_FD = 1;
 const STDERR_FD = 2;
 
 beSilent();
+// Thrown where nobody waits, as tesseract does when there is no memory left for a picture.
+process.on('uncaughtException', giveUp);
 // Whoever started the shell around this knows only that one's.
 writeSync(STDERR_FD, `${process.pid}\n`);
 const [path = '', name = '', mediaType = ''] = process.argv.slice(2);
@@ -26,9 +28,14 @@ try {
   }
   tell({ type: 'done' });
 } catch (error) {
-  tell(isOurs(error) ? { type: 'broken', message: String(error) } : refused(refusalOf(error)));
+  giveUp(error);
 }
 process.exit(0);
+
+function giveUp(error: unknown): never {
+  tell(isOurs(error) ? { type: 'broken', message: String(error) } : refused(refusalOf(error)));
+  process.exit(0);
+}
 
 function refused({ code, message, details }: TandemError): ReadingMessage {
   return { type: 'refused', code, message, details };

@@ -35,7 +35,7 @@ export function createTextRecognition(): TextRecognition {
       if (best.text.trim() !== '' && best.confidence < SURE_CONFIDENCE) {
         for (const orientation of TURNS) {
           const turned = turnedPicture(picture, orientation);
-          if (turned === null || hasRunOut()) break;
+          if (turned === null || best.confidence >= SURE_CONFIDENCE || hasRunOut()) break;
           const other = await seen(worker, turned);
           if (other.confidence > best.confidence) best = other;
         }

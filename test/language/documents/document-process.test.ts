@@ -216,3 +216,19 @@ it('that is broken is no fault of the document', async () => {
   expect(isOurs(Object.assign(new Error('gone'), { code: 'ERR_MODULE_NOT_FOUND' }))).toBe(true);
   expect(isOurs(new Error('Invalid PDF structure.'))).toBe(false);
 });
+
+it('that runs out of memory where nobody waits for it says so', async () => {
+  const late = `const timer = setInterval(() => {
+    if (process.listenerCount('uncaughtException') === 0) return;
+    clearInterval(timer);
+    throw new RangeError('Array buffer allocation failed');
+  }, 1);`;
+  const reader = createDocumentReader({
+    async command(path) {
+      const [program = '', ...rest] = await readerCommand(path);
+      return [program, `--import=data:text/javascript,${encodeURIComponent(late)}`, ...rest];
+    },
+  });
+  const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
+  await expect(reading).rejects.toMatchObject({ code: 'DOCUMENT_TOO_LARGE', message: expect.stringMatching(/memory/) });
+});

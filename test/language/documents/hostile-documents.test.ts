@@ -230,7 +230,7 @@ describe('a PDF', () => {
     expect(await textIn(bytes)).toBe('Still here');
   });
 
-  it('that is a picture of more pixels than are read is empty, and says what was left out', async () => {
+  it('that has a picture of more pixels than are read is read without it', async () => {
     const bytes = pdfWith({
       pages: ['/Huge Do', writtenLines(['Text.'])],
       more: [
