@@ -93,6 +93,7 @@ create table memories (
   check ((status in ('pending', 'processing') and deleted_at is null) = (next_attempt_at is not null))
 );
 create index memories_collection on memories (collection_id, created_at desc, id) where deleted_at is null;
+create index memories_status on memories (collection_id, status, created_at desc, id) where deleted_at is null;
 create index memories_due on memories (next_attempt_at) where next_attempt_at is not null;
 create index memories_content on memories (collection_id, content_hash) where deleted_at is null;
 create index memories_duplicates on memories (deduplicated_into) where deduplicated_into is not null;
@@ -119,6 +120,8 @@ create index memory_facts_memory on memory_facts (memory_id);
 create index memory_facts_superseded_by on memory_facts (superseded_by) where superseded_by is not null;
 create index memory_facts_duplicates on memory_facts (deduplicated_into) where deduplicated_into is not null;
 create index memory_facts_about on memory_facts (collection_id, lower(subject), lower(attribute))
+  where deduplicated_into is null and superseded_at is null;
+create index memory_facts_same on memory_facts (collection_id, md5(lower(statement)))
   where deduplicated_into is null and superseded_at is null;
 create index memory_facts_statement on memory_facts using gin (collection_id, statement gin_trgm_ops)
   where deduplicated_into is null and superseded_at is null;

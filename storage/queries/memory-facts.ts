@@ -163,8 +163,7 @@ async function currentFactSaying(
   const [said] = await tx<{ id: string }[]>`
     select id from memory_facts
     where collection_id = ${fact.collectionId} and deduplicated_into is null and superseded_at is null
-      and (id = ${fact.deduplicatedInto}
-        or (statement % ${fact.statement.slice(0, LONGEST_COMPARED)} and lower(statement) = lower(${fact.statement})))
+      and (id = ${fact.deduplicatedInto} or md5(lower(statement)) = md5(lower(${fact.statement})))
     order by id = ${fact.deduplicatedInto} desc, created_at, id limit 1`;
   return said?.id ?? null;
 }

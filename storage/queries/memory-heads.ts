@@ -26,15 +26,27 @@ export async function listMemoryHeads(
 ): Promise<PageOf<MemoryHead>> {
   const { collectionId, type, status, limit } = query;
   if (collectionId !== undefined && !isUuid(collectionId)) return { rows: [], total: 0 };
-  const matching = sql`
-    from memories m join memory_collections c on c.id = m.collection_id
-    where m.deleted_at is null and ${visibleTo(sql, viewer)}
-    ${collectionId === undefined ? sql`` : sql`and c.id = ${collectionId}`}
-    ${type === undefined ? sql`` : sql`and c.type = ${type}`}
+  const collections = sql`
+    (select c.* from memory_collections c where ${visibleTo(sql, viewer)}
+      ${collectionId === undefined ? sql`` : sql`and c.id = ${collectionId}`}
+      ${type === undefined ? sql`` : sql`and c.type = ${type}`}) c`;
+  const ofCollection = sql`
+    from memories m where m.collection_id = c.id and m.deleted_at is null
     ${status === undefined ? sql`` : sql`and m.status = ${status}`}`;
+  // The newest of each collection are read off an index; of all of them together there is none.
   const rows = await sql<MemoryHead[]>`
-    select ${headColumns(sql)} ${matching} order by m.created_at desc, m.id limit ${limit} offset ${offsetOf(query)}`;
-  const [count] = await sql<{ total: number }[]>`select count(*)::int as total ${matching}`;
+    with page as (
+      select newest.* from ${collections} cross join lateral (
+        select m.id, m.created_at ${ofCollection} order by m.created_at desc, m.id limit ${offsetOf(query) + limit}
+      ) newest
+      order by newest.created_at desc, newest.id limit ${limit} offset ${offsetOf(query)}
+    )
+    select ${headColumns(sql)}
+    from page join memories m on m.id = page.id join memory_collections c on c.id = m.collection_id
+    order by m.created_at desc, m.id`;
+  const [count] = await sql<{ total: number }[]>`
+    select coalesce(sum(counted.total), 0)::int as total
+    from ${collections} cross join lateral (select count(*) as total ${ofCollection}) counted`;
   return { rows, total: count?.total ?? 0 };
 }
 

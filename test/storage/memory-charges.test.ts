@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import { inTransaction } from '../../storage/database.ts';
 import { charge, refund } from '../../storage/ledger.ts';
 import { lastMemoryCharge, memoryChargeKey, memoryUsage } from '../../storage/queries/memory-charges.ts';
+import { createMemoryCollection } from '../../storage/queries/memory-collections.ts';
 import { findMemoryHead, listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { findSameMemory } from '../../storage/queries/memory-repeats.ts';
 import { onEveryServer } from './every-server.ts';
@@ -103,5 +104,26 @@ onEveryServer('charges of memories', (database) => {
     expect(await findMemoryHead(sql, colleague, id)).toBeNull();
     expect(await findMemoryHead(sql, viewer, 'nonsense')).toBeNull();
     expect(await listMemoryHeads(sql, colleague, page)).toEqual({ rows: [], total: 0 });
+  });
+
+  it('heads of memories come in one order over all collections, each on one page', async () => {
+    const { sql } = database();
+    const { workspaceId, viewer, collection } = await seedMemories(sql);
+    const named = { workspaceId, type: 'hive', name: 'All', createdByUserId: viewer.userId, now: NOW } as const;
+    const hive = await createMemoryCollection(sql, named);
+    const made = [];
+    // Two of each moment.
+    for (let n = 0; n < 10; n += 1) {
+      made.push(await remember(sql, n % 3 === 0 ? hive : collection, { content: `${n}`, now: later(n >> 1) }));
+    }
+    const ordered = made
+      .toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? -1 : 1))
+      .map(({ id }) => id);
+    const pages = [];
+    for (const page of [1, 2, 3, 4, 5]) pages.push(await listMemoryHeads(sql, viewer, { page, limit: 3 }));
+    expect(pages.map(({ total }) => total)).toEqual([10, 10, 10, 10, 10]);
+    expect(pages.flatMap(({ rows }) => rows.map(({ id }) => id))).toEqual(ordered);
+    const inHive = await listMemoryHeads(sql, viewer, { page: 1, limit: 3, type: 'hive', status: 'pending' });
+    expect([inHive.rows.length, inHive.total]).toEqual([3, 4]);
   });
 });
