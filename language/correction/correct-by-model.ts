@@ -2,12 +2,13 @@ import { TandemError } from '../../machines/errors.ts';
 import type { LanguageModels, TokenUsage } from '../llm.ts';
 import type { CountTokens } from '../tokens.ts';
 import { checkedAnswer, mostCharactersFor } from './answer-check.ts';
-import { keepsWords, lastingEntries, type PreparedPart, preparePart } from './dictionary-words.ts';
+import { createPreparation, keepsWords, lastingEntries, type PreparedPart } from './dictionary-words.ts';
 import { messagesFor } from './prompt.ts';
 import { applyDictionary, correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
+import { type ApplyDictionary, createDictionary } from './rules/dictionary.ts';
 import { runInSlices } from './slices.ts';
 import { streamByRules } from './stream-by-rules.ts';
-import type { CorrectionPart, CorrectionRequest, DictionaryEntry } from './text-correction.ts';
+import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 import { mostAnswerTokens, promptTokensOf } from './tokens-needed.ts';
 import { windowsOf } from './windows.ts';
 
@@ -29,7 +30,9 @@ interface Tools {
  */
 export async function* correctByModel(request: ModelCorrection, tools: Tools): AsyncGenerator<CorrectionPart, void> {
   const { dictionary, signal } = request;
-  const lasting = lastingEntries(dictionary);
+  const putWords = await runInSlices(createDictionary(dictionary), signal);
+  const putLasting = await runInSlices(createDictionary(lastingEntries(dictionary)), signal);
+  const prepare = createPreparation(putWords);
   const usage: TokenUsage = { promptTokens: 0, completionTokens: 0, isEstimated: false };
   const byModel = { model: request.model, parts: 0 };
   let rejected = 0;
@@ -37,7 +40,7 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
   let at = 0;
   for (const part of windowsOf(request.text)) {
     signal.throwIfAborted();
-    const prepared = part.isVerbatim ? null : await runInSlices(preparePart(part.text, dictionary), signal);
+    const prepared = part.isVerbatim ? null : await runInSlices(prepare(part.text), signal);
     if (prepared === null) yield { type: 'text', text: part.text };
     else if (prepared.leftTo === 'nobody') yield { type: 'text', text: prepared.text };
     else {
@@ -49,8 +52,8 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
         rejected++;
         break;
       }
-      const byRules = await runInSlices(correctByRules({ ...request, text: part.text }), signal);
-      const corrected = await correctedBy(answer, { ...prepared, byRules }, { lasting, signal });
+      const byRules = await runInSlices(correctByRules({ ...request, text: part.text }, putWords), signal);
+      const corrected = await correctedBy(answer, { ...prepared, byRules }, { putLasting, signal });
       if (corrected === null) rejected++;
       else byModel.parts++;
       if (answer.outcome === 'answered') byModel.model = answer.model;
@@ -74,11 +77,11 @@ const MOST_REASONING = 20_000;
 async function correctedBy(
   answer: Answer,
   { text, words, byRules }: { text: string; words: readonly string[]; byRules: string },
-  { lasting, signal }: { lasting: readonly DictionaryEntry[]; signal: AbortSignal },
+  { putLasting, signal }: { putLasting: ApplyDictionary; signal: AbortSignal },
 ): Promise<string | null> {
   const checked = answer.outcome === 'answered' ? checkedAnswer(answer.text, { text, byRules, words }) : null;
   if (checked === null) return null;
-  const put = await runInSlices(applyDictionary(checked, lasting), signal);
+  const put = await runInSlices(applyDictionary(checked, putLasting), signal);
   return keepsWords(put.text, words) ? put.text : null;
 }
 

@@ -1,4 +1,5 @@
 import { applyDictionary } from './rules/correct-by-rules.ts';
+import type { ApplyDictionary } from './rules/dictionary.ts';
 import type { DictionaryEntry } from './text-correction.ts';
 import { MOST_CHARACTERS } from './windows.ts';
 import { wordsOf } from './words-kept.ts';
@@ -8,15 +9,26 @@ export interface PreparedPart {
   text: string;
   /** Those words, as often as they stand there. */
   words: readonly string[];
-  /** No model is asked about what has no letters, nor about what a dictionary has made too long for one. */
+  /** No model is asked about what has no letters, what a dictionary has made too long for one, and too many parts. */
   leftTo: 'model' | 'rules' | 'nobody';
 }
 
-/** A model is only asked about a part once its dictionary's words are there: so it cannot put them where others are. */
-export function* preparePart(part: string, dictionary: readonly DictionaryEntry[]): Generator<void, PreparedPart> {
-  const { text, words } = yield* applyDictionary(part, dictionary);
-  const isLong = text.length > 2 * MOST_CHARACTERS;
-  return { text, words, leftTo: isLong ? 'rules' : /\p{L}/u.test(text) ? 'model' : 'nobody' };
+/** Each is a question of its own; code between them makes parts as small as one likes. A text without has 27 at the most. */
+const MOST_QUESTIONS = 64;
+
+/**
+ * Prepares the parts of one text, one after the other. A model is only asked about a part once its dictionary's words are
+ * there: so it cannot put them where others are.
+ */
+export function createPreparation(putWords: ApplyDictionary): (part: string) => Generator<void, PreparedPart> {
+  let questions = 0;
+  return function* (part) {
+    const { text, words } = yield* applyDictionary(part, putWords);
+    if (!/\p{L}/u.test(text)) return { text, words, leftTo: 'nobody' };
+    if (text.length > 2 * MOST_CHARACTERS || questions === MOST_QUESTIONS) return { text, words, leftTo: 'rules' };
+    questions++;
+    return { text, words, leftTo: 'model' };
+  };
 }
 
 /**

@@ -1,7 +1,8 @@
 import type { CountTokens } from '../tokens.ts';
-import { preparePart } from './dictionary-words.ts';
+import { createPreparation } from './dictionary-words.ts';
 import { CONTEXT_CHARACTERS, messagesFor } from './prompt.ts';
 import { applyDictionary } from './rules/correct-by-rules.ts';
+import { createDictionary } from './rules/dictionary.ts';
 import { countInSlices } from './stream-by-rules.ts';
 import type { CorrectionRequest } from './text-correction.ts';
 import { windowsOf } from './windows.ts';
@@ -23,8 +24,9 @@ export function* tokensNeeded(
   { isByModel, countTokens }: { isByModel: boolean; countTokens: CountTokens },
 ): Generator<void, TokensNeeded> {
   const { text, dictionary, style } = request;
+  const putWords = yield* createDictionary(dictionary);
   const readByRules = yield* countInSlices(text, countTokens);
-  const writtenByRules = yield* countInSlices((yield* applyDictionary(text, dictionary)).text, countTokens);
+  const writtenByRules = yield* countInSlices((yield* applyDictionary(text, putWords)).text, countTokens);
   const mostOfOne = style.expandAbbreviations ? MOST_TOKENS_OF_ABBREVIATION : 2;
   const byRules = {
     promptTokens: readByRules,
@@ -32,12 +34,13 @@ export function* tokensNeeded(
     mostTokens: mostOfOne * writtenByRules + 64,
   };
   if (!isByModel) return byRules;
+  const prepare = createPreparation(putWords);
   let promptTokens = 0;
   let mostTokens = 0;
   let before = '';
   for (const part of windowsOf(text)) {
     if (part.isVerbatim) continue;
-    const prepared = yield* preparePart(part.text, dictionary);
+    const prepared = yield* prepare(part.text);
     if (prepared.leftTo === 'model') {
       promptTokens += promptTokensOf(messagesFor({ ...request, ...prepared, before }), countTokens);
       mostTokens += mostAnswerTokens(countTokens(prepared.text));

@@ -1,5 +1,5 @@
 import type { AppContext, CorrectionStyle, DictionaryEntry } from '../text-correction.ts';
-import { createDictionary } from './dictionary.ts';
+import { type ApplyDictionary, createDictionary } from './dictionary.ts';
 import { languageOf } from './language-of.ts';
 import { rulesFor } from './rules-for.ts';
 import { TOKENS_PER_SLICE, type Token } from './token.ts';
@@ -20,8 +20,11 @@ export interface RulesRequest {
  * stays as it is: rules are applied until nothing changes. It works in slices of well below a millisecond, between
  * which it yields; `runInSlices` lets others run meanwhile.
  */
-export function* correctByRules({ text, dictionary, style, appContext }: RulesRequest): Generator<void, string> {
-  const putWords = yield* createDictionary(dictionary);
+export function* correctByRules(
+  { text, dictionary, style, appContext }: RulesRequest,
+  prepared: ApplyDictionary | null = null,
+): Generator<void, string> {
+  const putWords = prepared ?? (yield* createDictionary(dictionary));
   let corrected = text;
   let fixed: Spans = [];
   for (let pass = 0; pass < MOST_PASSES; pass++) {
@@ -40,9 +43,8 @@ export function* correctByRules({ text, dictionary, style, appContext }: RulesRe
 /** The dictionary alone, with the words that it put there or found to stand there already. */
 export function* applyDictionary(
   text: string,
-  dictionary: readonly DictionaryEntry[],
+  putWords: ApplyDictionary,
 ): Generator<void, { text: string; words: string[] }> {
-  const putWords = yield* createDictionary(dictionary);
   const { text: put, fixed } = yield* rendered(yield* putWords(yield* tokenize(text)));
   return { text: put, words: fixed.map(([start, end]) => put.slice(start, end)) };
 }

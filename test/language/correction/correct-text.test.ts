@@ -196,6 +196,15 @@ describe('where a model is configured', () => {
     expect(models.requests).toEqual([]);
   });
 
+  it('it is asked about no more parts than a text without code could have; the rest is left to the rules', async () => {
+    const models = new FakeLanguageModels();
+    models.otherwise = (request) => JSON.parse(request.messages[1]!.content!).text.toUpperCase();
+    const text = '```\na\n```\nb\n'.repeat(1_000);
+    const corrected = await correct(models, { text, style: NO_STYLE });
+    expect(models.requests).toHaveLength(64);
+    expect(corrected.text).toBe(`${'```\na\n```\nB\n'.repeat(64)}${'```\na\n```\nb\n'.repeat(936)}`);
+  });
+
   it('it is told to expand contractions where rules would', async () => {
     const models = answering(BY_MODEL, BY_MODEL, BY_MODEL, BY_MODEL);
     await correct(models, { appContext: 'document' });
