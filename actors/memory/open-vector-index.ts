@@ -6,10 +6,16 @@ import type { Logger } from '../logger.ts';
 import { createPointSource } from './recall-store.ts';
 import { createPgvectorTable } from './vector-table.ts';
 
-/** `auto`: pgvector where there is one; `pgvector`: the same, with a warning where there is none; `exact`: never. */
+/**
+ * `auto`: pgvector where there is one, for collections that are so large that it pays; `pgvector`: for smaller ones too,
+ * with a warning where there is none; `exact`: never.
+ */
 export type MemoryIndexChoice = 'auto' | 'exact' | 'pgvector';
 
-export interface OpenVectorIndexOptions extends Pick<TableIndexOptions, 'fromUnits' | 'waitMs'> {
+/** Up to there comparing every point takes some milliseconds, and making an index many times as long. */
+const FROM_UNITS = { auto: 50_000, pgvector: 1_000 };
+
+export interface OpenVectorIndexOptions extends Partial<Pick<TableIndexOptions, 'fromUnits' | 'waitMs'>> {
   sql: Sql;
   /** Whose points. */
   embedder: string;
@@ -24,28 +30,28 @@ export interface OpenVectorIndexOptions extends Pick<TableIndexOptions, 'fromUni
 export function openVectorIndex(
   options: OpenVectorIndexOptions,
 ): VectorIndex & { chosen: Promise<'exact' | 'pgvector'> } {
-  const { sql, embedder, choice, fromUnits, waitMs, logger } = options;
+  const { sql, embedder, choice, logger } = options;
   const exact = createVectorIndex({ source: createPointSource(sql, { embedder }), logger });
   let index = exact;
   const chosen = choose();
 
   async function choose(): Promise<'exact' | 'pgvector'> {
-    const prepared = choice === 'exact' ? { missing: 'MEMORY_INDEX says so' } : await prepare();
-    if ('missing' in prepared) {
-      const { missing: reason } = prepared;
-      if (choice === 'pgvector') logger.warn({ reason }, 'there is no pgvector: memories are compared one by one');
-      else logger.info({ reason }, 'memories are compared one by one');
-      return 'exact';
-    }
-    index = createTableIndex({
-      table: createPgvectorTable(sql, { embedder }),
-      exact,
-      ...(fromUnits === undefined ? {} : { fromUnits }),
-      ...(waitMs === undefined ? {} : { waitMs }),
-      logger,
-    });
-    logger.info({ version: prepared.version }, 'memories of large collections are looked up with pgvector');
+    if (choice === 'exact') return compareAll('MEMORY_INDEX says so');
+    const prepared = await prepare();
+    if ('missing' in prepared) return compareAll(prepared.missing);
+    const { fromUnits = FROM_UNITS[choice] } = options;
+    const table = createPgvectorTable(sql, { embedder });
+    const waiting = options.waitMs === undefined ? {} : { waitMs: options.waitMs };
+    index = createTableIndex({ table, exact, fromUnits, ...waiting, logger });
+    const { version } = prepared;
+    logger.info({ version, fromUnits }, 'memories of large collections are looked up with pgvector');
     return 'pgvector';
+  }
+
+  function compareAll(reason: string): 'exact' {
+    if (choice === 'pgvector') logger.warn({ reason }, 'there is no pgvector: memories are compared one by one');
+    else logger.info({ reason }, 'memories are compared one by one');
+    return 'exact';
   }
 
   async function prepare(): Promise<{ version: string } | { missing: string }> {

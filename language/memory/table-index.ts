@@ -44,8 +44,8 @@ export interface TableIndexOptions {
   table: PointTable;
   /** Compares with every point: for small collections, and for all while the table does not have theirs. */
   exact: VectorIndex;
-  /** Collections of fewer units are faster compared than looked up. Default 10 000. */
-  fromUnits?: number;
+  /** Collections of fewer units are compared. */
+  fromUnits: number;
   /** How long a search waits for what is not copied yet. Default 250 ms. */
   waitMs?: number;
   logger: { warn(fields: object, message: string): void };
@@ -56,7 +56,7 @@ export interface TableIndexOptions {
  * the table does not have in time, and whatever it fails at, is compared as well: so every change is seen.
  */
 export function createTableIndex(options: TableIndexOptions): VectorIndex {
-  const { table, exact, fromUnits = 10_000, waitMs = 250, logger } = options;
+  const { table, exact, fromUnits, waitMs = 250, logger } = options;
   const closing = new AbortController();
   const copies = new Map<string, Copy>();
 

@@ -39,7 +39,7 @@ describe('the index that looks large collections up in a table', () => {
   it('is brought up to date by one of many searches, to the latest revision that any of them has to see', async () => {
     const spans: bigint[] = [];
     const { search, compared } = indexed({
-      bringUpToDate: async ({ until }) => {
+      bringUpToDate: async ({ until }): Promise<TableCopy> => {
         spans.push(until);
         await Promise.resolve();
         return copyOf(until);
@@ -51,11 +51,11 @@ describe('the index that looks large collections up in a table', () => {
     expect(compared).toEqual([]);
   });
 
-  it.each([
+  it.each<[string, Partial<PointTable>, number]>([
     ['copying fails', { bringUpToDate: () => Promise.reject(new Error('no table')) }, 1],
     ['looking up fails', { nearest: () => Promise.reject(new Error('no index')) }, 1],
     ['another node makes the index', { bringUpToDate: async () => null }, 0],
-  ] as const)('compares, and goes on, when %s', async (_, table, warnings) => {
+  ])('compares, and goes on, when %s', async (_, table, warnings) => {
     const { search, compared, warned } = indexed(table);
     expect((await search({ collections: [LARGE] })).nearest.map(({ unitId }) => unitId)).toEqual([100]);
     expect(compared).toEqual([['large']]);
@@ -125,7 +125,7 @@ function indexed(overrides: Partial<PointTable> = {}, { waitMs = Number.POSITIVE
     ...overrides,
   };
   const logger = { warn: (_: object, message: string) => void warned.push(message) };
-  const index = createTableIndex({ table, exact, waitMs, logger });
+  const index = createTableIndex({ table, exact, fromUnits: 10_000, waitMs, logger });
   onTestFinished(() => index.close());
   const search = (asked: Partial<VectorSearch>) => {
     const { signal } = new AbortController();
