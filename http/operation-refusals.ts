@@ -249,6 +249,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   rotateWebhookSecret: ['WEBHOOK_NOT_FOUND'],
   replayWebhookDelivery: ['DELIVERY_NOT_FOUND', 'WEBHOOK_DISABLED'],
 
+  getModelForOpenai: ['MODEL_NOT_FOUND'],
+
   receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID', 'WORKSPACE_NOT_FOUND'],
 
   register: ['EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],

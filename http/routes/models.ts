@@ -17,6 +17,11 @@ const ListResponse = Type.Object(
   { description: 'The models.' },
 );
 
+const ModelResponse = Type.Object(
+  { success: Type.Literal(true), ...ModelSchema.properties },
+  { description: 'The model.' },
+);
+
 /** `/models`, and under `/v1/` for clients of OpenAI. */
 export function modelRoutes(app: HttpApp, context: HttpContext): void {
   const { models, transcriber, voices, logger } = context;
@@ -38,16 +43,40 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
         },
       },
       async (request) => {
-        const { workspaceId } = principalOf(request);
-        const [language, recognisers, tiers] = await Promise.all([
-          languageModels(),
-          transcriber.models(),
-          voiceTiers(workspaceId),
-        ]);
-        const data = [...language, ...recognisers.map(presentRecogniser), ...tiers.map(presentVoiceTier)];
+        const data = await allModels(principalOf(request).workspaceId);
         return { success: true, object: 'list', data };
       },
     );
+  }
+
+  app.get(
+    '/v1/models/:id',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags: ['platform'],
+        operationId: 'getModelForOpenai',
+        summary: 'One of the models',
+        params: Type.Object({ id: Type.String({ description: 'An id or alias of GET /models.' }) }),
+        response: { 200: responseOf(ModelResponse), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const models = await allModels(principalOf(request).workspaceId);
+      const model = models.find(({ id }) => id === request.params.id);
+      if (model === undefined)
+        throw new TandemError('MODEL_NOT_FOUND', 'There is no such model: GET /models lists them.');
+      return { success: true, ...model };
+    },
+  );
+
+  async function allModels(workspaceId: string): Promise<PublicModel[]> {
+    const [language, recognisers, tiers] = await Promise.all([
+      languageModels(),
+      transcriber.models(),
+      voiceTiers(workspaceId),
+    ]);
+    return [...language, ...recognisers.map(presentRecogniser), ...tiers.map(presentVoiceTier)];
   }
 
   async function languageModels(): Promise<PublicModel[]> {

@@ -67,6 +67,10 @@ describe('GET /models', () => {
     for await (const model of client.models.list()) ids.push(model.id);
     expect(ids).toContain('svc-tiny');
     expect(ids).toContain('big-2.0');
+    expect(await client.models.retrieve('svc-tiny')).toMatchObject({ id: 'svc-tiny', object: 'model' });
+    const stt = ids.find((id) => id.includes('/'))!;
+    expect(await client.models.retrieve(stt)).toMatchObject({ id: stt, type: 'stt' });
+    await expect(client.models.retrieve('constructor')).rejects.toMatchObject({ status: 404, code: 'MODEL_NOT_FOUND' });
   });
 });
 

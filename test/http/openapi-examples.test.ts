@@ -80,6 +80,7 @@ async function seed(): Promise<Record<string, Known>> {
     '/judge/batches': { path: { id: batch.id } },
     startJudgeBatch: { body: { rubric_id: rubric.id } },
     '/voices': { path: { id: voice.body.data.voice_id } },
+    getModelForOpenai: { path: { id: 'svc-tiny' } },
     '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
     '/developer/api': { path: { id: String(another.keyId) } },
     '/unsubscribe': { query: { token } },
