@@ -47,6 +47,7 @@ export function lastingEntries(dictionary: readonly DictionaryEntry[]): Dictiona
 export function keepsWords(text: string, words: readonly string[]): boolean {
   const lower = text.toLowerCase();
   const counts = new Map<string, number>();
-  for (const word of words) counts.set(word.toLowerCase(), (counts.get(word.toLowerCase()) ?? 0) + 1);
+  // White space around a replacement is not worth an answer.
+  for (const word of words.map((one) => one.trim().toLowerCase())) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].every(([word, count]) => word === '' || lower.split(word).length > count);
 }

@@ -177,6 +177,13 @@ describe('where a model is configured', () => {
     }
   });
 
+  it('an answer counts though the spaces around a word of the dictionary are gone', async () => {
+    const dictionary = [{ term: 'tandam', replacement: ' Tandem ' }];
+    const corrected = await correct(answering('Tandem is good.'), { text: 'tandam is good', dictionary });
+    expect(corrected).toMatchObject({ byRules: 'nothing' });
+    expect(corrected.text.trim()).toMatch(/^Tandem +is good\.$/);
+  });
+
   it('words of the dictionary are put where there are no letters, too', async () => {
     const dictionary = [
       { term: '24/7', replacement: '24x7' },
