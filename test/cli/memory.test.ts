@@ -88,6 +88,14 @@ describe('tandem memory', () => {
     expect((await run('search', 'spring tide')).stdout).toContain('The spring tide comes at noon.');
   });
 
+  it('tells of each memory that a long document becomes, and waits for all of them', async () => {
+    await writeFile(join(folder.path, 'long.txt'), 'A pebble. '.repeat(10_010));
+    const { exitCode, stdout } = await run('extract', 'long.txt', '--no-infer', '--wait');
+    expect([exitCode, stdout.match(/^status +ready$/gm)]).toEqual([0, ['status    ready', 'status    ready']]);
+    const again = await run('extract', 'long.txt', '--no-infer');
+    expect(again.stdout.match(/^id +\S+$/gm)).toHaveLength(2);
+  });
+
   it('lists collections', async () => {
     const { stdout } = await run('collections');
     expect(stdout).toMatch(/^ID +NAME +TYPE +MEMORIES\n\S+ +Personal +user +\d+\n/);

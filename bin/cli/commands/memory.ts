@@ -183,18 +183,27 @@ function metadataOf(text: string | undefined): object | undefined {
   return objectOf('--metadata', { text, example: METADATA_EXAMPLE });
 }
 
+/** A long document is several memories. */
 async function stored(api: Api, ingested: Ingested, { waits }: { waits?: true | undefined }): Promise<Outcome> {
-  const [result] = ingested.results;
-  if (result === undefined || !waits) {
-    const { id, message = '' } = result ?? {};
+  const { results, collection_label } = ingested;
+  const [first] = results;
+  if (first === undefined || !waits) {
     const rows = [
-      ['id', id ?? null],
-      ['collection', oneLine(ingested.collection_label)],
-      ['status', oneLine(`${result?.status ?? '-'}: ${message}`)],
+      ...results.map(({ id }) => ['id', id] as const),
+      ['collection', oneLine(collection_label)],
+      ['status', oneLine(`${first?.status ?? '-'}: ${first?.message ?? ''}`)],
     ] as const;
     return { data: ingested, text: fields(rows) };
   }
-  return outcomeOf(await statusOf(api, result.id, { waits }));
+  const outcomes: Outcome[] = [];
+  for (const { id } of results) outcomes.push(outcomeOf(await statusOf(api, id, { waits })));
+  if (outcomes.length === 1) return outcomes[0]!;
+  const failure = outcomes.find((outcome) => outcome.failure !== undefined)?.failure;
+  return {
+    data: { memories: outcomes.map(({ data }) => data) },
+    text: outcomes.map(({ text }) => text).join('\n'),
+    ...(failure !== undefined && { failure }),
+  };
 }
 
 /** @throws CommandError */
