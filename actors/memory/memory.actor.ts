@@ -176,7 +176,7 @@ export function explainedForNow(code: string): string {
 }
 
 function reasonOf(code: string): string {
-  if (code === UNREACHABLE) return 'The server that makes embeddings does not answer.';
+  if (code === UNREACHABLE) return 'The server that makes embeddings does not answer as it should.';
   return 'It could not be processed, through no fault of its text.';
 }
 

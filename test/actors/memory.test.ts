@@ -61,7 +61,7 @@ describe('a memory', () => {
       attempts: 1,
       error: {
         code: 'MEMORY_UNREACHABLE',
-        message: 'The server that makes embeddings does not answer. It is tried again by itself.',
+        message: 'The server that makes embeddings does not answer as it should. It is tried again by itself.',
       },
     });
     expect(await unitsOf(id)).toHaveLength(1);
@@ -89,7 +89,7 @@ describe('a memory', () => {
       error: { code: 'MEMORY_UNREACHABLE' },
     });
     expect(failed.error!.message).toBe(
-      'The server that makes embeddings does not answer. What was charged is paid back; retry when it does.',
+      'The server that makes embeddings does not answer as it should. What was charged is paid back; retry when it does.',
     );
     expect(await fixture.balance()).toBe(before);
     expect(await ledgerOf()).toEqual(['debit ingest', 'refund ingest']);
