@@ -5,7 +5,7 @@ import { type MemoryType, type MemoryViewer, nextRevision, visibleTo } from './m
 import { removeFactsOf } from './memory-facts.ts';
 import { contentHashOf, storableJson, storableText } from './memory-text.ts';
 import { addUnits, addUnitsOf, removeUnitsOf, wholeUnits } from './memory-units.ts';
-import { offsetOf, type Page, type PageOf } from './paging.ts';
+import type { Page } from './paging.ts';
 
 export type MemoryStatus = 'pending' | 'processing' | 'ready' | 'failed';
 export type MemoryStage = 'extracting' | 'chunking' | 'embedding' | 'indexing';
@@ -145,38 +145,6 @@ export interface MemoryListQuery extends Page {
   status?: MemoryStatus | undefined;
 }
 
-/** Newest first. */
-export async function listMemories(
-  sql: SqlOrTx,
-  viewer: MemoryViewer,
-  query: MemoryListQuery,
-): Promise<PageOf<MemoryWithCollection>> {
-  const { collectionId, type, status, limit } = query;
-  if (collectionId !== undefined && !isUuid(collectionId)) return { rows: [], total: 0 };
-  const matching = sql`
-    from memories m join memory_collections c on c.id = m.collection_id
-    where m.deleted_at is null and ${visibleTo(sql, viewer)}
-    ${collectionId === undefined ? sql`` : sql`and c.id = ${collectionId}`}
-    ${type === undefined ? sql`` : sql`and c.type = ${type}`}
-    ${status === undefined ? sql`` : sql`and m.status = ${status}`}`;
-  const rows = await sql<MemoryWithCollection[]>`
-    select m.*, c.type, c.label as collection_label ${matching}
-    order by m.created_at desc, m.id limit ${limit} offset ${offsetOf(query)}`;
-  const [count] = await sql<{ total: number }[]>`select count(*)::int as total ${matching}`;
-  return { rows, total: count?.total ?? 0 };
-}
-
-/** How many memories that the viewer may see are in which state. */
-export async function countMemories(sql: SqlOrTx, viewer: MemoryViewer): Promise<Record<MemoryStatus, number>> {
-  const rows = await sql<{ status: MemoryStatus; total: number }[]>`
-    select m.status, count(*)::int as total
-    from memories m join memory_collections c on c.id = m.collection_id
-    where m.deleted_at is null and ${visibleTo(sql, viewer)} group by m.status`;
-  const counts: Record<MemoryStatus, number> = { pending: 0, processing: 0, ready: 0, failed: 0 };
-  for (const { status, total } of rows) counts[status] = total;
-  return counts;
-}
-
 /**
  * For good: what it said is erased with its units and facts. What was dropped as a repetition of it comes back:
  * memories of the same text are pending again (`revived`, to be queued), and repeated facts are found in their own right.
@@ -201,19 +169,6 @@ export async function deleteMemory(
     await removeFactsOf(tx, { memoryId: id, revision });
     return { revived: await reviveDuplicatesOf(tx, { id, revision, now }) };
   });
-}
-
-/** A ready memory of that collection with exactly that text, which the later one repeats; the oldest. */
-export async function findRepeatedMemory(
-  sql: SqlOrTx,
-  memory: Pick<MemoryRow, 'id' | 'collectionId' | 'contentHash'>,
-): Promise<MemoryRow | null> {
-  const [row] = await sql<MemoryRow[]>`
-    select * from memories
-    where collection_id = ${memory.collectionId} and content_hash = ${memory.contentHash} and id <> ${memory.id}
-      and status = 'ready' and deduplicated_into is null and deleted_at is null
-    order by created_at, id limit 1`;
-  return row ?? null;
 }
 
 async function reviveDuplicatesOf(

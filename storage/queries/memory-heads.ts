@@ -18,7 +18,7 @@ export async function findMemoryHead(sql: SqlOrTx, viewer: MemoryViewer, id: str
   return row ?? null;
 }
 
-/** As `listMemories`, without reading megabytes of texts that nobody is shown. */
+/** Newest first. Reads none of the megabytes of texts that nobody is shown. */
 export async function listMemoryHeads(
   sql: SqlOrTx,
   viewer: MemoryViewer,

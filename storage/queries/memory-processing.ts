@@ -1,8 +1,7 @@
 import type { SqlOrTx, Tx } from '../database.ts';
 import type { MemoryRow, MemoryStage } from './memories.ts';
 import { nextRevision } from './memory-collections.ts';
-import { contentHashOf, storableJson, storableText } from './memory-text.ts';
-import { addUnits, removeUnitsOf, wholeUnits } from './memory-units.ts';
+import { storableText } from './memory-text.ts';
 
 /**
  * Who processes a memory holds its lease, and says with each step which attempt theirs is: once the lease ran out and
@@ -47,24 +46,6 @@ export async function setMemoryStage(
     update memories set stage = ${stage}, leased_until = ${new Date(now.getTime() + leaseMs)}, updated_at = ${now}
     where id = ${id} and attempts = ${attempt} and status = 'processing' and leased_until is not null and deleted_at is null`;
   return result.count > 0;
-}
-
-/** What was read out of its document; it is found by these words from then on. */
-export async function setExtractedContent(
-  tx: Tx,
-  { id, attempt }: MemoryAttempt,
-  { content, source, now }: { content: string; source: Record<string, unknown> | null; now: Date },
-): Promise<boolean> {
-  const memory = await lockAttempt(tx, { id, attempt });
-  if (memory === null) return false;
-  const text = storableText(content);
-  await tx`
-    update memories set content = ${text}, content_hash = ${contentHashOf(text)}, updated_at = ${now},
-      source = ${source && tx.json(storableJson(source) as never)}
-    where id = ${id}`;
-  await removeUnitsOf(tx, { memoryId: id, collectionId: memory.collectionId, revision: memory.revision, now });
-  await addUnits(tx, { memory, units: wholeUnits(text), revision: memory.revision });
-  return true;
 }
 
 export interface MemoryReady {

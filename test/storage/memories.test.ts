@@ -1,16 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
-import {
-  countMemories,
-  deleteMemory,
-  findMemory,
-  findRepeatedMemory,
-  getMemory,
-  insertMemory,
-  listMemories,
-} from '../../storage/queries/memories.ts';
+import { deleteMemory, findMemory, getMemory, insertMemory } from '../../storage/queries/memories.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
+import { listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import {
   claimMemory,
   dueMemories,
@@ -19,7 +12,6 @@ import {
   lockAttempt,
   postponeMemory,
   retryMemory,
-  setExtractedContent,
   setMemoryStage,
 } from '../../storage/queries/memory-processing.ts';
 import { addedPoints, removedUnits } from '../../storage/queries/memory-search.ts';
@@ -70,7 +62,7 @@ onEveryServer('memories', (database) => {
   });
 
   it('are not there when the transaction that charges for them fails', async () => {
-    const { sql, viewer, collection } = await seedMemories(database().sql);
+    const { sql, collection } = await seedMemories(database().sql);
     const memory = newMemory(collection);
     const failing = inTransaction(sql, async (tx) => {
       await insertMemory(tx, memory);
@@ -78,7 +70,6 @@ onEveryServer('memories', (database) => {
     });
     await expect(failing).rejects.toThrow('no money');
     expect(await getMemory(sql, memory.id)).toBeNull();
-    expect(await countMemories(sql, viewer)).toEqual({ pending: 0, processing: 0, ready: 0, failed: 0 });
     expect(await sql`select 1 from memory_words`).toHaveLength(0);
   });
 
@@ -88,13 +79,13 @@ onEveryServer('memories', (database) => {
     for (const at of [0, 1, 2]) made.push(await remember(sql, collection, { now: later(at) }));
     await process(sql, made[0]!, {});
     const ids = async (query: object) =>
-      (await listMemories(sql, viewer, { page: 1, limit: 2, ...query })).rows.map(({ id }) => id);
+      (await listMemoryHeads(sql, viewer, { page: 1, limit: 2, ...query })).rows.map(({ id }) => id);
     expect(await ids({})).toEqual([made[2]!.id, made[1]!.id]);
     expect(await ids({ page: 2 })).toEqual([made[0]!.id]);
     expect(await ids({ status: 'ready' })).toEqual([made[0]!.id]);
     expect(await ids({ type: 'hive' })).toEqual([]);
     expect(await ids({ collectionId: collection.id, page: 2 })).toEqual([made[0]!.id]);
-    expect((await listMemories(sql, viewer, { page: 9, limit: 2 })).total).toBe(3);
+    expect((await listMemoryHeads(sql, viewer, { page: 9, limit: 2 })).total).toBe(3);
   });
 
   it('are processed by one at a time, until its lease runs out', async () => {
@@ -122,7 +113,6 @@ onEveryServer('memories', (database) => {
       expect(await lockAttempt(tx, lost)).toBeNull();
       expect(await finishMemory(tx, lost, { processedAs: 'chunks', now: NOW })).toBe(false);
       expect(await failMemory(tx, lost, why)).toBeNull();
-      expect(await setExtractedContent(tx, lost, { content: 'x', source: null, now: NOW })).toBe(false);
     });
     expect(await getMemory(sql, id)).toEqual(second);
   });
@@ -148,19 +138,6 @@ onEveryServer('memories', (database) => {
       attempts: 2,
     });
     expect(await inTransaction(sql, (tx) => retryMemory(tx, { id, now: later(600) }))).toBeNull();
-  });
-
-  it('of a document are found by what was read out of it', async () => {
-    const { sql, collection } = await seedMemories(database().sql);
-    const { id } = await remember(sql, collection, { title: 'Contract', content: '' });
-    expect(await wordsIn(sql)).toEqual(['contract']);
-    const claimed = (await claimMemory(sql, { id, now: NOW, leaseMs: LEASE_MS }))!;
-    const content = 'Rent is due on Fridays';
-    await inTransaction(sql, (tx) =>
-      setExtractedContent(tx, { id, attempt: claimed.attempts }, { content, source: { pages: 2 }, now: NOW }),
-    );
-    expect(await getMemory(sql, id)).toMatchObject({ content, source: { pages: 2 } });
-    expect(await wordsIn(sql)).toEqual(expect.arrayContaining(['contract', 'friday', 'rent']));
   });
 
   it('count the words of what is found of them, exactly', async () => {
@@ -199,8 +176,6 @@ onEveryServer('memories', (database) => {
     const first = await remember(sql, collection);
     await process(sql, first, { units: [chunk('Asha lives in Mumbai.')] });
     const second = await remember(sql, collection, { now: later(1) });
-    expect(await findRepeatedMemory(sql, second)).toMatchObject({ id: first.id });
-    expect(await findRepeatedMemory(sql, first)).toBeNull();
     const claimed = (await claimMemory(sql, { id: second.id, now: later(1), leaseMs: LEASE_MS }))!;
     await inTransaction(sql, async (tx) => {
       await conclude(tx, claimed, {});
