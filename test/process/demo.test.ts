@@ -70,6 +70,8 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
       '✓ recording',
       '✓ transcript of the agent',
       '✓ transcript of the customer',
+      '✓ tandem-rules-1 corrects what the agent said',
+      '✓ memory: ',
       '✓ billed',
       'signature verified: t=',
     ]) {
@@ -109,7 +111,7 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     await demo.printed('\n}\n');
     const { success, data } = JSON.parse(demo.stdout());
     expect({ success, state: data.call.state }).toEqual({ success: true, state: 'completed' });
-    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(11).fill(true));
+    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(13).fill(true));
     expect((await fetch(`${data.url}/healthz`)).status).toBe(200);
     demo.child.kill('SIGINT');
     expect(await demo.exited, demo.output()).toBe(0);
