@@ -15,7 +15,7 @@ export async function checkRemembered(
   if (said.agent === '' || said.customer === '') return screen.check(false, 'somebody was not understood at all');
   const corrected = await correct(api, said.agent);
   screen.check(
-    wordsOf(corrected.text).join(' ') === wordsOf(said.agent).join(' ') && /^\p{Lu}.*[.?!]$/u.test(corrected.text),
+    spellingOf(corrected.text) === spellingOf(said.agent) && /^\p{Lu}.*[.?!]$/u.test(corrected.text),
     `${corrected.model} corrects what the agent said: ${spoken(corrected.text)}`,
   );
   const ids = {
@@ -65,6 +65,11 @@ async function remember(api: Api, leg: Leg, text: string): Promise<string> {
 function wordsOfOne(one: string, other: string): string[] {
   const others = new Set(wordsOf(other));
   return [...new Set(wordsOf(one))].filter((word) => word.length > 2 && !others.has(word));
+}
+
+/** Corrections add capitals, marks and apostrophes. */
+function spellingOf(text: string): string {
+  return wordsOf(text.replaceAll(/['’]/g, '')).join(' ');
 }
 
 function wordsOf(text: string): string[] {
