@@ -48,22 +48,21 @@ export interface MemoryRow {
 /** With its collection, as people see it. */
 export type MemoryWithCollection = MemoryRow & { type: MemoryType; collectionLabel: string };
 
-export interface NewMemory {
-  id: string;
-  workspaceId: string;
-  collectionId: string;
-  userId: number;
-  apiKeyId: number | null;
-  title: string | null;
-  /** Of a document that is extracted later: ''. */
-  content: string;
-  metadata: Record<string, unknown>;
-  infer: boolean;
-  source: Record<string, unknown> | null;
-  /** What it is charged for. */
-  characters: number;
-  now: Date;
-}
+/** Of a document that is extracted later `content` is ''; `characters` is what it is charged for. */
+export type NewMemory = Pick<
+  MemoryRow,
+  | 'id'
+  | 'workspaceId'
+  | 'collectionId'
+  | 'userId'
+  | 'apiKeyId'
+  | 'title'
+  | 'content'
+  | 'metadata'
+  | 'infer'
+  | 'source'
+  | 'characters'
+> & { now: Date };
 
 /**
  * Pending, due at once, and found by their words as soon as the transaction commits, the one that charges for them. It
