@@ -1,3 +1,5 @@
+import { seededRandom } from '../runtime/seeded-random.ts';
+
 /**
  * Writes a correct text as somebody types in a hurry: each kind of error at each of its places with the same chance, drawn
  * from a generator that always draws the same.
@@ -8,7 +10,7 @@
  * - the mark at the end of a sentence is left out at the end of the text, else its space
  */
 export function seedErrors(text: string, { chance, seed }: { chance: number; seed: number }): string {
-  const next = generator(seed);
+  const next = seededRandom(seed);
   const happens = () => next() < chance;
   const words = text.split(' ').map((word) => {
     let typed = /^["(]?\p{Lu}/u.test(word) && happens() ? word.toLowerCase() : word;
@@ -19,15 +21,4 @@ export function seedErrors(text: string, { chance, seed }: { chance: number; see
   typed = typed.replace(/, /g, (comma) => (happens() ? (next() < 0.5 ? ' ' : ' ,') : comma));
   typed = typed.replace(/(?<=\p{L}{3})[.?] (?=\S)/gu, (mark) => (happens() ? mark.trim() : mark));
   return happens() ? typed.replace(/[.?]$/, '') : typed;
-}
-
-/** Mulberry32: 0 to 1, the same for the same seed. */
-function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

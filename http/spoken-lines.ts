@@ -2,6 +2,7 @@ import type { SpokenText } from '../actors/tts/tts-desk.ts';
 import { TandemError } from '../machines/errors.ts';
 import { seconds } from '../machines/utterances.ts';
 import { wavHeader } from '../media/wav.ts';
+import { nanoToUsd } from './schemas/money.ts';
 import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
 
 export interface SpokenLinesOptions {
@@ -50,7 +51,7 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
     sample_rate_hertz: sampleRateHz,
     audio_encoding: encoding,
     voice_id: spoken.voiceId,
-    cost_usd: Number(spoken.charge.chargedNano) / 1e9,
+    cost_usd: nanoToUsd(spoken.charge.chargedNano),
   };
   yield `${JSON.stringify(complete)}\n`;
 }

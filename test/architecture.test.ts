@@ -5,20 +5,26 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
+/** The ground floor: every folder but `machines/` may import it, and it imports none of them. */
+const RUNTIME = /^runtime\//;
+
 /** What each folder may import of the others; `design.md`, Top-level folders. Its own folder is always allowed. */
 const MAY_IMPORT: Record<string, RegExp[]> = {
   machines: [],
-  media: [/^machines\/(events|errors|utterances)\.ts$/],
-  sip: [/^machines\/(events|errors)\.ts$/],
-  speech: [/^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
+  runtime: [],
+  media: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/],
+  sip: [RUNTIME, /^machines\/(events|errors)\.ts$/],
+  speech: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
   language: [
+    RUNTIME,
     /^machines\/(events|errors|utterances)\.ts$/,
     /^speech\/refinement\.ts$/,
     // Programs that read what strangers send are confined in one way, be it audio or documents.
     /^media\/audio-file\/confined-process\.ts$/,
   ],
-  storage: [/^machines\/(events|errors)\.ts$/],
+  storage: [RUNTIME, /^machines\/(events|errors)\.ts$/],
   http: [
+    RUNTIME,
     /^machines\/(events|errors|utterances)\.ts$/,
     /^actors\/(dialer|call-view|webhooks\/webhook-desk|tts\/tts-desk|voices\/voice-desk|stt\/(live-stt|transcriber)|chat\/chat-desk|memory\/memory-desk|documents\/document-desk|judge\/judge-desk)\.ts$/,
     /^language\/(llm|correction\/text-correction|judge\/rubric)\.ts$/,
@@ -26,7 +32,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
     /^speech\/voices\/(voice-recipe|catalogue)\.ts$/,
     /^media\/wav\.ts$/,
   ],
-  actors: [/^(machines|media|sip|speech|language|storage)\//],
+  actors: [/^(runtime|machines|media|sip|speech|language|storage)\//],
 };
 
 /** Libraries that belong to one folder alone. */

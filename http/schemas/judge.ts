@@ -3,6 +3,7 @@ import { QUESTION_TYPES } from '../../language/judge/rubric.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchItem, JudgeBatchProgress, JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
 import { nullable, TimeSchema } from './envelope.ts';
+import { nanoToUsd } from './money.ts';
 import { ModelNameSchema, QuestionsSchema } from './rubric.ts';
 
 /** Of the candidate, `input` and `context` each; some 50,000 tokens. */
@@ -167,7 +168,7 @@ export function presentEvaluation(row: EvaluationRow) {
     total_tokens: promptTokens + completionTokens,
   };
   return {
-    ...{ id, rubric_id: rubricId, model, results, summary, usage, cost_usd: usd(row.costNano ?? 0n) },
+    ...{ id, rubric_id: rubricId, model, results, summary, usage, cost_usd: nanoToUsd(row.costNano ?? 0n) },
     ...{ latency_ms: latencyMs, samples, seed, call_id: callId, batch_id: batchId, metadata },
     created_at: row.createdAt.toISOString(),
   };
@@ -265,7 +266,7 @@ export function presentListedBatch(row: JudgeBatchRow, progress: JudgeBatchProgr
   const { judged = 0, failed = 0, costNano = 0n } = progress ?? {};
   return {
     ...{ id, status, stop_reason: stopReason, rubric_id: rubricId, rubric_name: rubricName, model, samples, filter },
-    ...{ total, judged, failed, pending: total - judged - failed, cost_usd: usd(costNano) },
+    ...{ total, judged, failed, pending: total - judged - failed, cost_usd: nanoToUsd(costNano) },
     created_at: row.createdAt.toISOString(),
     updated_at: row.updatedAt.toISOString(),
     ended_at: row.endedAt?.toISOString() ?? null,
@@ -293,8 +294,4 @@ export function presentBatch(
     evaluations: judged.map(({ callId, evaluationId }) => ({ call_id: callId, evaluation_id: evaluationId })),
     failures: failed.map(({ callId, error }) => ({ call_id: callId, code: error })),
   };
-}
-
-function usd(nano: bigint): number {
-  return Number(nano) / 1e9;
 }

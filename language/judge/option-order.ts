@@ -1,3 +1,5 @@
+import { seededRandom } from '../../runtime/seeded-random.ts';
+
 /** Seeds are integers from 0 up to this, exclusively. */
 export const SEEDS = 2 ** 31;
 
@@ -7,7 +9,7 @@ export const SEEDS = 2 ** 31;
  */
 export function shuffled<T>(items: Iterable<T>, seed: number): T[] {
   const order = [...items];
-  const random = mulberry32(seed);
+  const random = seededRandom(seed);
   for (let last = order.length - 1; last > 0; last--) {
     const chosen = Math.floor(random() * (last + 1));
     [order[last], order[chosen]] = [order[chosen]!, order[last]!];
@@ -17,16 +19,5 @@ export function shuffled<T>(items: Iterable<T>, seed: number): T[] {
 
 /** Of a sample, or of a question of one. */
 export function derivedSeed(seed: number, index: number): number {
-  return Math.floor(mulberry32((seed ^ Math.imul(index + 1, 0x9e3779b9)) >>> 0)() * SEEDS);
-}
-
-/** Tommy Ettinger's generator: 32 bits of state, good enough to shuffle cards. */
-function mulberry32(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  return Math.floor(seededRandom((seed ^ Math.imul(index + 1, 0x9e3779b9)) >>> 0)() * SEEDS);
 }

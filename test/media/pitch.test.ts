@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PITCH_STEP_MS, PitchTracker, trackPitch } from '../../media/dsp/pitch.ts';
-import { seededRandom, spokenUtterances } from '../speech/spoken.ts';
+import { seededRandom } from '../../runtime/seeded-random.ts';
+import { spokenUtterances } from '../speech/spoken.ts';
 import { syntheticVowel } from './synthetic-vowels.ts';
 
 const PITCHES_HZ = [60, 71, 85, 100, 120, 143, 170, 202, 241, 286, 340, 400];

@@ -1,4 +1,4 @@
-import { seededRandom } from '../speech/spoken.ts';
+import { seededRandom } from '../../runtime/seeded-random.ts';
 
 /** White Gaussian noise; the same for the same seed. */
 export function whiteNoise(count: number, amplitude: number, seed: number): Float32Array<ArrayBuffer> {

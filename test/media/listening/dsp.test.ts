@@ -4,7 +4,7 @@ import { RealFft } from '../../../media/dsp/fft.ts';
 import { NoiseFloor } from '../../../media/dsp/noise-floor.ts';
 import { BackgroundLevel, speechSnrDb } from '../../../media/dsp/speech-snr.ts';
 import { TonalityMeter } from '../../../media/dsp/tonality.ts';
-import { seededRandom } from '../../speech/spoken.ts';
+import { seededRandom } from '../../../runtime/seeded-random.ts';
 
 const WINDOW = 512;
 

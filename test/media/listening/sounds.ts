@@ -1,4 +1,4 @@
-import { seededRandom } from '../../speech/spoken.ts';
+import { seededRandom } from '../../../runtime/seeded-random.ts';
 
 /** Sounds of telephone lines that are no speech, at 16 kHz. `levelDbfs` is that of the peak. */
 
