@@ -1,10 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import type { RateLimitState } from '../storage/limits/limits.ts';
-import { authenticate, enterWorkspace, type Identity, type Principal, requireSameWorkspace } from './auth.ts';
+import {
+  authenticate,
+  enterWorkspace,
+  type Identity,
+  type Principal,
+  requireAccess,
+  requireCredentials,
+  requireSameWorkspace,
+} from './auth.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext } from './context.ts';
-import { applyPermission, requireAccess, requireCredentials } from './permissions.ts';
+import { applyPermission } from './permissions.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { toRefusal } from './refusals.ts';
 import { validationFailed } from './validation.ts';

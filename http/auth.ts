@@ -6,7 +6,7 @@ import { type ApiKeyBearer, findApiKey, findApiKeyById, touchApiKey } from '../s
 import { findMembership } from '../storage/queries/memberships.ts';
 import { findSession } from '../storage/queries/sessions.ts';
 import type { Plan, Role } from '../storage/queries/workspaces.ts';
-import type { Access, Credentials, Scope } from './permissions.ts';
+import type { Access, Credentials, Permission, Scope } from './permissions.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
 /** Who is asking, whatever the workspace. */
@@ -132,6 +132,46 @@ export function principalOf(request: FastifyRequest): Principal {
   if (request.principal === null) throw new Error('the route is about no workspace, so it has no principal');
   return request.principal;
 }
+
+/** @throws TandemError FORBIDDEN when the route requires a session, or a scope that the API key lacks. */
+export function requireCredentials(caller: Caller, { credentials = 'any', scope = null }: Partial<Permission>): void {
+  if (credentials === 'session' && caller.placedVia !== 'session') {
+    throw new TandemError('FORBIDDEN', 'An API key may not do this. Log in with POST /auth/login and use its token.');
+  }
+  if (scope !== null && !scopesAllow(caller, scope)) {
+    const message = `The API key is limited to ${caller.scopes.join(', ')}; this needs ${scope}.`;
+    throw new TandemError('FORBIDDEN', message, { details: { required_scope: scope } });
+  }
+}
+
+/** Sessions and keys without scopes are limited only by the user's role. */
+export function scopesAllow({ scopes }: Caller, scope: Scope): boolean {
+  return scopes.length === 0 || scopes.includes(scope);
+}
+
+/** @throws TandemError FORBIDDEN when the role of the caller does not allow it. */
+export function requireAccess({ role }: Principal, access: Access): void {
+  if (!roleAllows(role, access)) throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'You may not do this.');
+}
+
+export function roleAllows(role: Role, access: Access): boolean {
+  switch (access) {
+    case 'owner':
+      return role === 'owner';
+    case 'admin':
+      return role === 'owner' || role === 'admin';
+    case 'writer':
+      return role !== 'viewer';
+    default:
+      return true;
+  }
+}
+
+const REFUSALS: Partial<Record<Access, string>> = {
+  owner: 'Only owners of the workspace may do this.',
+  admin: 'Only owners and admins of the workspace may do this.',
+  writer: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.',
+};
 
 async function authenticateKey(
   credential: string,

@@ -14,13 +14,12 @@ import type { VoiceDesk } from '../actors/voices/voice-desk.ts';
 import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
 import type { LanguageModels } from '../language/llm.ts';
 import type { Sql } from '../storage/database.ts';
-import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
+import type { Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import type { LoginThrottle, ThrottleSettings } from './login-throttle.ts';
+import type { LoginThrottle } from './login-throttle.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
-import type { SttSocketTimes } from './websocket/stt-sockets.ts';
 
 /** What routes are added to: handlers are typed by their TypeBox schemas. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
@@ -68,48 +67,4 @@ export interface HttpContext {
   corsOrigins: readonly string[];
   /** Aborted when the server closes: streams end. */
   closing: AbortSignal;
-}
-
-export interface HttpServerOptions
-  extends Pick<
-    HttpContext,
-    | 'sql'
-    | 'dialer'
-    | 'webhooks'
-    | 'speech'
-    | 'voices'
-    | 'judge'
-    | 'memory'
-    | 'documents'
-    | 'transcriber'
-    | 'liveStt'
-    | 'chat'
-    | 'models'
-    | 'objects'
-    | 'secrets'
-    | 'urlSigningSecret'
-    | 'logger'
-  > {
-  publicUrl?: string | null;
-  /** Default: null. */
-  stripeWebhookSecret?: string | null;
-  /** Default: the system's clock. */
-  now?: () => Date;
-  /** Default: none. */
-  corsOrigins?: readonly string[];
-  /** Addresses, networks, `loopback` or `uniquelocal`. Default: loopback, where the usual reverse proxy stands. */
-  trustedProxies?: readonly string[];
-  /** Default 15 000. */
-  heartbeatMs?: number;
-  /** Default 120 000. */
-  listenerPatienceMs?: number;
-  /** Default: limits of this process alone, which `rateLimits` changes. */
-  limits?: Limits;
-  rateLimits?: LimitSettings;
-  /** Default 60 000; uploads have longer. */
-  bodyTimeoutMs?: number;
-  /** Of the sockets of live transcription. */
-  sttTimes?: SttSocketTimes;
-  /** Of logins and new accounts. */
-  throttle?: ThrottleSettings;
 }

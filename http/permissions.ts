@@ -1,7 +1,4 @@
 import type { RouteOptions } from 'fastify';
-import { TandemError } from '../machines/errors.ts';
-import type { Role } from '../storage/queries/workspaces.ts';
-import type { Caller, Principal } from './auth.ts';
 
 /**
  * What a route asks of its caller. `public`: nothing, it looks at no credentials; `user`: to be somebody, in whichever
@@ -196,46 +193,6 @@ export function applyPermission(route: RouteOptions): void {
 function isHidden({ schema }: RouteOptions): boolean {
   return (schema as { hide?: boolean } | undefined)?.hide === true;
 }
-
-/** @throws TandemError FORBIDDEN when the route does not take these credentials. */
-export function requireCredentials(caller: Caller, { credentials = 'any', scope = null }: Partial<Permission>): void {
-  if (credentials === 'session' && caller.placedVia !== 'session') {
-    throw new TandemError('FORBIDDEN', 'An API key may not do this. Log in with POST /auth/login and use its token.');
-  }
-  if (scope !== null && !scopesAllow(caller, scope)) {
-    const message = `The API key is limited to ${caller.scopes.join(', ')}; this needs ${scope}.`;
-    throw new TandemError('FORBIDDEN', message, { details: { required_scope: scope } });
-  }
-}
-
-/** A session, and a key that is not limited, may do whatever the role allows. */
-export function scopesAllow({ scopes }: Caller, scope: Scope): boolean {
-  return scopes.length === 0 || scopes.includes(scope);
-}
-
-/** @throws TandemError FORBIDDEN when the route asks for another role. */
-export function requireAccess({ role }: Principal, access: Access): void {
-  if (!roleAllows(role, access)) throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'You may not do this.');
-}
-
-export function roleAllows(role: Role, access: Access): boolean {
-  switch (access) {
-    case 'owner':
-      return role === 'owner';
-    case 'admin':
-      return role === 'owner' || role === 'admin';
-    case 'writer':
-      return role !== 'viewer';
-    default:
-      return true;
-  }
-}
-
-const REFUSALS: Partial<Record<Access, string>> = {
-  owner: 'Only owners of the workspace may do this.',
-  admin: 'Only owners and admins of the workspace may do this.',
-  writer: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.',
-};
 
 function open(): Permission {
   return { access: 'public', credentials: 'any', scope: null };

@@ -4,9 +4,8 @@ import { signObjectUrl } from '../storage/object-urls.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
-import type { Principal } from './auth.ts';
+import { type Principal, scopesAllow } from './auth.ts';
 import type { HttpContext } from './context.ts';
-import { scopesAllow } from './permissions.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
 

@@ -10,7 +10,7 @@ import { trackAllowedMethods } from './allowed-methods.ts';
 import { limitBodyTime } from './body-deadline.ts';
 import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
-import type { HttpContext, HttpServerOptions } from './context.ts';
+import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { createLoginThrottle } from './login-throttle.ts';
@@ -37,7 +37,6 @@ import { memoryCollectionRoutes } from './routes/memory-collections.ts';
 import { memoryDocumentRoutes } from './routes/memory-documents.ts';
 import { modelRoutes } from './routes/models.ts';
 import { numberRoutes } from './routes/numbers.ts';
-import { openapiRoutes } from './routes/openapi.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
@@ -52,11 +51,10 @@ import { webhookRoutes } from './routes/webhooks.ts';
 import { workspaceRoutes } from './routes/workspaces.ts';
 import { createRunningRequests } from './running-requests.ts';
 import { securityHeaders } from './security-headers.ts';
+import type { HttpServerOptions } from './server-options.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 import { createSttSockets } from './websocket/stt-sockets.ts';
-
-export type { HttpServerOptions } from './context.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 const HEADER_LIMIT_BYTES = 16 * 1024;
@@ -183,7 +181,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     memberRoutes(routes, context);
     developerKeyRoutes(routes, context);
     auditRoutes(routes, context);
-    openapiRoutes(routes);
     docsRoutes(routes);
   });
   return app as unknown as FastifyInstance;

@@ -4,9 +4,9 @@ import { inTransaction } from '../../storage/database.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { type ApiKeyRow, createApiKey, listApiKeys, revokeApiKey } from '../../storage/queries/api-keys.ts';
 import { holdMembership } from '../../storage/queries/memberships.ts';
-import { type Principal, principalOf } from '../auth.ts';
+import { type Principal, principalOf, requireAccess, roleAllows } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { requireAccess, roleAllows, SCOPES } from '../permissions.ts';
+import { SCOPES } from '../permissions.ts';
 import { recordAction } from '../recorded-action.ts';
 import {
   nullable,

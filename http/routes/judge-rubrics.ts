@@ -11,9 +11,8 @@ import {
   type RubricRow,
   updateRubric,
 } from '../../storage/queries/rubrics.ts';
-import { type Principal, principalOf } from '../auth.ts';
+import { type Principal, principalOf, roleAllows } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { roleAllows } from '../permissions.ts';
 import { recordAction } from '../recorded-action.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { presentRubric, RubricBody, RubricPatchBody, RubricSchema, readRubricFields } from '../schemas/rubric.ts';

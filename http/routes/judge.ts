@@ -13,12 +13,11 @@ import {
   progressOfJudgeBatches,
 } from '../../storage/queries/judge-batches.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
-import { type Principal, principalOf } from '../auth.ts';
+import { type Principal, principalOf, requireCredentials } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { endWithClient } from '../credential-watch.ts';
 import { readCandidate, requireSomething } from '../judged-candidate.ts';
-import { requireCredentials } from '../permissions.ts';
 import { mayHear } from '../playback.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 import {

@@ -3,9 +3,8 @@ import { inTransaction } from '../../storage/database.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
 import { listMemberships, type MembershipOfUser } from '../../storage/queries/memberships.ts';
 import { openWorkspace } from '../../storage/queries/workspaces.ts';
-import { callerOf } from '../auth.ts';
+import { callerOf, scopesAllow } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { scopesAllow } from '../permissions.ts';
 import {
   PAGE_QUERY,
   PaginationSchema,

@@ -1,9 +1,8 @@
 import type { ErrorMessage } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
-import { authenticate, enterWorkspace, type Principal } from '../auth.ts';
+import { authenticate, enterWorkspace, type Principal, requireAccess, requireCredentials } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
-import { requireAccess, requireCredentials } from '../permissions.ts';
 import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../actors/clock.ts';
 import { createLiveStt, type LiveSttDesk } from '../../actors/stt/stt-session.actor.ts';
-import type { HttpServerOptions } from '../../http/server.ts';
+import type { HttpServerOptions } from '../../http/server-options.ts';
 import { createListeningPlane } from '../../media/listening/listening-pool.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
 import { createSpeechRecognition } from '../../speech/recognition-host.ts';
