@@ -9,6 +9,7 @@ const BENCHMARKS = [
   'correction',
   'memory',
   'diarization',
+  'voice-network',
   'stt-accuracy',
   'stt-pipeline',
   'stt',

@@ -74,7 +74,7 @@ function resample(octets: Uint8Array): void {
 }
 
 function listen(octets: Uint8Array, enhancement: AudioEnhancement): void {
-  const network = networks.take();
+  const network = networks.create();
   let utteranceId = 0;
   const listener = new ChannelListener({
     channel: 0,
@@ -95,7 +95,6 @@ function listen(octets: Uint8Array, enhancement: AudioEnhancement): void {
   }
   listener.finish();
   listener.close();
-  if (network !== null) networks.giveBack(network);
 }
 
 function cpuMsOf(work: () => void): number {

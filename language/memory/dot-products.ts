@@ -1,3 +1,5 @@
+import { compileWasm, type WasmMemory } from '../../runtime/assembled-wasm.ts';
+
 /**
  * `dot-products.wat`, assembled: sixteen multiplications at once, which JavaScript cannot. A test assembles it again.
  */
@@ -10,19 +12,12 @@ export const ROW_ALIGNMENT = 16;
 const PAGE = 65_536;
 const LARGEST = 4 * 1024 ** 3 - PAGE;
 
-interface Assembled {
-  memory: { readonly buffer: ArrayBuffer; grow(pages: number): void };
+interface DotProducts {
+  memory: WasmMemory;
   dots(rows: number, count: number, stride: number, out: number): void;
 }
 
-/** The part of it that is used here; its types are those of browsers. */
-interface WebAssemblyOfNode {
-  Module: new (bytes: Uint8Array) => object;
-  Instance: new (module: object) => { exports: Assembled };
-}
-
-const { Module, Instance } = (globalThis as unknown as { WebAssembly: WebAssemblyOfNode }).WebAssembly;
-const module = new Module(Buffer.from(DOT_PRODUCTS_WASM, 'base64'));
+const instantiate = compileWasm<DotProducts>(DOT_PRODUCTS_WASM);
 
 /** Rows of signed bytes in a memory of their own, with room for a query before and for dot products behind them. */
 export class ByteRows {
@@ -30,12 +25,12 @@ export class ByteRows {
   readonly stride: number;
   #count = 0;
   #capacity = 0;
-  readonly #wasm: Assembled;
+  readonly #wasm: DotProducts;
 
   constructor(dimensions: number) {
     this.dimensions = dimensions;
     this.stride = Math.ceil(dimensions / ROW_ALIGNMENT) * ROW_ALIGNMENT;
-    this.#wasm = new Instance(module).exports;
+    this.#wasm = instantiate();
   }
 
   get count(): number {

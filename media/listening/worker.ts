@@ -4,7 +4,7 @@ import { systemCodeOf, type WorkerFailure } from '../worker-messages.ts';
 import { FileListener } from './file-listener.ts';
 import { LiveListener } from './live-listener.ts';
 import { NoiseSuppressors } from './noise-suppressor.ts';
-import { type SileroNetwork, SileroNetworks } from './silero-network.ts';
+import { SileroNetworks } from './silero-network.ts';
 import type {
   FromListeningWorker,
   ListeningCalls,
@@ -27,7 +27,7 @@ class ListeningWorker {
   readonly #post: (message: FromListeningWorker) => void;
   readonly #networks: SileroNetworks;
   readonly #suppressors: NoiseSuppressors;
-  readonly #streams = new Map<number, { listener: LiveListener; network: SileroNetwork | null }>();
+  readonly #streams = new Map<number, LiveListener>();
   readonly #files = new Map<number, FileListener>();
 
   constructor(post: (message: FromListeningWorker) => void, networks: SileroNetworks, suppressors: NoiseSuppressors) {
@@ -43,7 +43,7 @@ class ListeningWorker {
 
   #notice(message: ListeningNotice): void {
     // A notice to a session that has just been closed is late, not wrong.
-    const listener = this.#streams.get(message.sessionKey)?.listener;
+    const listener = this.#streams.get(message.sessionKey);
     try {
       if (message.type === 'session.write') listener?.write(message.bytes);
       else listener?.configure(message.change);
@@ -92,24 +92,23 @@ class ListeningWorker {
   }
 
   #open({ sessionKey, settings, utterances, inlet }: ListeningCalls['session.open']['request']): void {
-    const network = this.#networks.take();
     const listener = new LiveListener({
       settings,
       utterances,
       inlet,
-      network,
+      network: this.#networks.create(),
       suppressors: this.#suppressors,
       onEvent: (event) => this.#post({ type: 'event', sessionKey, event }),
       onBroken: (error) => this.#lose(sessionKey, error),
     });
-    this.#streams.set(sessionKey, { listener, network });
+    this.#streams.set(sessionKey, listener);
   }
 
   #finish(sessionKey: number): StreamHeard {
-    const stream = this.#streams.get(sessionKey);
-    if (stream === undefined) throw new RangeError('the listening session is closed');
+    const listener = this.#streams.get(sessionKey);
+    if (listener === undefined) throw new RangeError('the listening session is closed');
     try {
-      return stream.listener.finish();
+      return listener.finish();
     } finally {
       this.#close(sessionKey);
     }
@@ -117,28 +116,24 @@ class ListeningWorker {
 
   #close(sessionKey: number): void {
     this.#files.get(sessionKey)?.close();
-    const stream = this.#streams.get(sessionKey);
-    if (stream === undefined) return;
+    this.#streams.get(sessionKey)?.close();
     this.#streams.delete(sessionKey);
-    stream.listener.close();
-    if (stream.network !== null) this.#networks.giveBack(stream.network);
   }
 
   async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileHeard> {
     const isSeparate = request.channels === 'separate' && request.source.format.channels === 2;
-    const networks = Array.from({ length: isSeparate ? 2 : 1 }, () => this.#networks.take());
+    const networks = Array.from({ length: isSeparate ? 2 : 1 }, () => this.#networks.create());
     const listener = new FileListener(request, networks, this.#suppressors);
     this.#files.set(request.sessionKey, listener);
     try {
       return await listener.listen();
     } finally {
       this.#files.delete(request.sessionKey);
-      for (const network of networks) if (network !== null) this.#networks.giveBack(network);
     }
   }
 
   #dump(): ListeningDump {
-    const listeners = [...this.#files, ...[...this.#streams].map(([key, { listener }]) => [key, listener] as const)];
+    const listeners = [...this.#files, ...this.#streams];
     return {
       voiceNetworkProblem: this.#networks.problem,
       noiseSuppressionProblem: this.#suppressors.problem,

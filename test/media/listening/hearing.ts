@@ -24,7 +24,7 @@ interface HearOptions {
 /** What a listener makes of samples at 16 kHz, in this thread. */
 export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceMessage[] {
   const messages: UtteranceMessage[] = [];
-  const network = options.isWithoutNetwork ? null : networks.take();
+  const network = options.isWithoutNetwork ? null : networks.create();
   const isTelephone = options.line === 'telephone';
   let utteranceId = 0;
   const listener = new ChannelListener({
@@ -42,7 +42,6 @@ export function hear(samples: Int16Array, options: HearOptions = {}): UtteranceM
   listener.front.push(heard, heard.length);
   listener.finish();
   listener.close();
-  if (network !== null) networks.giveBack(network);
   return messages;
 }
 

@@ -1,52 +1,133 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
-import { SileroNetworks } from '../../../media/listening/silero-network.ts';
-import { spokenUtterances } from '../../speech/spoken.ts';
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import openWabt from 'wabt';
+import { DENSE_LAYER_WASM, DenseMemory } from '../../../media/listening/dense-layer.ts';
+import { SileroMemory, SileroModel } from '../../../media/listening/silero-model.ts';
+import { publishedModelFile, type SileroNetwork, SileroNetworks } from '../../../media/listening/silero-network.ts';
+import { SileroWeights } from '../../../media/listening/silero-weights.ts';
+import { seededRandom } from '../../../runtime/seeded-random.ts';
+import { spokenUtterances, withNoise } from '../../speech/spoken.ts';
 
+/**
+ * What the reference implementations answer for `spokenUtterances()`: the probabilities of onnxruntime-web 1.30.0, and
+ * the verdicts of sherpa-onnx-node 1.13.8 with white noise as loud as the speech (thresholds as here, shortest durations).
+ */
+const REFERENCE: Record<string, { probabilities: number[]; noisyVerdicts: string }> = JSON.parse(
+  await readFile(new URL('./silero-reference.json', import.meta.url), 'utf8'),
+);
 const WINDOW = 512;
-const command = spokenUtterances().find(({ name }) => name === 'goforward')!.samples;
-
-function verdicts(networks: SileroNetworks): string {
-  const network = networks.take()!;
-  let heard = '';
-  for (let at = 0; at + WINDOW <= command.length; at += WINDOW) {
-    heard += network.hears(Float32Array.from(command.subarray(at, at + WINDOW))) ? '#' : '.';
-  }
-  networks.giveBack(network);
-  return heard;
-}
-
-afterEach(() => {
-  vi.doUnmock('sherpa-onnx-node/vad.js');
-  vi.resetModules();
-});
+const CONTEXT = 64;
+const spoken = spokenUtterances();
+const command = spoken.find(({ name }) => name === 'goforward')!.samples;
+const networks = await SileroNetworks.load();
 
 describe('the voice network', () => {
-  it('hears the command in its recording, and nothing before and after it', async () => {
-    expect(verdicts(await SileroNetworks.load())).toMatch(/^\.{14,20}#{48,60}\.{14,20}$/);
+  it('agrees with ONNX Runtime on human speech to 0.0001', async () => {
+    const model = new SileroModel(new SileroWeights(await readFile(publishedModelFile())));
+    for (const { name, samples } of spoken) {
+      const { probabilities } = REFERENCE[name]!;
+      const memory = new SileroMemory();
+      const input = new Float32Array(CONTEXT + WINDOW);
+      const differences = probabilities.map((expected, index) => {
+        input.copyWithin(0, WINDOW);
+        input.set(Float32Array.from(windowOf(samples, index), toUnit), CONTEXT);
+        return Math.abs(model.probability(input, memory) - expected);
+      });
+      expect(differences.length, name).toBe(Math.floor(samples.length / WINDOW));
+      expect(Math.max(...differences), name).toBeLessThan(0.0001);
+    }
   });
 
-  it('remembers nothing of the session it served before', async () => {
-    const networks = await SileroNetworks.load();
-    const first = verdicts(networks);
-    expect(verdicts(networks)).toBe(first);
+  it('decides like sherpa-onnx where speech in noise begins and ends', () => {
+    for (const [index, { name, samples }] of spoken.entries()) {
+      expect(verdicts(networks.create()!, withNoise(samples, 0, index)), name).toBe(REFERENCE[name]!.noisyVerdicts);
+    }
   });
 
-  it('is loaded no more often than it is used at the same time', async () => {
-    const networks = await SileroNetworks.load();
-    const takeAll = () => Array.from({ length: 24 }, () => networks.take()!);
-    const first = takeAll();
-    for (const network of first) networks.giveBack(network);
-    expect(new Set([...first, ...takeAll()]).size).toBe(24);
+  it('hears the command in its recording, and nothing before and after it', () => {
+    expect(verdicts(networks.create()!, command)).toMatch(/^\.{14,20}#{48,60}\.{14,20}$/);
   });
 
-  it('says why there is none where its library cannot be loaded', async () => {
-    vi.resetModules();
-    vi.doMock('sherpa-onnx-node/vad.js', () => {
-      throw new Error('no such platform');
-    });
-    const { SileroNetworks: Fresh } = await import('../../../media/listening/silero-network.ts');
-    const networks = await Fresh.load();
-    expect(networks.problem).toEqual(expect.any(String));
-    expect(networks.take()).toBeNull();
+  it('remembers nothing after a reset', () => {
+    const network = networks.create()!;
+    const first = verdicts(network, command);
+    // Ends amid the speech, where the memory matters.
+    verdicts(network, command.subarray(0, 40 * WINDOW));
+    network.reset();
+    expect(verdicts(network, command)).toBe(first);
+  });
+
+  it('keeps channels that share its weights apart', () => {
+    const other = spoken[0]!.samples.subarray(0, command.length);
+    const [one, two] = [networks.create()!, networks.create()!];
+    let [heardByOne, heardByTwo] = ['', ''];
+    for (let at = 0; at < command.length; at += WINDOW) {
+      heardByOne += verdicts(one, command.subarray(at, at + WINDOW));
+      heardByTwo += verdicts(two, other.subarray(at, at + WINDOW));
+    }
+    expect(heardByOne).toBe(verdicts(networks.create()!, command));
+    expect(heardByTwo).toBe(verdicts(networks.create()!, other));
+    expect(heardByOne).not.toBe(heardByTwo);
+  });
+
+  it('reports why there is none when the model file is missing or damaged', async () => {
+    const missing = await SileroNetworks.load('/nowhere/silero.onnx');
+    expect(missing.problem).toContain('ENOENT');
+    expect(missing.create()).toBeNull();
+    const damaged = await SileroNetworks.load(import.meta.filename);
+    expect(damaged.problem).toEqual(expect.any(String));
+    expect(damaged.create()).toBeNull();
+  });
+
+  it('rejects a model file cut short', async () => {
+    const whole = await readFile(publishedModelFile());
+    expect(() => new SileroModel(new SileroWeights(whole.subarray(0, whole.length / 2)))).toThrow(RangeError);
   });
 });
+
+describe('a dense layer', () => {
+  it('runs what its source says', async () => {
+    const source = await readFile(new URL('../../../media/listening/dense-layer.wat', import.meta.url), 'utf8');
+    const assembled = (await openWabt()).parseWat('dense-layer.wat', source, { simd: true }).toBinary({}).buffer;
+    expect(Buffer.from(assembled).toString('base64')).toBe(DENSE_LAYER_WASM);
+  });
+
+  it.each([
+    [4, 4],
+    [8, 12],
+    [64, 396],
+  ])('computes %i outputs from %i inputs, none below the least', (outputs, inputs) => {
+    const random = seededRandom(outputs);
+    const floats = (length: number) => Float32Array.from({ length }, () => 2 * random() - 1);
+    const rows = Array.from({ length: outputs }, () => floats(inputs));
+    const biases = floats(outputs);
+    const memory = new DenseMemory();
+    const [input, output] = [memory.floats(inputs), memory.floats(outputs)];
+    const [relu, linear] = [0, Number.NEGATIVE_INFINITY].map((least) => memory.layer({ rows, biases, least }));
+    input.set(floats(inputs));
+    const expected = rows.map((row, index) => row.reduce((sum, weight, i) => sum + weight * input[i]!, biases[index]!));
+    linear!(input, output);
+    for (const [index, value] of expected.entries()) expect(output[index]).toBeCloseTo(value, 4);
+    relu!(input, output);
+    for (const [index, value] of expected.entries()) expect(output[index]).toBeCloseTo(Math.max(0, value), 4);
+  });
+
+  it('refuses more than its memory holds', () => {
+    expect(() => new DenseMemory().floats(2 ** 18 + 1)).toThrow(RangeError);
+  });
+});
+
+/** One character per whole window: `#` for speech. */
+function verdicts(network: SileroNetwork, samples: Int16Array): string {
+  return Array.from({ length: Math.floor(samples.length / WINDOW) }, (_, index) =>
+    network.hears(Float32Array.from(windowOf(samples, index))) ? '#' : '.',
+  ).join('');
+}
+
+function windowOf(samples: Int16Array, index: number): Int16Array {
+  return samples.subarray(index * WINDOW, (index + 1) * WINDOW);
+}
+
+function toUnit(sample: number): number {
+  return sample / 32_768;
+}
