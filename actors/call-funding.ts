@@ -15,7 +15,7 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
     const bridgedAt = call?.journal.bridgedAt();
     if (!call || !bridgedAt) throw new Error('only a bridged call is funded');
     const { row } = call;
-    const talkedMs = clock.now() - bridgedAt.getTime();
+    const talkedMs = Math.round(clock.monotonicMs() - bridgedAt.monotonicMs);
     if (row.holdId === null) return { fundedForMs: fundedMs(0n, row) };
     const wantedSeconds = Math.min(row.maxDurationS, Math.ceil((talkedMs + FUNDING_LEAD_MS) / 1000) + GROWTH_S);
     const { amountNano } = await growHold(sql, {

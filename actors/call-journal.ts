@@ -10,7 +10,7 @@ import {
 } from '../storage/queries/calls.ts';
 import { createRecording } from '../storage/queries/recordings.ts';
 import { addSegment, failTranscript, openTranscript, UNPAID } from '../storage/queries/transcripts.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, type Moment, momentOf } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -24,7 +24,7 @@ export interface CallJournal {
   /** Resolves when everything appended so far is committed. */
   drained(): Promise<void>;
   /** When the legs were bridged; null before. */
-  bridgedAt(): Date | null;
+  bridgedAt(): Moment | null;
   /** The recording that was started; null without one. */
   recordingId(): string | null;
 }
@@ -48,7 +48,7 @@ export interface CallJournalOptions {
 export function openCallJournal(options: CallJournalOptions): CallJournal {
   let queue: StampedMove[] = [];
   let writing: Promise<void> | null = null;
-  let bridgedAt: Date | null = null;
+  let bridgedAt: Moment | null = null;
   let recordingId: string | null = null;
   let { lastSequence } = options;
 
@@ -65,10 +65,10 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
 
   return {
     append(move) {
-      const at = new Date(options.clock.now());
-      if (move.event === 'call.bridged') bridgedAt = at;
+      const moment = momentOf(options.clock);
+      if (move.event === 'call.bridged') bridgedAt = moment;
       if (move.event === 'recording.started') recordingId = move.recordingId;
-      queue.push({ ...move, at });
+      queue.push({ ...move, at: moment.at });
       writing ??= write();
     },
     async drained() {

@@ -4,6 +4,7 @@ import type { MediaSession } from '../media/media-plane.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallSpeech } from './call-speech.ts';
+import type { Moment } from './clock.ts';
 
 /**
  * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its
@@ -22,6 +23,7 @@ export interface CallRegistry {
 export interface LiveCall {
   /** As it was admitted: numbers, limits and prices do not change afterwards. */
   readonly row: CallRow;
+  readonly admittedAt: Moment;
   readonly actor: ActorRefFrom<typeof callMachine>;
   readonly journal: CallJournal;
   readonly abort: AbortController;
@@ -29,7 +31,7 @@ export interface LiveCall {
   readonly speech: CallSpeech;
   media: MediaSession | null;
   /** When clearing began; null while the call is up. */
-  clearedAt: Date | null;
+  clearedAt: Moment | null;
   /** Resolves when the call is `initiated` and that is stored, or when it is settled without ever having been. */
   readonly initiated: Promise<'initiated' | 'settled'>;
   readonly settled: Promise<void>;

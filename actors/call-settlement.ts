@@ -15,7 +15,7 @@ import { createRecording, updateRecording } from '../storage/queries/recordings.
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
 import { buildCallDelivery } from './callbacks/call-delivery.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, type Moment, momentOf } from './clock.ts';
 
 /**
  * The call machine's `settle` port: waits until every earlier move is stored, then commits the outcome, the last
@@ -25,9 +25,9 @@ export function settlementPort({ sql, registry, clock, onSettled }: SettlementPo
   return fromPromise<void, SettleInput>(async ({ input }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('only a live call is settled');
-    call.clearedAt ??= new Date(clock.now());
+    call.clearedAt ??= momentOf(clock);
     await call.journal.drained();
-    const settlement = settlementOf(call, { input, now: new Date(clock.now()) });
+    const settlement = settlementOf(call, { input, endedAt: call.clearedAt });
     const result = (await commitSettlement(sql, call, settlement)) ?? (await earlierSettlement(sql, input.callId));
     if (result) onSettled(result, input);
   });
@@ -65,10 +65,10 @@ async function earlierSettlement(sql: Sql, callId: string): Promise<SettleCallRe
   return { call, event, delivery };
 }
 
-function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now: Date }): SettleCallInput {
+function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; endedAt: Moment }): SettleCallInput {
   const { outcome, report } = input;
-  const answerTime = call.journal.bridgedAt();
-  const endTime = call.clearedAt ?? now;
+  const bridgedAt = call.journal.bridgedAt();
+  const talkedMs = bridgedAt === null ? 0 : endedAt.monotonicMs - bridgedAt.monotonicMs;
   const recordingId = call.journal.recordingId() ?? report?.recording?.recordingId ?? null;
   return {
     callId: input.callId,
@@ -78,7 +78,7 @@ function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now:
       leg: outcome.leg,
       sipStatus: outcome.sipStatus,
       hangupCause: outcome.hangupCause,
-      at: endTime,
+      at: endedAt.at,
       detail: outcome.errorDetail,
     },
     terminalEvent: outcome.terminalEvent,
@@ -86,11 +86,10 @@ function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now:
     leg: outcome.leg,
     error: outcome.error,
     errorDetail: outcome.errorDetail,
-    answerTime,
-    endTime,
-    talkSeconds: talkSeconds({ answerTime, endTime, maxDurationS: call.row.maxDurationS }),
-    // The system's clock may have been set back since.
-    totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.row.createdAt.getTime()) / 1000)),
+    answerTime: bridgedAt?.at ?? null,
+    endTime: endedAt.at,
+    talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.row.maxDurationS }),
+    totalSeconds: Math.ceil((endedAt.monotonicMs - call.admittedAt.monotonicMs) / 1000),
     quality: report?.quality ?? null,
     recordingId,
     recordingStatus: recordingId === null ? null : 'processing',
@@ -98,11 +97,9 @@ function settlementOf(call: LiveCall, { input, now }: { input: SettleInput; now:
   };
 }
 
-/** What is billed: every second begun, and never more than the call was allowed to talk. */
-export function talkSeconds(talk: { answerTime: Date | null; endTime: Date; maxDurationS: number }): number {
-  if (talk.answerTime === null) return 0;
-  const talkedMs = Math.max(0, talk.endTime.getTime() - talk.answerTime.getTime());
-  return Math.min(talk.maxDurationS, Math.ceil(talkedMs / 1000));
+/** Bills every second begun, and never more than the call was allowed to talk. */
+export function billedSeconds({ talkedMs, maxDurationS }: { talkedMs: number; maxDurationS: number }): number {
+  return Math.min(maxDurationS, Math.ceil(talkedMs / 1000));
 }
 
 /** The callback that commits with the outcome. */

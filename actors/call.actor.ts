@@ -17,7 +17,7 @@ import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { type TranscriptDesk, transcriptPort } from './call-transcript.ts';
 import { presentCallEvent } from './call-view.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, type Moment, momentOf } from './clock.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 
@@ -40,7 +40,7 @@ export interface CallActorsOptions {
 
 /** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
 export function createCallActors(options: CallActorsOptions): {
-  start(row: CallRow, admitted: { heldNano: bigint; scripts: CallScripts }): LiveCall;
+  start(row: CallRow, admitted: { at: Moment; heldNano: bigint; scripts: CallScripts }): LiveCall;
 } {
   const { registry, recordings, transcripts, deliverer, feed, logger } = options;
   const machine = callMachine.provide({
@@ -62,7 +62,7 @@ export function createCallActors(options: CallActorsOptions): {
   });
 
   return {
-    start(row, { heldNano, scripts }) {
+    start(row, { at: admittedAt, heldNano, scripts }) {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
@@ -100,6 +100,7 @@ export function createCallActors(options: CallActorsOptions): {
       });
       const call: LiveCall = {
         row,
+        admittedAt,
         actor,
         journal,
         abort,
@@ -115,7 +116,7 @@ export function createCallActors(options: CallActorsOptions): {
         if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.expect();
       });
       actor.on('clearing', () => {
-        call.clearedAt ??= new Date(options.clock.now());
+        call.clearedAt ??= momentOf(options.clock);
       });
       const leave = () => {
         registry.remove(row.callId);

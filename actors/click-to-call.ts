@@ -22,7 +22,7 @@ import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, momentOf } from './clock.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
@@ -85,6 +85,7 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
     request: PlaceCallRequest,
     { scripts, ...place }: { callId: string; callbackUrl: string | null; scripts: CallScripts },
   ) {
+    const at = momentOf(clock);
     const admission = admitCall(sql, {
       ...request,
       ...place,
@@ -95,13 +96,13 @@ export function createClickToCall(options: ClickToCallOptions): ClickToCall {
       whisperCharacters: scripts.whisper?.characters ?? null,
       ownerNode: options.node,
       ownerBoot: options.boot,
-      now: new Date(clock.now()),
+      now: at.at,
       isLineDown: options.trunkWatch.isDown,
     });
     const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     if (outcome === 'replayed') return { row, live: null };
     const heldNano = await heldFor(row, options);
-    return { row, live: options.actors.start(row, { heldNano, scripts }) };
+    return { row, live: options.actors.start(row, { at, heldNano, scripts }) };
   }
 
   return {

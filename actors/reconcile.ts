@@ -1,8 +1,10 @@
 import { inTransaction, type Sql } from '../storage/database.ts';
+import { heldBy } from '../storage/ledger.ts';
 import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
-import { talkSeconds, terminalDelivery } from './call-settlement.ts';
+import { fundedMs } from './call-funding.ts';
+import { billedSeconds, terminalDelivery } from './call-settlement.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
@@ -43,9 +45,11 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
 }
 
 /** Returns the callback to send, if the call asked for one. */
-async function resolve({ sql, lastAlive, now }: ReconcileOptions, call: CallRow): Promise<string | null> {
+async function resolve(options: ReconcileOptions, call: CallRow): Promise<string | null> {
+  const { sql, now } = options;
   const wasBridged = call.answerTime !== null;
-  const endTime = lastMoment({ call, lastAlive, now });
+  const endTime = await lastMoment(options, call);
+  const talkedMs = call.answerTime === null ? 0 : endTime.getTime() - call.answerTime.getTime();
   const detail = wasBridged
     ? 'the server stopped during the talk; billed until it was last known to run'
     : 'the server stopped before the legs were bridged';
@@ -68,7 +72,7 @@ async function resolve({ sql, lastAlive, now }: ReconcileOptions, call: CallRow)
       errorDetail: detail,
       answerTime: call.answerTime,
       endTime,
-      talkSeconds: talkSeconds({ answerTime: call.answerTime, endTime, maxDurationS: call.maxDurationS }),
+      talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.maxDurationS }),
       totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.createdAt.getTime()) / 1000)),
       quality: null,
       recordingId: call.recordingId,
@@ -82,9 +86,18 @@ async function resolve({ sql, lastAlive, now }: ReconcileOptions, call: CallRow)
   });
 }
 
-/** When the call ended, as well as can be known: never before it was answered, never after now. */
-function lastMoment({ call, lastAlive, now }: { call: CallRow; lastAlive: Date | null; now: Date }): Date {
-  const floor = call.answerTime ?? call.createdAt;
+/**
+ * When the call ended, as well as stamps can tell: they are all that is left of a process that died, and the wall clock
+ * may have stepped between two of them. So the end is never before the answer, never after now, and the talk is never
+ * longer than the call was allowed, nor than its hold paid for: the hold grew by the monotonic clock, a minute at a time.
+ */
+async function lastMoment({ sql, lastAlive, now }: ReconcileOptions, call: CallRow): Promise<Date> {
+  const { answerTime, holdId } = call;
+  const floor = answerTime ?? call.createdAt;
   if (lastAlive === null || lastAlive < floor) return floor;
-  return lastAlive > now ? now : lastAlive;
+  const last = lastAlive > now ? now : lastAlive;
+  if (answerTime === null) return last;
+  const heldNano = holdId === null ? 0n : ((await heldBy(sql, holdId)) ?? 0n);
+  const longestMs = Math.min(call.maxDurationS * 1000, fundedMs(heldNano, call));
+  return new Date(Math.min(last.getTime(), answerTime.getTime() + longestMs));
 }

@@ -35,7 +35,7 @@ export class ModelList {
 
   /** @throws LanguageEngineError when no engine can be asked */
   async read(): Promise<ModelListing> {
-    if (this.#kept !== null && this.#clock.now() < this.#kept.untilMs)
+    if (this.#kept !== null && this.#clock.monotonicMs() < this.#kept.untilMs)
       return { models: this.#kept.models, cached: true };
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = null;
@@ -58,7 +58,7 @@ export class ModelList {
 
   /** As `read`, for who can do without: it leaves an engine that did not answer in peace for a while. Never rejects. */
   async readIfPossible(): Promise<ModelListing['models']> {
-    if (this.#partial !== null && this.#clock.now() < this.#partial.untilMs) return this.#partial.models;
+    if (this.#partial !== null && this.#clock.monotonicMs() < this.#partial.untilMs) return this.#partial.models;
     return (await this.read().catch(() => null))?.models ?? NOTHING;
   }
 
@@ -72,10 +72,10 @@ export class ModelList {
         if (!models.has(model.id)) models.set(model.id, { model, engine });
       }
     }
-    this.#partial = failed.length > 0 ? { models, untilMs: this.#clock.now() + LEFT_IN_PEACE_MS } : null;
+    this.#partial = failed.length > 0 ? { models, untilMs: this.#clock.monotonicMs() + LEFT_IN_PEACE_MS } : null;
     if (failed[0] !== undefined && failed.length === answers.length) throw failed[0].reason;
     this.#last = models;
-    this.#kept = failed.length === 0 ? { models, untilMs: this.#clock.now() + KEPT_FOR_MS } : null;
+    this.#kept = failed.length === 0 ? { models, untilMs: this.#clock.monotonicMs() + KEPT_FOR_MS } : null;
     return { models, cached: false };
   }
 

@@ -49,7 +49,7 @@ export interface RefineOptions {
 
 /** The part of a clock that is needed here. */
 interface RefinementClock {
-  now(): number;
+  monotonicMs(): number;
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(handle: unknown): void;
 }
@@ -63,16 +63,16 @@ export async function refineTranscript(
   { refine, context, timeoutMs, clock, signal }: RefineOptions,
 ): Promise<Refinement> {
   if (refine === null) return { text, llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
-  const startedMs = clock.now();
+  const startedMs = clock.monotonicMs();
   const late = Promise.withResolvers<'late'>();
   const ended = new AbortController();
   const timer = clock.setTimeout(() => late.resolve('late'), timeoutMs);
   try {
     const asked = refine({ text, language, context, signal: AbortSignal.any([signal, ended.signal]) });
     const answer = await Promise.race([asked.then((refined) => ({ refined })), late.promise]);
-    return unlessWorse(text, answer === 'late' ? null : answer.refined, clock.now() - startedMs);
+    return unlessWorse(text, answer === 'late' ? null : answer.refined, clock.monotonicMs() - startedMs);
   } catch {
-    return { text, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: clock.now() - startedMs };
+    return { text, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: clock.monotonicMs() - startedMs };
   } finally {
     clock.clearTimeout(timer);
     ended.abort();

@@ -2,7 +2,7 @@ import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
-import { type Clock, systemClock } from '../clock.ts';
+import { type Clock, type Moment, momentOf, systemClock } from '../clock.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
 import type { DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';
@@ -109,11 +109,11 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
 
   async function attempt(deliveryId: string): Promise<void> {
     try {
-      const startedAtMs = clock.now();
+      const started = momentOf(clock);
       const leaseMs = timeoutMs + LEASE_MARGIN_MS;
-      const row = await store.claim({ id: deliveryId, now: new Date(startedAtMs), leaseMs });
+      const row = await store.claim({ id: deliveryId, now: started.at, leaseMs });
       if (row === null) return;
-      const outcome = aborting ? null : await runMachine(row, startedAtMs);
+      const outcome = aborting ? null : await runMachine(row, started);
       if (outcome === null) {
         if (row.leasedUntil) await store.release({ id: row.id, leasedUntil: row.leasedUntil });
         return;
@@ -133,14 +133,14 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
   }
 
   /** One attempt; null when it was aborted by `close`. */
-  function runMachine(row: DeliveryRow, startedAtMs: number): Promise<DeliveryAttempt | null> {
+  function runMachine(row: DeliveryRow, started: Moment): Promise<DeliveryAttempt | null> {
     const { promise, resolve, reject } = Promise.withResolvers<DeliveryAttempt | null>();
     const actor = createActor(machine, {
       input: {
         deliveryId: row.id,
         attempts: row.attempts,
         nextAttemptAtMs: row.nextAttemptAt?.getTime() ?? null,
-        nowMs: startedAtMs,
+        nowMs: started.at.getTime(),
         lastHttpStatus: row.lastHttpStatus,
         lastError: row.lastError,
       },
@@ -155,8 +155,8 @@ export function createDeliverer(options: DelivererOptions): Deliverer {
           deliveryId: row.id,
           httpStatus: lastHttpStatus,
           error: lastError,
-          startedAt: new Date(startedAtMs),
-          durationMs: Math.max(0, clock.now() - startedAtMs),
+          startedAt: started.at,
+          durationMs: Math.round(clock.monotonicMs() - started.monotonicMs),
           outcome: snapshot.matches('delivered')
             ? { kind: 'delivered' }
             : snapshot.matches('waiting') && nextAttemptAtMs !== null

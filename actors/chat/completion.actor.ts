@@ -7,7 +7,7 @@ import { type CompletionEnding, completionMachine } from '../../machines/complet
 import { TandemError } from '../../machines/errors.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
-import type { Clock } from '../clock.ts';
+import { type Clock, type Moment, momentOf } from '../clock.ts';
 import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import { Answer } from './answer.ts';
@@ -35,7 +35,7 @@ interface LiveCompletion {
   request: AskRequest;
   listening: AbortSignal;
   chatId: string | null;
-  createdAt: Date;
+  askedAt: Moment;
   counter: TokenCounter;
   model: string;
   admission: Admission | null;
@@ -96,7 +96,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       const completion: LiveCompletion = {
         ...{ id: `chatcmpl-${randomUUID()}`, request, listening, counter },
         chatId: isKept ? (request.chatId ?? `chat_${randomUUID()}`) : null,
-        ...{ createdAt: new Date(clock.now()), model: '', admission: null },
+        ...{ askedAt: momentOf(clock), model: '', admission: null },
         ...{ answer: new Answer(counter), parts: new Handover(), charge: null, finished: null },
         ...{ admitted: Promise.withResolvers<void>(), isEndTold: false, error: null },
       };
@@ -158,14 +158,14 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
   }
 
   async function admit(completion: LiveCompletion): Promise<Admission> {
-    const { id, request, chatId, createdAt, counter, listening } = completion;
+    const { id, request, chatId, askedAt, counter, listening } = completion;
     const { workspaceId, userId, apiKeyId } = request;
     const { countTokens } = options;
     const { model, ...prepared } = await preparationOf(request, { models, counter, countTokens, signal: listening });
     completion.model = model;
     const whose = { workspaceId, userId, apiKeyId, ownerNode: options.node, ownerBoot: options.boot };
     return await openCompletion(sql, {
-      row: { id, ...whose, chatId, operation: request.what.mode, model, createdAt },
+      row: { id, ...whose, chatId, operation: request.what.mode, model, createdAt: askedAt.at },
       chat: request.chatId === null ? null : { id: request.chatId, workspaceId, userId },
       ...prepared,
     });
@@ -210,7 +210,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     if (outcome === 'completed') {
       // Without an end of its own its time was over.
       const { reason } = answer.end ?? { reason: 'length' };
-      const responseTimeMs = Math.max(0, Math.round(clock.now() - completion.createdAt.getTime()));
+      const responseTimeMs = Math.round(clock.monotonicMs() - completion.askedAt.monotonicMs);
       const model = answer.end?.model ?? completion.model;
       completion.finished = { type: 'finished', reason, usage: usageOf(completion), model, charge, responseTimeMs };
       parts.finish();
@@ -259,9 +259,9 @@ async function* answered(completion: LiveCompletion): AsyncGenerator<AnswerPart,
 }
 
 function answeringOf(completion: LiveCompletion): Answering {
-  const { id, request, chatId, model, createdAt } = completion;
+  const { id, request, chatId, model, askedAt } = completion;
   const isNewChat = request.chatId === null && chatId !== null;
-  return { id, chatId, isNewChat, model, createdAt, parts: answered(completion) };
+  return { id, chatId, isNewChat, model, createdAt: askedAt.at, parts: answered(completion) };
 }
 
 /** Not when their credentials end: who revokes a key as the last word comes would have read all of it for nothing. */

@@ -52,7 +52,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
     const model = await models.resolve(task.model);
     signal.throwIfAborted();
     const seed = randomInt(SEEDS);
-    const startedMs = clock.now();
+    const startedMs = clock.monotonicMs();
     const attempt = await begin(task, { model: model.id, seed });
     if (attempt === null) return null;
     let judgement: Judgement;
@@ -69,7 +69,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
       await giveBack({ id, workspaceId, attempt: attempt.attempt, error: code });
       throw error;
     }
-    const latencyMs = Math.max(0, Math.round(clock.now() - startedMs));
+    const latencyMs = Math.round(clock.monotonicMs() - startedMs);
     return await store({ attempt: { ...attempt, workspaceId }, judgement, latencyMs });
   }
 

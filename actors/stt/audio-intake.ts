@@ -12,7 +12,7 @@ const TOLD_LATE_MS = 500;
 
 /** Hands the audio of a session to whoever listens, and counts it. It is not an event of any machine. */
 export class AudioIntake {
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   #ears: ListeningSession | null = null;
   #format: AudioFormat | null = null;
   #isOpened = false;
@@ -22,7 +22,7 @@ export class AudioIntake {
   #aheadMs = 0;
   #asOfMs = 0;
 
-  constructor(clock: Clock) {
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
   }
 
@@ -45,7 +45,7 @@ export class AudioIntake {
     this.#ears = ears;
     this.#format = format;
     this.#isOpened = true;
-    this.#asOfMs = this.#clock.now();
+    this.#asOfMs = this.#clock.monotonicMs();
   }
 
   /** What comes from now on is dropped. */
@@ -73,12 +73,11 @@ export class AudioIntake {
     return 'taken';
   }
 
-  /** An hour of silence is no leave to send an hour at once; and a clock that is set back takes nothing away. */
+  /** An hour of silence earns no credit: the client may not send an hour of audio at once after it. */
   #stillAheadMs(): number {
-    const nowMs = this.#clock.now();
-    const passedMs = Math.max(0, nowMs - this.#asOfMs);
+    const nowMs = this.#clock.monotonicMs();
+    this.#aheadMs = Math.max(0, this.#aheadMs - (nowMs - this.#asOfMs));
     this.#asOfMs = nowMs;
-    this.#aheadMs = Math.max(0, this.#aheadMs - passedMs);
     return this.#aheadMs;
   }
 }

@@ -146,14 +146,14 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       signal: over.signal,
       async transcribe(request) {
         entry.request = request;
-        const startedMs = clock.now();
+        const startedMs = clock.monotonicMs();
         actor.send({
           type: 'upload.received',
           wantsRefinement: request.context !== null && !isContextDropped(request),
         });
         const output = await finished.promise;
         if (output.outcome === 'failed') throw errorOf(output, entry.thrown);
-        const processingMs = clock.now() - startedMs;
+        const processingMs = clock.monotonicMs() - startedMs;
         const transcript = presentTranscript({ ...output, request, processingMs });
         return { transcript, charge: output.settlement.charge };
       },

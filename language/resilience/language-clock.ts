@@ -1,7 +1,7 @@
 /** The part of a clock that is needed here. */
 export interface LanguageClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
+  /** Milliseconds since some start; never steps. */
+  monotonicMs(): number;
   setTimeout(callback: () => void, delayMs: number): unknown;
   clearTimeout(handle: unknown): void;
 }

@@ -19,14 +19,14 @@ export async function* patiently(
 ): AsyncGenerator<CompletionPart, void> {
   const over = new AbortController();
   const parts = open(AbortSignal.any([signal, over.signal]));
-  const endsAtMs = clock.now() + LONGEST_ANSWER_MS;
+  const endsAtMs = clock.monotonicMs() + LONGEST_ANSWER_MS;
   const onLate = () => {
-    const what = clock.now() < endsAtMs ? 'was silent for too long' : 'did not come to an end';
+    const what = clock.monotonicMs() < endsAtMs ? 'was silent for too long' : 'did not come to an end';
     throw new LanguageEngineError('timeout', `the language model ${what}`);
   };
   try {
     for (;;) {
-      const leftMs = endsAtMs - clock.now();
+      const leftMs = endsAtMs - clock.monotonicMs();
       if (leftMs <= 0) onLate();
       const next = await inTime(parts.next(), { ms: Math.min(patienceMs, leftMs), signal, clock, onLate });
       if (next.done) return;

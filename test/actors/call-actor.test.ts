@@ -4,6 +4,7 @@ import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
+import { later } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import type { DialerOptions } from './dialer-fixture.ts';
 import { eventually, sqlWithFaults } from './fakes.ts';
@@ -144,6 +145,33 @@ describe('a call from the first INVITE to its callback', () => {
       billingStatus: 'billed',
     });
   });
+
+  for (const [direction, stepMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const) {
+    it(`holds and bills the talk alone when the wall clock steps ${direction} by an hour during it`, async () => {
+      const call = await placeCall();
+      await call.bridge();
+      call.clock.jumpTo(later(stepMs));
+      // 135 s are held: the hold grows 15 s before they are over, to the talk so far, the lead and another minute.
+      call.clock.advance(120_000);
+      await eventually(async () =>
+        expect(await walletOf(database.sql, call.caller.workspaceId)).toMatchObject({ heldNano: 195_000_000n }),
+      );
+      await eventually(() => expect(call.clock.waiting()).toContain(60_000));
+      call.clock.advance(30_000);
+      await call.hangup();
+      await call.over();
+      expect(await getCallById(database.sql, call.callId)).toMatchObject({
+        state: 'completed',
+        hangupCause: 'NORMAL_CLEARING',
+        talkSeconds: 150,
+        totalSeconds: 150,
+        costNano: 150_000_000n,
+      });
+    });
+  }
 
   it('ends a talk at the moment the wallet is dry, and charges what it held', async () => {
     const call = await placeCall({}, { balanceNano: 140_000_000n });

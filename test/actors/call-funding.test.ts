@@ -3,14 +3,16 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { fundedMs, fundingPort } from '../../actors/call-funding.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { momentOf } from '../../actors/clock.ts';
 import { heldBy, settleHold, walletOf } from '../../storage/ledger.ts';
 import { priceOf } from '../../storage/queries/call-settlement.ts';
 import type { AdmitCallInput } from '../../storage/queries/calls.ts';
-import { NOW, USD } from '../storage/seed.ts';
+import { later, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestClock, liveCall } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
+const HOUR_MS = 3_600_000;
 const USD_PER_SECOND_NANO = 1_000_000n;
 /** What admission holds: 30 s and 45 s of ringing, 60 s of talk. */
 const HELD_AT_ADMISSION_NANO = 135n * USD_PER_SECOND_NANO;
@@ -73,6 +75,19 @@ describe('the funding of a talk', () => {
     expect(await held()).toBe(0n);
   });
 
+  for (const [direction, stepMs] of [
+    ['forward', HOUR_MS],
+    ['back', -HOUR_MS],
+  ] as const) {
+    it(`grows by the talk alone when the wall clock steps ${direction} by an hour`, async () => {
+      const { extend, held, clock } = await bridgedCall();
+      clock.jumpTo(later(stepMs));
+      clock.advance(120_000);
+      expect(await extend()).toEqual({ fundedForMs: 75_000 });
+      expect(await held()).toBe(195n * USD_PER_SECOND_NANO);
+    });
+  }
+
   it('is the same growth when it is asked again at the same moment', async () => {
     const { extend, held, clock, entries } = await bridgedCall();
     clock.advance(120_000);
@@ -132,8 +147,9 @@ async function bridgedCall(
   const { sql } = database;
   const clock = createTestClock();
   const call = await (await seedCaller(sql, caller)).admit(overrides);
+  const bridgedAt = momentOf(clock);
   const registry = createCallRegistry();
-  registry.add(liveCall(call, { bridgedAt: () => (bridged ? NOW : null) }));
+  registry.add(liveCall(call, { bridgedAt: () => (bridged ? bridgedAt : null) }));
   const port = fundingPort({ sql, registry, clock });
   return {
     call,

@@ -48,7 +48,7 @@ describe('the journal of a call', () => {
     journal.append(move('call.bridged', { state: 'bridged' }));
     await journal.drained();
     const bridgedAt = new Date(NOW.getTime() + 9_000);
-    expect(journal.bridgedAt()).toEqual(bridgedAt);
+    expect(journal.bridgedAt()?.at).toEqual(bridgedAt);
     expect(await row()).toMatchObject({ state: 'bridged', answerTime: bridgedAt, seq: 2 });
   });
 

@@ -28,17 +28,20 @@ import { NOW } from '../storage/seed.ts';
 /** Time that stands still until `advance`, which runs what becomes due on the way. */
 export interface TestClock extends Clock {
   advance(byMs: number): void;
-  /** Sets the time without running anything: what a step of the system's clock looks like. */
+  /** Steps the wall clock: timers and durations do not notice. */
   jumpTo(time: Date): void;
   /** Delays of the timers that wait, from now. */
   waiting(): number[];
 }
 
 export function createTestClock(startAt: Date = NOW): TestClock {
-  let nowMs = startAt.getTime();
+  let nowMs = 0;
+  /** Between the wall clock and the one that never steps. */
+  let wallMs = startAt.getTime();
   const timers = new Set<{ atMs: number; run: () => void }>();
   return {
-    now: () => nowMs,
+    now: () => wallMs + nowMs,
+    monotonicMs: () => nowMs,
     setTimeout(callback, delayMs) {
       const timer = { atMs: nowMs + delayMs, run: () => callback() };
       timers.add(timer);
@@ -51,13 +54,13 @@ export function createTestClock(startAt: Date = NOW): TestClock {
         const [next] = [...timers].filter((it) => it.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
         if (next === undefined) break;
         timers.delete(next);
-        nowMs = Math.max(nowMs, next.atMs);
+        nowMs = next.atMs;
         next.run();
       }
       nowMs = untilMs;
     },
     jumpTo(time) {
-      nowMs = time.getTime();
+      wallMs = time.getTime() - nowMs;
     },
     waiting: () => [...timers].map((timer) => timer.atMs - nowMs),
   };
@@ -418,6 +421,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     abort: new AbortController(),
     speech: { prepare() {}, take: () => Promise.reject(new UnspokenError('there is nothing to say')) },
     media: null,
+    admittedAt: { at: row.createdAt, monotonicMs: 0 },
     clearedAt: null,
     initiated: new Promise(() => {}),
     settled: new Promise(() => {}),

@@ -69,6 +69,7 @@ export async function createMemoryFixture({
   const time = { ms: NOW.getTime() };
   const clock: Clock = {
     now: () => time.ms,
+    monotonicMs: () => time.ms,
     // Only what is due within a test's patience: the queue's time limit. Sweeps are the test's own.
     setTimeout: (callback, delayMs) => (delayMs <= 2_000 && delayMs > 0 ? setTimeout(callback, delayMs) : null),
     clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),

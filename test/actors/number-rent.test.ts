@@ -41,8 +41,8 @@ it('collects the rent of a month in the hour in which it begins', async () => {
   const { clock } = start();
   await eventually(() => expect(clock.waiting()).toEqual([HOUR_MS]));
   expect(await balance()).toBe(5n * USD);
-  clock.jumpTo(new Date('2026-02-02T03:30:00Z'));
-  clock.advance(0);
+  clock.jumpTo(new Date('2026-02-02T02:30:00Z'));
+  clock.advance(HOUR_MS);
   await eventually(async () => expect(await balance()).toBe(3n * USD));
   const { rows } = await listUsage(database.sql, { workspaceId: caller.workspaceId }, { page: 1, limit: 9 });
   expect(rows).toMatchObject([

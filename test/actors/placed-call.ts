@@ -28,7 +28,7 @@ export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceC
       leg(1).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
       leg(1).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(30_000) });
       await live.journal.drained();
-      expect(live.journal.bridgedAt()).toEqual(NOW);
+      expect(live.journal.bridgedAt()?.at).toEqual(NOW);
     },
     async hangup() {
       leg(0).tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });

@@ -102,6 +102,30 @@ describe('what an earlier boot left behind', () => {
     expect(await getCallById(database.sql, call.callId)).toMatchObject({ talkSeconds: 30, costNano: 30_000_000n });
   });
 
+  it('bills no more than the hold paid for when the wall clock stepped forward by an hour during the talk', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000) });
+    await node.reconcile({ lastAlive: later(3_640_000), now: later(3_700_000) });
+    // 30 s and 45 s of ringing and 60 s of talk were held.
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      talkSeconds: 135,
+      costNano: 135_000_000n,
+      endTime: later(145_000),
+    });
+    expect(await walletOf(database.sql, call.workspaceId)).toMatchObject({ heldNano: 0n });
+  });
+
+  it('bills nothing when the wall clock stepped back by an hour during the talk', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { answeredAt: later(10_000) });
+    await node.reconcile({ lastAlive: later(-3_560_000), now: later(-3_500_000) });
+    expect(await getCallById(database.sql, call.callId)).toMatchObject({
+      talkSeconds: 0,
+      totalSeconds: 10,
+      costNano: null,
+    });
+  });
+
   it('fails the transcript of a talk that went with the process, and keeps what was understood', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { transcribe: true } });

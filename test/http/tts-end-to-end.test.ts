@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../actors/clock.ts';
 import type { TtsDesk } from '../../actors/tts/tts-desk.ts';
 import { createTtsDesk } from '../../actors/tts/tts-stream.actor.ts';
 import { signedMediaUrl } from '../../http/playback.ts';
@@ -63,9 +64,8 @@ beforeAll(async () => {
     node: 'node',
     boot: 'boot',
     clock: {
+      ...systemClock,
       now: () => fixture.now.current.getTime(),
-      setTimeout: (callback, delayMs) => setTimeout(callback, delayMs),
-      clearTimeout: (handle) => clearTimeout(handle as NodeJS.Timeout),
     },
     logger: createTestLogger(),
   });

@@ -58,7 +58,7 @@ export class KeptLlama {
 
   #start(): LlamaProcess {
     if (this.#closed.signal.aborted) throw new LanguageEngineError('unavailable', 'the engine was closed');
-    if (this.#trouble !== null && Date.now() < this.#pauseUntil) throw this.#unavailable(this.#trouble);
+    if (this.#trouble !== null && performance.now() < this.#pauseUntil) throw this.#unavailable(this.#trouble);
     const process = new LlamaProcess(this.#options.process);
     this.#process = process;
     void process.ended.then(() => this.#afterEnd(process));
@@ -70,7 +70,7 @@ export class KeptLlama {
     if (this.#closed.signal.aborted) return;
     const pauseMs = this.#pauseMs;
     this.#pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
-    this.#pauseUntil = Date.now() + pauseMs;
+    this.#pauseUntil = performance.now() + pauseMs;
     this.#trouble = failure;
     this.#options.onTrouble(failure?.message ?? 'the process of the model ended');
     if (!(failure instanceof NotLoadedError)) void this.#startAgain(pauseMs);
@@ -87,7 +87,7 @@ export class KeptLlama {
   }
 
   #unavailable(cause: Error): LanguageEngineError {
-    const retryAfterS = Math.max(1, Math.ceil((this.#pauseUntil - Date.now()) / 1000));
+    const retryAfterS = Math.max(1, Math.ceil((this.#pauseUntil - performance.now()) / 1000));
     return new LanguageEngineError('unavailable', cause.message, { cause, retryAfterS });
   }
 }

@@ -14,7 +14,7 @@ export class SpeechVoices {
 
   /** Asked once; again only where a server was not to be reached. */
   list(): Promise<readonly EngineVoice[]> {
-    if (this.#asking === null || Date.now() >= this.#askAgainAt) {
+    if (this.#asking === null || performance.now() >= this.#askAgainAt) {
       this.#askAgainAt = Number.POSITIVE_INFINITY;
       this.#asking = this.#ask();
     }
@@ -23,7 +23,7 @@ export class SpeechVoices {
 
   async #ask(): Promise<readonly EngineVoice[]> {
     const { isSure, value } = await this.#server.get('/audio/voices');
-    if (!isSure) this.#askAgainAt = Date.now() + ASK_AGAIN_AFTER_MS;
+    if (!isSure) this.#askAgainAt = performance.now() + ASK_AGAIN_AFTER_MS;
     const listed = voicesIn(value);
     const { model } = this.#server;
     if (listed.length > 0) return listed.map((voice) => ({ ...voice, model, clones: false }));
