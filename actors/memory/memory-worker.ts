@@ -13,7 +13,7 @@ export interface MemoryWorker {
   start(): Promise<void>;
   /** Asks for attempts now. @throws TandemError `MEMORY_UNREACHABLE` when the queue does not take them in time */
   enqueue(memoryIds: readonly string[]): Promise<void>;
-  /** Attempts every due memory that there is room for, and resolves when these are over. */
+  /** Attempts every due memory, and resolves when no attempt is under way, whoever began it. */
   sweep(): Promise<void>;
   /** Takes no more, aborts what is under way, and gives it back for whoever starts next. Idempotent. */
   close(): Promise<void>;
@@ -45,7 +45,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   const running = new Map<string, Promise<void>>();
   let worker: JobWorker | null = null;
   let sweepTimer: unknown = null;
-  let looking: Promise<Promise<void>[]> | null = null;
+  let looking: Promise<void> | null = null;
   let closing: Promise<void> | null = null;
 
   /** A job that finds no room is over: the sweep that follows each attempt finds its row. */
@@ -104,24 +104,22 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
   }
 
   /** Starts what is due and there is room for. Two looks at once would see the same rows. */
-  function look(): Promise<Promise<void>[]> {
+  function look(): Promise<void> {
     looking ??= findDue()
-      .catch((error: unknown) => {
-        logger.error({ err: error }, 'looking for memories that are due failed');
-        return [];
-      })
+      .catch((error: unknown) => logger.error({ err: error }, 'looking for memories that are due failed'))
       .finally(() => {
         looking = null;
       });
     return looking;
   }
 
-  async function findDue(): Promise<Promise<void>[]> {
-    if (closing || running.size >= concurrency) return [];
+  async function findDue(): Promise<void> {
+    if (closing || running.size >= concurrency) return;
     // Those that are claimed this very moment are due in the table still.
     const due = await dueMemories(sql, { now: new Date(clock.now()), limit: concurrency + running.size });
     const free = due.filter(({ id }) => !running.has(id)).slice(0, concurrency - running.size);
-    return closing ? [] : free.map(({ id }) => drive(id));
+    if (closing) return;
+    for (const { id } of free) void drive(id);
   }
 
   function sweepAfter(delayMs: number): void {
@@ -164,7 +162,12 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     async sweep() {
       // A look that began earlier may have missed what is due by now.
       await looking;
-      await Promise.all(await look());
+      await look();
+      // Each attempt that ends makes room and looks again.
+      while (running.size > 0 || looking !== null) {
+        await Promise.all(running.values());
+        await looking;
+      }
     },
 
     close() {

@@ -27,6 +27,14 @@ const STEPS: Step[] = [
   'queue away',
 ];
 
+/** Once left the second memory in the middle of its attempt: `sweep` did not wait for attempts that it had not begun. */
+const SWEPT_WHILE_ANOTHER_ARRIVES: [Step, number][] = [
+  ['ingest', 0],
+  ['sweep', 0],
+  ['ingest', 0],
+  ['ingest', 10],
+];
+
 it('whatever happens to memories, each that is ready is there once and paid for once, and each that failed is free', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom(...STEPS), fc.nat(50)), { maxLength: 40 }), async (steps) => {
@@ -78,7 +86,10 @@ it('whatever happens to memories, each that is ready is there once and paid for 
       }
       await Promise.all(running);
       embedder.isAway = false;
-      for (let attempt = 0; attempt < 4; attempt += 1) await fixture.pass(600_000);
+      for (let attempt = 0; attempt < 4; attempt += 1) {
+        await fixture.pass(600_000);
+        await another.sweep();
+      }
 
       const memories = await sql<{ id: string; status: string; isDeleted: boolean; units: number; paidNano: bigint }[]>`
         select m.id, m.status, m.deleted_at is not null as is_deleted,
@@ -97,6 +108,6 @@ it('whatever happens to memories, each that is ready is there once and paid for 
       }
       expect(started - (await fixture.balance())).toBe(paidNano);
     }),
-    { numRuns: 12 },
+    { numRuns: 12, examples: [[SWEPT_WHILE_ANOTHER_ARRIVES]] },
   );
 }, 120_000);

@@ -47,7 +47,7 @@ export interface MemoryFixture extends AsyncDisposable {
   owner: MemoryCaller;
   as(role: Role): MemoryCaller;
   balance(): Promise<bigint>;
-  /** Moves time on and attempts what is due, again and again until nothing is. */
+  /** Moves time on and attempts everything that is due. */
   pass(ms: number): Promise<void>;
   /** Another node, or the next start: a worker of its own on the same rows. */
   anotherWorker(): Promise<MemoryWorker>;

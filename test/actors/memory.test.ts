@@ -32,6 +32,11 @@ async function ledgerOf(): Promise<string[]> {
   return rows.map(({ operation, direction }) => `${direction} ${operation}`).toReversed();
 }
 
+/** Takes far longer than a sweep that finds nothing due. */
+async function severalQueries(): Promise<void> {
+  for (let query = 0; query < 20; query += 1) await fixture.sql`select 1`;
+}
+
 describe('a memory', () => {
   it('is charged and found by its words at once, and is ready after an attempt', async () => {
     const before = await fixture.balance();
@@ -210,17 +215,45 @@ describe('a memory', () => {
     for (let index = 0; index < 12; index += 1) ids.push(await ingested(`Memory ${index} of twelve.`));
     let running = 0;
     let most = 0;
+    const room = Promise.withResolvers<void>();
     fixture.embedder.onEmbed = async () => {
       running += 1;
       most = Math.max(most, running);
-      await new Promise((resolve) => setImmediate(resolve));
+      if (running === 4) room.resolve();
+      await room.promise;
+      // A fifth would arrive meanwhile, if one might.
+      await severalQueries();
       running -= 1;
     };
     await Promise.all(ids.map((id) => fixture.queue.deliver(id)));
     await eventually(async () => {
       for (const id of ids) expect((await memory(id)).status).toBe('ready');
     });
-    expect(most).toBeLessThanOrEqual(4);
+    expect(most).toBe(4);
+  });
+});
+
+describe('a sweep', () => {
+  it('attempts everything that is due, a few at a time', async () => {
+    const ids: string[] = [];
+    for (let index = 0; index < 9; index += 1) ids.push(await ingested(`Memory ${index} of nine.`));
+    fixture.embedder.onEmbed = severalQueries;
+    await fixture.worker.sweep();
+    for (const id of ids) expect(await memory(id)).toMatchObject({ status: 'ready', attempts: 1 });
+  });
+
+  it('waits for an attempt that an earlier sweep began', async () => {
+    const reached = Promise.withResolvers<void>();
+    const first = await ingested('The first memory.');
+    fixture.embedder.onEmbed = async () => {
+      reached.resolve();
+      await severalQueries();
+    };
+    const earlier = fixture.worker.sweep();
+    await reached.promise;
+    await fixture.worker.sweep();
+    expect(await memory(first)).toMatchObject({ status: 'ready', attempts: 1 });
+    await earlier;
   });
 });
 
