@@ -3,7 +3,7 @@ import { giveUpMs } from '../sip-timers.ts';
 import type { TransportName } from '../transport/remote.ts';
 import { AUTOMATIC_ACK, type SendResult } from './application.ts';
 import { type CoreContext, type EndDialog, reachableHop } from './context.ts';
-import type { Dialog } from './dialogs.ts';
+import type { Dialog, EndReason } from './dialogs.ts';
 import { dialogNextHop, inDialogRequest, sequenceOf } from './outgoing.ts';
 
 /** ACKs of the 2xx responses to our INVITEs (RFC 3261 §13.2.2.4): made on the application's word, repeated by us. */
@@ -22,7 +22,7 @@ export class Acknowledgements {
     const stopTimer = this.#context.clock.after(giveUpMs(this.#context.timers), () => {
       this.sendAndEnd(dialog, invite, { cause: 408, text: 'The application did not acknowledge the answer' });
     });
-    dialog.unacknowledged = { invite, transactionId, endAfterAck: false, stopTimer };
+    dialog.unacknowledged = { invite, transactionId, endAfterAck: null, stopTimer };
   }
 
   /** The application's ACK. */
@@ -36,12 +36,12 @@ export class Acknowledgements {
       done(result.ok ? { ...result, transactionId: pending.transactionId } : result);
       // Nobody would hear of a call that cannot even be acknowledged.
       if (!result.ok) this.#endDialog(dialog, { cause: 503, text: 'The remote target cannot be reached' });
-      else if (pending.endAfterAck) this.#endDialog(dialog, { cause: 487, text: 'The answer crossed a CANCEL' });
+      else if (pending.endAfterAck) this.#endDialog(dialog, pending.endAfterAck);
     });
   }
 
   /** For answers that nobody wants. */
-  sendAndEnd(dialog: Dialog, invite: SipRequest, reason: { cause: number; text: string }): void {
+  sendAndEnd(dialog: Dialog, invite: SipRequest, reason: EndReason): void {
     this.#send(dialog, invite, null, () => this.#endDialog(dialog, reason));
   }
 

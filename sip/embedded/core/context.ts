@@ -4,7 +4,7 @@ import type { SipTimers } from '../sip-timers.ts';
 import type { TransactionLayer } from '../transactions/layer.ts';
 import { type NextHop, nextHopOf, type Resolver } from '../transport/next-hop.ts';
 import type { TransportName } from '../transport/remote.ts';
-import type { Dialog, DialogTable } from './dialogs.ts';
+import type { Dialog, DialogTable, EndReason } from './dialogs.ts';
 import type { LocalAddress } from './outgoing.ts';
 
 /** What the client and the server side of the user agent share. */
@@ -20,12 +20,6 @@ export interface CoreContext {
 
 /** Ends a dialog that its application cannot or will not end: BYE to the peer, and the same BYE to the application. */
 export type EndDialog = (dialog: Dialog, reason: EndReason) => void;
-
-/** Written into the Reason header (RFC 3326). */
-export interface EndReason {
-  cause: number;
-  text: string;
-}
 
 /** As `nextHopOf`, with null for whatever cannot be reached at all. */
 export function reachableHop(context: CoreContext, uri: string): NextHop | null {

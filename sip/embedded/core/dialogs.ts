@@ -23,13 +23,25 @@ export interface Dialog {
   remoteTarget: string;
   routeSet: readonly string[];
   /** Our INVITE whose 2xx the application has not acknowledged yet. */
-  unacknowledged: { invite: SipRequest; transactionId: string; endAfterAck: boolean; stopTimer: () => void } | null;
+  unacknowledged: {
+    invite: SipRequest;
+    transactionId: string;
+    /** Hang up after that ACK, and why. */
+    endAfterAck: EndReason | null;
+    stopTimer: () => void;
+  } | null;
   /** The ACK we sent last, to be repeated when its 2xx is. */
   lastAck: { sequence: number; request: SipRequest; remote: Remote } | null;
   /** True from our re-INVITE to its final response. */
   isInviting: boolean;
   /** The peer's INVITE that has no final response yet, or whose 2xx has no ACK yet. */
   incomingInvite: IncomingTransaction | null;
+}
+
+/** Written into the Reason header (RFC 3326). */
+export interface EndReason {
+  cause: number;
+  text: string;
 }
 
 export class DialogTable {

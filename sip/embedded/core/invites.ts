@@ -5,7 +5,7 @@ import type { Remote } from '../transport/remote.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Application, SendResult } from './application.ts';
 import type { CoreContext } from './context.ts';
-import { contactUri, type Dialog, routeSetOf } from './dialogs.ts';
+import { contactUri, type Dialog, type EndReason, routeSetOf } from './dialogs.ts';
 import { sequenceOf } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
 
@@ -81,7 +81,7 @@ export class Invites {
     const isFirst = invite.cancel === null;
     const cancel = invite.cancel ?? cancelWith(invite.request, asked);
     invite.cancel = cancel;
-    if (pending) pending.endAfterAck = true;
+    if (pending) pending.endAfterAck ??= CROSSED_CANCEL;
     else if (isFirst && state === 'proceeding') this.#sendCancel(invite);
     return { ok: true, message: cancel, remote: invite.remote, transactionId: id, dialogId: null };
   }
@@ -142,13 +142,12 @@ export class Invites {
       this.#context.dialogs.add(dialog);
     }
     this.#acknowledgements.expect(dialog, invite.request, invite.id);
-    if (invite.cancel && !invite.reinvited && dialog.unacknowledged) dialog.unacknowledged.endAfterAck = true;
+    if (!invite.reinvited && dialog.unacknowledged) dialog.unacknowledged.endAfterAck = reasonToEnd(invite, response);
     this.#deliver(invite, response, source);
 
-    // drachtio-srf rejects an answer without Contact and never hangs up; a closed application takes none at all.
-    if (invite.reinvited) return;
-    if (contactUri(response) === null) this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_CONTACT);
-    else if (!invite.application.isOpen) this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_APPLICATION);
+    // A closed application acknowledges nothing.
+    if (invite.reinvited || invite.application.isOpen) return;
+    this.#acknowledgements.sendAndEnd(dialog, invite.request, NO_APPLICATION);
   }
 
   #refused(invite: OutgoingInvite, response: SipResponse, source: Remote | null): void {
@@ -204,6 +203,15 @@ export class Invites {
   }
 }
 
+/**
+ * drachtio-srf acknowledges an answer without a usable Contact, rejects it and never hangs up. The BYE has to come after
+ * that ACK: together with the answer it would arrive before the application can listen for it.
+ */
+function reasonToEnd(invite: OutgoingInvite, answer: SipResponse): EndReason | null {
+  if (contactUri(answer) === null) return NO_CONTACT;
+  return invite.cancel ? CROSSED_CANCEL : null;
+}
+
 /** The 2xx, not the 1xx before it, says what the route is (RFC 3261 §13.2.2.4). */
 function confirm(dialog: Dialog, response: SipResponse): void {
   dialog.state = 'confirmed';
@@ -222,5 +230,6 @@ function cancelWith(invite: SipRequest, asked: SipRequest | null): SipRequest {
 /** More phones than anybody lets ring at once; each one that answers too late costs an ACK and a BYE. */
 const MAX_FORKS = 32;
 const FORK_LOST = { cause: 200, text: 'Call completed elsewhere' };
+const CROSSED_CANCEL = { cause: 487, text: 'The answer crossed a CANCEL' };
 const NO_CONTACT = { cause: 500, text: 'The answer has no Contact' };
 const NO_APPLICATION = { cause: 503, text: 'The application is gone' };

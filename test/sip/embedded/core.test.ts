@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { SipMessage } from '../../../sip/message/index.ts';
 import { CoreBench } from './core-bench.ts';
 
 /** Timers that never end: for what is held while they run. */
@@ -97,7 +98,22 @@ describe('within a dialog', () => {
     expect(bench.delivered.at(-1)).toMatchObject({ transactionId: 'unsolicited', dialogId });
     expect(bench.counts.dialogs).toBe(0);
   });
+
+  it.each(['', 'sip:peer@192.0.2.7:0'])('an answer with the Contact <%s> ends the call after its ACK', (contact) => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', contact);
+    expect(bench.delivered.map(({ message }) => kindOf(message))).toEqual(['200']);
+    bench.inDialog(dialogId, 'ACK');
+    expect(bench.delivered.map(({ message }) => kindOf(message))).toEqual(['200', 'BYE']);
+    expect(bench.sent.map(kindOf)).toEqual(['INVITE', 'ACK', 'BYE']);
+    expect(bench.counts.dialogs).toBe(0);
+  });
 });
+
+function kindOf(message: SipMessage): string {
+  return message.kind === 'request' ? message.method : String(message.statusCode);
+}
 
 it('calls that were received with the same Call-ID and From tag have ids of their own', () => {
   const bench = new CoreBench();
