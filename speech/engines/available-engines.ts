@@ -33,7 +33,7 @@ export interface MissingEngine {
 }
 
 /** The part of the configuration that engines are made of. */
-interface EngineConfig {
+export interface EngineConfig {
   sttEngine: EngineSettings['preferred'];
   sttProcesses: number;
   sttBaseUrl: string | null;

@@ -27,7 +27,7 @@ export interface MissingSynthesizer {
 }
 
 /** The part of the configuration that synthesis is made of. */
-interface SynthesisConfig {
+export interface SynthesisConfig {
   ttsProcesses: number;
   ttsBaseUrl: string | null;
   ttsApiKey: string | null;

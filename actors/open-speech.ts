@@ -1,0 +1,63 @@
+import type { InspectionEvent } from 'xstate';
+import type { ListeningPlane } from '../media/listening-plane.ts';
+import type { SpeechEngines } from '../speech/open-speech-engines.ts';
+import type { Refine } from '../speech/refinement.ts';
+import { readScript } from '../speech/text/read-script.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import type { Deliverer } from './callbacks/deliverer.ts';
+import type { Clock } from './clock.ts';
+import type { Logger } from './logger.ts';
+import { createLiveStt, type LiveSttDesk } from './stt/stt-session.actor.ts';
+import type { Transcriber } from './stt/transcriber.ts';
+import { createTranscriber } from './stt/transcription.actor.ts';
+import { expireAudio } from './tts/audio-expiry.ts';
+import { failLostStreams } from './tts/lost-streams.ts';
+import { createTtsDesk, type TtsDeskOptions } from './tts/tts-stream.actor.ts';
+import { createVoiceDesk } from './voices/voice-administration.ts';
+import type { VoiceDesk } from './voices/voice-desk.ts';
+
+export interface OpenSpeechOptions {
+  storage: Storage;
+  listening: ListeningPlane;
+  engines: SpeechEngines;
+  deliverer: Deliverer;
+  /** Null: no language model is configured. */
+  refine: Refine | null;
+  audioUrl: TtsDeskOptions['audioUrl'];
+  clock: Clock;
+  logger: Logger;
+  inspect?: (event: InspectionEvent) => void;
+}
+
+export interface Speech extends AsyncDisposable {
+  readonly voices: VoiceDesk;
+  readonly tts: ReturnType<typeof createTtsDesk>;
+  readonly liveStt: LiveSttDesk;
+  readonly transcriber: Transcriber;
+}
+
+/**
+ * Voices, synthesis requests, live STT sessions and uploads. Resumes unfinished voices and refunds the synthesis
+ * requests of earlier boots first.
+ */
+export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
+  const { storage, listening, engines, deliverer, clock, logger, audioUrl, refine, inspect } = options;
+  const { folder, sql, objects, limits } = storage;
+  const { recognition, synthesis, catalogue } = engines;
+  const shared = { sql, objects, listening, deliverer, recognition, synthesis, catalogue, clock, logger };
+  await using opening = new AsyncDisposableStack();
+  const voices = createVoiceDesk({ ...folder, ...shared });
+  opening.defer(() => voices.close());
+  const inspected = inspect ? { inspect } : {};
+  const liveStt = createLiveStt({ ...shared, ...inspected, refine });
+  opening.defer(() => liveStt.close());
+  const transcriber = createTranscriber({ ...shared, ...inspected, refine, limits, tempDir: folder.tempDir });
+  await voices.start();
+  await failLostStreams({ ...folder, ...shared, now: new Date(clock.now()) });
+  const audioExpiry = expireAudio({ sql, objects, node: folder.node, clock, logger });
+  opening.defer(() => audioExpiry.close());
+  const tts = createTtsDesk({ ...folder, ...shared, voices, readScript, audioUrl });
+  opening.defer(() => tts.close());
+  const opened = opening.move();
+  return { voices, tts, liveStt, transcriber, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}

@@ -1,0 +1,76 @@
+import type { InspectionEvent } from 'xstate';
+import type { ListeningPlane } from '../media/listening-plane.ts';
+import type { MediaPlane } from '../media/media-plane.ts';
+import type { SipGateway } from '../sip/sip-gateway.ts';
+import type { SpeechEngines } from '../speech/open-speech-engines.ts';
+import { readScript } from '../speech/text/read-script.ts';
+import type { Storage } from '../storage/open-storage.ts';
+import { createCallActors } from './call.actor.ts';
+import { createCallFeed } from './call-feed.ts';
+import { type CallRegistry, createCallRegistry } from './call-registry.ts';
+import { createCallSpeechDesk } from './call-speech.ts';
+import { createTranscriptDesk } from './call-transcript.ts';
+import type { Resolve } from './callbacks/callback-url.ts';
+import type { Deliverer } from './callbacks/deliverer.ts';
+import type { Cidr } from './callbacks/public-address.ts';
+import { type ClickToCall, createClickToCall } from './click-to-call.ts';
+import type { Clock } from './clock.ts';
+import type { Logger } from './logger.ts';
+import { collectNumberRent } from './number-rent.ts';
+import { reconcile } from './reconcile.ts';
+import { createRecordingDesk } from './recording.actor.ts';
+import { type TrunkWatch, watchTrunks } from './trunk-watch.ts';
+import type { VoiceDesk } from './voices/voice-desk.ts';
+
+export interface OpenTelephonyOptions {
+  storage: Storage;
+  sip: SipGateway;
+  mediaPlane: MediaPlane;
+  listening: ListeningPlane;
+  engines: SpeechEngines;
+  voices: Pick<VoiceDesk, 'resolve'>;
+  deliverer: Deliverer;
+  /** Private networks that callbacks may be sent to. */
+  allowCidrs: readonly Cidr[];
+  /** Looks up the hosts of callbacks; default: DNS. */
+  resolve?: Resolve;
+  clock: Clock;
+  logger: Logger;
+  inspect?: (event: InspectionEvent) => void;
+}
+
+export interface Telephony extends AsyncDisposable {
+  readonly dialer: ClickToCall;
+  /** The live calls of this node. */
+  readonly registry: CallRegistry;
+  readonly trunkWatch: TrunkWatch;
+}
+
+/** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones. */
+export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
+  const { storage, engines, inspect, resolve, ...given } = options;
+  const { folder, sql, objects, secrets } = storage;
+  const { recognition, synthesis } = engines;
+  const shared = { ...folder, ...given, sql, objects, secrets };
+  await using opening = new AsyncDisposableStack();
+  const recordings = createRecordingDesk(shared);
+  opening.defer(() => recordings.close());
+  const transcripts = createTranscriptDesk({ ...shared, recognition });
+  opening.defer(() => transcripts.close());
+  const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
+  const parts = {
+    ...{ ...shared, recordings, transcripts, speeches },
+    ...{ registry: createCallRegistry(), feed: createCallFeed(shared) },
+  };
+  const actors = createCallActors({ ...parts, ...(inspect && { inspect }) });
+  await reconcile({ ...parts, now: new Date(parts.clock.now()) });
+  // Not earlier: a crash while it reconciles must not make the last sign of life of the previous boot look later.
+  opening.defer(folder.beat());
+  const trunkWatch = watchTrunks(parts);
+  opening.defer(() => trunkWatch.close());
+  const numberRent = collectNumberRent(parts);
+  opening.defer(() => numberRent.close());
+  const dialer = createClickToCall({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
+  const opened = opening.move();
+  return { dialer, registry: parts.registry, trunkWatch, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}

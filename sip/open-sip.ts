@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto';
+import { isOwnAddress } from '../runtime/network-address.ts';
+import { createDrachtioGateway, type GatewayLogger } from './drachtio-gateway.ts';
+import { startEmbeddedSipServer } from './embedded/embedded-sip-server.ts';
+import type { TransportName } from './embedded/transport/remote.ts';
+import type { SipGateway } from './sip-gateway.ts';
+
+/** As `settings.ts` has them. */
+export interface SipSettings {
+  /** Null: the embedded SIP server. */
+  readonly drachtioHost: string | null;
+  readonly drachtioPort: number;
+  /** Required with `drachtioHost`. */
+  readonly drachtioSecret: string | null;
+  readonly sipHost: string;
+  readonly sipPort: number;
+  readonly sipTransports: readonly TransportName[];
+}
+
+export interface OpenSipOptions {
+  logger: GatewayLogger;
+  /** The embedded SIP server ended although nobody stopped it. */
+  onLost: (reason: string) => void;
+}
+
+export interface Sip extends AsyncDisposable {
+  readonly gateway: SipGateway;
+  /** Where the embedded server receives SIP; null with a drachtio-server. */
+  readonly address: { host: string; port: number } | null;
+}
+
+/**
+ * Connects to the drachtio-server at `drachtioHost`, or starts the embedded SIP server and connects to that.
+ * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`
+ * @throws SipError `server.secret_refused`
+ */
+export async function openSip(settings: SipSettings, { logger, onLost }: OpenSipOptions): Promise<Sip> {
+  await using opening = new AsyncDisposableStack();
+  const { control, address } = settings.drachtioHost === null ? await startServer() : externalServer(settings);
+  // An external server may come up after us; until then placements answer C2C_NOT_CONFIGURED.
+  const connectInBackground = settings.drachtioHost !== null;
+  const gateway = await createDrachtioGateway({ ...control, connectInBackground, logger });
+  opening.defer(() => gateway.close());
+  const opened = opening.move();
+  return { gateway, address, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+
+  async function startServer() {
+    const { sipHost, sipPort, sipTransports: transports } = settings;
+    const secret = randomBytes(24).toString('base64url');
+    const server = await startEmbeddedSipServer({
+      ...(isOwnAddress(sipHost) ? { sipHost } : { sipHost: '0.0.0.0', advertisedHost: sipHost }),
+      ...{ sipPort, transports, secret },
+      onFault: (error) => logger.error({ err: error }, 'the SIP server dropped a message it failed on'),
+      onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
+    });
+    opening.defer(() => server.close());
+    return {
+      control: { host: server.controlHost, port: server.controlPort, secret },
+      address: { host: sipHost, port: server.sipPort },
+    };
+  }
+}
+
+function externalServer({ drachtioHost, drachtioPort, drachtioSecret }: SipSettings) {
+  return { control: { host: drachtioHost!, port: drachtioPort, secret: drachtioSecret! }, address: null };
+}

@@ -1,0 +1,51 @@
+import { type EngineConfig, engineSettingsOf } from './engines/available-engines.ts';
+import { type SynthesisConfig, synthesisSettingsOf } from './engines/available-synthesizers.ts';
+import { createSpeechRecognition, type SpeechRecognitionOptions } from './recognition-host.ts';
+import type { SpeechRecognition } from './speech-recognition.ts';
+import type { SpeechSynthesis } from './speech-synthesis.ts';
+import { warmUpSpeech } from './synthesis/warm-up.ts';
+import { createSpeechSynthesis } from './synthesis-host.ts';
+import { createVoiceCatalogue, type VoiceCatalogueOptions } from './voices/built-in-voices.ts';
+import type { VoiceCatalogue } from './voices/catalogue.ts';
+
+/** As `settings.ts` has them. */
+export interface SpeechSettings extends EngineConfig, SynthesisConfig {
+  readonly ttsEngine: VoiceCatalogueOptions['preferred'];
+}
+
+export interface SpeechEngines extends AsyncDisposable {
+  readonly recognition: SpeechRecognition;
+  readonly synthesis: SpeechSynthesis;
+  /** The built-in voices of the available engines. */
+  readonly catalogue: VoiceCatalogue;
+  /** Starts an engine process and compiles its code in the background, so that the first request is not slow. */
+  warmUp(): void;
+}
+
+/** Starts the recognition thread and the synthesis thread at the same time. */
+export async function openSpeechEngines(
+  settings: SpeechSettings,
+  { logger }: { logger: NonNullable<SpeechRecognitionOptions['logger']> },
+): Promise<SpeechEngines> {
+  await using opening = new AsyncDisposableStack();
+  const recognising = createSpeechRecognition({ settings: engineSettingsOf(settings), logger });
+  opening.defer(() => closeQuietly(recognising));
+  const synthesising = createSpeechSynthesis({ settings: synthesisSettingsOf(settings), logger });
+  opening.defer(() => closeQuietly(synthesising));
+  const [recognition, synthesis] = await Promise.all([recognising, synthesising]);
+  const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: settings.ttsEngine });
+  const warmingUp = new AbortController();
+  opening.defer(() => warmingUp.abort());
+  const opened = opening.move();
+  return {
+    ...{ recognition, synthesis, catalogue },
+    warmUp: () => void warmUpSpeech(synthesis, { recipe: catalogue.usual.recipe, signal: warmingUp.signal }),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/** An engine thread that failed to start has nothing to close; its failure was reported to the caller. */
+async function closeQuietly(starting: Promise<{ close(): Promise<void> }>): Promise<void> {
+  const started = await starting.catch(() => null);
+  await started?.close();
+}

@@ -1,0 +1,78 @@
+import { type Bootstrapped, bootstrap } from './bootstrap.ts';
+import { type DataFolder, openDataFolder } from './data-folder.ts';
+import { openDatabase, type Sql, type StorageLogger } from './database.ts';
+import { startEmbeddedPostgres } from './embedded/postgres.ts';
+import { type Jobs, openJobs } from './jobs.ts';
+import type { Limits } from './limits/limits.ts';
+import { openLimits } from './limits/open-limits.ts';
+import { type ObjectStore, openObjectStore } from './objects.ts';
+import { resealSecrets } from './reseal-secrets.ts';
+import { createSecretBox, type SecretBox } from './secrets.ts';
+
+/** As `settings.ts` has them. */
+export interface StorageSettings {
+  readonly dataDir: string;
+  readonly secretKey: Buffer | null;
+  readonly previousSecretKeys: readonly Buffer[];
+  readonly databaseUrl: string | null;
+  readonly redisUrl: string | null;
+  readonly enterprisePerMinute: number;
+  readonly enterprisePerDay: number;
+  readonly ownerEmail: string | null;
+  readonly ownerPassword: string | null;
+  readonly apiKey: string | null;
+}
+
+export interface OpenStorageOptions {
+  logger: StorageLogger;
+  /** The embedded Postgres ended although nobody stopped it. */
+  onLost: (reason: string) => void;
+}
+
+export interface Storage extends AsyncDisposable {
+  readonly folder: DataFolder;
+  readonly databaseUrl: string;
+  readonly sql: Sql;
+  readonly objects: ObjectStore;
+  readonly secrets: SecretBox;
+  readonly jobs: Jobs;
+  readonly limits: Limits;
+  /** The first workspace, created on the first start. */
+  readonly owner: Bootstrapped;
+}
+
+/**
+ * Opens the data folder, the database (an embedded Postgres unless `databaseUrl` is set), objects, jobs and limits.
+ * Migrates the database, reseals secrets after a key rotation and creates the first workspace.
+ * @throws TandemError `STORAGE_UNAVAILABLE`
+ */
+export async function openStorage(settings: StorageSettings, { logger, onLost }: OpenStorageOptions): Promise<Storage> {
+  await using opening = new AsyncDisposableStack();
+  const folder = await openDataFolder(settings.dataDir, settings.secretKey ?? undefined);
+  opening.defer(() => folder.close());
+  const databaseUrl = settings.databaseUrl ?? (await startDatabase());
+  const database = await openDatabase({ url: databaseUrl, max: 16, logger });
+  opening.defer(() => database.close());
+  const { sql } = database;
+  const objects = await openObjectStore({ folder: folder.objectsDir });
+  const secrets = createSecretBox(folder.masterKey, settings.previousSecretKeys);
+  if (settings.previousSecretKeys.length > 0) await resealSecrets(sql, secrets, { logger });
+  const { redisUrl } = settings;
+  const jobs = await openJobs({ databaseUrl, logger, ...(redisUrl && { redisUrl }) });
+  opening.defer(() => jobs.close());
+  const enterprise = { perMinute: settings.enterprisePerMinute, perDay: settings.enterprisePerDay };
+  const limits = await openLimits({ redisUrl, plans: { enterprise }, logger });
+  opening.defer(() => limits.close());
+  const owner = await bootstrap(sql, settings);
+  const opened = opening.move();
+  return {
+    ...{ folder, databaseUrl, sql, objects, secrets, jobs, limits, owner },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+
+  async function startDatabase(): Promise<string> {
+    const postgres = await startEmbeddedPostgres({ dataDir: folder.path, logger, onExit: onLost });
+    opening.defer(() => postgres.stop());
+    return postgres.url;
+  }
+}
