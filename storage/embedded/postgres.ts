@@ -25,6 +25,8 @@ export interface EmbeddedPostgresOptions {
   /** The server ended although nobody stopped it. */
   onExit?: (reason: string) => void;
   logger?: StorageLogger;
+  /** Server settings that override ours. With `fsync: 'off'` initdb does not flush its files either. */
+  settings?: Record<string, string | number>;
 }
 
 /**
@@ -42,7 +44,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     what: `The database in ${dataDir}`,
   });
   try {
-    const cluster = await prepareCluster(dataDir, options.logger);
+    const cluster = await prepareCluster(dataDir, options);
     const { server, url } = await startServer(cluster, options);
     let stopping: Promise<void> | null = null;
     const stop = () => {
@@ -80,7 +82,7 @@ interface Cluster {
   password: string;
 }
 
-async function prepareCluster(dataDir: string, logger?: StorageLogger): Promise<Cluster> {
+async function prepareCluster(dataDir: string, { logger, settings }: EmbeddedPostgresOptions): Promise<Cluster> {
   const binaries = await findBinaries();
   const directory = path.join(dataDir, 'postgres');
   const passwordFile = path.join(dataDir, 'postgres.password');
@@ -106,12 +108,15 @@ async function prepareCluster(dataDir: string, logger?: StorageLogger): Promise<
   }
   const password = randomBytes(24).toString('base64url');
   await writeFile(passwordFile, password, { mode: 0o600 });
-  await initialise({ directory, binaries, launch, password }, user);
+  await initialise({ directory, binaries, launch, password }, { user, flush: settings?.fsync !== 'off' });
   return { directory, binaries, launch, password };
 }
 
 /** Initialises beside the final place and renames: there is a whole cluster or none. */
-async function initialise(cluster: Cluster, user: { uid: number; gid: number } | null): Promise<void> {
+async function initialise(
+  cluster: Cluster,
+  { user, flush }: { user: { uid: number; gid: number } | null; flush: boolean },
+): Promise<void> {
   const draft = `${cluster.directory}.new-${randomBytes(4).toString('hex')}`;
   const passwordFile = path.join(draft, 'password');
   const target = path.join(draft, 'cluster');
@@ -134,6 +139,7 @@ async function initialise(cluster: Cluster, user: { uid: number; gid: number } |
       '--locale-provider=builtin',
       '--builtin-locale=C.UTF-8',
       '--no-instructions',
+      ...(flush ? [] : ['--no-sync']),
     ],
     { env: serverEnvironment() },
   );
@@ -144,7 +150,7 @@ async function initialise(cluster: Cluster, user: { uid: number; gid: number } |
 
 async function startServer(
   cluster: Cluster,
-  { logger }: EmbeddedPostgresOptions,
+  { logger, settings }: EmbeddedPostgresOptions,
 ): Promise<{ server: KeptProcess; url: string }> {
   let complaint = 'it did not say why';
   for (let attempt = 1; attempt <= START_ATTEMPTS; attempt += 1) {
@@ -153,7 +159,7 @@ async function startServer(
     const ready = Promise.withResolvers<true>();
     const server = keep({
       launch: cluster.launch,
-      command: [cluster.binaries.postgres, '-D', cluster.directory, ...serverSettings(port)],
+      command: [cluster.binaries.postgres, '-D', cluster.directory, ...serverSettings(port, settings)],
       env: serverEnvironment(),
       onLine: (line) => {
         if (line.includes(READY_LINE)) ready.resolve(true);
@@ -225,7 +231,7 @@ async function isServerOf(pid: number, directory: string): Promise<boolean> {
   return output.includes(directory);
 }
 
-function serverSettings(port: number): string[] {
+function serverSettings(port: number, overrides: EmbeddedPostgresOptions['settings']): string[] {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -239,6 +245,7 @@ function serverSettings(port: number): string[] {
     log_error_verbosity: 'terse',
     log_checkpoints: 'off',
     lc_messages: 'C',
+    ...overrides,
   };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }

@@ -13,7 +13,7 @@ import { collectionsToSearch } from '../../storage/queries/memory-search.ts';
 import { chunk, process, remember, seedMemories } from '../storage/memory-fixture.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
 import { NOW } from '../storage/seed.ts';
-import { createTestDatabase, openEmbeddedServer, type TestDatabase } from '../storage/test-database.ts';
+import { externalServer, openEmbeddedServer, type TestDatabase } from '../storage/test-database.ts';
 import { eventually } from './fakes.ts';
 
 const EMBEDDER = 'test-1';
@@ -55,8 +55,9 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
   let viewer: MemoryViewer;
   let own: MemoryCollectionRow;
   beforeEach(async () => {
-    database = await createTestDatabase();
-    open.push({ close: () => database.drop() });
+    const server = externalServer();
+    database = await server.createDatabase();
+    open.push(server, { close: () => database.drop() });
     ({ sql, viewer, collection: own } = await seedMemories(database.sql));
   });
 

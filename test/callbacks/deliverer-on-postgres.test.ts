@@ -1,11 +1,8 @@
 import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -14,30 +11,23 @@ import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { systemClock } from '../../actors/clock.ts';
-import type { Database } from '../../storage/database.ts';
-import { openDatabase } from '../../storage/database.ts';
-import type { EmbeddedPostgres } from '../../storage/embedded/postgres.ts';
-import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 
 const SECRET = 'a-secret-of-enough-characters';
 const workspaceId = randomUUID();
 const masterKey = randomBytes(32);
 const secrets = createSecretBox(masterKey);
-let dataDir: string;
-let postgres: EmbeddedPostgres;
-let database: Database;
+let database: TestDatabase;
 let jobs: Jobs;
 let queue: JobQueue;
 
 beforeAll(async () => {
-  dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-callbacks-'));
-  postgres = await startEmbeddedPostgres({ dataDir });
-  database = await openDatabase({ url: postgres.url });
-  jobs = await openJobs({ databaseUrl: postgres.url });
+  database = await createTestDatabase();
+  jobs = await openJobs({ databaseUrl: database.url });
   queue = await jobs.open('deliveries');
   const { sql } = database;
   const [user] = await sql<{ id: number }[]>`
@@ -48,9 +38,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await jobs?.close();
-  await database?.close();
-  await postgres?.stop();
-  await rm(dataDir, { recursive: true, force: true });
+  await database?.drop();
 });
 
 const cleanUps: (() => Promise<unknown> | unknown)[] = [];
@@ -192,7 +180,7 @@ test('kill -9 in the middle of an attempt: the next process sends it again under
   );
   const id = await insert(receiver.url);
   const script = fileURLToPath(new URL('./deliverer-process.ts', import.meta.url));
-  const child = spawn(process.execPath, [script, postgres.url, masterKey.toString('hex')], { stdio: 'inherit' });
+  const child = spawn(process.execPath, [script, database.url, masterKey.toString('hex')], { stdio: 'inherit' });
   const exited = once(child, 'exit');
   const request = await first.promise;
   child.kill('SIGKILL');

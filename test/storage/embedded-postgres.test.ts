@@ -70,6 +70,12 @@ describe('the embedded Postgres', () => {
     expect(await readdir(dataDir)).not.toContainEqual(expect.stringMatching(/\.new-|\.owner\./));
   });
 
+  it('starts with the settings it is given instead of its own', async () => {
+    const { url } = await start({ settings: { fsync: 'off', max_connections: 7 } });
+    expect(await query(url, 'show max_connections')).toEqual([{ maxConnections: '7' }]);
+    expect(await query(url, 'show fsync')).toEqual([{ fsync: 'off' }]);
+  });
+
   it('refuses a second owner in one line, in this process and in another', async () => {
     await start();
     const refusal = /^The database in .* is in use by the running process \d+\.$/;

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
-import { createTestDatabase, openEmbeddedServer, type TestServer } from './test-database.ts';
+import { onEveryServer } from './every-server.ts';
 import { REDIS_URL, redisIsReachable } from './test-redis.ts';
 
 const redisUp = await redisIsReachable();
@@ -102,26 +102,9 @@ function jobSuite(open: () => Promise<{ jobs: Jobs; close: () => Promise<void> }
   });
 }
 
-describe('jobs on the Postgres server of the tests', () => {
-  jobSuite(async () => {
-    const database = await createTestDatabase({ max: 1 });
-    return { jobs: await openJobs({ databaseUrl: database.url }), close: () => database.drop() };
-  });
-});
-
-describe('jobs on the embedded Postgres', () => {
-  let server: TestServer;
-  beforeAll(async () => {
-    server = await openEmbeddedServer();
-  });
-  afterAll(async () => {
-    await server.close();
-  });
-  jobSuite(async () => {
-    const database = await server.createDatabase({ max: 1 });
-    return { jobs: await openJobs({ databaseUrl: database.url }), close: () => database.drop() };
-  });
-});
+onEveryServer('jobs', (database) =>
+  jobSuite(async () => ({ jobs: await openJobs({ databaseUrl: database().url }), close: async () => {} })),
+);
 
 describe.skipIf(!redisUp)('jobs on Redis at TANDEM_TEST_REDIS_URL', () => {
   jobSuite(async () => {

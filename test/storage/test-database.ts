@@ -23,30 +23,17 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-/**
- * A migrated database in some 30 ms: on the external server when it can be reached, else on an embedded one that is
- * started for it and shared until the last of its databases is dropped.
- */
+/** A database on the embedded Postgres of the run. */
 export async function createTestDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
-  if (await externalIsReachable()) {
-    const server = externalServer();
-    const database = await server.createDatabase(options);
-    return closingWith(database, () => server.close());
-  }
-  sharedUsers += 1;
-  shared ??= openEmbeddedServer();
-  const database = await (await shared).createDatabase(options);
-  return closingWith(database, async () => {
-    sharedUsers -= 1;
-    if (sharedUsers > 0 || shared === null) return;
-    const server = shared;
-    shared = null;
-    await (await server).close();
-  });
+  const server = await openEmbeddedServer();
+  const database = await server.createDatabase(options);
+  const drop = async () => {
+    await database.drop();
+    await server.close();
+  };
+  return { sql: database.sql, url: database.url, drop, [Symbol.asyncDispose]: drop };
 }
 
-let shared: Promise<TestServer> | null = null;
-let sharedUsers = 0;
 let reachable: Promise<boolean> | null = null;
 
 export function externalIsReachable(): Promise<boolean> {
@@ -65,19 +52,37 @@ export function externalIsReachable(): Promise<boolean> {
 }
 
 export function externalServer(): TestServer {
-  return serverAt('external', EXTERNAL_URL, async () => {});
+  return serverAt('external', EXTERNAL_URL);
 }
 
+/** The embedded Postgres that all test files share (`test/global-setup.ts`); outside of a test run, one of its own. */
 export async function openEmbeddedServer(): Promise<TestServer> {
+  if (process.env.TANDEM_TEST_POSTGRES !== undefined) {
+    // Its connections end with the process, and its cluster with the run.
+    sharedServer ??= sharedUrl(process.env.TANDEM_TEST_POSTGRES).then((url) => serverAt('embedded', url));
+    return { ...(await sharedServer), close: async () => {} };
+  }
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tandem-test-'));
-  const server = await startEmbeddedPostgres({ dataDir });
-  return serverAt('embedded', server.url, async () => {
-    await server.stop();
+  const { url, stop } = await startEmbeddedPostgres({ dataDir });
+  const server = serverAt('embedded', url);
+  const close = async () => {
+    await server.close();
+    await stop();
     await rm(dataDir, { recursive: true, force: true });
-  });
+  };
+  return { ...server, close };
 }
 
-function serverAt(kind: TestServer['kind'], url: string, stop: () => Promise<void>): TestServer {
+let sharedServer: Promise<TestServer> | null = null;
+
+async function sharedUrl(address: string): Promise<string> {
+  const response = await fetch(address);
+  const answer = await response.text();
+  if (!response.ok) throw new Error(`The Postgres of the test run does not start: ${answer}`);
+  return answer;
+}
+
+function serverAt(kind: TestServer['kind'], url: string): TestServer {
   const admin = connect({ url, max: 2 });
   let template: Promise<string> | null = null;
   return {
@@ -94,10 +99,7 @@ function serverAt(kind: TestServer['kind'], url: string, stop: () => Promise<voi
       };
       return { sql, url: databaseUrl, drop, [Symbol.asyncDispose]: drop };
     },
-    async close() {
-      await admin.end({ timeout: 1 });
-      await stop();
-    },
+    close: () => admin.end({ timeout: 1 }),
   };
 }
 
@@ -125,12 +127,4 @@ function withDatabase(url: string, name: string): string {
   const changed = new URL(url);
   changed.pathname = `/${name}`;
   return changed.href;
-}
-
-function closingWith(database: TestDatabase, after: () => Promise<void>): TestDatabase {
-  const drop = async () => {
-    await database.drop();
-    await after();
-  };
-  return { sql: database.sql, url: database.url, drop, [Symbol.asyncDispose]: drop };
 }
