@@ -1,13 +1,13 @@
-import { assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
+import { assertEvent, assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
 import type { HangupCause, LegEvent, LegName, RemoteMedia } from './events.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
- * One party of a call. The leg is `dialing` from the moment it exists, `ringing` once the peer says so, `answered`
- * when there is a dialog. Asked to hang up it is `clearing` until SIP reports the leg's end: after a CANCEL that may
- * still be an answer that crossed it, which the dialog port ends with a BYE. A leg that rings for too long tells the
- * call at once and clears itself; a leg whose end SIP does not report is given up after `clearTimeoutMs`. Its last
- * word to the call is always one `gone`.
+ * One party of a call. The leg is `dialing` from the moment it exists, `ringing` once the peer reports it, `answered`
+ * once there is a dialog. After a hangup it is `clearing` until SIP reports the leg's end; an answer that crosses the
+ * CANCEL is ended by the dialog port with a BYE. A leg that rings for too long reports `gone` at once and clears itself
+ * as `abandoned`. A leg whose end SIP does not report is given up after `clearTimeoutMs`: stopping the machine releases
+ * the dialog. These are the only clocks of a leg. The call receives exactly one `gone`.
  */
 export const legMachine = setup({
   types: {} as {
@@ -23,19 +23,20 @@ export const legMachine = setup({
     clearTimeout: ({ context }) => context.clearTimeoutMs,
   },
   actions: {
-    tellRinging: sendParent(({ context, event }) => {
-      const { sipStatus, earlyMedia } = event as Extract<LegEvent, { type: 'leg.ringing' }>;
+    reportRinging: sendParent(({ context, event }) => {
+      assertEvent(event, 'leg.ringing');
+      const { sipStatus, earlyMedia } = event;
       return { type: `${context.leg}.ringing`, sipStatus, earlyMedia } satisfies LegReport;
     }),
-    tellAnswered: sendParent(({ context, event }) => {
-      const { media } = event as Extract<LegEvent, { type: 'leg.answered' }>;
-      return { type: `${context.leg}.answered`, media } satisfies LegReport;
+    reportAnswered: sendParent(({ context, event }) => {
+      assertEvent(event, 'leg.answered');
+      return { type: `${context.leg}.answered`, media: event.media } satisfies LegReport;
     }),
-    tellMedia: sendParent(({ context, event }) => {
-      const { media } = event as Extract<LegEvent, { type: 'leg.media' }>;
-      return { type: `${context.leg}.media`, media } satisfies LegReport;
+    reportMedia: sendParent(({ context, event }) => {
+      assertEvent(event, 'leg.media');
+      return { type: `${context.leg}.media`, media: event.media } satisfies LegReport;
     }),
-    tellNoAnswer: sendParent(
+    reportNoAnswer: sendParent(
       ({ context }) =>
         ({
           type: `${context.leg}.gone`,
@@ -47,14 +48,14 @@ export const legMachine = setup({
           },
         }) satisfies LegReport,
     ),
-    tellGone: sendParent(
+    reportGone: sendParent(
       ({ context, event }) =>
         ({
           type: `${context.leg}.gone`,
           ending: endingOf(event as LegEvent, context.rang),
         }) satisfies LegReport,
     ),
-    tellGivenUp: sendParent(
+    reportUnconfirmedEnd: sendParent(
       ({ context }) =>
         ({
           type: `${context.leg}.gone`,
@@ -66,10 +67,13 @@ export const legMachine = setup({
           },
         }) satisfies LegReport,
     ),
-    askDialogToHangUp: sendTo('dialog', ({ context }) => ({ type: 'hangup', cause: context.hangupCause })),
-    noteCause: assign(({ event }) => ({ hangupCause: (event as LegCommand).cause })),
-    noteNoAnswer: assign({ hangupCause: 'NO_ANSWER' }),
-    noteRang: assign({ rang: true }),
+    hangUpDialog: sendTo('dialog', ({ context }) => ({ type: 'hangup', cause: context.hangupCause })),
+    storeCause: assign(({ event }) => {
+      assertEvent(event, 'hangup');
+      return { hangupCause: event.cause };
+    }),
+    storeNoAnswer: assign({ hangupCause: 'NO_ANSWER' }),
+    markRung: assign({ rang: true }),
   },
 }).createMachine({
   id: 'leg',
@@ -78,35 +82,35 @@ export const legMachine = setup({
     id: 'dialog',
     src: 'dialog',
     input: ({ context }) => ({ callId: context.callId, leg: context.leg, local: context.local }),
-    onError: { target: '.gone', actions: 'tellGone' },
+    onError: { target: '.gone', actions: 'reportGone' },
   },
   initial: 'unanswered',
   on: {
-    'leg.refused': { target: '.gone', actions: 'tellGone' },
-    'leg.ended': { target: '.gone', actions: 'tellGone' },
-    'leg.lost': { target: '.gone', actions: 'tellGone' },
+    'leg.refused': { target: '.gone', actions: 'reportGone' },
+    'leg.ended': { target: '.gone', actions: 'reportGone' },
+    'leg.lost': { target: '.gone', actions: 'reportGone' },
   },
   states: {
     unanswered: {
-      after: { ringTimeout: { target: 'abandoned', actions: ['noteNoAnswer', 'askDialogToHangUp', 'tellNoAnswer'] } },
+      after: { ringTimeout: { target: 'abandoned', actions: ['storeNoAnswer', 'hangUpDialog', 'reportNoAnswer'] } },
       on: {
-        'leg.answered': { target: 'answered', actions: 'tellAnswered' },
-        hangup: { target: 'clearing', actions: ['noteCause', 'askDialogToHangUp'] },
+        'leg.answered': { target: 'answered', actions: 'reportAnswered' },
+        hangup: { target: 'clearing', actions: ['storeCause', 'hangUpDialog'] },
       },
       initial: 'dialing',
       states: {
-        dialing: { on: { 'leg.ringing': { target: 'ringing', actions: ['noteRang', 'tellRinging'] } } },
-        ringing: { on: { 'leg.ringing': { actions: 'tellRinging' } } },
+        dialing: { on: { 'leg.ringing': { target: 'ringing', actions: ['markRung', 'reportRinging'] } } },
+        ringing: { on: { 'leg.ringing': { actions: 'reportRinging' } } },
       },
     },
     answered: {
       on: {
-        'leg.media': { actions: 'tellMedia' },
-        hangup: { target: 'clearing', actions: ['noteCause', 'askDialogToHangUp'] },
+        'leg.media': { actions: 'reportMedia' },
+        hangup: { target: 'clearing', actions: ['storeCause', 'hangUpDialog'] },
       },
     },
-    clearing: { after: { clearTimeout: { target: 'gone', actions: 'tellGivenUp' } } },
-    /** The call has been told; SIP is still being cleared, and an answer that crosses the CANCEL is ended there. */
+    clearing: { after: { clearTimeout: { target: 'gone', actions: 'reportUnconfirmedEnd' } } },
+    /** The call has its `gone`; SIP is still being cleared. */
     abandoned: {
       after: { clearTimeout: 'gone' },
       on: { 'leg.refused': 'gone', 'leg.ended': 'gone', 'leg.lost': 'gone' },
@@ -118,7 +122,7 @@ export const legMachine = setup({
 export interface LegInput {
   callId: string;
   leg: LegName;
-  /** What to offer in the SDP: the media plane's address for this leg. */
+  /** The media plane's address for this leg, offered in the SDP. */
   local: { host: string; rtpPort: number };
   ringTimeoutMs: number;
   /** How long to wait for SIP to report the end of a leg that was asked to hang up. */
@@ -130,7 +134,7 @@ interface LegContext extends LegInput {
   hangupCause: HangupCause;
 }
 
-/** What the `dialog` port is given; it looks the trunk and its secrets up by call. */
+/** Input of the `dialog` port, which looks up the trunk and its secrets by call. */
 export interface DialogInput {
   callId: string;
   leg: LegName;
@@ -139,7 +143,7 @@ export interface DialogInput {
 
 export type LegCommand = { type: 'hangup'; cause: HangupCause };
 
-/** How a leg ended, as the call needs to know it. */
+/** How a leg ended. */
 export interface LegEnding {
   /** `refused`: never answered, by the peer or the network. `ended`: BYE. `lost`: SIP server gone. */
   kind: 'refused' | 'no-answer' | 'ended' | 'lost';
@@ -148,7 +152,7 @@ export interface LegEnding {
   detail: string;
 }
 
-/** What a leg tells its call. */
+/** Reports of a leg to its call. */
 export type LegReport =
   | { type: `${LegName}.ringing`; sipStatus: number; earlyMedia: RemoteMedia | null }
   | { type: `${LegName}.answered`; media: RemoteMedia }
@@ -159,7 +163,7 @@ function endingOf(event: LegEvent | { type: string; detail?: string; error?: unk
   switch (event.type) {
     case 'leg.refused': {
       const { sipStatus, hangupCause, detail } = event as Extract<LegEvent, { type: 'leg.refused' }>;
-      // A network's 408 after ringing is the callee not answering; before it, nobody was reached.
+      // A 408 of the network after ringing means that the callee did not answer; before ringing, nobody was reached.
       if (sipStatus === 408 && rang) return { kind: 'no-answer', sipStatus, hangupCause: 'NO_ANSWER', detail };
       return { kind: 'refused', sipStatus, hangupCause, detail };
     }

@@ -4,7 +4,6 @@ import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts'
 import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
-import type { LegTimeouts } from './leg-timeouts.ts';
 import type { DialRequest, LegDialog } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
 import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
@@ -14,24 +13,25 @@ export interface LegParts {
   request: DialRequest;
   /** Host of our own addresses in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
   ownHost: string;
-  timeouts: LegTimeouts;
-  /** True for a port that one of our own legs receives at: media sent there would go round for ever. */
+  /** True for a port that one of our own legs receives at: media sent there would loop. */
   isOwnMedia: (host: string, port: number) => boolean;
-  /** Requests of this dialog are for this leg from now on. */
+  /** Routes the requests of this dialog to this leg. */
   onDialog: (dialogId: string) => void;
-  /** Nothing more will come from this leg. */
+  /** The leg has emitted its last event. */
   onOver: () => void;
 }
 
 /**
- * `inviting`: no final answer yet. `cancelling`: the same, but we want out. `talking`: answered and acknowledged.
- * `leaving`: BYE sent. `over`: done, and the last event told.
+ * `inviting`: no final response yet. `cancelling`: the same, after our CANCEL. `answered`: 2xx received and acknowledged.
+ * `clearing`: BYE sent. `over`: the last event was emitted.
  */
-type Phase = 'inviting' | 'cancelling' | 'talking' | 'leaving' | 'over';
+type Phase = 'inviting' | 'cancelling' | 'answered' | 'clearing' | 'over';
 
 /**
- * One outbound leg, from its INVITE to its last event. It speaks transactions and not drachtio-srf's dialogs:
- * those reject a 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in `modify`.
+ * One outbound leg, from its INVITE to its last event. It uses transactions, not drachtio-srf's dialogs: those reject a
+ * 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in `modify`.
+ *
+ * It keeps no timers: `machines/leg.machine.ts` owns every deadline of a leg, and aborts the signal when one has passed.
  */
 export class OutboundLeg implements LegDialog {
   readonly #parts: LegParts;
@@ -41,14 +41,11 @@ export class OutboundLeg implements LegDialog {
   #phase: Phase = 'inviting';
   #invite: SrfSentRequest | null = null;
   #dialogId: string | null = null;
-  #hasRung = false;
   #lastRinging = '';
   #ringingCount = 0;
   #isReported = false;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
-  #cancelOutcome: RefusedOutcome = { sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' };
-  #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: LegParts) {
     this.#parts = parts;
@@ -58,12 +55,12 @@ export class OutboundLeg implements LegDialog {
     this.#byeCredentials = new LegCredentials(trunk, 'BYE');
   }
 
-  /** Sends the INVITE. Every outcome comes as an event, and none before this returns. */
+  /** Sends the INVITE. Every outcome is an event, and none is emitted before this returns. */
   start(): void {
     const { signal } = this.#parts.request;
     if (signal.aborted) {
       this.#phase = 'cancelling';
-      setImmediate(() => this.#cancelWon());
+      setImmediate(() => this.#cancelled());
       return;
     }
     signal.addEventListener('abort', this.#onAbort, { once: true });
@@ -79,18 +76,16 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase === 'inviting') {
       this.#localCause = cause;
       this.#phase = 'cancelling';
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#cancelWon(), this.#parts.timeouts.cancelMs);
       this.#sendCancel();
-    } else if (this.#phase === 'talking') {
+    } else if (this.#phase === 'answered') {
       this.#localCause = cause;
-      this.#leave();
+      this.#clear();
     }
   }
 
-  /** The connection to the SIP server is gone, and with it all knowledge of this leg. */
+  /** The connection to the SIP server is gone, and the server's state of this leg with it. */
   lost(detail: string): void {
-    if (this.#phase === 'leaving') this.#endedByUs();
+    if (this.#phase === 'clearing') this.#endedByUs();
     else this.#finish({ type: 'leg.lost', detail });
   }
 
@@ -135,7 +130,12 @@ export class OutboundLeg implements LegDialog {
     };
   }
 
-  readonly #onAbort = () => this.hangup('NORMAL_CLEARING');
+  /** What arrives later is still answered: a 200 that crosses our CANCEL is acknowledged and ended with BYE. */
+  readonly #onAbort = () => {
+    this.hangup('NORMAL_CLEARING');
+    if (this.#phase === 'cancelling') this.#cancelled();
+    else this.#endedByUs();
+  };
 
   #sendInvite(invite: LegInvite): void {
     this.#parts.connection.request(invite.uri, invite.options, (outcome) => this.#inviteSent(invite, outcome));
@@ -148,7 +148,7 @@ export class OutboundLeg implements LegDialog {
       return;
     }
     if (outcome.kind === 'not-sent') {
-      if (this.#phase === 'cancelling') this.#cancelWon();
+      if (this.#phase === 'cancelling') this.#cancelled();
       else this.#refuse({ sipStatus: 503, hangupCause: causeOfStatus(503), detail: outcome.detail });
       return;
     }
@@ -159,16 +159,15 @@ export class OutboundLeg implements LegDialog {
         this.#takeResponse(response, acknowledge);
       }
     });
-    // drachtio-srf hands an UPDATE over here as long as the INVITE has no final answer, and to nobody else.
+    // Until the INVITE has a final response, drachtio-srf delivers an UPDATE only here.
     sent.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
-    if (this.#phase === 'inviting') this.#giveUpAfter(this.#parts.timeouts.noAnswerMs);
-    else this.#sendCancel();
+    if (this.#phase !== 'inviting') this.#sendCancel();
   }
 
   #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
-    if (response.status < 300 && (this.#phase !== 'over' || response.status >= 200)) {
+    if (response.status < 300) {
       this.#dialogId = response.stackDialogId || dialogIdOf(response);
-      this.#parts.onDialog(this.#dialogId);
+      if (this.#phase !== 'over') this.#parts.onDialog(this.#dialogId);
     }
     this.#negotiation.peerHost = response.source_address;
     if (response.status < 200) this.#takeProvisional(response, acknowledge);
@@ -179,14 +178,12 @@ export class OutboundLeg implements LegDialog {
   #takeProvisional(response: SrfResponse, acknowledge: SrfAcknowledge): void {
     if (response.has('RSeq')) tryTo(acknowledge);
     if (this.#phase !== 'inviting' || response.status === 100) return;
-    this.#hasRung = true;
-    this.#giveUpAfter(this.#parts.timeouts.ringingMs);
     if (response.body) this.#negotiation.takeEarlyAnswer(response.body);
-    this.#tellRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
+    this.#emitRinging({ type: 'leg.ringing', sipStatus: response.status, earlyMedia: this.#negotiation.remote });
   }
 
-  /** A peer that repeats itself to keep the call alive, or to flood us, is told of once. */
-  #tellRinging(event: LegEvent): void {
+  /** Drops repeated provisional responses, which peers send to keep the call alive or to flood us. */
+  #emitRinging(event: LegEvent): void {
     const asText = JSON.stringify(event);
     if (asText === this.#lastRinging || this.#ringingCount >= MAX_RINGING_EVENTS) return;
     this.#lastRinging = asText;
@@ -197,9 +194,8 @@ export class OutboundLeg implements LegDialog {
   #takeAnswer(response: SrfResponse, acknowledge: SrfAcknowledge): void {
     tryTo(acknowledge);
     if (this.#phase !== 'inviting') {
-      // The 200 crossed our CANCEL (RFC 3261 §9.1), or comes after we gave up waiting: the call is up, and it is on
-      // us to end it.
-      this.#leave();
+      // The 200 crossed our CANCEL (RFC 3261 §9.1), or the owner has given the leg up: the dialog exists, so end it.
+      this.#clear();
       return;
     }
     const media = this.#negotiation.takeAnswer(response.body);
@@ -211,19 +207,18 @@ export class OutboundLeg implements LegDialog {
         detail: 'the answer has no usable SDP',
       });
       this.#localCause = 'INCOMPATIBLE_DESTINATION';
-      this.#leave();
+      this.#clear();
       return;
     }
-    clearTimeout(this.#timer);
-    this.#phase = 'talking';
+    this.#phase = 'answered';
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
 
-  /** The ACK of a refusal is the server's work. */
+  /** The server sends the ACK of a refusal. */
   #takeRefusal(response: SrfResponse): void {
     if (this.#phase === 'cancelling') {
       const isCancelled = response.status === 487 || isChallenge(response.status);
-      if (isCancelled) this.#cancelWon();
+      if (isCancelled) this.#cancelled();
       else this.#refuse(outcomeOfResponse(response));
       return;
     }
@@ -236,38 +231,25 @@ export class OutboundLeg implements LegDialog {
     const again = credentials && invitedAgain(invite, sent, { credentials, nextHop: challengerOf(response) });
     if (again === null) return false;
     this.#invite = null;
-    clearTimeout(this.#timer);
     this.#sendInvite(again);
     return true;
   }
 
   #sendCancel(): void {
-    // Not sent yet: `#inviteSent` comes back here.
+    // Not sent yet: `#inviteSent` calls this again.
     if (this.#invite === null) return;
     const invite = this.#invite;
     const Reason = reasonHeaderOf(this.#localCause);
-    // The server answers 200 or 481 to nobody; what counts is the answer to the INVITE.
+    // The response to the INVITE decides; the server does not deliver the one to the CANCEL.
     tryTo(() => invite.cancel({ headers: { Reason } }, () => {}));
   }
 
-  #cancelWon(): void {
-    this.#refuse(this.#cancelOutcome);
+  #cancelled(): void {
+    this.#refuse({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' });
   }
 
-  /** The peer, or a server that forgot us, had its time: out by CANCEL, and if that gets no answer either, over. */
-  #giveUpAfter(ms: number): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      const hangupCause = this.#hasRung ? 'NO_ANSWER' : 'RECOVERY_ON_TIMER_EXPIRE';
-      this.#cancelOutcome = { sipStatus: 408, hangupCause, detail: 'no final answer in time' };
-      this.hangup('NO_ANSWER');
-    }, ms);
-  }
-
-  #leave(): void {
-    this.#phase = 'leaving';
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#endedByUs(), this.#parts.timeouts.byeMs);
+  #clear(): void {
+    if (this.#phase !== 'over') this.#phase = 'clearing';
     this.#sendBye({});
   }
 
@@ -294,9 +276,9 @@ export class OutboundLeg implements LegDialog {
   }
 
   #takeBye(request: SrfReceivedRequest): void {
-    if (this.#phase === 'leaving' || this.#phase === 'cancelling') {
+    if (this.#phase === 'clearing' || this.#phase === 'cancelling') {
       this.#endedByUs();
-    } else if (this.#phase === 'talking') {
+    } else if (this.#phase === 'answered') {
       this.#finish(
         // The server's own BYE: the peer repeated its 200 until it gave up on our ACK, or a session timer ran out.
         request.source === 'application'
@@ -308,7 +290,7 @@ export class OutboundLeg implements LegDialog {
 
   /** A re-INVITE or UPDATE: hold, another codec, another address, or only a refreshed session timer. */
   #renegotiate(request: SrfReceivedRequest, reply: SrfReply): void {
-    if (this.#phase === 'over' || this.#phase === 'leaving') {
+    if (this.#phase === 'over' || this.#phase === 'clearing') {
       reply.send(481, {});
       return;
     }
@@ -316,7 +298,7 @@ export class OutboundLeg implements LegDialog {
   }
 
   #changedMedia(media: RemoteMedia | null): void {
-    if (media !== null && this.#phase === 'talking') this.#emit({ type: 'leg.media', media });
+    if (media !== null && this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
   }
 
   #refuse(outcome: RefusedOutcome): void {
@@ -326,13 +308,12 @@ export class OutboundLeg implements LegDialog {
   #finish(event: LegEvent): void {
     if (this.#phase === 'over') return;
     this.#phase = 'over';
-    clearTimeout(this.#timer);
     this.#parts.request.signal.removeEventListener('abort', this.#onAbort);
     this.#parts.onOver();
     this.#report(event);
   }
 
-  /** The last event; what follows it is clean-up that nobody hears of. */
+  /** Emits the leg's last event. What happens after it is clean-up without events. */
   #report(event: LegEvent): void {
     if (this.#isReported) return;
     this.#emit(event);
@@ -344,16 +325,16 @@ export class OutboundLeg implements LegDialog {
   }
 }
 
-/** More than any carrier needs; each becomes a stored event. */
+/** More than any carrier sends; each becomes a stored event. */
 const MAX_RINGING_EVENTS = 20;
 
-/** As drachtio-server makes it, for the case that it forgets to tell. */
+/** As drachtio-server forms it, for responses that come without one. */
 function dialogIdOf(response: SrfResponse): string {
   const fromTag = /;\s*tag=([^;\s]+)/i.exec(response.get('From') ?? '')?.[1] ?? '';
   return `${response.get('Call-ID') ?? ''};from-tag=${fromTag}`;
 }
 
-/** drachtio-srf asserts that the connection is still there; when it is not, `lost` comes. */
+/** drachtio-srf throws when the connection is gone; `lost` follows then. */
 function tryTo(act: () => void): void {
   try {
     act();

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { isOwnAddress } from '../runtime/network-address.ts';
-import { createDrachtioGateway, type GatewayLogger } from './drachtio-gateway.ts';
 import { startEmbeddedSipServer } from './embedded/embedded-sip-server.ts';
 import type { TransportName } from './embedded/transport/remote.ts';
+import { createDrachtioGateway, type GatewayLogger } from './sip-gateway.drachtio.ts';
 import type { SipGateway } from './sip-gateway.ts';
 
 /** As `settings.ts` has them. */

@@ -1,6 +1,6 @@
 import type { Codec, HangupCause, LegEvent } from '../machines/events.ts';
 
-/** SIP as the actors see it. Implemented by `drachtio-gateway.ts`. */
+/** SIP as the actors see it. Implemented in `sip-gateway.drachtio.ts`. */
 export interface SipGateway {
   /** `connected` once the SIP server has authenticated us; placement is refused while `disconnected`. */
   readonly state: 'connected' | 'disconnected';
@@ -33,7 +33,10 @@ export interface DialRequest {
   localMedia: { host: string; rtpPort: number };
   /** Sent as X-Tandem-Call-Id so that both sides can match their logs. */
   callId: string;
-  /** Aborting is the same as `hangup('NORMAL_CLEARING')`. */
+  /**
+   * Aborting gives the leg up: CANCEL or BYE is sent, and the leg's last event comes at once instead of with the
+   * peer's answer. The owner aborts when its own deadline for the end of the leg has passed; a leg keeps no clock.
+   */
   signal: AbortSignal;
   onEvent: (event: LegEvent) => void;
 }
@@ -41,7 +44,7 @@ export interface DialRequest {
 export interface LegDialog {
   /**
    * CANCEL before an answer, BYE after one; a 200 that crosses our CANCEL is ACKed and ended with BYE
-   * (RFC 3261 §9.1). Idempotent; the leg's last `LegEvent` tells when it is done.
+   * (RFC 3261 §9.1). Idempotent; the leg's last `LegEvent` comes with the peer's answer.
    */
   hangup(cause: HangupCause): void;
 }

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createDrachtioGateway } from '../../sip/drachtio-gateway.ts';
 import { header, headers } from '../../sip/message/index.ts';
+import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
 
 let network: TestNetwork;
 
 beforeEach(async () => {
-  network = await TestNetwork.start({ timeouts: { byeMs: 3_000 } });
+  network = await TestNetwork.start();
 });
 
 afterEach(() => network.stop());

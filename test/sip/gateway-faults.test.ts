@@ -3,7 +3,7 @@ import {
   createDrachtioGateway,
   type DrachtioGateway,
   type DrachtioGatewayOptions,
-} from '../../sip/drachtio-gateway.ts';
+} from '../../sip/sip-gateway.drachtio.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { type ScriptedMessage, ScriptedServer, type ScriptedServerOptions } from './scripted-server.ts';
 
@@ -234,69 +234,96 @@ describe('a server that forgets', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
-  test('to answer the INVITE is asked to cancel it, and the leg ends as 408', async () => {
-    const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
-    const gateway = await gatewayTo(server.port, { timeouts: { noAnswerMs: 30, cancelMs: 30 } });
-    const dialed = dialLeg(gateway, { trunk: TRUNK });
-    expect(await dialed.over()).toEqual({
-      type: 'leg.refused',
-      sipStatus: 408,
-      hangupCause: 'RECOVERY_ON_TIMER_EXPIRE',
-      detail: 'no final answer in time',
-    });
-    expect(server.received.map(methodOf)).toContain('CANCEL');
-    expect(dialed.log.all).toHaveLength(1);
-  });
-
-  test('to end the ringing ends as 408 with the cause that nobody answered', async () => {
+  test('to answer the INVITE receives a CANCEL when the owner gives the leg up, which ends it', async () => {
+    const cancelled = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
         confirm(message, 't1');
-        respond(message, 't1', '180 Ringing');
+        if (methodOf(message) === 'CANCEL') cancelled.resolve();
       },
     });
-    const gateway = await gatewayTo(server.port, { timeouts: { ringingMs: 30, cancelMs: 30 } });
-    expect(await dialLeg(gateway, { trunk: TRUNK }).over()).toMatchObject({ sipStatus: 408, hangupCause: 'NO_ANSWER' });
+    const gateway = await gatewayTo(server.port);
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    dialed.controller.abort();
+    expect(await dialed.over()).toMatchObject({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL' });
+    await cancelled.promise;
+    expect(dialed.log.all).toHaveLength(1);
+    expect(gateway.dump()).toMatchObject({ legs: [] });
   });
 
-  test('to answer our CANCEL leaves the leg cancelled all the same', async () => {
-    const server = await scripted({ onMessage: (message) => confirm(message, 't1') });
-    const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 30 } });
+  test('to end the ringing receives a CANCEL when the owner gives the leg up, which ends it', async () => {
+    const cancelled = Promise.withResolvers<void>();
+    const server = await scripted({
+      onMessage: (message) => {
+        confirm(message, 't1');
+        if (methodOf(message) === 'INVITE') respond(message, 't1', '180 Ringing');
+        if (methodOf(message) === 'CANCEL') cancelled.resolve();
+      },
+    });
+    const gateway = await gatewayTo(server.port);
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await dialed.log.until('leg.ringing');
+    dialed.controller.abort();
+    await cancelled.promise;
+    expect(await dialed.over()).toMatchObject({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL' });
+  });
+
+  test('to answer our CANCEL leaves the leg cancelled once the owner gives it up', async () => {
+    const cancelled = Promise.withResolvers<void>();
+    const server = await scripted({
+      onMessage: (message) => {
+        confirm(message, 't1');
+        if (methodOf(message) === 'CANCEL') cancelled.resolve();
+      },
+    });
+    const gateway = await gatewayTo(server.port);
     const dialed = dialLeg(gateway, { trunk: TRUNK });
     dialed.leg.hangup('NO_ANSWER');
     dialed.leg.hangup('NO_ANSWER');
+    await cancelled.promise;
+    expect(dialed.log.all).toEqual([]);
+    dialed.controller.abort();
     expect(await dialed.over()).toMatchObject({ sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL' });
     expect(server.received.filter((message) => methodOf(message) === 'CANCEL')).toHaveLength(1);
   });
 
-  test('to answer our BYE leaves the leg ended all the same', async () => {
+  test('to answer our BYE leaves the leg ended once the owner gives it up', async () => {
+    const bye = Promise.withResolvers<void>();
     const server = await scripted({
       onMessage: (message) => {
         confirm(message, methodOf(message));
         if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', { body: ANSWER });
+        if (methodOf(message) === 'BYE') bye.resolve();
       },
     });
-    const gateway = await gatewayTo(server.port, { timeouts: { byeMs: 30 } });
+    const gateway = await gatewayTo(server.port);
     const dialed = dialLeg(gateway, { trunk: TRUNK });
     await dialed.log.until('leg.answered');
     dialed.leg.hangup('MAX_DURATION');
+    await bye.promise;
+    dialed.controller.abort();
     expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'MAX_DURATION' });
+    expect(server.received.filter((message) => methodOf(message) === 'BYE')).toHaveLength(1);
   });
 });
 
-test('an answer that comes after the leg was given up is acknowledged and ended, and nobody hears of it', async () => {
+test('acknowledges and ends an answer that comes after the leg was given up, without an event', async () => {
   const bye = Promise.withResolvers<ScriptedMessage>();
+  const cancelled = Promise.withResolvers<void>();
   let invite: ScriptedMessage | null = null;
   const server = await scripted({
     onMessage: (message) => {
       if (methodOf(message) === 'INVITE') invite = message;
       if (methodOf(message) === 'BYE') bye.resolve(message);
       confirm(message, methodOf(message));
+      if (methodOf(message) === 'CANCEL') cancelled.resolve();
     },
   });
-  const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 10, byeMs: 10 } });
+  const gateway = await gatewayTo(server.port);
   const dialed = dialLeg(gateway, { trunk: TRUNK });
   dialed.leg.hangup('NORMAL_CLEARING');
+  await cancelled.promise;
+  dialed.controller.abort();
   await dialed.over();
   respond(invite!, 'INVITE', '200 OK', { body: ANSWER });
   const { words } = await bye.promise;
@@ -369,7 +396,7 @@ describe('inside a dialog', () => {
         if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '200 OK', { body: ANSWER, dialogId });
       },
     });
-    const gateway = await gatewayTo(server.port, { timeouts: { byeMs: 20 } });
+    const gateway = await gatewayTo(server.port);
     const dialed = dialLeg(gateway, { trunk: TRUNK });
     await dialed.log.until('leg.answered');
     const request = (source: 'network' | 'application', transactionId: string, method: string) =>
@@ -393,6 +420,7 @@ describe('inside a dialog', () => {
     const { dialed, bye } = await answered('');
     dialed.leg.hangup('NORMAL_CLEARING');
     expect((await bye).words[2]).toBe(DIALOG);
+    dialed.controller.abort();
     await dialed.over();
   });
 });
@@ -406,10 +434,10 @@ test('a reliable provisional answer is acknowledged with PRACK', async () => {
       if (methodOf(message) === 'INVITE') respond(message, 'INVITE', '183 Session Progress\r\nRSeq: 1');
     },
   });
-  const gateway = await gatewayTo(server.port, { timeouts: { cancelMs: 10 } });
+  const gateway = await gatewayTo(server.port);
   const dialed = dialLeg(gateway, { trunk: TRUNK });
   expect((await prack.promise).sip.toLowerCase()).toContain('rack: 1 1 invite');
-  dialed.leg.hangup('NORMAL_CLEARING');
+  dialed.controller.abort();
   await dialed.over();
 });
 

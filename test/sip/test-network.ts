@@ -1,10 +1,10 @@
+import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
+import type { SipTimers } from '../../sip/embedded/sip-timers.ts';
 import {
   createDrachtioGateway,
   type DrachtioGateway,
   type DrachtioGatewayOptions,
-} from '../../sip/drachtio-gateway.ts';
-import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
-import type { SipTimers } from '../../sip/embedded/sip-timers.ts';
+} from '../../sip/sip-gateway.drachtio.ts';
 import { openAudioSource } from '../softphone/audio-source.ts';
 import {
   type LoopbackCarrier,

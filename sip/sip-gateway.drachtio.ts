@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OutboundLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
-import { DEFAULT_LEG_TIMEOUTS, type LegTimeouts } from './leg-timeouts.ts';
 import { printableFault } from './printable-fault.ts';
 import { SipError, type SipErrorCode } from './sip-error.ts';
 import type { DialRequest, LegDialog, SipGateway, TrunkEndpoint, TrunkProbe } from './sip-gateway.ts';
@@ -18,8 +17,8 @@ export interface DrachtioGatewayOptions {
   sipHost?: string;
   logger?: GatewayLogger;
   /**
-   * True to start `disconnected` when the server cannot be reached yet, and to go on trying. A secret that it refuses
-   * at once fails the start all the same. Default false.
+   * Start `disconnected` when the server cannot be reached yet, and keep trying. A refused secret fails the start all
+   * the same. Default false.
    */
   connectInBackground?: boolean;
   /** Between attempts with a secret that the server refuses: it may come back with the right one. Default 60 000. */
@@ -32,7 +31,6 @@ export interface DrachtioGatewayOptions {
   probeTimeoutMs?: number;
   /** Until the server confirms that it sent a request. Default 5000. */
   sendTimeoutMs?: number;
-  timeouts?: Partial<LegTimeouts>;
 }
 
 /** What pino offers. */
@@ -60,7 +58,6 @@ type GatewayState = SipGateway['state'];
 
 export class DrachtioGateway implements SipGateway {
   readonly #options: DrachtioGatewayOptions;
-  readonly #timeouts: LegTimeouts;
   readonly #logger: GatewayLogger;
   readonly #listeners = new Set<(state: GatewayState) => void>();
   readonly #legs = new Set<OutboundLeg>();
@@ -74,7 +71,6 @@ export class DrachtioGateway implements SipGateway {
 
   private constructor(options: DrachtioGatewayOptions) {
     this.#options = options;
-    this.#timeouts = { ...DEFAULT_LEG_TIMEOUTS, ...options.timeouts };
     this.#logger = options.logger ?? { info() {}, warn() {}, error() {} };
   }
 
@@ -108,7 +104,6 @@ export class DrachtioGateway implements SipGateway {
       connection,
       request: { ...request, onEvent: (event) => this.#safely(() => request.onEvent(event)) },
       ownHost: this.#options.sipHost ?? 'localhost',
-      timeouts: this.#timeouts,
       isOwnMedia: (host, port) => [...this.#legs].some((each) => each.receivesAt(host, port)),
       onDialog: (id) => {
         dialogId = id;
