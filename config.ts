@@ -118,6 +118,18 @@ function requireConsistent(config: Config): void {
   if (config.drachtioHost !== null && config.drachtioSecret === null) {
     throw new ConfigError('DRACHTIO_SECRET must be set when DRACHTIO_HOST is: the server asks for it.');
   }
+  requireWholeS3(config);
+}
+
+function requireWholeS3(config: Config): void {
+  const { s3Bucket, s3Endpoint, s3PublicEndpoint, s3Prefix, s3AccessKeyId, s3SecretAccessKey } = config;
+  if ((s3AccessKeyId === null) !== (s3SecretAccessKey === null)) {
+    throw new ConfigError('S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY must be set together.');
+  }
+  const isMeant = [s3Endpoint, s3PublicEndpoint, s3Prefix, s3AccessKeyId].some((value) => value);
+  if (isMeant && s3Bucket === null) {
+    throw new ConfigError('S3_BUCKET must be set when other S3_ settings are: without it, objects stay in a folder.');
+  }
 }
 
 function quote(text: string): string {

@@ -154,15 +154,37 @@ export const VARIABLES = {
     ['auto', 'exact', 'pgvector'],
     'How large collections are searched by meaning: pgvector where the database has it, or every point compared.',
   ),
-  s3Endpoint: urlVariable(
-    'S3_ENDPOINT',
-    ['http:', 'https:'],
-    'S3-compatible store for recordings; a folder when unset.',
+  s3Bucket: optional('S3_BUCKET', {
+    about: 'S3 bucket for recordings, voice samples and synthesized audio; a folder when unset.',
+    expects: '3 to 255 of A-Z a-z 0-9 . _ -',
+    parse: (text) => (/^[A-Za-z0-9._-]{3,255}$/.test(text) ? text : undefined),
+  }),
+  s3Endpoint: urlVariable('S3_ENDPOINT', ['http:', 'https:'], 'URL of its S3-compatible store; AWS when unset.'),
+  s3PublicEndpoint: originVariable(
+    'S3_PUBLIC_ENDPOINT',
+    'URL clients reach that store by, in presigned playback URLs; S3_ENDPOINT when unset.',
   ),
-  s3Region: optionalText('S3_REGION', 'Its region.'),
-  s3Bucket: optionalText('S3_BUCKET', 'Its bucket.'),
-  s3AccessKeyId: { ...optionalText('S3_ACCESS_KEY_ID', 'Its access key id.'), secret: true },
-  s3SecretAccessKey: { ...optionalText('S3_SECRET_ACCESS_KEY', 'Its secret access key.'), secret: true },
+  s3Region: {
+    ...textVariable('S3_REGION', 'us-east-1', 'Its region; stores other than AWS mostly accept any.'),
+    expects: 'a-z, 0-9 and -',
+    parse: (text: string) => (/^[a-z0-9-]{1,64}$/.test(text) ? text : undefined),
+  },
+  s3Prefix: {
+    ...textVariable('S3_PREFIX', '', 'Text before every key, to share a bucket.'),
+    expects: 'segments of A-Z a-z 0-9 . _ - that end with / each',
+    shownDefault: 'none',
+    parse: (text: string) => (/^([A-Za-z0-9._-]+\/){1,16}$/.test(text) && text.length <= 256 ? text : undefined),
+  },
+  s3PathStyle: choiceVariable(
+    'S3_PATH_STYLE',
+    ['auto', 'true', 'false'],
+    'Whether the bucket is a part of the path, not of the host name; auto: yes when S3_ENDPOINT is set.',
+  ),
+  s3AccessKeyId: {
+    ...keyVariable('S3_ACCESS_KEY_ID'),
+    about: 'Its access key id; the credentials of the AWS environment, profile or machine role when unset.',
+  },
+  s3SecretAccessKey: { ...keyVariable('S3_SECRET_ACCESS_KEY'), about: 'Its secret access key.' },
   callbackAllowCidrs: {
     name: 'CALLBACK_ALLOW_CIDRS',
     about: 'Private networks that callback and webhook URLs may point to all the same, over plain http too.',

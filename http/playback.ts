@@ -45,17 +45,16 @@ export function requirePlayable(
   return { ...recording, objectKey: recording.objectKey };
 }
 
-/** A URL that plays the recording for five minutes, to whoever has it. It is stored nowhere. */
-export function mintPlaybackUrl(
-  { urlSigningSecret, publicUrl, now }: HttpContext,
+/** Mints a URL that plays the object for five minutes. It is not stored. */
+export async function mintPlaybackUrl(
+  { objects, urlSigningSecret, publicUrl, now: clock }: HttpContext,
   { objectKey: key, request }: { objectKey: string; request: FastifyRequest },
-): { playback_url: string; expires_at: string } {
-  const expiresAt = new Date(now().getTime() + PLAYBACK_TTL_MS);
+): Promise<{ playback_url: string; expires_at: string }> {
+  const now = clock();
+  const expiresAt = new Date(Math.floor((now.getTime() + PLAYBACK_TTL_MS) / 1000) * 1000);
   const signed = { key, expiresAt, secret: urlSigningSecret, baseUrl: baseUrlOf({ publicUrl }, request) };
-  return {
-    playback_url: signedMediaUrl(signed),
-    expires_at: new Date(Math.floor(expiresAt.getTime() / 1000) * 1000).toISOString(),
-  };
+  const presigned = await objects.presign({ key, now, expiresAt });
+  return { playback_url: presigned ?? signedMediaUrl(signed), expires_at: expiresAt.toISOString() };
 }
 
 /** Where whoever has it gets an object until then. `baseUrl` has no slash at its end. */

@@ -4,11 +4,11 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
 
-/** Files by key in a folder. A key is segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
+/** Files by key. A key is segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
 export interface ObjectStore {
   /**
-   * Moves a finished file into place. When it returns, file and name survive a power cut; an object of the same key is
-   * replaced whole or not at all.
+   * Moves a finished file into the store. When it returns, file and name survive a power cut; an object of the same key
+   * is replaced whole or not at all.
    */
   putFile(options: { key: string; sourcePath: string }): Promise<ObjectStat>;
   /** Null when there is no such object. */
@@ -20,6 +20,13 @@ export interface ObjectStore {
   read(options: { key: string; start?: number; end?: number }): Promise<Readable>;
   /** Idempotent. */
   delete(key: string): Promise<void>;
+  /**
+   * A URL that plays the object without this server until `expiresAt`. Null: the object is on this server's disk, which
+   * serves it at a URL of its own.
+   */
+  presign(options: { key: string; now: Date; expiresAt: Date }): Promise<string | null>;
+  /** Stops background work. What was not finished continues at the next start. */
+  close(): Promise<void>;
 }
 
 export interface ObjectStat {
@@ -28,17 +35,32 @@ export interface ObjectStat {
   modifiedAt: Date;
 }
 
+/** By file extension. */
+export const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  ogg: 'audio/ogg',
+};
+
+/** The headers an object is served with, by this server and by an S3 store. */
+export function presentationOf(key: string): { contentType: string; contentDisposition: string } {
+  return {
+    contentType: CONTENT_TYPES[key.split('.').at(-1)!] ?? 'application/octet-stream',
+    contentDisposition: `inline; filename="${key.split('/').at(-1)}"`,
+  };
+}
+
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 const MAX_KEY_LENGTH = 512;
 
-/** Makes the folder (mode 0700) when it is missing. */
+/** A store in a folder, which is created (mode 0700) when it is missing. */
 export async function openObjectStore({ folder }: { folder: string }): Promise<ObjectStore> {
   const root = path.resolve(folder);
   await mkdir(root, { recursive: true, mode: 0o700 });
 
   async function statOf(key: string): Promise<ObjectStat | null> {
     try {
-      const info = await stat(pathOf(root, key));
+      const info = await stat(objectPath(root, key));
       return info.isFile() ? { key, sizeBytes: info.size, modifiedAt: info.mtime } : null;
     } catch (error) {
       if (isMissing(error)) return null;
@@ -50,7 +72,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
     stat: statOf,
 
     async putFile({ key, sourcePath }) {
-      const target = pathOf(root, key);
+      const target = objectPath(root, key);
       await makeDurableFolder(root, path.dirname(target));
       await syncToDisk(sourcePath);
       try {
@@ -64,7 +86,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
     },
 
     async read({ key, start, end }) {
-      const file = pathOf(root, key);
+      const file = objectPath(root, key);
       const handle = await open(file, 'r').catch((error: unknown) => {
         throw isMissing(error) ? new TandemError('NOT_FOUND', 'There is no such object.') : error;
       });
@@ -72,8 +94,15 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
     },
 
     async delete(key) {
-      await rm(pathOf(root, key), { force: true });
+      await rm(objectPath(root, key), { force: true });
     },
+
+    async presign({ key }) {
+      requireObjectKey(key);
+      return null;
+    },
+
+    async close() {},
   };
 }
 
@@ -83,7 +112,8 @@ export function requireObjectKey(key: string): void {
   if (!valid) throw new TandemError('NOT_FOUND', 'There is no such object.');
 }
 
-function pathOf(root: string, key: string): string {
+/** @throws TandemError `NOT_FOUND` */
+export function objectPath(root: string, key: string): string {
   requireObjectKey(key);
   return path.join(root, key);
 }
@@ -103,7 +133,7 @@ async function copyAcross(sourcePath: string, target: string): Promise<void> {
 }
 
 /** Creates the missing folders and syncs the parents that got a new name. */
-async function makeDurableFolder(root: string, folder: string): Promise<void> {
+export async function makeDurableFolder(root: string, folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
   for (let parent = path.dirname(folder); parent.startsWith(path.dirname(first)); parent = path.dirname(parent)) {
@@ -112,7 +142,7 @@ async function makeDurableFolder(root: string, folder: string): Promise<void> {
   }
 }
 
-async function syncToDisk(target: string): Promise<void> {
+export async function syncToDisk(target: string): Promise<void> {
   const handle = await open(target, 'r');
   try {
     await handle.sync();

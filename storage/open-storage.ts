@@ -5,12 +5,14 @@ import { startEmbeddedPostgres } from './embedded/postgres.ts';
 import { type Jobs, openJobs } from './jobs.ts';
 import type { Limits } from './limits/limits.ts';
 import { openLimits } from './limits/open-limits.ts';
-import { type ObjectStore, openObjectStore } from './objects.ts';
+import type { ObjectStore } from './objects.ts';
+import { openObjects } from './open-objects.ts';
 import { resealSecrets } from './reseal-secrets.ts';
+import type { S3Config } from './s3/bucket-settings.ts';
 import { createSecretBox, type SecretBox } from './secrets.ts';
 
 /** As `settings.ts` has them. */
-export interface StorageSettings {
+export interface StorageSettings extends S3Config {
   readonly dataDir: string;
   readonly secretKey: Buffer | null;
   readonly previousSecretKeys: readonly Buffer[];
@@ -54,7 +56,8 @@ export async function openStorage(settings: StorageSettings, { logger, onLost }:
   const database = await openDatabase({ url: databaseUrl, max: 16, logger });
   opening.defer(() => database.close());
   const { sql } = database;
-  const objects = await openObjectStore({ folder: folder.objectsDir });
+  const objects = await openObjects(settings, { folder: folder.objectsDir, logger });
+  opening.defer(() => objects.close());
   const secrets = createSecretBox(folder.masterKey, settings.previousSecretKeys);
   if (settings.previousSecretKeys.length > 0) await resealSecrets(sql, secrets, { logger });
   const { redisUrl } = settings;

@@ -39,6 +39,8 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
 const LIBRARY_HOMES: Record<string, string[]> = {
   xstate: ['machines', 'actors'],
   'drachtio-srf': ['sip'],
+  '@aws-sdk/client-s3': ['storage'],
+  '@aws-sdk/s3-request-presigner': ['storage'],
   postgres: ['storage'],
   pg: ['storage'],
   bullmq: ['storage'],

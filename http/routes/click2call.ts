@@ -215,7 +215,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
           recording_status: recording.status,
           recording_format: recording.format,
           recording_size: recording.sizeBytes,
-          ...mintPlaybackUrl(context, { objectKey: recording.objectKey, request }),
+          ...(await mintPlaybackUrl(context, { objectKey: recording.objectKey, request })),
         },
       });
     },

@@ -2,13 +2,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { verifyObjectUrl } from '../../storage/object-urls.ts';
-import type { ObjectStat } from '../../storage/objects.ts';
+import { CONTENT_TYPES, type ObjectStat, presentationOf } from '../../storage/objects.ts';
 import { parseByteRange } from '../byte-range.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-
-/** By how a key ends. */
-const CONTENT_TYPES: Readonly<Record<string, string>> = { wav: 'audio/wav', mp3: 'audio/mpeg', ogg: 'audio/ogg' };
 
 const AUDIO = Object.fromEntries(
   Object.values(CONTENT_TYPES).map((type) => [type, { schema: Type.String({ format: 'binary' }) }]),
@@ -99,11 +96,12 @@ async function sendObject(
   if (range !== 'whole') {
     reply.code(206).header('content-range', `bytes ${part.start}-${part.end}/${sizeBytes}`);
   }
+  const { contentType, contentDisposition } = presentationOf(key);
   reply.headers({
     ...about,
-    'content-type': CONTENT_TYPES[key.split('.').at(-1)!] ?? 'application/octet-stream',
+    'content-type': contentType,
     'content-length': part.end - part.start + 1,
-    'content-disposition': `inline; filename="${key.split('/').at(-1)}"`,
+    'content-disposition': contentDisposition,
   });
   return reply.send(audio);
 }

@@ -33,7 +33,7 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
       const call = stored?.workspaceId === principal.workspaceId ? await getCallById(sql, stored.callId) : null;
       if (call === null) throw new TandemError('CALL_NOT_FOUND', 'There is no such recording in the workspace.');
       const recording = requirePlayable(call, { recording: stored, principal });
-      return success(mintPlaybackUrl(context, { objectKey: recording.objectKey, request }));
+      return success(await mintPlaybackUrl(context, { objectKey: recording.objectKey, request }));
     },
   );
 }

@@ -98,8 +98,8 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
         logger.warn({ voiceId: voice.id, err: error }, 'a sample of a voice cannot be had');
         return null;
       });
-      const sampleUrl = objectKey === null ? null : mintPlaybackUrl(context, { objectKey, request }).playback_url;
-      return success(presentVoice(voice, { sampleUrl }));
+      const minted = objectKey === null ? null : await mintPlaybackUrl(context, { objectKey, request });
+      return success(presentVoice(voice, { sampleUrl: minted?.playback_url ?? null }));
     },
   );
 

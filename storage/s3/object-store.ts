@@ -1,0 +1,135 @@
+import { rm, stat } from 'node:fs/promises';
+import { TandemError } from '../../machines/errors.ts';
+import type { StorageLogger } from '../database.ts';
+import { type ObjectStore, objectPath, openObjectStore, requireObjectKey } from '../objects.ts';
+import type { Bucket } from './bucket.ts';
+import { openDeletionList } from './deletion-list.ts';
+import { filesBelow } from './files-below.ts';
+import { createTransfers } from './transfers.ts';
+
+export interface S3ObjectStoreOptions {
+  /** Holds each object until the bucket has acknowledged it. */
+  folder: string;
+  bucket: Bucket;
+  logger: StorageLogger;
+  /** Wait after the first failure of a transfer; it doubles up to a minute. Default 1 000. */
+  firstRetryMs?: number;
+}
+
+export interface S3ObjectStore extends ObjectStore {
+  /** Resolves when the bucket has everything, and nothing that was deleted. */
+  settled(): Promise<void>;
+}
+
+/**
+ * Objects in an S3 bucket, by way of a folder. A file is put into the folder first, and stays there until the bucket has
+ * acknowledged it; a deletion is noted in the folder until the bucket has carried it out. So nothing waits for the
+ * store, nothing is lost while it is down, and the next start continues what a killed process left: whatever is in the
+ * folder is still to be transferred, objects of the time before S3 included.
+ */
+export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<S3ObjectStore> {
+  const { folder, bucket, logger, firstRetryMs } = options;
+  const local = await openObjectStore({ folder });
+  const deletions = await openDeletionList(folder);
+  const locks = createKeyLocks();
+  const transfers = createTransfers({ transfer, logger, firstRetryMs });
+
+  /** Brings the bucket up to date with the folder, for one key. */
+  async function transfer(key: string, signal: AbortSignal): Promise<void> {
+    if (deletions.has(key)) {
+      await bucket.delete(key);
+      await locks.run(key, () => deletions.remove(key));
+    }
+    const sourcePath = objectPath(folder, key);
+    const before = await identityOf(sourcePath);
+    if (before === null) return;
+    await bucket.upload({ key, sourcePath, sizeBytes: before.sizeBytes, signal });
+    await locks.run(key, async () => {
+      // Replaced meanwhile: the new one has its own transfer.
+      const now = await identityOf(sourcePath);
+      if (now?.version === before.version && !deletions.has(key)) await rm(sourcePath, { force: true });
+    });
+  }
+
+  for (const key of [...deletions.keys(), ...(await filesBelow(folder))]) transfers.add(key);
+
+  return {
+    async putFile({ key, sourcePath }) {
+      requireObjectKey(key);
+      return await locks.run(key, async () => {
+        await deletions.remove(key);
+        const stored = await local.putFile({ key, sourcePath });
+        transfers.add(key);
+        return stored;
+      });
+    },
+
+    async stat(key) {
+      requireObjectKey(key);
+      if (deletions.has(key)) return null;
+      return (await local.stat(key)) ?? (await bucket.stat(key));
+    },
+
+    async read({ key, start, end }) {
+      requireObjectKey(key);
+      if (deletions.has(key)) throw new TandemError('NOT_FOUND', 'There is no such object.');
+      try {
+        return await local.read({ key, start, end });
+      } catch (error) {
+        if ((error as TandemError).code !== 'NOT_FOUND') throw error;
+        return await bucket.read({ key, start, end });
+      }
+    },
+
+    async delete(key) {
+      requireObjectKey(key);
+      await locks.run(key, async () => {
+        await deletions.add(key);
+        await local.delete(key);
+        transfers.add(key);
+        transfers.cancel(key);
+      });
+    },
+
+    async presign({ key, now, expiresAt }) {
+      requireObjectKey(key);
+      if (deletions.has(key) || (await local.stat(key)) !== null) return null;
+      return await bucket.presign({ key, now, expiresAt });
+    },
+
+    settled: () => transfers.settled(),
+
+    async close() {
+      const ended = transfers.close();
+      bucket.close();
+      await ended;
+    },
+  };
+}
+
+async function identityOf(path: string): Promise<{ sizeBytes: number; version: string } | null> {
+  try {
+    const { size, ino, mtimeMs, ctimeMs } = await stat(path);
+    return { sizeBytes: size, version: [ino, size, mtimeMs, ctimeMs].join() };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Runs work on one key at a time, in the order of its calls. */
+function createKeyLocks(): { run<Result>(key: string, work: () => Promise<Result>): Promise<Result> } {
+  const last = new Map<string, Promise<unknown>>();
+  return {
+    async run(key, work) {
+      const done = (last.get(key) ?? Promise.resolve()).then(work);
+      const settled = done.catch(() => undefined);
+      last.set(key, settled);
+      try {
+        return await done;
+      } finally {
+        if (last.get(key) === settled) last.delete(key);
+      }
+    },
+  };
+}
