@@ -10,7 +10,7 @@ import { inspectTransitions } from './actors/inspection.ts';
 import { openLanguage } from './actors/open-language.ts';
 import { openSpeech } from './actors/open-speech.ts';
 import { openTelephony } from './actors/open-telephony.ts';
-import { createWebhookDesk } from './actors/webhooks/webhook-administration.ts';
+import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { signedMediaUrl } from './http/playback.ts';
 import { createHttpServer } from './http/server.ts';

@@ -1,7 +1,7 @@
 import type { PublicCall, PublicCallEvent } from './call-view.ts';
 
 /**
- * Click-to-call as `http/` sees it. Implemented by `click-to-call.ts`; HTTP tests use a fake of this interface.
+ * Placing and controlling calls, as `http/` sees it. Implemented in `dialer.actor.ts`; HTTP tests use a fake of this interface.
  * Requests arrive parsed: numbers are +E.164, defaults are filled in, metadata is within bounds.
  */
 export interface Dialer {

@@ -7,13 +7,13 @@ import type { Storage } from '../storage/open-storage.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
-import { createLiveStt, type LiveSttDesk } from './stt/stt-session.actor.ts';
+import { createLiveStt, type LiveSttDesk } from './stt/live-stt.actor.ts';
+import { createTranscriber } from './stt/transcriber.actor.ts';
 import type { Transcriber } from './stt/transcriber.ts';
-import { createTranscriber } from './stt/transcription.actor.ts';
 import { expireAudio } from './tts/audio-expiry.ts';
 import { failLostStreams } from './tts/lost-streams.ts';
-import { createTtsDesk, type TtsDeskOptions } from './tts/tts-stream.actor.ts';
-import { createVoiceDesk } from './voices/voice-administration.ts';
+import { createTtsDesk, type TtsDeskOptions } from './tts/tts-desk.actor.ts';
+import { createVoiceDesk } from './voices/voice-desk.actor.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
 export interface OpenSpeechOptions {

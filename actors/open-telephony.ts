@@ -13,8 +13,8 @@ import { createTranscriptDesk } from './call-transcript.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
-import { type ClickToCall, createClickToCall } from './click-to-call.ts';
 import type { Clock } from './clock.ts';
+import { createDialer, type NodeDialer } from './dialer.actor.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
 import { reconcile } from './reconcile.ts';
@@ -40,7 +40,7 @@ export interface OpenTelephonyOptions {
 }
 
 export interface Telephony extends AsyncDisposable {
-  readonly dialer: ClickToCall;
+  readonly dialer: NodeDialer;
   /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
@@ -70,7 +70,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => trunkWatch.close());
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
-  const dialer = createClickToCall({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
+  const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
   const opened = opening.move();
   return { dialer, registry: parts.registry, trunkWatch, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }

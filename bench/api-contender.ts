@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { createWebhookDesk } from '../actors/webhooks/webhook-administration.ts';
+import { createWebhookDesk } from '../actors/webhooks/webhook-desk.actor.ts';
 import { createHttpServer } from '../http/server.ts';
 import { createLogger } from '../logging.ts';
 import { openObjectStore } from '../storage/objects.ts';

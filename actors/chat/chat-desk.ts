@@ -2,7 +2,7 @@ import type { CorrectionRequest } from '../../language/correction/text-correctio
 import type { ChatMessage, CompletionRequest, FinishReason, TokenUsage } from '../../language/llm.ts';
 import type { Charge } from '../../storage/ledger.ts';
 
-/** Completions as `http/` sees them. Implemented by `completion.actor.ts`. */
+/** Completions as `http/` sees them. Implemented in `chat-desk.actor.ts`. */
 export interface ChatDesk {
   /**
    * Sets aside what the answer may cost and begins to generate it. The signal is to abort when nobody listens any more:

@@ -1,8 +1,8 @@
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { countTokens } from '../../language/tokens.ts';
+import { type ChatDeskOptions, createChatDesk } from './chat-desk.actor.ts';
 import type { ChatDesk } from './chat-desk.ts';
-import { type ChatDeskOptions, createChatDesk } from './completion.actor.ts';
 import { failLostCompletions } from './lost-completions.ts';
 
 export interface OpenChatOptions extends Omit<ChatDeskOptions, 'models' | 'correction' | 'countTokens'> {

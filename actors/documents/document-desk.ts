@@ -1,6 +1,6 @@
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
 
-/** Reading of documents as `http/` sees it. Implemented by `document-readings.ts`. */
+/** Reading of documents as `http/` sees it. Implemented in `document-desk.actor.ts`. */
 export interface DocumentDesk {
   /**
    * Takes one of the user's slots, before anything is uploaded.

@@ -3,7 +3,7 @@ import type { Charge } from '../../storage/ledger.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
 import type { JudgeBatchRow } from '../../storage/queries/judge-batches.ts';
 
-/** Judgements as `http/` sees them. Implemented by `judge-administration.ts`; HTTP tests may use a fake of this interface. */
+/** Judgements as `http/` sees them. Implemented in `judge-desk.actor.ts`; HTTP tests may use a fake of this interface. */
 export interface JudgeDesk {
   /** What there is to judge with, aliases included; [] when nothing is configured. */
   models(): Promise<{ models: JudgeModel[]; cached: boolean }>;

@@ -4,7 +4,7 @@ import type { Jobs } from '../../storage/jobs.ts';
 import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { createJudgeBatches } from './batch.actor.ts';
-import { createJudgeDesk } from './judge-administration.ts';
+import { createJudgeDesk } from './judge-desk.actor.ts';
 import type { JudgeDesk } from './judge-desk.ts';
 import { createJudging } from './judging.ts';
 import { failLostEvaluations } from './lost-evaluations.ts';

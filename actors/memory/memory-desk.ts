@@ -3,7 +3,7 @@ import type { TandemError } from '../../machines/errors.ts';
 import type { Page, PageOf } from '../../storage/queries/paging.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';
 
-/** Memory as `http/` sees it. Implemented by `create-memory-desk.ts`. */
+/** Memory as `http/` sees it. Implemented in `memory-desk.actor.ts`. */
 export interface MemoryDesk {
   /**
    * Charges for each text and stores it, all in one transaction; then it is found by its words, and processed. A text

@@ -6,7 +6,7 @@ export type { ErrorMessage, SttMessage } from '../../machines/stt-messages.ts';
 export type { SttSettings, TalkContext } from '../../machines/stt-session-events.ts';
 
 /**
- * Live transcription as `http/` sees it. Implemented by `stt-session.actor.ts`. Messages arrive parsed: defaults are
+ * Live transcription as `http/` sees it. Implemented in `live-stt.actor.ts`. Messages arrive parsed: defaults are
  * filled in, values are clamped.
  */
 export interface LiveStt {

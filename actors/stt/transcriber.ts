@@ -1,7 +1,7 @@
 import type { WordOnWire } from '../../machines/stt-messages.ts';
 
 /**
- * Transcription of files as `http/` sees it. Implemented by `transcription.actor.ts`; HTTP tests use a fake of this
+ * Transcription of files as `http/` sees it. Implemented in `transcriber.actor.ts`; HTTP tests use a fake of this
  * interface.
  */
 export interface Transcriber {

@@ -2,7 +2,7 @@ import type { SpeechFormat, SpokenPart } from '../../speech/speech-synthesis.ts'
 import type { SpeakingStyle } from '../../speech/voices/voice-recipe.ts';
 import type { Charge } from '../../storage/ledger.ts';
 
-/** Speech from text as `http/` sees it. Implemented by `tts-stream.actor.ts`; HTTP tests use a fake of this interface. */
+/** Speech from text as `http/` sees it. Implemented in `tts-desk.actor.ts`; HTTP tests use a fake of this interface. */
 export interface TtsDesk {
   /** In which somebody took care of the voices; ISO 639. */
   languages(): readonly { language: string; name: string }[];

@@ -4,7 +4,7 @@ import { createCallRegistry } from '../../actors/call-registry.ts';
 import { createCallSpeechDesk } from '../../actors/call-speech.ts';
 import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
-import { createClickToCall } from '../../actors/click-to-call.ts';
+import { createDialer } from '../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -57,7 +57,7 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const speeches = createCallSpeechDesk({ synthesis: speech, voices: speech, readScript, clock, logger });
   const downTrunks = new Set<string>();
   const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, speeches, clock, logger };
-  const dialer = createClickToCall({
+  const dialer = createDialer({
     ...parts,
     sql: dialerSql,
     actors: createCallActors({ ...parts, sql: actorsSql, deliverer, recordingsDir: '/recordings' }),

@@ -1,6 +1,6 @@
 import type { Clock } from '../../actors/clock.ts';
-import { createMemoryDesk } from '../../actors/memory/create-memory-desk.ts';
 import { createMemoryAttempts } from '../../actors/memory/memory.actor.ts';
+import { createMemoryDesk } from '../../actors/memory/memory-desk.actor.ts';
 import type { MemoryCaller, MemoryDesk, NewMemoryText } from '../../actors/memory/memory-desk.ts';
 import { createPipeline } from '../../actors/memory/memory-pipeline.ts';
 import { createMemoryWorker, type MemoryWorker } from '../../actors/memory/memory-worker.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createLiveStt } from '../../actors/stt/live-stt.actor.ts';
 import type { SttMessage, SttSettings } from '../../actors/stt/live-stt.ts';
-import { createLiveStt } from '../../actors/stt/stt-session.actor.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { AudioFormat } from '../../machines/utterances.ts';
 import type { Refine } from '../../speech/refinement.ts';

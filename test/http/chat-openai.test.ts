@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createChatDesk } from '../../actors/chat/chat-desk.actor.ts';
 import type { ChatDesk } from '../../actors/chat/chat-desk.ts';
-import { createChatDesk } from '../../actors/chat/completion.actor.ts';
 import { systemClock } from '../../actors/clock.ts';
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
 import type { LanguageModels } from '../../language/llm.ts';

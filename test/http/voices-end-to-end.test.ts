@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { systemClock } from '../../actors/clock.ts';
-import { createVoiceDesk } from '../../actors/voices/voice-administration.ts';
+import { createVoiceDesk } from '../../actors/voices/voice-desk.actor.ts';
 import type { VoiceDesk } from '../../actors/voices/voice-desk.ts';
 import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import { createSpeechSynthesis } from '../../speech/synthesis-host.ts';

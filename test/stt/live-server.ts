@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../actors/clock.ts';
-import { createLiveStt, type LiveSttDesk } from '../../actors/stt/stt-session.actor.ts';
+import { createLiveStt, type LiveSttDesk } from '../../actors/stt/live-stt.actor.ts';
 import type { HttpServerOptions } from '../../http/server-options.ts';
 import { createListeningPlane } from '../../media/listening/listening-pool.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
-import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
+import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { getDelivery } from '../../storage/queries/deliveries.ts';
 import { listWebhooks } from '../../storage/queries/webhooks.ts';
 import { createWebhookFixture, type WebhookFixture } from './webhook-fixture.ts';

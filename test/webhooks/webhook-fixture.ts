@@ -7,7 +7,7 @@ import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createDeliverer, type Deliverer, type DelivererOptions } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
-import { createWebhookDesk } from '../../actors/webhooks/webhook-administration.ts';
+import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import type { Caller, WebhookDesk } from '../../actors/webhooks/webhook-desk.ts';
 import type { Sql } from '../../storage/database.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';

@@ -1,5 +1,5 @@
+import { type ChatDeskOptions, createChatDesk } from '../../../actors/chat/chat-desk.actor.ts';
 import type { Answering, AnswerPart, AskRequest, ChatDesk } from '../../../actors/chat/chat-desk.ts';
-import { type ChatDeskOptions, createChatDesk } from '../../../actors/chat/completion.actor.ts';
 import { createTextCorrection } from '../../../language/correction/correct-text.ts';
 import type { ChatMessage } from '../../../language/llm.ts';
 import { walletOf } from '../../../storage/ledger.ts';

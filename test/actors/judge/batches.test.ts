@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../actors/clock.ts';
 import { createJudgeBatches, type JudgeBatchesOptions } from '../../../actors/judge/batch.actor.ts';
-import { createJudgeDesk } from '../../../actors/judge/judge-administration.ts';
+import { createJudgeDesk } from '../../../actors/judge/judge-desk.actor.ts';
 import type { StartBatchRequest } from '../../../actors/judge/judge-desk.ts';
 import { createJudging } from '../../../actors/judge/judging.ts';
 import { openJudge } from '../../../actors/judge/open-judge.ts';

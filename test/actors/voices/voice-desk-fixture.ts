@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
-import { createVoiceDesk } from '../../../actors/voices/voice-administration.ts';
+import { createVoiceDesk } from '../../../actors/voices/voice-desk.actor.ts';
 import type { CreateVoiceRequest, VoiceCaller, VoiceDesk, VoiceView } from '../../../actors/voices/voice-desk.ts';
 import type { AvailableVoice, SpeakRequest, SpokenPart } from '../../../speech/speech-synthesis.ts';
 import { createVoiceCatalogue } from '../../../speech/voices/built-in-voices.ts';

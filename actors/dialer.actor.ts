@@ -28,7 +28,7 @@ import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 import type { TrunkWatch } from './trunk-watch.ts';
 
-export interface ClickToCallOptions {
+export interface DialerOptions {
   sql: Sql;
   sip: SipGateway;
   mediaPlane: MediaPlane;
@@ -49,7 +49,7 @@ export interface ClickToCallOptions {
 }
 
 /** Click-to-call, with what ends it: a drain refuses new calls and lets the live ones finish. */
-export interface ClickToCall extends Dialer {
+export interface NodeDialer extends Dialer {
   /**
    * From now on placements answer 503. Live calls may talk on for `graceMs`, then they are hung up; resolves when all
    * are settled.
@@ -62,7 +62,7 @@ const PLACEMENT_TIMEOUT_MS = 10_000;
 /** How long a hang-up waits for the call to be settled before it answers with the call as it is. */
 const HANGUP_TIMEOUT_MS = 8_000;
 
-export function createClickToCall(options: ClickToCallOptions): ClickToCall {
+export function createDialer(options: DialerOptions): NodeDialer {
   const { sql, sip, registry, feed, recordings, clock } = options;
   const admissions = new Set<Promise<unknown>>();
   let draining = false;
@@ -179,7 +179,7 @@ async function admittedAnyway(sql: Sql, callId: string, error: unknown): Promise
 }
 
 /** What was held at admission; when that cannot be read, nothing, so that the hold is looked at once they talk. */
-async function heldFor({ callId, holdId }: CallRow, { sql, logger }: ClickToCallOptions): Promise<bigint> {
+async function heldFor({ callId, holdId }: CallRow, { sql, logger }: DialerOptions): Promise<bigint> {
   if (holdId === null) return 0n;
   try {
     return (await heldBy(sql, holdId)) ?? 0n;
@@ -190,7 +190,7 @@ async function heldFor({ callId, holdId }: CallRow, { sql, logger }: ClickToCall
 }
 
 /** Waits for the call to be on its way; a call that was rejected instead is a refusal, its reference free again. */
-async function dialed(call: LiveCall, { sql }: ClickToCallOptions): Promise<PlacedCall> {
+async function dialed(call: LiveCall, { sql }: DialerOptions): Promise<PlacedCall> {
   await call.initiated;
   const row = (await getCallById(sql, call.row.callId)) ?? call.row;
   if (row.state !== 'rejected') return { placed: true, replayed: false, call: presentCall(row) };
@@ -198,7 +198,7 @@ async function dialed(call: LiveCall, { sql }: ClickToCallOptions): Promise<Plac
 }
 
 /** What is stored as the callback's URL: checked, and normalised by the URL rules. */
-async function checkedCallbackUrl(request: PlaceCallRequest, options: ClickToCallOptions): Promise<string | null> {
+async function checkedCallbackUrl(request: PlaceCallRequest, options: DialerOptions): Promise<string | null> {
   if (request.callbackUrl === null) return null;
   const { allowCidrs, resolve } = options;
   try {
