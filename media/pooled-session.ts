@@ -2,17 +2,17 @@ import { stat } from 'node:fs/promises';
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import { TandemError } from '../machines/errors.ts';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
+import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
 import type { MediaPath, MediaSession, PlaybackEnd, PlayedSound, RecordingSummary } from './media-plane.ts';
+import type { ThreadSession } from './session-threads.ts';
 import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
-import type { WorkerCall, WorkerCalls } from './worker-protocol.ts';
-import { WorkerCallError, type WorkerThread } from './worker-thread.ts';
-
-type MediaThread = WorkerThread<WorkerCalls, MediaEvent>;
+import { BAD_REMOTE_ADDRESS, type MediaCalls, type MediaThread, STORAGE_FAILED } from './worker-protocol.ts';
 
 interface PooledSessionOptions {
   sessionId: string;
   sessionKey: number;
-  thread: MediaThread;
+  thread: SupervisedThread<MediaThread>;
   local: MediaSession['local'];
   signal: AbortSignal;
   onEvent: (event: MediaEvent) => void;
@@ -20,13 +20,13 @@ interface PooledSessionOptions {
   onClosed: () => void;
 }
 
-type SessionCall = Exclude<WorkerCall, 'session.open' | `worker.${string}`>;
+type SessionCall = Exclude<keyof MediaCalls, 'session.open'>;
 
 /** A session as the actors hold it: every method is a request to the worker that owns the sockets. */
-export class PooledSession implements MediaSession {
+export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
   readonly sessionId: string;
   readonly sessionKey: number;
-  readonly thread: MediaThread;
+  readonly thread: SupervisedThread<MediaThread>;
   readonly local: MediaSession['local'];
   readonly #options: PooledSessionOptions;
   #state: 'open' | 'closing' | 'lost' = 'open';
@@ -123,7 +123,7 @@ export class PooledSession implements MediaSession {
     try {
       this.#recordingAtClose = await this.thread.call('session.close', { sessionKey: this.sessionKey });
     } catch (error) {
-      if (error instanceof WorkerCallError && error.failure.kind === 'worker-lost') return;
+      if (error instanceof ThreadError && error.code === THREAD_LOST) return;
       throw toTandemError(error);
     }
     this.#options.onClosed();
@@ -131,12 +131,12 @@ export class PooledSession implements MediaSession {
 
   async #call<Call extends SessionCall>(
     type: Call,
-    request: Omit<WorkerCalls[Call]['request'], 'sessionKey'>,
+    request: Omit<MediaCalls[Call]['request'], 'sessionKey'>,
     transfer: readonly Transferable[] = [],
-  ): Promise<WorkerCalls[Call]['answer']> {
+  ): Promise<AnswerOf<MediaThread, Call>> {
     if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The media session is closed.');
     try {
-      const message = { ...request, sessionKey: this.sessionKey } as WorkerCalls[Call]['request'];
+      const message = { ...request, sessionKey: this.sessionKey } as RequestOf<MediaThread, Call>;
       return await this.thread.call(type, message, transfer);
     } catch (error) {
       throw toTandemError(error);
@@ -146,12 +146,12 @@ export class PooledSession implements MediaSession {
 
 /** A refusal of the worker with a code of the catalogue. */
 export function toTandemError(error: unknown): unknown {
-  if (!(error instanceof WorkerCallError)) return error;
-  const { kind, detail } = error.failure;
-  if (kind === 'remote-address') return new TandemError('VALIDATION_FAILED', detail, { cause: error });
-  if (kind === 'storage')
-    return new TandemError('STORAGE_UNAVAILABLE', `Recording cannot start: ${detail}`, { cause: error });
-  return new TandemError('INTERNAL', detail, { cause: error });
+  if (!(error instanceof ThreadError)) return error;
+  const { code, message } = error;
+  if (code === BAD_REMOTE_ADDRESS) return new TandemError('VALIDATION_FAILED', message, { cause: error });
+  if (code === STORAGE_FAILED)
+    return new TandemError('STORAGE_UNAVAILABLE', `Recording cannot start: ${message}`, { cause: error });
+  return new TandemError('INTERNAL', message, { cause: error });
 }
 
 /** The worker is dead, but what it wrote is there. */

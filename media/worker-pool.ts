@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 import { TandemError } from '../machines/errors.ts';
 import type { LegName, MediaEvent } from '../machines/events.ts';
+import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { MediaPlane, MediaSession, OpenSessionOptions } from './media-plane.ts';
 import { PooledSession, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
-import type { WorkerCalls } from './worker-protocol.ts';
-import { leastLoaded, WorkerSlot } from './worker-slot.ts';
-import { WorkerCallError } from './worker-thread.ts';
+import { type Place, SessionThreads } from './session-threads.ts';
+import { type MediaThread, PORT_TAKEN } from './worker-protocol.ts';
 
 export interface MediaPlaneOptions {
   /** Threads; 1 or more. */
@@ -43,20 +43,21 @@ export function createMediaPlane(options: MediaPlaneOptions): MediaPlane {
 const DEFAULT_RTP_TIMEOUT_MS = 20_000;
 const MOST_LOST_WORKERS_PER_OPEN = 3;
 
-type MediaSlot = WorkerSlot<WorkerCalls, MediaEvent, PooledSession>;
-
 class WorkerPool implements MediaPlane {
   readonly #options: MediaPlaneOptions;
   readonly #ports: PortPairs;
-  readonly #slots: MediaSlot[];
-  readonly #sessions = new Map<number, PooledSession>();
-  #nextSessionKey = 1;
+  readonly #threads: SessionThreads<MediaThread>;
   #closing: Promise<void> | null = null;
 
   constructor(options: MediaPlaneOptions) {
     this.#options = options;
     this.#ports = new PortPairs({ min: options.rtpPortMin, max: options.rtpPortMax });
-    this.#slots = Array.from({ length: options.workers }, () => this.#newSlot());
+    this.#threads = new SessionThreads({
+      threads: options.workers,
+      entry: options.workerFile ?? new URL('./worker.ts', import.meta.url),
+      name: 'the media worker',
+      onLost: (fields) => options.logger?.warn(fields, 'media worker lost'),
+    });
   }
 
   async openSession(options: OpenSessionOptions): Promise<MediaSession> {
@@ -65,22 +66,22 @@ class WorkerPool implements MediaPlane {
     let losses = 0;
     for (;;) {
       if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
-      const slot = leastLoaded(this.#slots);
-      if (slot === null) throw noFreeChannel();
+      const place = this.#threads.take();
+      if (place === null) throw noFreeChannel();
       const rtpPorts = this.#takePorts();
       try {
-        const session = await this.#openOn(slot, rtpPorts, options);
+        const session = await this.#openAt(place, rtpPorts, options);
         if (!options.signal.aborted) return session;
         await session.close();
         break;
       } catch (error) {
         this.#ports.giveBack(rtpPorts.agent);
         this.#ports.giveBack(rtpPorts.customer);
-        if (!(error instanceof WorkerCallError)) throw error;
-        const { kind } = error.failure;
-        if (kind === 'port-taken' && ++refusals <= this.#ports.size) continue;
-        if (kind === 'worker-lost' && ++losses < MOST_LOST_WORKERS_PER_OPEN) continue;
-        if (kind === 'port-taken' || kind === 'worker-lost') throw noFreeChannel();
+        if (!(error instanceof ThreadError)) throw error;
+        const { code } = error;
+        if (code === PORT_TAKEN && ++refusals <= this.#ports.size) continue;
+        if (code === THREAD_LOST && ++losses < MOST_LOST_WORKERS_PER_OPEN) continue;
+        if (code === PORT_TAKEN || code === THREAD_LOST) throw noFreeChannel();
         throw toTandemError(error);
       }
     }
@@ -89,32 +90,29 @@ class WorkerPool implements MediaPlane {
 
   capacity(): { sessions: number; maxSessions: number; workers: number } {
     return {
-      sessions: this.#sessions.size,
+      sessions: this.#threads.sessions,
       maxSessions: Math.floor(this.#ports.size / 2),
-      workers: this.#slots.filter((slot) => slot.isAlive).length,
+      workers: this.#threads.alive,
     };
   }
 
   async dump(): Promise<unknown> {
-    const workers = await Promise.all(this.#slots.map((slot) => this.#dumpSlot(slot)));
+    const workers = await this.#threads.dump();
     const { sessions, maxSessions } = this.capacity();
     return { sessions, maxSessions, freePortPairs: this.#ports.freeCount, workers };
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#threads.close();
     return this.#closing;
   }
 
-  async #openOn(
-    slot: MediaSlot,
+  async #openAt(
+    place: Place<MediaThread>,
     rtpPorts: Record<LegName, number>,
     options: OpenSessionOptions,
   ): Promise<MediaSession> {
-    const { thread } = slot;
-    if (thread === null) throw new WorkerCallError({ kind: 'worker-lost', detail: 'the media worker is restarting' });
-    const sessionKey = this.#nextSessionKey++;
-    slot.opening += 1;
+    const { sessionKey, thread } = place;
     try {
       await thread.call('session.open', {
         sessionKey,
@@ -122,11 +120,12 @@ class WorkerPool implements MediaPlane {
         rtpPorts,
         rtpTimeoutMs: options.rtpTimeoutMs ?? DEFAULT_RTP_TIMEOUT_MS,
       });
-    } finally {
-      slot.opening -= 1;
+    } catch (error) {
+      place.leave();
+      throw error;
     }
     const host = this.#options.advertisedHost ?? this.#options.rtpHost;
-    const session: PooledSession = new PooledSession({
+    const session = new PooledSession({
       sessionId: options.sessionId,
       sessionKey,
       thread,
@@ -134,14 +133,12 @@ class WorkerPool implements MediaPlane {
       signal: options.signal,
       onEvent: (event) => this.#tell(options, event),
       onClosed: () => {
-        this.#sessions.delete(sessionKey);
-        slot.sessions.delete(session);
+        place.leave();
         this.#ports.giveBack(rtpPorts.agent);
         this.#ports.giveBack(rtpPorts.customer);
       },
     });
-    this.#sessions.set(sessionKey, session);
-    slot.sessions.add(session);
+    place.fill(session);
     return session;
   }
 
@@ -153,15 +150,6 @@ class WorkerPool implements MediaPlane {
     throw noFreeChannel();
   }
 
-  #newSlot(): MediaSlot {
-    return new WorkerSlot({
-      file: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
-      name: 'media worker',
-      onEvent: (sessionKey, event) => this.#sessions.get(sessionKey)?.deliver(event),
-      onLost: (detail, sessions) => this.#options.logger?.warn({ detail, sessions }, 'media worker lost'),
-    });
-  }
-
   /** An owner that throws must not take the other sessions' events with it. */
   #tell(options: OpenSessionOptions, event: MediaEvent): void {
     try {
@@ -169,29 +157,6 @@ class WorkerPool implements MediaPlane {
     } catch (error) {
       this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'media event listener threw');
     }
-  }
-
-  async #dumpSlot(slot: MediaSlot): Promise<unknown> {
-    const { thread, restarts } = slot;
-    if (thread === null) return { state: 'restarting', restarts, sessions: [] };
-    try {
-      const sessions = await thread.call('worker.dump', {});
-      return {
-        state: 'running',
-        threadId: thread.threadId,
-        restarts,
-        sessions: sessions.map(({ sessionKey, session }) => ({
-          sessionId: this.#sessions.get(sessionKey)?.sessionId ?? null,
-          ...(session as object),
-        })),
-      };
-    } catch (error) {
-      return { state: 'lost', restarts, detail: error instanceof Error ? error.message : String(error), sessions: [] };
-    }
-  }
-
-  async #close(): Promise<void> {
-    await Promise.all(this.#slots.map((slot) => slot.close()));
   }
 }
 

@@ -1,16 +1,21 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import type { MediaPath, PlaybackEnd, RecordingSummary } from './media-plane.ts';
-import type { CallToWorker, MessageFromWorker } from './worker-messages.ts';
 
 /**
- * All that crosses between the main thread and a media worker. Requests are answered once each, with `done` or
- * `failed`; events come whenever they happen. Of audio only what is played crosses, in one piece and without being copied:
- * a tap posts what is said to whichever thread has the other end of its port.
+ * What crosses between the main thread and a media worker. The only audio that crosses is what is played, in one piece
+ * and without being copied: a tap posts a leg's audio to the thread at the other end of its port.
  */
+export interface MediaThread {
+  data: null;
+  ready: null;
+  calls: MediaCalls;
+  reports: { sessionKey: number; event: MediaEvent };
+  notices: never;
+}
 
-/** What the main thread may ask, and what the answer holds. */
-export interface WorkerCalls {
+export interface MediaCalls {
   'session.open': {
     request: {
       sessionKey: number;
@@ -18,29 +23,31 @@ export interface WorkerCalls {
       rtpPorts: Record<LegName, number>;
       rtpTimeoutMs: number;
     };
-    answer: null;
+    answer: undefined;
   };
-  'leg.connect': { request: { sessionKey: number; leg: LegName; remote: RemoteMedia }; answer: null };
-  'path.set': { request: { sessionKey: number; path: MediaPath }; answer: null };
+  'leg.connect': { request: { sessionKey: number; leg: LegName; remote: RemoteMedia }; answer: undefined };
+  'path.set': { request: { sessionKey: number; path: MediaPath }; answer: undefined };
   /** Answered when it is over. */
   'leg.play': {
     request: { sessionKey: number; leg: LegName; samples: Int16Array<ArrayBuffer>; over: boolean };
     answer: PlaybackEnd;
   };
-  'recording.start': { request: { sessionKey: number; filePath: string }; answer: null };
+  'recording.start': { request: { sessionKey: number; filePath: string }; answer: undefined };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
-  'tap.start': { request: { sessionKey: number; ports: Record<LegName, MessagePort> }; answer: null };
-  'tap.stop': { request: { sessionKey: number }; answer: null };
+  'tap.start': { request: { sessionKey: number; ports: Record<LegName, MessagePort> }; answer: undefined };
+  'tap.stop': { request: { sessionKey: number }; answer: undefined };
   'quality.measure': { request: { sessionKey: number }; answer: Record<LegName, LegQuality | null> };
-  /** Answered when the ports are free and a recording, which the answer tells of, is finished. */
+  /** Answered with the finished recording, if there is one, when the ports are free. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
-  'worker.ping': { request: object; answer: null };
-  'worker.dump': { request: object; answer: { sessionKey: number; session: unknown }[] };
-  'worker.drain': { request: object; answer: null };
 }
 
-export type WorkerCall = keyof WorkerCalls;
+/** Codes of failed calls that the main thread handles. */
+export const PORT_TAKEN = 'port-taken';
+export const BAD_REMOTE_ADDRESS = 'remote-address';
+/** A file cannot be read or written. The message is the system's error code: its text would tell paths. */
+export const STORAGE_FAILED = 'storage';
 
-export type ToWorker = CallToWorker<WorkerCalls>;
-
-export type FromWorker = MessageFromWorker<WorkerCalls, MediaEvent>;
+export function storageFailure(error: unknown): ThreadFailure {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN';
+  return { code: STORAGE_FAILED, message: code };
+}

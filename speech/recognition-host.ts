@@ -1,11 +1,11 @@
 import { MessageChannel } from 'node:worker_threads';
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { RecognitionEvent } from '../machines/utterances.ts';
-import type { ThreadFailure } from './engine-thread/protocol.ts';
-import { StandingThread } from './engine-thread/standing-thread.ts';
+import { StandingThread } from '../runtime/standing-thread.ts';
+import { THREAD_CLOSED, THREAD_LOST, type ThreadError } from '../runtime/supervised-thread.ts';
 import type { EngineSettings } from './engines/available-engines.ts';
 import { HostedStream } from './recognition/hosted-stream.ts';
-import type { EnginesDescribed, RecognitionCalls, ThreadData, ThreadNotice } from './recognition/protocol.ts';
+import type { RecognitionThread, ThreadReport } from './recognition/protocol.ts';
 import type {
   EngineStatus,
   OpenRecognitionOptions,
@@ -41,7 +41,7 @@ const THREAD_DIED = 'The speech thread died.';
 class RecognitionHost implements SpeechRecognition {
   readonly #logger: SpeechLogger | undefined;
   readonly #streams = new Map<number, HostedStream>();
-  readonly #thread: StandingThread<RecognitionCalls, EnginesDescribed, ThreadNotice>;
+  readonly #thread: StandingThread<RecognitionThread>;
   #languages: readonly RecognitionLanguage[] = [];
   #opened = 0;
 
@@ -50,16 +50,14 @@ class RecognitionHost implements SpeechRecognition {
     this.#logger = logger;
     this.#thread = new StandingThread({
       entry: new URL('./recognition/worker.ts', import.meta.url),
-      data: { settings, enginesModule: module.href } satisfies ThreadData,
+      data: { settings, enginesModule: module.href },
       name: 'the speech thread',
       onReady: ({ languages }) => {
         this.#languages = languages;
       },
-      onNotice: (notice) => this.#take(notice),
+      onReport: (report) => this.#take(report),
       onLost: (detail) => this.#failAll(detail),
       toError,
-      toLoss: (detail) => new TandemError('INTERNAL', `Speech recognition failed: ${detail}.`),
-      toClosed: () => new TandemError('SHUTTING_DOWN', 'Speech recognition is shutting down.'),
     });
   }
 
@@ -80,7 +78,7 @@ class RecognitionHost implements SpeechRecognition {
     const { port1: utterances, port2 } = new MessageChannel();
     const request = { streamKey, mode, settings, utterances: port2 };
     const { model } = await thread.call('stream.open', request, [port2]);
-    if (!this.#thread.isCurrent(thread)) throw new TandemError('INTERNAL', THREAD_DIED);
+    if (!thread.isAlive) throw new TandemError('INTERNAL', THREAD_DIED);
     const stream = new HostedStream({
       utterances,
       model,
@@ -124,9 +122,9 @@ class RecognitionHost implements SpeechRecognition {
     }
   }
 
-  #take(notice: ThreadNotice): void {
-    if (notice.type === 'event') this.#streams.get(notice.streamKey)?.deliver(notice.event);
-    else this.#logger?.warn({ model: notice.model, detail: notice.detail }, 'recognizer broke');
+  #take(report: ThreadReport): void {
+    if (report.type === 'event') this.#streams.get(report.streamKey)?.deliver(report.event);
+    else this.#logger?.warn({ model: report.model, detail: report.detail }, 'recognizer broke');
   }
 
   /** An owner that throws must not take the other streams' events with it. */
@@ -139,7 +137,9 @@ class RecognitionHost implements SpeechRecognition {
   }
 }
 
-function toError({ code, message }: ThreadFailure): TandemError {
+function toError({ code, message }: ThreadError): TandemError {
+  if (code === THREAD_CLOSED) return new TandemError('SHUTTING_DOWN', 'Speech recognition is shutting down.');
+  if (code === THREAD_LOST) return new TandemError('INTERNAL', `Speech recognition failed: ${message}.`);
   return new TandemError(
     code !== null && Object.hasOwn(ERROR_CATALOGUE, code) ? (code as ErrorCode) : 'INTERNAL',
     message,

@@ -1,6 +1,5 @@
-import type { EngineThread } from './engine-thread/engine-thread.ts';
-import type { ThreadFailure } from './engine-thread/protocol.ts';
-import { StandingThread } from './engine-thread/standing-thread.ts';
+import { StandingThread } from '../runtime/standing-thread.ts';
+import { type SupervisedThread, THREAD_CLOSED, THREAD_LOST, type ThreadError } from '../runtime/supervised-thread.ts';
 import type { SynthesisSettings } from './engines/available-synthesizers.ts';
 import type {
   AvailableVoice,
@@ -9,7 +8,7 @@ import type {
   SpokenPart,
   SynthesisEngineStatus,
 } from './speech-synthesis.ts';
-import type { SynthesisCalls, SynthesisDescribed, ThreadData, ThreadNotice } from './synthesis/protocol.ts';
+import type { SynthesisThread, ThreadReport } from './synthesis/protocol.ts';
 import { SynthesizerError, type SynthesizerErrorCode } from './synthesizer.ts';
 
 export interface SpeechSynthesisOptions {
@@ -36,7 +35,7 @@ export async function createSpeechSynthesis(options: SpeechSynthesisOptions): Pr
 
 class SynthesisHost implements SpeechSynthesis {
   readonly #logger: SynthesisLogger | undefined;
-  readonly #thread: StandingThread<SynthesisCalls, SynthesisDescribed, ThreadNotice>;
+  readonly #thread: StandingThread<SynthesisThread>;
   #voices: readonly AvailableVoice[] = [];
   #opened = 0;
 
@@ -45,16 +44,14 @@ class SynthesisHost implements SpeechSynthesis {
     this.#logger = logger;
     this.#thread = new StandingThread({
       entry: new URL('./synthesis/worker.ts', import.meta.url),
-      data: { settings, enginesModule: module.href } satisfies ThreadData,
+      data: { settings, enginesModule: module.href },
       name: 'the synthesis thread',
       onReady: ({ voices }) => {
         this.#voices = voices;
       },
-      onNotice: (notice) => this.#take(notice),
+      onReport: (report) => this.#take(report),
       onLost: (detail) => this.#logger?.warn({ detail }, 'synthesis thread lost'),
       toError,
-      toLoss: (detail) => new SynthesizerError('crashed', `Speech synthesis failed: ${detail}.`),
-      toClosed: () => new SynthesizerError('crashed', 'Speech synthesis is shutting down.'),
     });
   }
 
@@ -77,8 +74,7 @@ class SynthesisHost implements SpeechSynthesis {
     left.promise.catch(() => {});
     const leave = (): void => left.reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
-    let stream: { thread: EngineThread<SynthesisCalls, SynthesisDescribed, ThreadNotice>; streamKey: number } | null =
-      null;
+    let stream: { thread: SupervisedThread<SynthesisThread>; streamKey: number } | null = null;
     try {
       const thread = await Promise.race([this.#thread.get(), left.promise]);
       stream = { thread, streamKey: this.#opened++ };
@@ -108,10 +104,10 @@ class SynthesisHost implements SpeechSynthesis {
     return this.#thread.close();
   }
 
-  #take(notice: ThreadNotice): void {
-    if (notice.type === 'synthesizer.broken') {
-      this.#logger?.warn({ model: notice.model, detail: notice.detail }, 'synthesizer broke');
-    } else this.#logger?.warn({ detail: notice.detail }, 'speech cache cannot be written');
+  #take(report: ThreadReport): void {
+    if (report.type === 'synthesizer.broken') {
+      this.#logger?.warn({ model: report.model, detail: report.detail }, 'synthesizer broke');
+    } else this.#logger?.warn({ detail: report.detail }, 'speech cache cannot be written');
   }
 }
 
@@ -124,7 +120,9 @@ const CODES: Readonly<Record<SynthesizerErrorCode, true>> = {
   unavailable: true,
 };
 
-function toError({ code, message }: ThreadFailure): SynthesizerError {
+function toError({ code, message }: ThreadError): SynthesizerError {
+  if (code === THREAD_CLOSED) return new SynthesizerError('crashed', 'Speech synthesis is shutting down.');
+  if (code === THREAD_LOST) return new SynthesizerError('crashed', `Speech synthesis failed: ${message}.`);
   const isKnown = code !== null && Object.hasOwn(CODES, code);
   return new SynthesizerError(isKnown ? (code as SynthesizerErrorCode) : 'crashed', message);
 }

@@ -1,12 +1,6 @@
-import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
+import { SupervisedThread, THREAD_LOST, ThreadError } from '../../runtime/supervised-thread.ts';
 import { BYTES_BESIDE_A_POINT, type Nearness } from './point-collection.ts';
-import type { FromVectorThread, PointChanges, ToVectorThread } from './vector-protocol.ts';
-
-// A thread that loads .ts files runs Node's type stripper, which is WebAssembly. V8 (13.6, Node 24.21) now and then
-// crashes the process when a second thread of it compiles its import wrappers anew while another one ends
-// (Runtime_TierUpWasmToJSWrapper, then WasmEngine::FreeDeadCode on freed memory). Without a budget they never are.
-setFlagsFromString('--wasm-wrapper-tiering-budget=2147483647');
+import type { PointChanges, VectorThread } from './vector-protocol.ts';
 
 /** Where the points are kept that the index has copies of: those of one embedder. */
 export interface PointSource {
@@ -63,8 +57,8 @@ export interface VectorIndexOptions {
   source: PointSource;
   /** What copies of points may take in the thread. Default 1 GiB. */
   maxBytes?: number;
-  /** Starts `vector-worker.ts`; tests keep what it returns, and end it. */
-  startWorker?: () => Worker;
+  /** Starts `vector-worker.ts`. Tests keep the thread to end it. */
+  startThread?: () => SupervisedThread<VectorThread>;
   logger: { warn(fields: object, message: string): void };
 }
 
@@ -73,8 +67,8 @@ export interface VectorIndexOptions {
  * each search it is told what changed since. When it dies, another begins with nothing.
  */
 export function createVectorIndex(options: VectorIndexOptions): VectorIndex {
-  const { source, maxBytes = 2 ** 30, startWorker = startVectorWorker, logger } = options;
-  let thread: VectorThread | null = null;
+  const { source, maxBytes = 2 ** 30, startThread = startVectorThread, logger } = options;
+  let copies: ThreadCopies | null = null;
   let isClosed = false;
 
   return {
@@ -82,31 +76,39 @@ export function createVectorIndex(options: VectorIndexOptions): VectorIndex {
       for (let attempt = 1; ; attempt++) {
         search.signal.throwIfAborted();
         if (isClosed) throw new Error('the vector index is closed');
-        thread ??= startThread();
-        const used = thread;
+        copies ??= start();
+        const used = copies;
         try {
           return await used.search(search);
         } catch (error) {
-          if (!(error instanceof ThreadDied)) throw error;
-          if (thread === used) thread = null;
+          if (!(error instanceof ThreadError && error.code === THREAD_LOST)) throw error;
+          if (copies === used) copies = null;
           if (attempt === MOST_ATTEMPTS) throw error;
         }
       }
     },
     async close() {
       isClosed = true;
-      await thread?.close();
+      await copies?.thread.terminate();
     },
   };
 
-  function startThread(): VectorThread {
-    const onDeath = (error: Error) => logger.warn({ err: error }, 'a vector thread died');
-    return new VectorThread({ source, maxBytes, worker: startWorker(), onDeath });
+  function start(): ThreadCopies {
+    const thread = startThread();
+    void thread.ended.then((error) => {
+      if (!isClosed) logger.warn({ err: error }, 'a vector thread died');
+    });
+    return new ThreadCopies({ source, maxBytes, thread });
   }
 }
 
-function startVectorWorker(): Worker {
-  return new Worker(new URL('./vector-worker.ts', import.meta.url), { execArgv: [] });
+export function startVectorThread(): SupervisedThread<VectorThread> {
+  return new SupervisedThread({
+    entry: new URL('./vector-worker.ts', import.meta.url),
+    data: null,
+    name: 'the thread that compares points',
+    keepsProcess: 'while-busy',
+  });
 }
 
 const MOST_ATTEMPTS = 3;
@@ -114,10 +116,6 @@ const MOST_ATTEMPTS = 3;
 const PAGE_BYTES = 384_000;
 /** A point of few dimensions is still a row. */
 const BYTES_OF_A_ROW = 768;
-
-class ThreadDied extends Error {
-  override readonly name = 'ThreadDied';
-}
 
 /** What the thread has of one collection. */
 interface Copy {
@@ -130,42 +128,24 @@ interface Copy {
   updating: Promise<void>;
 }
 
-interface VectorThreadOptions {
+interface ThreadCopiesOptions {
   source: PointSource;
   maxBytes: number;
-  worker: Worker;
-  onDeath: (error: Error) => void;
+  thread: SupervisedThread<VectorThread>;
 }
 
-class VectorThread {
-  readonly #worker: Worker;
+/** The copies in one thread. */
+class ThreadCopies {
+  readonly thread: SupervisedThread<VectorThread>;
   readonly #source: PointSource;
   readonly #maxBytes: number;
   readonly #copies = new Map<string, Copy>();
-  readonly #questions = new Map<number, PromiseWithResolvers<FromVectorThread>>();
-  #death: ThreadDied | null = null;
-  #isClosing = false;
-  #questionCount = 0;
   #uses = 0;
 
-  constructor({ source, maxBytes, worker, onDeath }: VectorThreadOptions) {
+  constructor({ source, maxBytes, thread }: ThreadCopiesOptions) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    this.#worker = worker;
-    this.#worker.unref();
-    const die = (cause: unknown) => {
-      if (this.#death !== null) return;
-      this.#death = new ThreadDied('the thread that compares points ended', { cause });
-      for (const { reject } of this.#questions.values()) reject(this.#death);
-      this.#questions.clear();
-      if (!this.#isClosing) onDeath(this.#death);
-    };
-    this.#worker.on('error', die);
-    this.#worker.on('exit', (code) => die(new Error(`exit code ${code}`)));
-    this.#worker.on('message', (message: FromVectorThread) => {
-      this.#questions.get(message.question)?.resolve(message);
-      this.#questions.delete(message.question);
-    });
+    this.thread = thread;
   }
 
   async search({ collections, query, limit, among, signal }: VectorSearch): Promise<VectorFound> {
@@ -179,24 +159,16 @@ class VectorThread {
         await beforeAbort(this.#bringUpToDate(collection, copy, query.length), signal);
       }
       this.#makeRoom();
-      const answer = await this.#ask((question) => ({
-        kind: 'search',
-        question,
+      const nearness = await this.thread.call('search', {
         collectionIds: fitting.map(({ id }) => id),
         query,
         limit,
         among: among && Float64Array.from(among, Number),
-      }));
-      if (answer.kind !== 'found') throw new Error('the thread answered another question');
-      return { ...answer.nearness, isPartial: fitting.length < collections.length };
+      });
+      return { ...nearness, isPartial: fitting.length < collections.length };
     } finally {
       for (const copy of reading) copy.readers -= 1;
     }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosing = true;
-    await this.#worker.terminate();
   }
 
   /** The smallest first, as many as there is room for. */
@@ -239,21 +211,25 @@ class VectorThread {
     const span = { collectionId, after: copy.revision, until };
     const removed = copy.revision === NOTHING ? null : await this.#source.removed(span);
     const isDraft = removed === null;
-    if (isDraft) this.#tell({ kind: 'begin', collectionId, dimensions });
+    if (isDraft) this.thread.post({ kind: 'begin', collectionId, dimensions });
     // Should it break off here, the same changes are told once more, which changes nothing.
-    else this.#tell({ ...changes(collectionId, dimensions, []), isDraft, removed: Float64Array.from(removed, Number) });
+    else
+      this.thread.post({
+        ...changes(collectionId, dimensions, []),
+        isDraft,
+        removed: Float64Array.from(removed, Number),
+      });
     const limit = Math.max(1, Math.floor(PAGE_BYTES / Math.max(BYTES_OF_A_ROW, dimensions)));
     let after = isDraft ? NOTHING : copy.revision;
     for (let afterUnitId = LAST_OF_REVISION; ; ) {
       const page = await this.#source.added({ ...span, after, afterUnitId, limit });
-      this.#tell({ ...changes(collectionId, dimensions, page), isDraft });
+      this.thread.post({ ...changes(collectionId, dimensions, page), isDraft });
       const last = page.at(-1);
       if (last === undefined || page.length < limit) break;
       after = last.revision;
       afterUnitId = last.unitId;
     }
-    const size = await this.#ask((question) => ({ kind: 'publish', question, collectionId }));
-    copy.bytes = size.kind === 'published' ? size.bytes : 0;
+    copy.bytes = await this.thread.call('publish', { collectionId });
     copy.revision = until;
   }
 
@@ -267,33 +243,8 @@ class VectorThread {
     for (const [id, copy] of idle) {
       if (total <= this.#maxBytes) return;
       this.#copies.delete(id);
-      this.#tell({ kind: 'drop', collectionId: id });
+      this.thread.post({ kind: 'drop', collectionId: id });
       total -= copy.bytes;
-    }
-  }
-
-  #tell(message: ToVectorThread): void {
-    if (this.#death !== null) throw this.#death;
-    this.#worker.postMessage(message);
-  }
-
-  async #ask(question: (id: number) => ToVectorThread): Promise<FromVectorThread> {
-    this.#questionCount += 1;
-    const id = this.#questionCount;
-    const answer = Promise.withResolvers<FromVectorThread>();
-    this.#questions.set(id, answer);
-    try {
-      this.#tell(question(id));
-    } catch (error) {
-      this.#questions.delete(id);
-      throw error;
-    }
-    // A thread that is working keeps the process; one that waits does not.
-    this.#worker.ref();
-    try {
-      return await answer.promise;
-    } finally {
-      if (this.#questions.size === 0) this.#worker.unref();
     }
   }
 }

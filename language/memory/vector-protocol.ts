@@ -1,22 +1,31 @@
 import type { Nearness } from './point-collection.ts';
 
-/** What the index tells its thread, which works on it in that order. */
-export type ToVectorThread =
-  /** A collection is read from the beginning; searches see what was there before until it is published. */
-  | { kind: 'begin'; collectionId: string; dimensions: number }
-  | PointChanges
-  | { kind: 'publish'; question: number; collectionId: string }
-  | { kind: 'drop'; collectionId: string }
-  | {
-      kind: 'search';
-      question: number;
-      collectionIds: string[];
-      query: Uint8Array;
-      /** Most memories. */
-      limit: number;
-      /** Units among which to look; null: all. */
-      among: Float64Array | null;
+/** The thread of a `VectorIndex`. It works on notices and calls in their order. */
+export interface VectorThread {
+  data: null;
+  ready: null;
+  calls: {
+    /** Searches see the draft from now on. Answers the bytes of the collection. */
+    publish: { request: { collectionId: string }; answer: number };
+    search: {
+      request: {
+        collectionIds: string[];
+        query: Uint8Array;
+        /** Most memories. */
+        limit: number;
+        /** Units among which to look; null: all. */
+        among: Float64Array | null;
+      };
+      answer: Nearness;
     };
+  };
+  reports: never;
+  notices: VectorNotice;
+}
+
+export type VectorNotice =
+  /** Begins a draft of a collection; searches see the published points until it is published. */
+  { kind: 'begin'; collectionId: string; dimensions: number } | PointChanges | { kind: 'drop'; collectionId: string };
 
 /** Removals come first. */
 export interface PointChanges {
@@ -31,7 +40,3 @@ export interface PointChanges {
   /** One after the other, each of `dimensions`. */
   bytes: Uint8Array;
 }
-
-export type FromVectorThread =
-  | { kind: 'found'; question: number; nearness: Nearness }
-  | { kind: 'published'; question: number; bytes: number };

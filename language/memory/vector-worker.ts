@@ -1,32 +1,27 @@
-import { parentPort } from 'node:worker_threads';
+import { serveThread } from '../../runtime/serve-thread.ts';
 import { type Nearness, PointCollection } from './point-collection.ts';
-import type { FromVectorThread, PointChanges, ToVectorThread } from './vector-protocol.ts';
+import type { PointChanges, VectorThread } from './vector-protocol.ts';
 
 /** The thread of a `VectorIndex`: it compares queries with points, and knows what it is told. */
 const collections = new Map<string, PointCollection>();
 const drafts = new Map<string, PointCollection>();
 
-parentPort!.on('message', (message: ToVectorThread) => {
-  switch (message.kind) {
-    case 'begin':
-      drafts.set(message.collectionId, new PointCollection(message.dimensions));
-      return;
-    case 'change':
-      return change(message);
-    case 'publish':
-      return publish(message);
-    case 'drop':
-      collections.delete(message.collectionId);
-      drafts.delete(message.collectionId);
-      return;
-    case 'search':
-      return answer({ kind: 'found', question: message.question, nearness: search(message) });
-  }
-});
-
-function answer(message: FromVectorThread): void {
-  parentPort!.postMessage(message);
-}
+await serveThread<VectorThread>(() => ({
+  ready: null,
+  calls: { publish, search },
+  notice(message) {
+    switch (message.kind) {
+      case 'begin':
+        drafts.set(message.collectionId, new PointCollection(message.dimensions));
+        return;
+      case 'change':
+        return change(message);
+      case 'drop':
+        collections.delete(message.collectionId);
+        drafts.delete(message.collectionId);
+    }
+  },
+}));
 
 function change({ collectionId, isDraft, dimensions, removed, unitIds, memoryIds, bytes }: PointChanges): void {
   const points = (isDraft ? drafts : collections).get(collectionId);
@@ -38,16 +33,16 @@ function change({ collectionId, isDraft, dimensions, removed, unitIds, memoryIds
   }
 }
 
-function publish({ question, collectionId }: Extract<ToVectorThread, { kind: 'publish' }>): void {
+function publish({ collectionId }: VectorThread['calls']['publish']['request']): number {
   const draft = drafts.get(collectionId);
   if (draft !== undefined) {
     drafts.delete(collectionId);
     collections.set(collectionId, draft);
   }
-  answer({ kind: 'published', question, bytes: collections.get(collectionId)?.bytes ?? 0 });
+  return collections.get(collectionId)?.bytes ?? 0;
 }
 
-function search({ collectionIds, query, limit, among }: Extract<ToVectorThread, { kind: 'search' }>): Nearness {
+function search({ collectionIds, query, limit, among }: VectorThread['calls']['search']['request']): Nearness {
   const allowed = among === null ? null : new Set(among);
   const parts = collectionIds.flatMap((id) => {
     const points = collections.get(id);

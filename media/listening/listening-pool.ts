@@ -8,9 +8,9 @@ import type {
   ListenOptions,
   ListenToFileOptions,
 } from '../listening-plane.ts';
-import { leastLoaded, WorkerSlot } from '../worker-slot.ts';
-import { FileSession, PooledListening, type PoolMember, toTandemError } from './pooled-listening.ts';
-import type { ListeningCalls, ListeningNotice, ListeningReport } from './worker-protocol.ts';
+import { type Place, SessionThreads } from '../session-threads.ts';
+import { FileSession, PooledListening, toTandemError } from './pooled-listening.ts';
+import type { ListeningThread } from './worker-protocol.ts';
 
 export interface ListeningPlaneOptions {
   /** Threads; 1 or more. */
@@ -39,13 +39,9 @@ export interface WarmableListeningPlane extends ListeningPlane {
   warmUp(): void;
 }
 
-type ListeningSlot = WorkerSlot<ListeningCalls, ListeningReport, PoolMember, ListeningNotice>;
-
 class ListeningPool implements WarmableListeningPlane {
   readonly #options: ListeningPlaneOptions;
-  #slots: readonly ListeningSlot[] = [];
-  readonly #members = new Map<number, PoolMember>();
-  #nextSessionKey = 1;
+  #threads: SessionThreads<ListeningThread> | null = null;
   #closing: Promise<void> | null = null;
 
   constructor(options: ListeningPlaneOptions) {
@@ -53,16 +49,15 @@ class ListeningPool implements WarmableListeningPlane {
   }
 
   warmUp(): void {
-    if (this.#closing !== null || this.#slots.length > 0) return;
-    this.#slots = Array.from({ length: this.#options.workers }, () => this.#newSlot());
+    if (this.#closing === null) this.#threads ??= this.#start();
   }
 
   async open(options: ListenOptions): Promise<ListeningSession> {
     options.signal.throwIfAborted();
     const { format, utteranceEndMs, enhancement, utterances, inlet = null } = options;
     const settings = { format, utteranceEndMs, enhancement };
-    const { slot, thread } = this.#freeThread();
-    const sessionKey = this.#nextSessionKey++;
+    const place = this.#takePlace();
+    const { sessionKey, thread } = place;
     const session = new PooledListening({
       sessionId: options.sessionId,
       sessionKey,
@@ -70,9 +65,9 @@ class ListeningPool implements WarmableListeningPlane {
       signal: options.signal,
       onEvent: (event) => this.#tell(options, event),
       onHeard: options.onHeard,
-      onClosed: () => this.#forget(sessionKey, slot, session),
+      onClosed: () => place.leave(),
     });
-    this.#remember(sessionKey, slot, session);
+    place.fill(session);
     const ports: MessagePort[] = inlet === null ? [utterances] : [utterances, inlet];
     try {
       await thread.call('session.open', { sessionKey, settings, utterances, inlet }, ports);
@@ -87,56 +82,45 @@ class ListeningPool implements WarmableListeningPlane {
   async listenToFile(options: ListenToFileOptions): Promise<FileHeard> {
     const { signal, ...request } = options;
     signal.throwIfAborted();
-    const { slot, thread } = this.#freeThread();
-    const sessionKey = this.#nextSessionKey++;
-    const file = new FileSession({ sessionKey, thread, signal });
-    this.#remember(sessionKey, slot, file);
+    const place = this.#takePlace();
+    const file = new FileSession({ sessionKey: place.sessionKey, thread: place.thread, signal });
+    place.fill(file);
     try {
       return await file.listen(request);
     } finally {
-      this.#forget(sessionKey, slot, file);
+      place.leave();
     }
   }
 
   capacity(): { sessions: number; workers: number } {
-    return { sessions: this.#members.size, workers: this.#slots.filter((slot) => slot.isAlive).length };
+    return { sessions: this.#threads?.sessions ?? 0, workers: this.#threads?.alive ?? 0 };
   }
 
   async dump(): Promise<unknown> {
-    const workers = await Promise.all(this.#slots.map((slot) => this.#dumpSlot(slot)));
+    const workers = (await this.#threads?.dump()) ?? [];
     return { ...this.capacity(), workers };
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.all(this.#slots.map((slot) => slot.close())).then(() => {});
+    this.#closing ??= Promise.resolve(this.#threads?.close());
     return this.#closing;
   }
 
-  #newSlot(): ListeningSlot {
-    return new WorkerSlot({
-      file: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
-      name: 'listening worker',
-      onEvent: (sessionKey, event) => this.#members.get(sessionKey)?.deliver(event),
-      onLost: (detail, sessions) => this.#options.logger?.warn({ detail, sessions }, 'listening worker lost'),
+  #start(): SessionThreads<ListeningThread> {
+    return new SessionThreads({
+      threads: this.#options.workers,
+      entry: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
+      name: 'the listening worker',
+      onLost: (fields) => this.#options.logger?.warn(fields, 'listening worker lost'),
     });
   }
 
-  #freeThread(): { slot: ListeningSlot; thread: NonNullable<ListeningSlot['thread']> } {
+  #takePlace(): Place<ListeningThread> {
     if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The listening plane is shutting down.');
-    this.warmUp();
-    const slot = leastLoaded(this.#slots);
-    if (slot === null || slot.thread === null) throw new TandemError('INTERNAL', 'No listening worker is running.');
-    return { slot, thread: slot.thread };
-  }
-
-  #remember(sessionKey: number, slot: ListeningSlot, member: PoolMember): void {
-    this.#members.set(sessionKey, member);
-    slot.sessions.add(member);
-  }
-
-  #forget(sessionKey: number, slot: ListeningSlot, member: PoolMember): void {
-    this.#members.delete(sessionKey);
-    slot.sessions.delete(member);
+    this.#threads ??= this.#start();
+    const place = this.#threads.take();
+    if (place === null) throw new TandemError('INTERNAL', 'No listening worker is running.');
+    return place;
   }
 
   /** An owner that throws must not take the other sessions' events with it. */
@@ -145,25 +129,6 @@ class ListeningPool implements WarmableListeningPlane {
       options.onEvent(event);
     } catch (error) {
       this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'listening event listener threw');
-    }
-  }
-
-  async #dumpSlot({ thread, restarts }: ListeningSlot): Promise<unknown> {
-    if (thread === null) return { state: 'restarting', restarts, sessions: [] };
-    try {
-      const { sessions, ...problems } = await thread.call('worker.dump', {});
-      return {
-        state: 'running',
-        threadId: thread.threadId,
-        restarts,
-        ...problems,
-        sessions: sessions.map(({ sessionKey, session }) => ({
-          sessionId: this.#members.get(sessionKey)?.sessionId ?? null,
-          ...(session as object),
-        })),
-      };
-    } catch (error) {
-      return { state: 'lost', restarts, detail: error instanceof Error ? error.message : String(error), sessions: [] };
     }
   }
 }

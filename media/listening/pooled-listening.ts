@@ -1,23 +1,15 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { ListeningEvent } from '../../machines/utterances.ts';
+import { type SupervisedThread, ThreadError } from '../../runtime/supervised-thread.ts';
 import type { FileHeard, ListeningSession, ListeningSettings, StreamHeard } from '../listening-plane.ts';
-import { WorkerCallError, type WorkerThread } from '../worker-thread.ts';
-import type { ListeningCalls, ListeningNotice, ListeningReport } from './worker-protocol.ts';
-
-type ListeningThread = WorkerThread<ListeningCalls, ListeningReport, ListeningNotice>;
-
-/** What occupies a worker: a live session or a file. */
-export interface PoolMember {
-  readonly sessionId: string | null;
-  deliver: (report: ListeningReport) => void;
-  lose: (detail: string) => void;
-  close: () => Promise<void>;
-}
+import type { ThreadSession } from '../session-threads.ts';
+import { STORAGE_FAILED } from '../worker-protocol.ts';
+import type { ListeningCalls, ListeningReport, ListeningThread } from './worker-protocol.ts';
 
 interface PooledListeningOptions {
   sessionId: string;
   sessionKey: number;
-  thread: ListeningThread;
+  thread: SupervisedThread<ListeningThread>;
   signal: AbortSignal;
   onEvent: (event: ListeningEvent) => void;
   onHeard: ((heardMs: number) => void) | undefined;
@@ -26,7 +18,7 @@ interface PooledListeningOptions {
 }
 
 /** A live session as its owner holds it. */
-export class PooledListening implements ListeningSession, PoolMember {
+export class PooledListening implements ListeningSession, ThreadSession<ListeningReport> {
   readonly sessionId: string;
   readonly #options: PooledListeningOptions;
   #state: 'open' | 'finishing' | 'closed' = 'open';
@@ -107,12 +99,12 @@ export class PooledListening implements ListeningSession, PoolMember {
 
 interface FileSessionOptions {
   sessionKey: number;
-  thread: ListeningThread;
+  thread: SupervisedThread<ListeningThread>;
   signal: AbortSignal;
 }
 
 /** A file that is heard. */
-export class FileSession implements PoolMember {
+export class FileSession implements ThreadSession<ListeningReport> {
   readonly sessionId = null;
   readonly #options: FileSessionOptions;
 
@@ -146,8 +138,7 @@ export class FileSession implements PoolMember {
 }
 
 export function toTandemError(error: unknown): unknown {
-  if (!(error instanceof WorkerCallError)) return error;
-  const { kind, detail } = error.failure;
-  const message = kind === 'storage' ? `The audio cannot be read: ${detail}` : detail;
+  if (!(error instanceof ThreadError)) return error;
+  const message = error.code === STORAGE_FAILED ? `The audio cannot be read: ${error.message}` : error.message;
   return new TandemError('INTERNAL', message, { cause: error });
 }

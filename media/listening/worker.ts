@@ -1,47 +1,46 @@
-import { type MessagePort, parentPort } from 'node:worker_threads';
+import { type ServedThread, serveThread } from '../../runtime/serve-thread.ts';
+import type { ThreadFailure } from '../../runtime/thread-protocol.ts';
 import type { FileHeard, StreamHeard } from '../listening-plane.ts';
-import { systemCodeOf, type WorkerFailure } from '../worker-messages.ts';
+import { storageFailure } from '../worker-protocol.ts';
 import { FileListener } from './file-listener.ts';
 import { LiveListener } from './live-listener.ts';
 import { NoiseSuppressors } from './noise-suppressor.ts';
 import { SileroNetworks } from './silero-network.ts';
 import type {
-  FromListeningWorker,
   ListeningCalls,
   ListeningDump,
   ListeningNotice,
-  ToListeningWorker,
+  ListeningReport,
+  ListeningThread,
 } from './worker-protocol.ts';
 
 /** Entry of a listening worker thread: owns the streams and files that are heard, answers the pool. */
 
-function serve(port: MessagePort, networks: SileroNetworks, suppressors: NoiseSuppressors): void {
-  const worker = new ListeningWorker((message) => port.postMessage(message), networks, suppressors);
-  port.on('message', (message: ToListeningWorker) => worker.take(message));
-  port.postMessage({ type: 'ready' } satisfies FromListeningWorker);
-}
-
-type Request = Exclude<ToListeningWorker, ListeningNotice>;
-
 class ListeningWorker {
-  readonly #post: (message: FromListeningWorker) => void;
+  readonly #report: (sessionKey: number, event: ListeningReport) => void;
   readonly #networks: SileroNetworks;
   readonly #suppressors: NoiseSuppressors;
   readonly #streams = new Map<number, LiveListener>();
   readonly #files = new Map<number, FileListener>();
 
-  constructor(post: (message: FromListeningWorker) => void, networks: SileroNetworks, suppressors: NoiseSuppressors) {
-    this.#post = post;
+  constructor(
+    report: (sessionKey: number, event: ListeningReport) => void,
+    networks: SileroNetworks,
+    suppressors: NoiseSuppressors,
+  ) {
+    this.#report = report;
     this.#suppressors = suppressors;
     this.#networks = networks;
   }
 
-  take(message: ToListeningWorker): void {
-    if (message.type === 'session.write' || message.type === 'session.configure') this.#notice(message);
-    else void this.#answer(message);
-  }
+  readonly calls: ServedThread<ListeningThread>['calls'] = {
+    'session.open': (request) => this.#open(request),
+    'session.finish': ({ sessionKey }) => this.#finish(sessionKey),
+    'session.close': ({ sessionKey }) => this.#close(sessionKey),
+    'file.listen': (request) => this.#listenToFile(request),
+  };
 
-  #notice(message: ListeningNotice): void {
+  notice(message: ListeningNotice): void {
     // A notice to a session that has just been closed is late, not wrong.
     const listener = this.#streams.get(message.sessionKey);
     try {
@@ -52,43 +51,23 @@ class ListeningWorker {
     }
   }
 
-  /** What breaks one session must not take the others of this thread with it. */
+  drain(): void {
+    for (const sessionKey of [...this.#streams.keys(), ...this.#files.keys()]) this.#close(sessionKey);
+  }
+
+  dump(): ListeningDump {
+    const listeners = [...this.#files, ...this.#streams];
+    return {
+      voiceNetworkProblem: this.#networks.problem,
+      noiseSuppressionProblem: this.#suppressors.problem,
+      sessions: listeners.map(([sessionKey, listener]) => ({ sessionKey, session: listener.dump() })),
+    };
+  }
+
+  /** A session that breaks must not take the others of this thread with it. */
   #lose(sessionKey: number, error: unknown): void {
     this.#close(sessionKey);
-    this.#post({ type: 'event', sessionKey, event: { type: 'listening.lost', detail: failureOf(error).detail } });
-  }
-
-  async #answer(message: Request): Promise<void> {
-    const { requestId } = message;
-    try {
-      this.#post({ type: 'done', requestId, answer: await this.#perform(message) });
-    } catch (error) {
-      this.#post({ type: 'failed', requestId, failure: failureOf(error) });
-    }
-  }
-
-  #perform(
-    message: Request,
-  ): ListeningCalls[keyof ListeningCalls]['answer'] | Promise<ListeningCalls[keyof ListeningCalls]['answer']> {
-    switch (message.type) {
-      case 'session.open':
-        this.#open(message);
-        return null;
-      case 'session.finish':
-        return this.#finish(message.sessionKey);
-      case 'session.close':
-        this.#close(message.sessionKey);
-        return null;
-      case 'file.listen':
-        return this.#listenToFile(message);
-      case 'worker.ping':
-        return null;
-      case 'worker.dump':
-        return this.#dump();
-      case 'worker.drain':
-        for (const sessionKey of [...this.#streams.keys(), ...this.#files.keys()]) this.#close(sessionKey);
-        return null;
-    }
+    this.#report(sessionKey, { type: 'listening.lost', detail: failureOf(error).message });
   }
 
   #open({ sessionKey, settings, utterances, inlet }: ListeningCalls['session.open']['request']): void {
@@ -98,7 +77,7 @@ class ListeningWorker {
       inlet,
       network: this.#networks.create(),
       suppressors: this.#suppressors,
-      onEvent: (event) => this.#post({ type: 'event', sessionKey, event }),
+      onEvent: (event) => this.#report(sessionKey, event),
       onBroken: (error) => this.#lose(sessionKey, error),
     });
     this.#streams.set(sessionKey, listener);
@@ -131,25 +110,23 @@ class ListeningWorker {
       this.#files.delete(request.sessionKey);
     }
   }
-
-  #dump(): ListeningDump {
-    const listeners = [...this.#files, ...this.#streams];
-    return {
-      voiceNetworkProblem: this.#networks.problem,
-      noiseSuppressionProblem: this.#suppressors.problem,
-      sessions: listeners.map(([sessionKey, listener]) => ({ sessionKey, session: listener.dump() })),
-    };
-  }
 }
 
-function failureOf(error: unknown): WorkerFailure {
-  if (error instanceof RangeError) return { kind: 'state', detail: error.message };
-  if (error instanceof Error && 'syscall' in error) return { kind: 'storage', detail: systemCodeOf(error) };
-  return { kind: 'unexpected', detail: error instanceof Error ? error.message : String(error) };
+function failureOf(error: unknown): ThreadFailure {
+  if (error instanceof Error && !(error instanceof RangeError) && 'syscall' in error) return storageFailure(error);
+  return { code: null, message: error instanceof Error ? error.message : String(error) };
 }
 
-// Last, because classes are not hoisted. What is posted before the models are loaded waits.
-if (parentPort !== null) {
+// Last, because classes are not hoisted. Calls made before the models are loaded wait.
+await serveThread<ListeningThread>(async ({ report }) => {
   const [networks, suppressors] = await Promise.all([SileroNetworks.load(), NoiseSuppressors.load()]);
-  serve(parentPort, networks, suppressors);
-}
+  const worker = new ListeningWorker((sessionKey, event) => report({ sessionKey, event }), networks, suppressors);
+  return {
+    ready: null,
+    calls: worker.calls,
+    notice: (message) => worker.notice(message),
+    dump: () => worker.dump(),
+    drain: () => worker.drain(),
+    failureOf,
+  };
+});

@@ -1,13 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
+import { SupervisedThread } from '../../runtime/supervised-thread.ts';
 import type { SipTimers } from './sip-timers.ts';
 import type { TransportName } from './transport/remote.ts';
-import type { FromWorker, ToWorker, WorkerData } from './worker-protocol.ts';
-
-// A thread that loads .ts files runs Node's type stripper, which is WebAssembly. V8 (13.6, Node 24.21) now and then
-// crashes the process when a second thread of it compiles its import wrappers anew while another one ends
-// (Runtime_TierUpWasmToJSWrapper, then WasmEngine::FreeDeadCode on freed memory). Without a budget they never are.
-setFlagsFromString('--wasm-wrapper-tiering-budget=2147483647');
+import type { SipServerThread } from './worker-protocol.ts';
 
 export interface EmbeddedSipServerOptions {
   /** Address the SIP sockets are bound to. */
@@ -47,72 +41,44 @@ export interface EmbeddedSipServer {
  * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason when `signal` is aborted.
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
-  const { signal, onExit, onFault, ...workerData } = options;
+  const { signal, onExit, onFault, ...data } = options;
   signal?.throwIfAborted();
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: workerData satisfies WorkerData });
-  const dumps = new Map<number, (state: unknown) => void>();
-  let lastDumpId = 0;
-  let isClosing = false;
-  let hasExited = false;
-  let failure: Error | null = null;
-  const post = (message: ToWorker): void => worker.postMessage(message);
-
-  const exited = new Promise<void>((resolve) => {
-    worker.on('error', (error) => {
-      failure ??= error instanceof Error ? error : new Error(String(error));
-    });
-    worker.on('exit', (code) => {
-      hasExited = true;
-      signal?.removeEventListener('abort', abort);
-      for (const answer of dumps.values()) answer(null);
-      if (!isClosing) failure ??= new Error(`The SIP server's thread ended with code ${code}`);
-      resolve();
-    });
+  const thread = new SupervisedThread<SipServerThread>({
+    entry: new URL('./worker.ts', import.meta.url),
+    data,
+    name: "the SIP server's thread",
+    onReport: (fault) => onFault?.(fault),
+    drainWithinMs: CLOSE_WITHIN_MS,
   });
-
-  const close = async (): Promise<void> => {
-    if (!isClosing) {
-      isClosing = true;
-      post({ type: 'close' });
-      const timer = setTimeout(() => void worker.terminate(), CLOSE_WITHIN_MS);
-      await exited;
-      clearTimeout(timer);
-    }
-    await exited;
+  let closing: Promise<void> | null = null;
+  let failure: Error | null = null;
+  const close = (): Promise<void> => {
+    closing ??= thread.close();
+    return closing;
   };
   const abort = (): void => void close();
   signal?.addEventListener('abort', abort);
-
-  const ready = await new Promise<Extract<FromWorker, { type: 'ready' }>>((resolve, reject) => {
-    worker.on('message', (message: FromWorker) => {
-      if (message.type === 'ready') resolve(message);
-      else if (message.type === 'failed') {
-        failure = Object.assign(new Error(message.message), { code: message.code });
-        reject(failure);
-      } else if (message.type === 'fault') onFault?.(message.error);
-      else {
-        dumps.get(message.id)?.(message.state);
-        dumps.delete(message.id);
-      }
-    });
-    void exited.then(() => reject(signal?.aborted ? signal.reason : (failure ?? new Error('The SIP server closed'))));
+  void thread.ended.then((error) => {
+    signal?.removeEventListener('abort', abort);
+    onExit?.(closing === null ? (failure ?? error) : null);
   });
-  void exited.then(() => onExit?.(isClosing ? null : failure));
 
+  const ready = await thread.ready.catch((error: unknown) => {
+    throw signal?.aborted ? signal.reason : error;
+  });
+  if ('failure' in ready) {
+    const { code, message } = ready.failure;
+    failure = Object.assign(new Error(message), { code });
+    await thread.terminate();
+    throw failure;
+  }
   return {
     controlHost: '127.0.0.1',
     controlPort: ready.controlPort,
     sipHost: options.sipHost,
     sipPort: ready.sipPort,
     close,
-    dump() {
-      if (hasExited) return Promise.resolve(null);
-      const id = ++lastDumpId;
-      return new Promise((resolve) => {
-        dumps.set(id, resolve);
-        post({ type: 'dump', id });
-      });
-    },
+    dump: () => thread.dump().catch(() => null),
   };
 }
 

@@ -1,12 +1,12 @@
+import type { ThreadFailure } from '../../runtime/thread-protocol.ts';
 import type { SipServerOptions } from './sip-server.ts';
 
-export type WorkerData = SipServerOptions;
-
-export type ToWorker = { type: 'close' } | { type: 'dump'; id: number };
-
-export type FromWorker =
-  | { type: 'ready'; controlPort: number; sipPort: number }
-  /** The sockets could not be opened. */
-  | { type: 'failed'; message: string; code: string | null }
-  | { type: 'fault'; error: Error }
-  | { type: 'dumped'; id: number; state: unknown };
+export interface SipServerThread {
+  data: SipServerOptions;
+  /** `failure`: the sockets could not be opened. */
+  ready: { controlPort: number; sipPort: number } | { failure: ThreadFailure };
+  calls: object;
+  /** A fault: one message made the server throw. */
+  reports: Error;
+  notices: never;
+}

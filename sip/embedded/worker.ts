@@ -1,26 +1,20 @@
-import { parentPort, workerData } from 'node:worker_threads';
+import { serveThread } from '../../runtime/serve-thread.ts';
 import { printableFault } from '../printable-fault.ts';
-import { openSipServer, type SipServer } from './sip-server.ts';
-import type { FromWorker, ToWorker, WorkerData } from './worker-protocol.ts';
+import { openSipServer } from './sip-server.ts';
+import type { SipServerThread } from './worker-protocol.ts';
 
-const port = parentPort;
-if (!port) throw new Error('sip/embedded/worker.ts runs in a worker thread only');
-const post = (message: FromWorker): void => port.postMessage(message);
-
-let server: SipServer;
-try {
-  server = await openSipServer(workerData as WorkerData, (error) =>
-    post({ type: 'fault', error: printableFault(error) }),
-  );
-} catch (error) {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : null;
-  post({ type: 'failed', message: error instanceof Error ? error.message : String(error), code });
-  throw error;
-}
-
-port.on('message', (message: ToWorker) => {
-  if (message.type === 'dump') post({ type: 'dumped', id: message.id, state: server.dump() });
-  // With its sockets and this port closed, the thread has nothing left to live for.
-  else void server.close().then(() => port.close());
+/** Entry of the SIP server's thread. */
+await serveThread<SipServerThread>(async ({ data, report }) => {
+  try {
+    const server = await openSipServer(data, (error) => report(printableFault(error)));
+    return {
+      ready: { controlPort: server.controlPort, sipPort: server.sipPort },
+      calls: {},
+      dump: () => server.dump(),
+      drain: () => server.close(),
+    };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : null;
+    return { ready: { failure: { message: error instanceof Error ? error.message : String(error), code } }, calls: {} };
+  }
 });
-post({ type: 'ready', controlPort: server.controlPort, sipPort: server.sipPort });

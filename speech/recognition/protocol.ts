@@ -3,22 +3,28 @@ import type { RecognitionEvent } from '../../machines/utterances.ts';
 import type { EngineSettings } from '../engines/available-engines.ts';
 import type { EngineStatus, RecognitionLanguage, RecognitionSettings } from '../speech-recognition.ts';
 
-/** What crosses between the main thread and the speech thread, as `engine-thread/` does it. Audio has ports of its own. */
+/** What crosses between the main thread and the speech thread. Audio has ports of its own. */
+export interface RecognitionThread {
+  data: ThreadData;
+  ready: EnginesDescribed;
+  calls: RecognitionCalls;
+  reports: ThreadReport;
+  notices: never;
+}
 
-export interface ThreadData {
+interface ThreadData {
   settings: EngineSettings;
   /** Module whose `createEngines` makes the engines. */
   enginesModule: string;
 }
 
-/** What the main thread may ask, and what the answer holds. */
-export interface RecognitionCalls {
+interface RecognitionCalls {
   'stream.open': {
     request: { streamKey: number; mode: 'live' | 'batch'; settings: RecognitionSettings; utterances: MessagePort };
     answer: StreamModel;
   };
   'stream.configure': { request: { streamKey: number; change: Partial<RecognitionSettings> }; answer: StreamModel };
-  'stream.close': { request: { streamKey: number }; answer: null };
+  'stream.close': { request: { streamKey: number }; answer: undefined };
   'engines.describe': { request: object; answer: EnginesDescribed };
 }
 
@@ -32,8 +38,7 @@ export interface EnginesDescribed {
   engines: EngineStatus[];
 }
 
-/** What it tells without being asked. */
-export type ThreadNotice =
+export type ThreadReport =
   | { type: 'event'; streamKey: number; event: RecognitionEvent }
   /** A recognizer broke and was closed. */
   | { type: 'recognizer.broken'; model: string; detail: string };

@@ -1,10 +1,10 @@
-import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { pointOf } from '../../../language/memory/point.ts';
 import {
   createVectorIndex,
   type PointSource,
   type StoredPoint,
+  startVectorThread,
   type VectorIndexOptions,
 } from '../../../language/memory/vector-index.ts';
 
@@ -126,7 +126,7 @@ function indexed(overrides: Partial<VectorIndexOptions> = {}) {
       await held;
       if (killing.next) {
         killing.next = false;
-        await workers.at(-1)!.terminate();
+        await threads.at(-1)!.terminate();
       }
       const page = [...points.values()]
         .filter((point) => point.revision > after || (point.revision === after && point.unitId > afterUnitId))
@@ -143,14 +143,13 @@ function indexed(overrides: Partial<VectorIndexOptions> = {}) {
         .map(({ unitId }) => unitId);
     },
   };
-  const workers: Worker[] = [];
-  const startWorker = () => {
-    const file = new URL('../../../language/memory/vector-worker.ts', import.meta.url);
-    const worker = new Worker(file, { execArgv: [] });
-    workers.push(worker);
-    return worker;
+  const threads: ReturnType<typeof startVectorThread>[] = [];
+  const startThread = () => {
+    const thread = startVectorThread();
+    threads.push(thread);
+    return thread;
   };
-  const index = createVectorIndex({ source, startWorker, logger: { warn() {} }, ...overrides });
+  const index = createVectorIndex({ source, startThread, logger: { warn() {} }, ...overrides });
   onTestFinished(() => index.close());
   const collections = () => [{ id: 'one', revision, units: points.size }];
   const remove = (memoryId: string) => {

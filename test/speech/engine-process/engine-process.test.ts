@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { startWorker } from '../../../runtime/start-worker.ts';
 import { EngineProcess, EngineProcessError } from '../../../speech/engine-process/engine-process.ts';
 import { type SpawnedRecognizer, spawnRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
 import type { RecognizerDescription } from '../../../speech/recognizer.ts';
@@ -187,8 +186,7 @@ describe('a recognizer in a child process', () => {
   });
 
   it('dies with a thread that owns it', async () => {
-    setFlagsFromString('--wasm-wrapper-tiering-budget=2147483647'); // as in media/worker-thread.ts
-    const thread = new Worker(new URL('./engine-owner.ts', import.meta.url), { execArgv: [], stdout: true });
+    const thread = startWorker(new URL('./engine-owner.ts', import.meta.url), { stdout: true });
     const pid = Number(String((await once(thread.stdout, 'data'))[0]));
     expect(isRunning(pid)).toBe(true);
     await thread.terminate();
