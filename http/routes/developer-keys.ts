@@ -169,7 +169,7 @@ const NewKeyBody = Type.Object(
     name: Type.String({
       minLength: 1,
       maxLength: 100,
-      pattern: '^[^\\u0000]*\\S[^\\u0000]*$',
+      pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
       description: 'What the key is for, in up to 100 characters.',
     }),
     scopes: Type.Optional(

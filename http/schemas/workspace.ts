@@ -11,7 +11,7 @@ export const EmailSchema = Type.String({
 export const WorkspaceNameSchema = Type.String({
   minLength: 1,
   maxLength: 100,
-  pattern: '^[^\\u0000]*\\S[^\\u0000]*$',
+  pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
   description: 'Up to 100 characters.',
   examples: ['Acme'],
 });

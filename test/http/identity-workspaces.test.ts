@@ -40,6 +40,13 @@ describe('workspaces', () => {
     });
   });
 
+  it.each(['', ' ', '\0', 'a\0b'])('refuse the name %j', async (name) => {
+    const token = await sessionOf(fixture, fixture.owner);
+    const answer = await callWith(fixture, token, ['POST', '/workspaces', { name }]);
+    expect([answer.status, answer.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(answer.body.message).toContain('name');
+  });
+
   it('other than its own are not shown to a key', async () => {
     const owner = await fixture.addWorkspace();
     await callWith(fixture, await sessionOf(fixture, owner), ['POST', '/workspaces', { name: 'Second' }]);
@@ -198,6 +205,7 @@ describe('API keys', () => {
   it.each([
     [{}, 'name'],
     [{ name: ' ' }, 'name'],
+    [{ name: 'a\0b' }, 'name'],
     [{ name: 'k', scopes: ['everything'] }, 'scopes'],
     [{ name: 'k', expires_at: '2020-01-01' }, 'expires_at'],
     [{ name: 'k', expires_at: 'tomorrow' }, 'expires_at'],
