@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { fundedMs, fundingPort } from '../../actors/call-funding.ts';
@@ -7,6 +6,7 @@ import { momentOf } from '../../actors/clock.ts';
 import { heldBy, settleHold, walletOf } from '../../storage/ledger.ts';
 import { priceOf } from '../../storage/queries/call-settlement.ts';
 import type { AdmitCallInput } from '../../storage/queries/calls.ts';
+import * as fc from '../properties.ts';
 import { later, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { createTestClock, liveCall } from './fakes.ts';

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { documentParts } from '../../actors/memory/document-parts.ts';
+import * as fc from '../properties.ts';
 
 const section = (text: string, heading: string | null = null) => ({ heading, page: null, text });
 

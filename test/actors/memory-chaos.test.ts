@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
+import * as fc from '../properties.ts';
 import { createMemoryFixture, LEASE_MS, textOf } from './memory-fixture.ts';
 
 type Step =

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { checkCallbackUrl } from '../../actors/callbacks/callback-url.ts';
 import { classifyAddress, parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { TandemError } from '../../machines/errors.ts';
+import * as fc from '../properties.ts';
 
 const PUBLIC = '93.184.215.14';
 const resolveTo =

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseRetryAfter } from '../../actors/callbacks/post-delivery.ts';
+import * as fc from '../properties.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00.500Z');
 

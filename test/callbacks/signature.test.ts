@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { CALLBACK_SIGNATURE_HEADER, signCallback, verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
+import * as fc from '../properties.ts';
 
 const secret = 'a-secret-of-enough-characters';
 const rawBody = '{"event":"call.completed","text":"नमस्ते"}';

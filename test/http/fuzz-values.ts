@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from '../properties.ts';
 import type { Schema } from './openapi-document.ts';
 
 const NASTY_TEXT = [

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
+import * as fc from '../properties.ts';
 import { callOf } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 

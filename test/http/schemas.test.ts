@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseByteRange } from '../../http/byte-range.ts';
 import { parseJsonBody } from '../../http/json-body.ts';
@@ -6,6 +5,7 @@ import { nanoToUsd, usdToNano } from '../../http/schemas/money.ts';
 import { normaliseE164, normaliseIndianMobile } from '../../http/schemas/phone-number.ts';
 import { parseTime } from '../../http/schemas/time.ts';
 import { TandemError } from '../../machines/errors.ts';
+import * as fc from '../properties.ts';
 
 describe('Indian mobile numbers', () => {
   const mobile = fc

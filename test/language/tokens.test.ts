@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { countTokens as countWhole } from 'gpt-tokenizer/encoding/o200k_base';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { countTokens, countWith, loadTokenizer } from '../../language/tokens.ts';
+import * as fc from '../properties.ts';
 
 const PROSE = 'A tandem is the exchange that joins two lines, and nobody hears it when it does so well. ';
 

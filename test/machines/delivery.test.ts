@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createActor, fromPromise, SimulatedClock, waitFor } from 'xstate';
 import type { AttemptResult, DeliveryInput } from '../../machines/delivery.machine.ts';
@@ -9,6 +8,7 @@ import {
   MAX_RETRY_AFTER_MS,
   RETRY_DELAYS_MS,
 } from '../../machines/delivery.machine.ts';
+import * as fc from '../properties.ts';
 
 const START_MS = 1_790_000_000_000;
 const HOUR_MS = 3_600_000;

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Biquad, gainDbAt, highPass, peaking } from '../../media/dsp/biquad.ts';
 import { Compressor } from '../../media/dsp/compressor.ts';
@@ -7,6 +6,7 @@ import { GraphicEqualiser } from '../../media/dsp/graphic-equaliser.ts';
 import { PeakLimiter } from '../../media/dsp/peak-limiter.ts';
 import { RunningMedian } from '../../media/dsp/running-median.ts';
 import { BAND_CENTRES_HZ } from '../../speech/voices/voice-measures.ts';
+import * as fc from '../properties.ts';
 import { decibels, largest, meanPowerOf, whiteNoise } from './sounds.ts';
 
 function sine(hz: number, amplitude: number, { sampleRateHz = 16_000, seconds = 1 } = {}): Float32Array {

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   ALAW_SILENCE,
@@ -14,6 +13,7 @@ import {
   transcodingTable,
 } from '../../media/dsp/g711.ts';
 import { tone } from '../../media/dsp/tones.ts';
+import * as fc from '../properties.ts';
 
 const sample = fc.integer({ min: -32768, max: 32767 });
 

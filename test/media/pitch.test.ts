@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PITCH_STEP_MS, PitchTracker, trackPitch } from '../../media/dsp/pitch.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
+import * as fc from '../properties.ts';
 import { spokenUtterances } from '../speech/spoken.ts';
 import { syntheticVowel } from './synthetic-vowels.ts';
 

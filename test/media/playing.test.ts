@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
 import { decodeG711, encodeG711 } from '../../media/dsp/g711.ts';
@@ -6,6 +5,7 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { Playback } from '../../media/relay/playback.ts';
 import { RTP_HEADER_BYTES } from '../../media/rtp/packet.ts';
+import * as fc from '../properties.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 

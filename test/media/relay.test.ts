@@ -1,5 +1,4 @@
 import { rm } from 'node:fs/promises';
-import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MediaEvent } from '../../machines/events.ts';
 import { decodeG711 } from '../../media/dsp/g711.ts';
@@ -10,6 +9,7 @@ import { SendRing } from '../../media/relay/send-ring.ts';
 import { PortTakenError, RelaySession } from '../../media/relay/session.ts';
 import { buildRtpPacket, type RtpHeader } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
+import * as fc from '../properties.ts';
 import { Bench, expectContinuous } from './relay-bench.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { buildRtpPacket, emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
 import { extendSequence, ReceiverStatistics, sequenceDelta } from '../../media/rtp/receiver-statistics.ts';
@@ -11,6 +10,7 @@ import {
   parseTelephoneEvent,
   telephoneEventPayload,
 } from '../../media/rtp/telephone-event.ts';
+import * as fc from '../properties.ts';
 
 const uint16 = fc.integer({ min: 0, max: 0xffff });
 const uint32 = fc.integer({ min: 0, max: 0xffffffff });

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { appendFile, chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav, readWav, repairRecordings, repairWav, WavFileWriter, wavHeader } from '../../media/wav.ts';
+import * as fc from '../properties.ts';
 
 let folder: string;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from '../../sip/sdp.ts';
 import { SipError } from '../../sip/sip-error.ts';
+import * as fc from '../properties.ts';
 
 const LOCAL: LocalSession = {
   host: '192.0.2.1',

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../runtime/seeded-random.ts';
 import { createDiarizer, type SpeakerEmbedder } from '../../speech/diarization/diarizer.ts';
 import { cepstraOf } from '../../speech/diarization/mfcc.ts';
+import * as fc from '../properties.ts';
 import { ANY_NUMBER, alternating, atSpeed, errorRate, hear, namesIn, samplesOf } from './conversation.ts';
 
 const READER = samplesOf('austen-reader');

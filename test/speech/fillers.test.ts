@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { removeFillers } from '../../speech/fillers.ts';
+import * as fc from '../properties.ts';
 import { wordsOf } from './words.ts';
 
 describe('fillers', () => {

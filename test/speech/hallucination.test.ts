@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { judgeHallucination } from '../../speech/hallucination.ts';
+import * as fc from '../properties.ts';
 import { spokenUtterances } from './spoken.ts';
 import { anyText } from './words.ts';
 

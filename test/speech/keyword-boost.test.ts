@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RecognisedWord } from '../../machines/utterances.ts';
 import { boostKeywords } from '../../speech/keyword-boost.ts';
+import * as fc from '../properties.ts';
 import { spokenUtterances } from './spoken.ts';
 import { wordsOf } from './words.ts';
 

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Refine, refineTranscript, shareOfWordsKept } from '../../speech/refinement.ts';
 import { createTestClock } from '../actors/fakes.ts';
+import * as fc from '../properties.ts';
 
 const CONTEXT = { general: [], text: null, terms: ['Tandem'] };
 const ORIGINAL = { text: 'please call tan dem at noon', language: 'en' };

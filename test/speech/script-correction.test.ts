@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { correctScript } from '../../speech/script-correction.ts';
+import * as fc from '../properties.ts';
 import { anyText, wordsOf } from './words.ts';
 
 describe('script correction', () => {

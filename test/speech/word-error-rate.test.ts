@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { errorRate, plainWords, sumOfErrors, wordErrors } from '../../bench/word-error-rate.ts';
+import * as fc from '../properties.ts';
 import { anyText } from './words.ts';
 
 describe('word error rate', () => {

@@ -1,5 +1,5 @@
-import fc from 'fast-check';
 import type { RecognisedWord } from '../../machines/utterances.ts';
+import * as fc from '../properties.ts';
 
 /** The words of a text, 300 ms apart. */
 export function wordsOf(text: string, confidence: number | null = null): RecognisedWord[] {

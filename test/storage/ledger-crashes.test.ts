@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connect, type Sql, type SqlOrTx, type Tx } from '../../storage/database.ts';
 import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import * as fc from '../properties.ts';
 import { seedWorkspace } from './seed.ts';
 import { requireSoundBooks } from './sound-books.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.ts';

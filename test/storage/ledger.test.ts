@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
 import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
 import { seedWorkspace } from './seed.ts';
 import { requireSoundBooks } from './sound-books.ts';

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { MemoryCollectionRow } from '../../storage/queries/memory-collections.ts';
@@ -6,6 +5,7 @@ import { parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
 import { keywordHits } from '../../storage/queries/memory-keywords.ts';
 import { parseKeywordQuery } from '../../storage/queries/memory-query.ts';
 import { unitsMeeting, unitsStillMeeting } from '../../storage/queries/memory-search.ts';
+import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
 import { chunk, process, remember, seedMemories } from './memory-fixture.ts';
 

@@ -3,12 +3,12 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { signObjectUrl, verifyObjectUrl } from '../../storage/object-urls.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { openBucket } from '../../storage/s3/bucket.ts';
 import { openS3ObjectStore } from '../../storage/s3/object-store.ts';
+import * as fc from '../properties.ts';
 import { hasS3Server, type S3Server, startS3Server } from './s3/s3-server.ts';
 
 let server: S3Server | null = null;

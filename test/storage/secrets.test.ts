@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createSecretBox } from '../../storage/secrets.ts';
+import * as fc from '../properties.ts';
 
 describe('the secret box', () => {
   const box = createSecretBox(randomBytes(32));

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { growHold, walletOf } from '../../storage/ledger.ts';
 import { admitCall, type CallRow, settleCall } from '../../storage/queries/calls.ts';
+import * as fc from '../properties.ts';
 import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
 import { createTestDatabase, type TestDatabase } from './test-database.ts';
 

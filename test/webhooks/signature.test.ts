@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { mintWebhookSecret, requireWebhookSecret, signWebhook } from '../../actors/webhooks/signature.ts';
+import * as fc from '../properties.ts';
 
 const rawBody = '{"event":"stt.completed","text":"नमस्ते"}';
 const sign = (...secrets: string[]) =>

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   MAX_WEBHOOK_BODY_BYTES,
@@ -6,6 +5,7 @@ import {
   WEBHOOK_EXAMPLES,
   webhookBody,
 } from '../../storage/queries/webhook-events.ts';
+import * as fc from '../properties.ts';
 
 const at = new Date('2026-03-01T12:00:00.123Z');
 const transcript = (text: string) => ({ ...WEBHOOK_EXAMPLES['stt.completed'], text });

@@ -1,9 +1,9 @@
-import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { failLostCompletions } from '../../../actors/chat/lost-completions.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { setPrice } from '../../../storage/price-book.ts';
 import { modelOf } from '../../language/fake-language-models.ts';
+import * as fc from '../../properties.ts';
 import { NOW, USD } from '../../storage/seed.ts';
 import { createTestLogger, eventually } from '../fakes.ts';
 import {

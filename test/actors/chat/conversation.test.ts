@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type CountedMessage,
@@ -7,6 +6,7 @@ import {
   tokensOf,
 } from '../../../actors/chat/conversation.ts';
 import type { ChatMessage } from '../../../language/llm.ts';
+import * as fc from '../../properties.ts';
 
 let serial = 0;
 const counted = (message: ChatMessage, tokens = 10): CountedMessage => ({ message, tokens });

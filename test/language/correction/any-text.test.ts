@@ -1,9 +1,9 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { correctByRules } from '../../../language/correction/rules/correct-by-rules.ts';
 import { textOf } from '../../../language/correction/rules/token.ts';
 import { tokenize } from '../../../language/correction/rules/tokenize.ts';
 import { wordsOf } from '../../../language/correction/words-kept.ts';
+import * as fc from '../../properties.ts';
 import { atOnce, byRules, rulesRequest } from './by-rules.ts';
 
 /** What rules look for, put together in any order. */

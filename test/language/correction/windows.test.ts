@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { windowsOf } from '../../../language/correction/windows.ts';
+import * as fc from '../../properties.ts';
 
 const PIECES = [
   'word ',

@@ -1,6 +1,6 @@
 import { deflateRawSync, deflateSync } from 'node:zlib';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import * as fc from '../../properties.ts';
 import { archiveOf, docxEntries, docxOf, paragraph, xlsxOf } from './packages.ts';
 import { FIRST_MORE, pdfOf, pdfWith, stream, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf, pngWith } from './pictures.ts';

@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { csvRows } from '../../../language/documents/csv.ts';
 import { markdownTable } from '../../../language/documents/markdown-table.ts';
 import { pictureSize } from '../../../language/documents/picture-size.ts';
 import { cleanText, decodeText } from '../../../language/documents/plain-text.ts';
 import { joinLines, pageText, type TextRun } from '../../../language/documents/text-lines.ts';
+import * as fc from '../../properties.ts';
 
 const cell = fc.string({ unit: fc.constantFrom('a', 'é', '"', ',', ';', '\n', '\r', ' ', '|', '\\') });
 const rows = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 5 });

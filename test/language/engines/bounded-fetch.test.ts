@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { boundedFetch } from '../../../language/engines/openai/bounded-fetch.ts';
+import * as fc from '../../properties.ts';
 
 const URL_OF_CHAT = 'http://models.test/v1/chat/completions';
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ChatAnswer } from '../../../language/engines/openai/chat-answer.ts';
+import * as fc from '../../properties.ts';
 
 /** Chunks that are nearly right: the names are those of OpenAI, and what stands there may be anything. */
 const anything = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.string(), fc.constantFrom('<think>', '</think>', 'stop'));

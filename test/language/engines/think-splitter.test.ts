@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ThinkSplitter } from '../../../language/engines/openai/think-splitter.ts';
+import * as fc from '../../properties.ts';
 
 function split(pieces: readonly string[]): { text: string; reasoning: string } {
   const splitter = new ThinkSplitter();

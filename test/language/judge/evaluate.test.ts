@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { evaluate, type JudgeRequest, tokensToHold } from '../../../language/judge/evaluate.ts';
 import { dataOf } from '../../../language/judge/prompt.ts';
@@ -10,6 +9,7 @@ import {
 } from '../../../language/judge/rubric.ts';
 import type { CompletionRequest } from '../../../language/llm.ts';
 import { TandemError } from '../../../machines/errors.ts';
+import * as fc from '../../properties.ts';
 import { FakeLanguageModels } from '../fake-language-models.ts';
 import { answered, judgeRequest, posedIn } from './rubrics.ts';
 import { countTurns } from './turns.ts';

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { quoteFinder } from '../../../language/judge/evidence.ts';
+import * as fc from '../../properties.ts';
 import { countTurns } from './turns.ts';
 
 const SAID = ['“Good  morning”, said Zoë — it’s fine.\nReally', 'नमस्ते, आपका पार्सल\u200b आ रहा है', 'file ﬁne 😀 done'];

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AnswerError } from '../../../language/engines/llama/answer-error.ts';
 import { answerFormOf, argumentsText } from '../../../language/engines/llama/answer-form.ts';
@@ -6,6 +5,7 @@ import { historyOf } from '../../../language/engines/llama/chat-history.ts';
 import { grammarSchemaOf } from '../../../language/engines/llama/grammar-schema.ts';
 import type { AnswerRequest } from '../../../language/engines/llama/protocol.ts';
 import type { JsonSchema } from '../../../language/llm.ts';
+import * as fc from '../../properties.ts';
 
 describe('a schema for a grammar', () => {
   it.each<[string, JsonSchema, object]>([

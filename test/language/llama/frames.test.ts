@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeMessage, FrameError, MOST_MESSAGE_BYTES, readMessages } from '../../../language/engines/llama/frames.ts';
+import * as fc from '../../properties.ts';
 import { collected } from './asking.ts';
 
 describe('frames of messages with the process of a model', () => {

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Chunk, type ChunkOptions, chunksOf } from '../../../language/memory/chunks.ts';
+import * as fc from '../../properties.ts';
 
 /** A token for every four letters of a word, as a cheap stand-in. */
 const countTokens = (text: string) => (text.match(/\S{1,4}/g) ?? []).length;

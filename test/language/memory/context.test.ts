@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { assembleContext, queryFromMessages, type RecalledText } from '../../../language/memory/context.ts';
+import * as fc from '../../properties.ts';
 
 const countTokens = (text: string) => (text.match(/\S{1,4}|\s/g) ?? []).length;
 const memory = (id: string, text: string, score = 0.5, title: string | null = null): RecalledText => ({

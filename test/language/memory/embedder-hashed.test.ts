@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createHashedEmbedder } from '../../../language/memory/embedder-hashed.ts';
+import * as fc from '../../properties.ts';
 
 const SIGNAL = new AbortController().signal;
 const embedder = createHashedEmbedder();

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decideFacts, type StoredFact } from '../../../language/memory/fact-decisions.ts';
 import { extractFacts, type Fact } from '../../../language/memory/facts.ts';
 import { TandemError } from '../../../machines/errors.ts';
+import * as fc from '../../properties.ts';
 import { FakeLanguageModels } from '../fake-language-models.ts';
 
 const TEXT =

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { evidenceOfCosine, fuse, type RankedMemory } from '../../../language/memory/fusion.ts';
+import * as fc from '../../properties.ts';
 
 const ids = fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { maxLength: 30 });
 const ranking = fc

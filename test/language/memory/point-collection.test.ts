@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import openWabt from 'wabt';
 import { ByteRows, DOT_PRODUCTS_WASM } from '../../../language/memory/dot-products.ts';
 import { pointOf } from '../../../language/memory/point.ts';
 import { PointCollection } from '../../../language/memory/point-collection.ts';
+import * as fc from '../../properties.ts';
 
 const byte = fc.integer({ min: -127, max: 127 });
 

@@ -1,9 +1,9 @@
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readSampleLayout, type SampleLayout } from '../../../media/audio-file/sample-layout.ts';
+import * as fc from '../../properties.ts';
 
 let folder: string;
 beforeAll(async () => {

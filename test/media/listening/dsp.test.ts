@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { RealFft } from '../../../media/dsp/fft.ts';
 import { NoiseFloor } from '../../../media/dsp/noise-floor.ts';
 import { BackgroundLevel, speechSnrDb } from '../../../media/dsp/speech-snr.ts';
 import { TonalityMeter } from '../../../media/dsp/tonality.ts';
 import { seededRandom } from '../../../runtime/seeded-random.ts';
+import * as fc from '../../properties.ts';
 
 const WINDOW = 512;
 

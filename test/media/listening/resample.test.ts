@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Resampler } from '../../../media/dsp/resample.ts';
+import * as fc from '../../properties.ts';
 
 const RATES_HZ = [8000, 11_025, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 const OUTPUT_RATE_HZ = 16_000;

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { AudioFormat } from '../../../machines/utterances.ts';
 import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../media/dsp/g711.ts';
 import { SampleDecoder } from '../../../media/listening/sample-decoder.ts';
+import * as fc from '../../properties.ts';
 
 function decode(format: AudioFormat, channels: 'mixed' | 'separate', pieces: Uint8Array[]): number[][] {
   const decoder = new SampleDecoder(format, channels);

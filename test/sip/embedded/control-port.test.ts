@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseCommand } from '../../../sip/embedded/control/commands.ts';
 import { ControlFrameError, encodeFrame, FrameReader } from '../../../sip/embedded/control/frames.ts';
 import { type EmbeddedSipServer, startEmbeddedSipServer } from '../../../sip/embedded/embedded-sip-server.ts';
 import { header } from '../../../sip/message/index.ts';
+import * as fc from '../../properties.ts';
 import { Harness, SECRET, untilCounts, untilRouted } from './server-harness.ts';
 import { SDP } from './sip-peer.ts';
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { SipMessage } from '../../../sip/message/index.ts';
+import * as fc from '../../properties.ts';
 import { CoreBench } from './core-bench.ts';
 
 /** Timers that never end: for what is held while they run. */

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { header, serializeMessage } from '../../../sip/message/index.ts';
+import * as fc from '../../properties.ts';
 import { Harness, untilCounts, untilRouted } from './server-harness.ts';
 import { SDP, type SipPeer } from './sip-peer.ts';
 

@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   createRequest,
@@ -19,6 +18,7 @@ import {
   serializeMessage,
   setHeader,
 } from '../../../sip/message/index.ts';
+import * as fc from '../../properties.ts';
 
 describe('parseMessage', () => {
   it('reads a request with compact forms, folded lines and several values in one line', () => {

@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   encodeMessage,
@@ -9,6 +8,7 @@ import {
   MOST_HEAD_BYTES,
   readMessages,
 } from '../../../speech/engine-process/frames.ts';
+import * as fc from '../../properties.ts';
 
 describe('messages over a pipe', () => {
   it('arrive whole and in order however the pipe cuts them', async () => {

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
-import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { wavHeader } from '../../../media/wav.ts';
 import { AudioAnswer } from '../../../speech/engines/openai/audio-answer.ts';
@@ -11,6 +10,7 @@ import {
   type OpenAiSynthesisOptions,
 } from '../../../speech/engines/openai/openai-synthesis-engine.ts';
 import type { Clause, Synthesizer } from '../../../speech/synthesizer.ts';
+import * as fc from '../../properties.ts';
 import { itIsASynthesisEngine } from './synthesizer-conformance.ts';
 
 const API_KEY = 'sk-upstream-0123456789';

@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { boostOf } from '../../../speech/engines/pocketsphinx/boost.ts';
 import { pronunciationOf } from '../../../speech/engines/pocketsphinx/pronunciation.ts';
+import * as fc from '../../properties.ts';
 
 const PHONES = new Set(
   'AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH'.split(' '),

@@ -4,10 +4,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ModelError } from '../../../speech/models/model-error.ts';
 import { unpack } from '../../../speech/models/unpack.ts';
+import * as fc from '../../properties.ts';
 import { type ArchivedEntry, tarOf } from './tar-archive.ts';
 
 const LIMITS = { mostFiles: 10, mostBytes: 100_000 };

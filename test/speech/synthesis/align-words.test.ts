@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { alignWords } from '../../../speech/synthesis/align-words.ts';
 import { SoundDetector } from '../../../speech/synthesis/sounds.ts';
 import type { ScriptWord } from '../../../speech/text/script.ts';
+import * as fc from '../../properties.ts';
 
 const words = (text: string): ScriptWord[] =>
   text.split(' ').map((written) => ({ written, spoken: written, phonemes: null }));

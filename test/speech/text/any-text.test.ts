@@ -1,7 +1,7 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readScript } from '../../../speech/text/read-script.ts';
 import { type Script, ScriptError } from '../../../speech/text/script.ts';
+import * as fc from '../../properties.ts';
 
 const LANGUAGES = ['en-us', 'en-gb', 'en-in', 'hi', 'bn', 'ta', 'te', 'mr', 'gu', 'kn', 'ml', 'pa', 'or', 'as', 'ur'];
 const language = fc.constantFrom(...LANGUAGES, 'de', 'fr', 'ja', 'zh', 'th', 'ar', 'constructor', 'xx-yy');

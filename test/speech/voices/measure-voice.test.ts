@@ -1,7 +1,7 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { measureVoice } from '../../../speech/voices/measure-voice.ts';
 import { BAND_CENTRES_HZ, type VoiceMeasures } from '../../../speech/voices/voice-measures.ts';
+import * as fc from '../../properties.ts';
 import { syntheticVoice } from './synthetic-voice.ts';
 
 describe('Measuring a voice', () => {

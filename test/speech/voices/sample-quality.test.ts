@@ -1,7 +1,7 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { measureVoice } from '../../../speech/voices/measure-voice.ts';
 import { sampleProblems } from '../../../speech/voices/sample-quality.ts';
+import * as fc from '../../properties.ts';
 import { syntheticVoice } from './synthetic-voice.ts';
 
 const RATE_HZ = 16_000;

@@ -1,8 +1,8 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../../media/dsp/g711.ts';
 import { SPEECH_ENCODINGS, type SpeechEncoding } from '../../../../speech/speech-synthesis.ts';
 import { openSpeechEncoder } from '../../../../speech/synthesis/output/open-speech-encoder.ts';
+import * as fc from '../../../properties.ts';
 import { blockSizes, correlation, cut, encodeAll, SAMPLE_RATES_HZ, speechAt } from './streams.ts';
 
 async function encoded(encoding: SpeechEncoding, samples: Int16Array, sampleRateHz = 16_000): Promise<Buffer> {

@@ -1,10 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { levelDbov } from '../../../../media/dsp/level.ts';
 import type { SpeechEffectSettings } from '../../../../speech/synthesis/output/effect-chain.ts';
 import { createSpeechEffects } from '../../../../speech/synthesis/output/speech-effects.ts';
 import { BAND_CENTRES_HZ } from '../../../../speech/voices/voice-measures.ts';
 import { largest } from '../../../media/sounds.ts';
+import * as fc from '../../../properties.ts';
 import { blockSizes, cut, speechAt } from './streams.ts';
 
 const NOTHING: SpeechEffectSettings = {

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { Resampler } from '../../../../media/dsp/resample.ts';
 import type { SpeechEncoder } from '../../../../speech/synthesis/output/speech-encoder.ts';
+import * as fc from '../../../properties.ts';
 import { spokenUtterances } from '../../spoken.ts';
 
 export const SAMPLE_RATES_HZ = [8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000];
