@@ -1,8 +1,8 @@
 # Tandem in one image: `docker build -t tandem .`, or `docker compose up --build` with everything around it.
 #
 # The tag names one exact Node release, the one of the `node` dependency in package.json (a test compares the two), so
-# that the container and `npm start` run the same runtime. A CI with access to the registry can add the digest
-# (`...-slim@sha256:...`); the tag alone says which release is meant, and can be read by a person.
+# that the container and `npm start` run the same runtime. A CI with access to the image registry can add the digest
+# (`...-slim@sha256:...`); the tag alone stays readable.
 
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
@@ -12,20 +12,20 @@ RUN npm ci --omit=dev --no-audit --no-fund \
  && rm -rf node_modules/node node_modules/.bin/node
 
 FROM node:24.21.0-bookworm-slim
-# Nothing is installed in a running container: no package manager for whoever breaks in.
+# A running container installs nothing: leave intruders no package manager.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
     /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
  && install -d -o node -g node -m 0700 /data
-# The native recogniser, several times as fast as the one in WebAssembly, and what most speech models are packed with.
+# The native recogniser, several times as fast as the WebAssembly one, and the unpacker of most speech models.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libpocketsphinx3 pocketsphinx-en-us bzip2 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=dependencies /app/node_modules ./node_modules
-# What is copied is the list in .dockerignore. It belongs to root, and the process cannot change it.
+# .dockerignore lists what is copied. Root owns it, so the process cannot change it.
 COPY . .
 
-# SIP_HOST and RTP_HOST, the addresses carriers reach this container by, are for whoever runs it to say.
+# The operator sets SIP_HOST and RTP_HOST, the address at which carriers reach this container.
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     PORT=8080 \

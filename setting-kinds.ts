@@ -31,7 +31,12 @@ export function optionalText(name: string, about: string): Variable<string | nul
 /** What a server of others asks for. */
 export function keyVariable(name: string): Variable<string | null> {
   const parse = (text: string) => (/^\S{1,1024}$/.test(text) ? text : undefined);
-  return optional(name, { about: 'Its key.', expects: '1 to 1024 characters without spaces', secret: true, parse });
+  return optional(name, {
+    about: 'API key of that server.',
+    expects: '1 to 1024 characters without spaces',
+    secret: true,
+    parse,
+  });
 }
 
 export function textVariable(name: string, fallback: string, about: string): Variable<string> {
