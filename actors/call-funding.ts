@@ -1,12 +1,12 @@
 import { fromPromise } from 'xstate';
 import type { Funding } from '../machines/call-events.ts';
 import { FUNDING_LEAD_MS } from '../machines/call-setup.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { Sql } from '../storage/database.ts';
 import { growHold } from '../storage/ledger.ts';
 import { priceOf, speechPriceOf } from '../storage/queries/call-settlement.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallRegistry } from './call-registry.ts';
-import type { Clock } from './clock.ts';
 
 /** The call machine's `extendFunding` port: makes the hold grow by another minute of talk, as far as the wallet permits. */
 export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: CallRegistry; clock: Clock }) {

@@ -1,4 +1,6 @@
 import type { CallMove } from '../machines/call-events.ts';
+import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
+import { pause } from '../runtime/waiting.ts';
 import { inTransaction, type Sql, type Tx } from '../storage/database.ts';
 import { lockLiveCall } from '../storage/queries/call-moves.ts';
 import {
@@ -10,7 +12,6 @@ import {
 } from '../storage/queries/calls.ts';
 import { createRecording } from '../storage/queries/recordings.ts';
 import { addSegment, failTranscript, openTranscript, UNPAID } from '../storage/queries/transcripts.ts';
-import { type Clock, type Moment, momentOf } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -122,7 +123,7 @@ async function commitUntilStored(
         if (refused >= MOST_REFUSALS) moves = moves.flatMap((move) => (move === error.move ? insteadOf(move) : move));
       }
       const delayMs = RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length - 1)] as number;
-      await pause(options, delayMs);
+      await pause(delayMs, options).catch(() => {});
     }
   }
   return [];
@@ -212,18 +213,4 @@ function patchOf(batch: StampedMove[]): LivePatch {
     }
   }
   return patch;
-}
-
-/** Waits, but no longer than the call lives. */
-function pause({ clock, signal }: CallJournalOptions, delayMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const handle = clock.setTimeout(done, delayMs);
-    signal.addEventListener('abort', done, { once: true });
-    function done() {
-      clock.clearTimeout(handle);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-  });
 }

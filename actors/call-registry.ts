@@ -1,10 +1,10 @@
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
 import type { MediaSession } from '../media/media-plane.ts';
+import type { Moment } from '../runtime/clock.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallSpeech } from './call-speech.ts';
-import type { Moment } from './clock.ts';
 
 /**
  * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its

@@ -1,5 +1,6 @@
 import { fromPromise } from 'xstate';
 import type { SettleInput } from '../machines/call-events.ts';
+import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
 import {
   type CallEventRow,
@@ -15,7 +16,6 @@ import { createRecording, updateRecording } from '../storage/queries/recordings.
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import { presentCall } from './call-view.ts';
 import { buildCallDelivery } from './callbacks/call-delivery.ts';
-import { type Clock, type Moment, momentOf } from './clock.ts';
 
 /**
  * The call machine's `settle` port: waits until every earlier move is stored, then commits the outcome, the last

@@ -1,11 +1,12 @@
 import type { SpeechName } from '../machines/call-events.ts';
 import { LONGEST_SPEECH_MS } from '../machines/call-setup.ts';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { raceAbort } from '../runtime/waiting.ts';
 import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import { SynthesizerError } from '../speech/synthesizer.ts';
 import type { Script } from '../speech/text/script.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../speech/voices/voice-recipe.ts';
-import type { Clock } from './clock.ts';
 import type { PlaceCallRequest } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import { type ReadScript, scriptOf } from './tts/speech-refusals.ts';
@@ -169,20 +170,15 @@ async function make(
   if (recipe === null) throw new UnspokenError('there is no voice to say it');
   const { logger, callId } = options;
   const signal = AbortSignal.any([options.signal, options.late]);
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const leave = () => reject(signal.reason);
-  signal.addEventListener('abort', leave, { once: true });
   try {
     signal.throwIfAborted();
-    return await Promise.race([spoken({ script, recipe }, { ...options, signal }), aborted]);
+    return await raceAbort(spoken({ script, recipe }, { ...options, signal }), signal);
   } catch (error) {
     if (options.signal.aborted) throw new UnspokenError('the call is over', { cause: error });
     const code = error instanceof SynthesizerError ? error.code : (error as Error).name;
     // Not the error itself: it may repeat the text.
     logger.warn({ callId, speech, code }, 'what an agent was to be told could not be made');
     throw error instanceof UnspokenError ? error : new UnspokenError(reasonOf(error), { cause: error });
-  } finally {
-    signal.removeEventListener('abort', leave);
   }
 }
 

@@ -4,13 +4,14 @@ import type { TranscriptCommand, TranscriptReport } from '../machines/call-event
 import type { CallSegment } from '../machines/events.ts';
 import { transcriptMachine } from '../machines/transcript.machine.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { within } from '../runtime/waiting.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { concludeTranscript } from '../storage/queries/transcripts.ts';
 import { earPort, LIVE_RECOGNITION, type Tapped } from './call-ear.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
-import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /**
@@ -137,12 +138,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
     async close() {
       const open = [...entries.values()];
       for (const { actor } of open) actor.send({ type: 'stopped', reason: 'INTERRUPTED' });
-      let timer: unknown;
-      const timeout = new Promise<void>((resolve) => {
-        timer = clock.setTimeout(() => resolve(), CLOSE_TIMEOUT_MS);
-      });
-      await Promise.race([Promise.all(open.map(({ concluded }) => concluded)), timeout]);
-      clock.clearTimeout(timer);
+      await within(Promise.all(open.map(({ concluded }) => concluded)), { ms: CLOSE_TIMEOUT_MS, clock });
       for (const { actor } of entries.values()) actor.stop();
       entries.clear();
     },

@@ -2,6 +2,7 @@ import { createActor, type InspectionEvent, type Observer } from 'xstate';
 import { callMachine } from '../machines/call.machine.ts';
 import { legMachine } from '../machines/leg.machine.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
+import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
@@ -17,7 +18,6 @@ import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { type TranscriptDesk, transcriptPort } from './call-transcript.ts';
 import { presentCallEvent } from './call-view.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
-import { type Clock, type Moment, momentOf } from './clock.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 

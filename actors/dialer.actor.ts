@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
+import { type Clock, momentOf } from '../runtime/clock.ts';
+import { LATE, within } from '../runtime/waiting.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
@@ -22,7 +24,6 @@ import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
-import { type Clock, momentOf } from './clock.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
@@ -121,7 +122,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
           if (live) return await dialed(live, options);
           return { placed: false, replayed: true, call: presentCall(row) };
         });
-      if (await within(placement, { clock, timeoutMs: PLACEMENT_TIMEOUT_MS })) return await placement;
+      if ((await within(placement, { clock, ms: PLACEMENT_TIMEOUT_MS })) !== LATE) return await placement;
       options.logger.error({ callId }, 'a placement was not confirmed in time');
       throw new TandemError(
         'C2C_OUTCOME_UNKNOWN',
@@ -136,7 +137,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const live = registry.get(row.callId);
       if (!live || isFinalState(row.state)) return presentCall(row);
       live.actor.send({ type: 'hangup.requested', reason: 'api' });
-      await within(live.settled, { clock, timeoutMs: HANGUP_TIMEOUT_MS });
+      await within(live.settled, { clock, ms: HANGUP_TIMEOUT_MS });
       return presentCall((await getCallById(sql, row.callId)) ?? row);
     },
 
@@ -162,11 +163,11 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async drain(graceMs) {
       draining = true;
-      await within(Promise.allSettled(admissions), { clock, timeoutMs: PLACEMENT_TIMEOUT_MS });
+      await within(Promise.allSettled(admissions), { clock, ms: PLACEMENT_TIMEOUT_MS });
       const idle = registry.idle();
-      if (await within(idle, { clock, timeoutMs: graceMs })) return;
+      if ((await within(idle, { clock, ms: graceMs })) !== LATE) return;
       for (const call of registry.list()) call.actor.send({ type: 'hangup.requested', reason: 'shutdown' });
-      await within(idle, { clock, timeoutMs: HANGUP_TIMEOUT_MS });
+      await within(idle, { clock, ms: HANGUP_TIMEOUT_MS });
     },
   };
 }
@@ -225,17 +226,4 @@ const RETRY_AFTER_S = 10;
 
 function refused(code: ErrorCode, message: string): TandemError {
   return new TandemError(code, message, { retryAfterS: RETRY_AFTER_S });
-}
-
-/** Whether the promise settled before the time was up. */
-async function within(promise: Promise<unknown>, { clock, timeoutMs }: { clock: Clock; timeoutMs: number }) {
-  let timer: unknown;
-  const timeout = new Promise<false>((resolve) => {
-    timer = clock.setTimeout(() => resolve(false), timeoutMs);
-  });
-  try {
-    return await Promise.race([promise.then(() => true), timeout]);
-  } finally {
-    clock.clearTimeout(timer);
-  }
 }

@@ -1,3 +1,4 @@
+import { raceAbort } from '../runtime/waiting.ts';
 /** Hands things from one who makes them to one who takes them, one at a time: who makes waits for who takes. */
 export class Handover<T> {
   #offered: { item: T; taken: () => void } | null = null;
@@ -8,12 +9,10 @@ export class Handover<T> {
   async giveAll(source: AsyncIterable<T>, signal: AbortSignal): Promise<void> {
     for await (const item of source) {
       signal.throwIfAborted();
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const leave = () => reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
+      const { promise, resolve } = Promise.withResolvers<void>();
       this.#offered = { item, taken: resolve };
       this.#changed?.();
-      await promise.finally(() => signal.removeEventListener('abort', leave));
+      await raceAbort(promise, signal);
     }
   }
 

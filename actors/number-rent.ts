@@ -1,7 +1,7 @@
 import { TandemError } from '../machines/errors.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { Sql } from '../storage/database.ts';
 import { collectRent, numbersWithRentDue } from '../storage/queries/number-rent.ts';
-import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /** Collects the monthly rent of numbers as it falls due. */

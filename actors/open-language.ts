@@ -1,8 +1,8 @@
 import type { LanguageModels } from '../language/llm.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { ChatDesk } from './chat/chat-desk.ts';
 import { openChat } from './chat/open-chat.ts';
-import type { Clock } from './clock.ts';
 import { createDocumentDesk } from './documents/document-desk.actor.ts';
 import type { DocumentDesk } from './documents/document-desk.ts';
 import type { JudgeDesk } from './judge/judge-desk.ts';

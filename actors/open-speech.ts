@@ -1,11 +1,11 @@
 import type { InspectionEvent } from 'xstate';
 import type { ListeningPlane } from '../media/listening-plane.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import type { Refine } from '../speech/refinement.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
-import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 import { createLiveStt, type LiveSttDesk } from './stt/live-stt.actor.ts';
 import { createTranscriber } from './stt/transcriber.actor.ts';

@@ -1,6 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
@@ -13,7 +14,6 @@ import { createTranscriptDesk } from './call-transcript.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
-import type { Clock } from './clock.ts';
 import { createDialer, type NodeDialer } from './dialer.actor.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { type RecordingInput, recordingMachine } from '../machines/recording.machine.ts';
 import { repairWav, WAV_HEADER_BYTES } from '../media/wav.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { Sql } from '../storage/database.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import { getRecording, updateRecording } from '../storage/queries/recordings.ts';
-import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /** Brings finished recordings into the object store, one actor each, for as long as that takes. */

@@ -1,9 +1,9 @@
+import type { Clock } from '../runtime/clock.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { trunkEndpoint } from './call-dialog.ts';
-import type { Clock } from './clock.ts';
 import type { Logger } from './logger.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { Answering, AnswerPart, AnswerPiece, FinishedAnswer } from '../actors/chat/chat-desk.ts';
 import { TandemError } from '../machines/errors.ts';
+import { LATE, within } from '../runtime/waiting.ts';
 import { billingHeaders } from './billing-headers.ts';
 import { openaiError } from './openai-errors.ts';
 import { toRefusal } from './refusals.ts';
@@ -16,10 +17,8 @@ export async function* withBeats(
       // It is looked at below, unless nobody asks any more.
       next.catch(() => undefined);
     }
-    const { promise, resolve } = Promise.withResolvers<'beat'>();
-    const timer = setTimeout(() => resolve('beat'), everyMs);
-    const result = await Promise.race([next, promise]).finally(() => clearTimeout(timer));
-    if (result === 'beat') yield 'beat';
+    const result = await within(next, { ms: everyMs });
+    if (result === LATE) yield 'beat';
     else if (result.done) return;
     else {
       next = null;

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import multipart, { type MultipartFile } from '@fastify/multipart';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
+import { raceAbort } from '../runtime/waiting.ts';
 import { type InvalidField, validationFailed } from './validation.ts';
 
 /** A file of a form, on disk. */
@@ -130,16 +131,11 @@ async function readParts(
   }
 
   let received = 0;
-  const tooMuch = Promise.withResolvers<never>();
-  const onAbort = () => tooMuch.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
   request.raw.on('data', (chunk: Buffer) => {
     received += chunk.length;
     if (received > mostBytes) stopped.abort(tooLarge(options));
   });
-  const reading = read();
-  reading.catch(() => undefined);
-  await Promise.race([reading, tooMuch.promise]).finally(() => signal.removeEventListener('abort', onAbort));
+  await raceAbort(read(), signal);
   if (files.length < fewestFiles) invalid.push({ path: fileField, message: 'is required' });
   if (invalid.length > 0) throw validationFailed(invalid.slice(0, 20));
   return { files, fields };

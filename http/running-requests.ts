@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { within } from '../runtime/waiting.ts';
 
 /** How long requests that are under way may take once the server closes. */
 const FINISH_MS = 2_000;
@@ -28,13 +29,9 @@ export function createRunningRequests(): RunningRequests {
     isAnswering: (socket) => [...running].some((response) => response.socket === socket && response.headersSent),
     async finish() {
       if (running.size === 0) return;
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, FINISH_MS);
-        whenIdle = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
+      const { promise: idle, resolve } = Promise.withResolvers<void>();
+      whenIdle = resolve;
+      await within(idle, { ms: FINISH_MS });
     },
   };
 }

@@ -1,10 +1,10 @@
 import { TandemError } from '../machines/errors.ts';
+import type { Clock } from '../runtime/clock.ts';
 import { collectCompletion } from './collect-completion.ts';
 import { type LanguageEngine, LanguageEngineError } from './engine.ts';
 import { refusalOf } from './language-refusal.ts';
 import type { Completion, CompletionPart, CompletionRequest, LanguageModel, LanguageModels } from './llm.ts';
 import { type ListedModel, ModelList } from './model-list.ts';
-import type { LanguageClock } from './resilience/language-clock.ts';
 import { ResilientEngine } from './resilience/resilient-engine.ts';
 
 export interface LanguageModelsOptions {
@@ -16,7 +16,7 @@ export interface LanguageModelsOptions {
   aliases: ReadonlyMap<string, string>;
   /** Answers that one model gives at a time. */
   concurrency: number;
-  clock: LanguageClock;
+  clock: Clock;
 }
 
 /** Names that always are there: the usual model of chats, and that of judging. */

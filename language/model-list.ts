@@ -1,6 +1,7 @@
+import type { Clock } from '../runtime/clock.ts';
+import { LATE, within } from '../runtime/waiting.ts';
 import { LanguageEngineError } from './engine.ts';
 import type { LanguageModel } from './llm.ts';
-import { inTime, type LanguageClock } from './resilience/language-clock.ts';
 import type { ResilientEngine } from './resilience/resilient-engine.ts';
 
 export interface ListedModel {
@@ -20,7 +21,7 @@ export interface ModelListing {
  */
 export class ModelList {
   readonly #engines: readonly ResilientEngine[];
-  readonly #clock: LanguageClock;
+  readonly #clock: Clock;
   #kept: { models: ModelListing['models']; untilMs: number } | null = null;
   #asking: Promise<ModelListing> | null = null;
   /** Of the last time that an engine answered. */
@@ -28,7 +29,7 @@ export class ModelList {
   /** What there was when an engine did not answer. */
   #partial: { models: ModelListing['models']; untilMs: number } | null = null;
 
-  constructor(engines: readonly ResilientEngine[], clock: LanguageClock) {
+  constructor(engines: readonly ResilientEngine[], clock: Clock) {
     this.#engines = engines;
     this.#clock = clock;
   }
@@ -81,12 +82,10 @@ export class ModelList {
 
   async #modelsOf(engine: ResilientEngine): Promise<LanguageModel[]> {
     const late = new AbortController();
-    const onLate = () => {
-      late.abort();
-      throw new LanguageEngineError('timeout', 'the model server did not list its models in time');
-    };
-    const asked = engine.models(late.signal);
-    return await inTime(asked, { ms: ANSWER_WITHIN_MS, signal: NEVER, clock: this.#clock, onLate });
+    const models = await within(engine.models(late.signal), { ms: ANSWER_WITHIN_MS, clock: this.#clock });
+    if (models !== LATE) return models;
+    late.abort();
+    throw new LanguageEngineError('timeout', 'the model server did not list its models in time');
   }
 }
 
@@ -95,4 +94,3 @@ const LEFT_IN_PEACE_MS = 30_000;
 const NOTHING: ModelListing['models'] = new Map();
 /** A large model file may have to be loaded first; servers have less time. */
 const ANSWER_WITHIN_MS = 120_000;
-const NEVER = new AbortController().signal;

@@ -1,7 +1,7 @@
+import type { Clock } from '../runtime/clock.ts';
 import type { LanguageEngine } from './engine.ts';
 import { createLanguageModels } from './language-models.ts';
 import type { LanguageModels } from './llm.ts';
-import type { LanguageClock } from './resilience/language-clock.ts';
 
 /** As `settings.ts` has them. */
 export interface LanguageSettings {
@@ -14,7 +14,7 @@ export interface LanguageSettings {
 }
 
 export interface OpenLanguageModelsOptions {
-  clock: LanguageClock;
+  clock: Clock;
   /** Told when the process of a model file ends or does not start; for a log. */
   onTrouble?: (detail: string) => void;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { within } from '../runtime/waiting.ts';
 import { OutboundLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
 import { printableFault } from './printable-fault.ts';
@@ -161,10 +162,8 @@ export class DrachtioGateway implements SipGateway {
     if (this.#legs.size > 0) {
       const { promise: idle, resolve } = Promise.withResolvers<void>();
       this.#onIdle = resolve;
-      const timer = setTimeout(resolve, CLOSE_GRACE_MS);
       for (const leg of [...this.#legs]) leg.hangup('SYSTEM_SHUTDOWN');
-      await idle;
-      clearTimeout(timer);
+      await within(idle, { ms: CLOSE_GRACE_MS });
     }
     this.#connection?.close();
     this.#disconnected('the gateway was closed');

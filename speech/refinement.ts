@@ -1,3 +1,5 @@
+import type { Clock } from '../runtime/clock.ts';
+import { LATE, within } from '../runtime/waiting.ts';
 /**
  * A language model goes over what was recognised, with what the client told about the talk. It may mend words, and
  * nothing it does may lose the text: whatever goes wrong, the original stays.
@@ -43,15 +45,8 @@ export interface RefineOptions {
   refine: Refine | null;
   context: RefinementContext;
   timeoutMs: number;
-  clock: RefinementClock;
+  clock: Clock;
   signal: AbortSignal;
-}
-
-/** The part of a clock that is needed here. */
-interface RefinementClock {
-  monotonicMs(): number;
-  setTimeout(callback: () => void, delayMs: number): unknown;
-  clearTimeout(handle: unknown): void;
 }
 
 /** Of the words of the original, so many must come back (platform specification, Transcription rule 3). */
@@ -64,17 +59,14 @@ export async function refineTranscript(
 ): Promise<Refinement> {
   if (refine === null) return { text, llmApplied: false, llmReason: 'llm_not_configured', llmLatencyMs: null };
   const startedMs = clock.monotonicMs();
-  const late = Promise.withResolvers<'late'>();
   const ended = new AbortController();
-  const timer = clock.setTimeout(() => late.resolve('late'), timeoutMs);
   try {
     const asked = refine({ text, language, context, signal: AbortSignal.any([signal, ended.signal]) });
-    const answer = await Promise.race([asked.then((refined) => ({ refined })), late.promise]);
-    return unlessWorse(text, answer === 'late' ? null : answer.refined, clock.monotonicMs() - startedMs);
+    const answer = await within(asked, { ms: timeoutMs, clock });
+    return unlessWorse(text, answer === LATE ? null : answer, clock.monotonicMs() - startedMs);
   } catch {
     return { text, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: clock.monotonicMs() - startedMs };
   } finally {
-    clock.clearTimeout(timer);
     ended.abort();
   }
 }

@@ -1,8 +1,8 @@
 import { createActor, fromPromise } from 'xstate';
 import type { AttemptResult, PostDeliveryInput } from '../../machines/delivery.machine.ts';
 import { deliveryMachine } from '../../machines/delivery.machine.ts';
+import { type Clock, type Moment, momentOf, systemClock } from '../../runtime/clock.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
-import { type Clock, type Moment, momentOf, systemClock } from '../clock.ts';
 import type { Resolve } from './dns-resolve.ts';
 import { createOriginLanes } from './origin-lanes.ts';
 import type { DelivererLogger, DeliveryJobs, DeliveryStore, SecretOpener } from './ports.ts';

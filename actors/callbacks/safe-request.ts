@@ -4,6 +4,7 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { TandemError } from '../../machines/errors.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import type { CheckedUrl, CheckOptions } from './callback-url.ts';
 import { checkCallbackUrl } from './callback-url.ts';
 
@@ -44,7 +45,8 @@ export async function safePost(options: SafePostOptions): Promise<PostResult> {
   const signal = options.signal ? AbortSignal.any([options.signal, deadline.signal]) : deadline.signal;
   try {
     signal.throwIfAborted();
-    const checked = await untilAborted(checkCallbackUrl(options.url, { ...options, signal }), signal);
+    // The name server may be slow and ignore a cancel; the deadline holds all the same.
+    const checked = await raceAbort(checkCallbackUrl(options.url, { ...options, signal }), signal);
     return await post(checked, options, signal);
   } catch (error) {
     if (options.signal?.aborted) return { kind: 'failed', failure: 'aborted', detail: 'aborted' };
@@ -137,15 +139,6 @@ function pinnedLookup(addresses: readonly string[]): LookupFunction {
     else if (first) callback(null, first.address, first.family);
     else callback(Object.assign(new Error('no address of that family'), { code: 'ENOTFOUND' }), '', 0);
   };
-}
-
-/** The name server may be slow and deaf to a cancel; the deadline is not. */
-function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }
 
 /** Only codes go into `detail`: messages can carry addresses and parts of the receiver's answer. */

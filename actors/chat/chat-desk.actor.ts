@@ -5,9 +5,10 @@ import type { LanguageModels, TokenUsage } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { type CompletionEnding, completionMachine } from '../../machines/completion.machine.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { type Clock, type Moment, momentOf } from '../../runtime/clock.ts';
+import { within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
-import { type Clock, type Moment, momentOf } from '../clock.ts';
 import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import { Answer } from './answer.ts';
@@ -108,10 +109,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
 
     async close() {
       closed = true;
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
-      await Promise.race([Promise.allSettled(over), late]);
-      clock.clearTimeout(timer);
+      await within(Promise.allSettled(over), { ms: CLOSE_WITHIN_MS, clock });
       const completionIds = [...live.keys()];
       if (live.size > 0) logger.error({ completionIds }, 'how completions ended is not stored: the next start does it');
     },

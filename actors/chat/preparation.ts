@@ -1,9 +1,9 @@
 import { RULES_MODEL } from '../../language/correction/rules/correct-by-rules.ts';
-import { runInSlices } from '../../language/correction/slices.ts';
 import { tokensNeeded } from '../../language/correction/tokens-needed.ts';
 import type { LanguageModel, LanguageModels } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { runInSlices } from '../../runtime/slices.ts';
 import type { AskRequest, ChatAsk, CorrectionAsk } from './chat-desk.ts';
 import type { Opening } from './completion-account.ts';
 import type { TokenCounter } from './token-count.ts';

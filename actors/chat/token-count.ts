@@ -1,19 +1,17 @@
-import { setImmediate } from 'node:timers/promises';
 import type { ChatMessage } from '../../language/llm.ts';
 import type { CountTokens } from '../../language/tokens.ts';
+import { Slice } from '../../runtime/slices.ts';
 import type { CountedMessage } from './conversation.ts';
 
 /** Characters that are counted in one go. What a word loses by being cut there is one token in hundreds. */
-const SLICE = 1_024;
-/** Others are let in so often. */
-const MOST_MS_AT_A_TIME = 2;
+const CHARACTERS_AT_A_TIME = 1_024;
 /** Role and separators. */
 const TOKENS_PER_MESSAGE = 4;
 
 /** Counts long texts without keeping anybody else waiting. */
 export class TokenCounter {
   readonly #count: CountTokens;
-  #restedAt = performance.now();
+  readonly #slice = new Slice();
 
   constructor(count: CountTokens) {
     this.#count = count;
@@ -21,12 +19,9 @@ export class TokenCounter {
 
   async text(text: string): Promise<number> {
     let tokens = 0;
-    for (let start = 0; start < text.length; start += SLICE) {
-      if (performance.now() - this.#restedAt > MOST_MS_AT_A_TIME) {
-        await setImmediate();
-        this.#restedAt = performance.now();
-      }
-      tokens += this.#count(text.slice(start, start + SLICE));
+    for (let start = 0; start < text.length; start += CHARACTERS_AT_A_TIME) {
+      if (this.#slice.isOver) await this.#slice.rest();
+      tokens += this.#count(text.slice(start, start + CHARACTERS_AT_A_TIME));
     }
     return tokens;
   }

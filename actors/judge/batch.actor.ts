@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import type { JudgedSome } from '../../machines/judge-batch.machine.ts';
 import { judgeBatchMachine } from '../../machines/judge-batch.machine.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue } from '../../storage/jobs.ts';
 import {
@@ -12,7 +13,6 @@ import {
   releaseJudgeBatch,
   renewJudgeBatch,
 } from '../../storage/queries/judge-batches.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { judgeSomeOf } from './batch-calls.ts';
 import type { Judging } from './judging.ts';

@@ -3,9 +3,10 @@ import { evaluate, type Judgement, tokensToHold } from '../../language/judge/eva
 import { SEEDS } from '../../language/judge/option-order.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { pause, within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { EvaluationAttempt, EvaluationRow } from '../../storage/queries/evaluations.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { abandonEvaluation, beginEvaluation, settleEvaluation } from './evaluation-account.ts';
 import type { EvaluateRequest } from './judge-desk.ts';
@@ -125,7 +126,8 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
         } catch (error) {
           logger.warn({ evaluationId: abandoned.id, err: error }, 'what an evaluation held could not be given back');
           first.resolve();
-          await waited(Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(failures, 20)));
+          const delayMs = Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(failures, 20));
+          await pause(delayMs, { clock, signal: closing.signal }).catch(() => {});
         }
       }
     })().finally(() => {
@@ -136,22 +138,11 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
     await first.promise;
   }
 
-  /** Or until it closes. */
-  function waited(delayMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = clock.setTimeout(() => resolve(), delayMs);
-    closing.signal.addEventListener('abort', () => resolve(), { once: true });
-    return promise.finally(() => clock.clearTimeout(timer));
-  }
-
   return {
     judge,
     async close() {
       closing.abort();
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
-      await Promise.race([Promise.allSettled(givingBack), late]);
-      clock.clearTimeout(timer);
+      await within(Promise.allSettled(givingBack), { ms: CLOSE_WITHIN_MS, clock });
     },
   };
 }

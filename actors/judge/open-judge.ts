@@ -1,7 +1,7 @@
 import type { LanguageModels } from '../../language/llm.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Jobs } from '../../storage/jobs.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { createJudgeBatches } from './batch.actor.ts';
 import { createJudgeDesk } from './judge-desk.actor.ts';

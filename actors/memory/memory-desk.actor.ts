@@ -1,7 +1,7 @@
 import type { ReadDocument } from '../../language/documents/document-reader.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { documentParts } from './document-parts.ts';
 import { requireMayStore } from './memory-access.ts';

@@ -1,4 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { lockAccounts } from '../../storage/ledger-entries.ts';
@@ -15,7 +16,6 @@ import { factsOfMemory } from '../../storage/queries/memory-facts.ts';
 import { findMemoryHead, listMemoryHeads } from '../../storage/queries/memory-heads.ts';
 import { retryMemory } from '../../storage/queries/memory-processing.ts';
 import { offsetOf } from '../../storage/queries/paging.ts';
-import type { Clock } from '../clock.ts';
 import { collectionNotFound, requireAdmin, requireMayWrite, requireWriter } from './memory-access.ts';
 import { chargeMemory, totalOf } from './memory-account.ts';
 import type { CreateCollectionRequest, MemoryCaller, MemoryDesk, MemoryKey, MemoryView } from './memory-desk.ts';

@@ -6,13 +6,13 @@ import { decideFacts, type FactDecision } from '../../language/memory/fact-decis
 import { extractFacts, type Fact } from '../../language/memory/facts.ts';
 import { makePoints } from '../../language/memory/make-points.ts';
 import type { CountTokens } from '../../language/tokens.ts';
+import { runInSlices } from '../../runtime/slices.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import type { MemoryRow } from '../../storage/queries/memories.ts';
 import { insertFacts, type NewFact, removeFactsOf, similarFacts } from '../../storage/queries/memory-facts.ts';
 import { finishMemory, lockAttempt } from '../../storage/queries/memory-processing.ts';
 import { addUnits, removeUnitsOf, type UnitPoint } from '../../storage/queries/memory-units.ts';
 import type { Logger } from '../logger.ts';
-import { takenInSlices } from './memory-slices.ts';
 
 export interface PipelineOptions {
   sql: Sql;
@@ -59,7 +59,7 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
     },
 
     async chunk(signal) {
-      const found = await takenInSlices(chunksOf(memory.content, { countTokens }), signal);
+      const found = await runInSlices(collected(chunksOf(memory.content, { countTokens })), signal);
       chunks = found.map((chunk) => ({ ...chunk, heading: chunk.headings.join(HEADING_SEPARATOR) || null }));
     },
 
@@ -115,6 +115,16 @@ export function createPipeline(memory: MemoryRow, options: PipelineOptions): Mem
     const isExpected = because === 'LLM_NOT_CONFIGURED';
     logger[isExpected ? 'debug' : 'warn']({ memoryId: memory.id, because }, 'a memory is stored without its facts');
   }
+}
+
+/** All chunks; may be interrupted wherever `chunks` yields. */
+function* collected(chunks: Generator<Chunk | undefined, void>): Generator<void, Chunk[]> {
+  const all: Chunk[] = [];
+  for (const chunk of chunks) {
+    if (chunk !== undefined) all.push(chunk);
+    yield;
+  }
+  return all;
 }
 
 function newFact({ decision, ...fact }: Fact & { decision: FactDecision }, point: UnitPoint | null): NewFact {

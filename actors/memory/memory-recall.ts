@@ -3,13 +3,13 @@ import { assembleContext, queryFromMessages } from '../../language/memory/contex
 import type { Recall, Recalled } from '../../language/memory/recall.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
 import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
 import type { MemoryViewer } from '../../storage/queries/memory-collections.ts';
 import { type MetadataCondition, parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
 import type { FoundUnit } from '../../storage/queries/memory-search.ts';
-import type { Clock } from '../clock.ts';
 import { totalOf } from './memory-account.ts';
 import type { Found, FoundMemory, MemoryCaller, MemoryCharge, MemoryDesk, SearchRequest } from './memory-desk.ts';
 import { charactersOf } from './memory-ingest.ts';

@@ -1,9 +1,10 @@
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { JobQueue, JobWorker } from '../../storage/jobs.ts';
 import { lastMemoryCharge } from '../../storage/queries/memory-charges.ts';
 import { claimMemory, dueMemories, postponeMemory } from '../../storage/queries/memory-processing.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { type AttemptOutcome, explainedForNow, type MemoryAttempts } from './memory.actor.ts';
 
@@ -145,17 +146,13 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
     },
 
     async enqueue(memoryIds) {
-      const late = Promise.withResolvers<never>();
-      // A queue on Redis waits for its server for ever.
-      const timer = clock.setTimeout(() => late.reject(new Error('the queue does not answer')), queueWithinMs);
       try {
         const queued = Promise.all(memoryIds.map((id) => jobs.add(id, { delayMs: 0, attempt: 1 })));
-        queued.catch(() => {});
-        await Promise.race([queued, late.promise]);
+        // A queue on Redis waits for its server for ever.
+        const outcome = await within(queued, { ms: queueWithinMs, clock });
+        if (outcome === LATE) throw new Error('the queue does not answer');
       } catch (cause) {
         throw new TandemError('MEMORY_UNREACHABLE', 'The queue of memories does not answer.', { cause });
-      } finally {
-        clock.clearTimeout(timer);
       }
     },
 

@@ -1,10 +1,10 @@
 import { createActor, fromPromise } from 'xstate';
 import { type MemoryFault, memoryBackoffMs, memoryMachine } from '../../machines/memory.machine.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { lockAccounts } from '../../storage/ledger-entries.ts';
 import type { MemoryRow, MemoryStage } from '../../storage/queries/memories.ts';
 import { failMemory, setMemoryStage } from '../../storage/queries/memory-processing.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { refundMemory } from './memory-account.ts';
 import type { MemoryPipeline } from './memory-pipeline.ts';

@@ -4,9 +4,10 @@ import { createHashedEmbedder } from '../../language/memory/embedder-hashed.ts';
 import { createOpenAiEmbedder } from '../../language/memory/embedder-openai.ts';
 import { createRecall } from '../../language/memory/recall.ts';
 import { countTokens } from '../../language/tokens.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { pause, within } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Jobs } from '../../storage/jobs.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { createMemoryAttempts } from './memory.actor.ts';
 import { createMemoryDesk } from './memory-desk.actor.ts';
@@ -89,27 +90,13 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
         return;
       } catch (error) {
         logger.warn({ err: error, waitMs }, 'memory cannot be set up yet');
-        await waited(waitMs);
+        await pause(waitMs, { clock, signal: closing.signal }).catch(() => {});
       }
     }
   }
 
   async function startedWithin(withinMs: number): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = clock.setTimeout(() => resolve(), withinMs);
-    await Promise.race([starting, late]);
-    clock.clearTimeout(timer);
-  }
-
-  function waited(waitMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = clock.setTimeout(() => resolve(), waitMs);
-    const end = () => {
-      clock.clearTimeout(timer);
-      resolve();
-    };
-    closing.signal.addEventListener('abort', end, { once: true });
-    return promise;
+    await within(starting, { ms: withinMs, clock });
   }
 
   return {

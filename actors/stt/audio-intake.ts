@@ -1,6 +1,6 @@
 import type { AudioFormat } from '../../machines/utterances.ts';
 import type { ListeningSession } from '../../media/listening-plane.ts';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../../runtime/clock.ts';
 
 /** Audio may come this much ahead of its time, as it does from a file; memory is what it costs. */
 const MOST_AHEAD_MS = 60_000;

@@ -3,6 +3,7 @@ import type { DecodedAudio, RecognisedFile } from '../../machines/transcription.
 import type { RecognitionEvent } from '../../machines/utterances.ts';
 import { hasPartyPerChannel } from '../../media/audio-file/channel-likeness.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import { correctScript } from '../../speech/script-correction.ts';
 import type { RecognitionStream, SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { TranscribeRequest } from './transcriber.ts';
@@ -53,7 +54,7 @@ export async function recogniseFile(options: FileRecognitionOptions): Promise<Re
       utterances: stream.utterances,
       signal: both,
     });
-    const [heard, recognised] = await Promise.race([Promise.all([hearing, outcomes.all]), aborted(signal)]);
+    const [heard, recognised] = await raceAbort(Promise.all([hearing, outcomes.all]), signal);
     const corrected = request.scriptCorrection ? recognised.map((one) => inScript(one, request)) : recognised;
     return assembleTranscript(corrected, { snrDb: heard.snrDb, model: stream.model });
   } finally {
@@ -115,11 +116,4 @@ function inScript(outcome: Outcome, { languages }: FileRecognitionRequest): Outc
   if (outcome.type !== 'utterance.recognised') return outcome;
   const { text, words } = outcome.recognition;
   return { ...outcome, recognition: { ...outcome.recognition, ...correctScript({ text, words, languages }) } };
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }

@@ -4,11 +4,11 @@ import { closeOf, endingError, RECOGNITION_LOST } from '../../machines/stt-messa
 import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
 import type { SttSessionEvent } from '../../machines/stt-session-events.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { Refine } from '../../speech/refinement.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { AudioIntake } from './audio-intake.ts';
 import { languageRefusal } from './live-languages.ts';

@@ -1,10 +1,10 @@
 import { fromPromise } from 'xstate';
 import { TandemError } from '../../machines/errors.ts';
 import type { Bill, BillInput } from '../../machines/stt-session-events.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { charge } from '../../storage/ledger.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
-import type { Clock } from '../clock.ts';
 import type { LiveSessions } from './live-sessions.ts';
 
 /** The session machine's `bill` port: charges one final by its duration. */

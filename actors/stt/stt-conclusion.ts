@@ -1,10 +1,11 @@
 import { fromPromise } from 'xstate';
 import type { ConcludeInput, Conclusion } from '../../machines/stt-session-events.ts';
 import { seconds } from '../../machines/utterances.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import type { LiveSessions } from './live-sessions.ts';
 
@@ -27,16 +28,12 @@ export function conclusionPort({ sql, sessions, deliverer, clock, logger }: Conc
     const { receivedMs } = intake;
     const told = outcomeOf(input, receivedMs);
     if (told === null) return { receivedMs };
-    const late = Promise.withResolvers<void>();
-    const timer = clock.setTimeout(() => {
-      logger.warn({ sessionId }, 'storing what webhooks are told of a live transcription takes long');
-      late.resolve();
-    }, STORE_WITHIN_MS);
     const stored = tellWebhooks(workspaceId, told).catch((error: unknown) => {
       logger.error({ sessionId, err: error }, 'webhooks are not told of a live transcription');
     });
-    await Promise.race([stored, late.promise]);
-    clock.clearTimeout(timer);
+    if ((await within(stored, { ms: STORE_WITHIN_MS, clock })) === LATE) {
+      logger.warn({ sessionId }, 'storing what webhooks are told of a live transcription takes long');
+    }
     return { receivedMs };
   });
 

@@ -1,8 +1,8 @@
 import { fromPromise } from 'xstate';
 import type { RefinedText, RefineInput } from '../../machines/stt-session-events.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { removeFillers } from '../../speech/fillers.ts';
 import { type Refine, refineTranscript } from '../../speech/refinement.ts';
-import type { Clock } from '../clock.ts';
 
 /** The canonical final is due 700 ms after the first one (platform specification, Transcription rule 1). */
 const REFINE_WITHIN_MS = 700;

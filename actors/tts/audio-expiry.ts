@@ -1,7 +1,7 @@
+import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import { forgetTtsAudio, ttsStreamsWithExpiredAudio } from '../../storage/queries/tts-streams.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 
 /** Deletes the audio that was kept for webhooks once their URLs have expired. */

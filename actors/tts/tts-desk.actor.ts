@@ -3,6 +3,8 @@ import { createActor, fromPromise } from 'xstate';
 import { TandemError } from '../../machines/errors.ts';
 import { type TtsStreamEnding, ttsStreamMachine } from '../../machines/tts-stream.machine.ts';
 import { seconds } from '../../machines/utterances.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { within } from '../../runtime/waiting.ts';
 import type { SpeechSynthesis, SpokenPart } from '../../speech/speech-synthesis.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
 import type { Script } from '../../speech/text/script.ts';
@@ -11,7 +13,6 @@ import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
-import type { Clock } from '../clock.ts';
 import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
@@ -126,10 +127,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
 
     async close() {
       closed = true;
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = clock.setTimeout(() => resolve(), CLOSE_WITHIN_MS);
-      await Promise.race([Promise.allSettled(over), late]);
-      clock.clearTimeout(timer);
+      await within(Promise.allSettled(over), { ms: CLOSE_WITHIN_MS, clock });
       const streamIds = [...live.keys()];
       if (live.size > 0) logger.error({ streamIds }, 'how texts ended is not stored: the next start pays them back');
     },

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { WAV_HEADER_BYTES } from '../../media/wav.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
-import type { Clock } from '../clock.ts';
 
 /**
  * Samples that cloning engines listen to, as files on this machine. The store has them, wherever that is; the copies

@@ -9,6 +9,7 @@ import type { ShapedVoice } from '../../machines/voice.machine.ts';
 import { openAudioFile } from '../../media/audio-file/audio-file.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
 import { WAV_HEADER_BYTES } from '../../media/wav.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { AvailableVoice, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import { cloneRecipe, fitVoice } from '../../speech/voices/fit-voice.ts';
@@ -129,19 +130,17 @@ async function fetchSamples(
   return paths;
 }
 
-/** A store that does not answer keeps nobody from closing; what it opens after that is closed. */
+/** Waits for the store until the signal aborts, and closes what the store opens after that. */
 async function untilAborted(opening: Promise<Readable>, signal: AbortSignal): Promise<Readable> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => {
-    aborted.reject(signal.reason);
+  try {
+    return await raceAbort(opening, signal);
+  } catch (error) {
     opening.then(
       (stream) => stream.destroy(),
       () => {},
     );
-  };
-  signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
-  return await Promise.race([opening, aborted.promise]).finally(() => signal.removeEventListener('abort', abort));
+    throw error;
+  }
 }
 
 /** Best effort: '' when nothing here understands it. */

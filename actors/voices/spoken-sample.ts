@@ -1,10 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import type { SpeechFormat, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { createLanes } from './lanes.ts';
 import { sampleScript } from './sample-script.ts';
@@ -125,9 +126,8 @@ export function createSpokenSamples({
       if (closing.signal.aborted) return null;
       const running = making.get(key) ?? makeInTurn(key, voice);
       making.set(key, running);
-      const late = Promise.withResolvers<null>();
-      const timer = clock.setTimeout(() => late.resolve(null), WAIT_MS);
-      return await Promise.race([running, late.promise]).finally(() => clock.clearTimeout(timer));
+      const made = await within(running, { ms: WAIT_MS, clock });
+      return made === LATE ? null : made;
     },
 
     async close() {

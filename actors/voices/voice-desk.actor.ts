@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { CatalogueVoice, VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import { languageName } from '../../speech/voices/language-names.ts';
 import type { VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
@@ -28,7 +29,6 @@ import {
 } from '../../storage/queries/voices.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 import { createReferenceFiles } from './reference-files.ts';
 import {

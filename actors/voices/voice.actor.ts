@@ -1,10 +1,10 @@
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { type ShapedVoice, type VoiceInput, voiceMachine } from '../../machines/voice.machine.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { concludeVoice, type VoiceRow } from '../../storage/queries/voices.ts';
 import { emitWebhookEvent } from '../../storage/queries/webhook-deliveries.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
-import type { Clock } from '../clock.ts';
 import type { Logger } from '../logger.ts';
 
 /** An actor for each voice that is being made on this node. */

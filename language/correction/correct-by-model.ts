@@ -1,4 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
+import { runInSlices } from '../../runtime/slices.ts';
 import type { LanguageModels, TokenUsage } from '../llm.ts';
 import type { CountTokens } from '../tokens.ts';
 import { checkedAnswer, mostCharactersFor } from './answer-check.ts';
@@ -6,7 +7,6 @@ import { createPreparation, keepsWords, lastingEntries, type PreparedPart } from
 import { messagesFor } from './prompt.ts';
 import { applyDictionary, correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
 import { type ApplyDictionary, createDictionary } from './rules/dictionary.ts';
-import { runInSlices } from './slices.ts';
 import { streamByRules } from './stream-by-rules.ts';
 import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 import { mostAnswerTokens, promptTokensOf } from './tokens-needed.ts';

@@ -1,7 +1,7 @@
+import { runInSlices } from '../../runtime/slices.ts';
 import type { TokenUsage } from '../llm.ts';
 import type { CountTokens } from '../tokens.ts';
 import { correctByRules } from './rules/correct-by-rules.ts';
-import { runInSlices } from './slices.ts';
 import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 
 /** Corrects by rules, in pieces; what it returns are the tokens that took, counted by us. @throws the signal's reason */

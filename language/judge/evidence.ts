@@ -1,5 +1,5 @@
+import { textSlices } from '../../runtime/slices.ts';
 import { PlainForm, plainForm } from './plain-form.ts';
-import { slicesOf } from './slices.ts';
 
 /** Looks quotes up in what was judged. */
 export interface QuoteFinder {
@@ -17,7 +17,7 @@ const LEAST_LETTERS = 2;
 export async function quoteFinder(texts: readonly string[]): Promise<QuoteFinder> {
   const original = texts.join('\n');
   const form = new PlainForm();
-  for await (const slice of slicesOf(original)) form.append(original, slice);
+  for await (const slice of textSlices(original)) form.append(original, slice);
   const { text: haystack, places } = form;
   return {
     async find(quote) {
@@ -46,7 +46,7 @@ function trimmed(text: string): string {
 async function placeOf(needle: string, haystack: string): Promise<number> {
   const borders = bordersOf(needle);
   let matched = 0;
-  for await (const { from, to } of slicesOf(haystack)) {
+  for await (const { from, to } of textSlices(haystack)) {
     for (let at = from; at < to; at++) {
       const unit = haystack.charCodeAt(at);
       while (matched > 0 && needle.charCodeAt(matched) !== unit) matched = borders[matched - 1]!;

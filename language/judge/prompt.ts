@@ -1,7 +1,7 @@
+import { textSlices } from '../../runtime/slices.ts';
 import type { ChatMessage, JsonSchema } from '../llm.ts';
 import { derivedSeed, shuffled } from './option-order.ts';
 import type { Candidate, RubricQuestion, RubricQuestions } from './rubric.ts';
-import { slicesOf } from './slices.ts';
 
 /** A question under the name it has in prompt and schema: keys are free text, and a grammar is no place for that. */
 export interface PosedQuestion extends RubricQuestion {
@@ -108,7 +108,7 @@ function rubricOf(posed: readonly PosedQuestion[]): string {
  */
 async function escaped(json: string): Promise<string> {
   const pieces: string[] = [];
-  for await (const { from, to } of slicesOf(json)) pieces.push(json.slice(from, to).replace(RISKY, escapeOf));
+  for await (const { from, to } of textSlices(json)) pieces.push(json.slice(from, to).replace(RISKY, escapeOf));
   return pieces.join('').replace(MARK, escapeOf);
 }
 

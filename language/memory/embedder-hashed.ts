@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { Slice } from '../../runtime/slices.ts';
 import type { Embedder } from './embedder.ts';
 import { pairsOf, unspacedParts } from './unspaced.ts';
 
@@ -14,14 +14,10 @@ export function createHashedEmbedder(): Embedder {
     batchSize: 64,
     async embed(texts, signal) {
       const points: Float32Array[] = [];
-      let startedMs = performance.now();
+      const slice = new Slice();
       for (const text of texts) {
         signal.throwIfAborted();
-        // The thread is not ours alone.
-        if (performance.now() - startedMs > LONGEST_TURN_MS) {
-          await nextTurn();
-          startedMs = performance.now();
-        }
+        if (slice.isOver) await slice.rest();
         points.push(hashedPoint(text));
       }
       return points;
@@ -30,7 +26,6 @@ export function createHashedEmbedder(): Embedder {
 }
 
 const DIMENSIONS = 768;
-const LONGEST_TURN_MS = 2;
 /** Of a text; what is beyond says little that this did not. */
 const LONGEST_TEXT = 20_000;
 const LONGEST_WORD = 40;

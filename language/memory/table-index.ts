@@ -1,12 +1,7 @@
+import { raceAbort, within } from '../../runtime/waiting.ts';
 import { lengthOf } from './point.ts';
 import type { Nearness, NearUnit } from './point-collection.ts';
-import {
-  beforeAbort,
-  type CollectionRevision,
-  type VectorFound,
-  type VectorIndex,
-  type VectorSearch,
-} from './vector-index.ts';
+import type { CollectionRevision, VectorFound, VectorIndex, VectorSearch } from './vector-index.ts';
 
 /** Copies of points in a database that has an index for what is near, such as pgvector's. */
 export interface PointTable {
@@ -69,7 +64,7 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
       const near = await Promise.all(
         collections.map(async (collection) => {
           if (collection.units < fromUnits) return { collection, found: null };
-          const found = await beforeAbort(lookUp(collection, search), signal);
+          const found = await raceAbort(lookUp(collection, search), signal);
           return { collection, found };
         }),
       );
@@ -115,16 +110,12 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
     const isThere = () => known.has !== null && known.has.revision >= collection.revision;
     // What takes minutes is not waited for again and again.
     const passedMs = known.updating === null ? 0 : performance.now() - known.sinceMs;
-    const late = lateness(waitMs - passedMs);
-    try {
-      while (!isThere()) {
-        // It may have begun before the revision that is asked for.
-        known.updating ??= update(known, { ...of, until: collection.revision });
-        const outcome = await Promise.race([known.updating, late.promise]);
-        if (outcome !== 'updated') return null;
-      }
-    } finally {
-      late.end();
+    const endsAtMs = performance.now() + waitMs - passedMs;
+    while (!isThere()) {
+      // It may have begun before the revision that is asked for.
+      known.updating ??= update(known, { ...of, until: collection.revision });
+      const outcome = await within(known.updating, { ms: Math.max(0, endsAtMs - performance.now()) });
+      if (outcome !== 'updated') return null;
     }
     return known.has;
   }
@@ -191,10 +182,4 @@ function together(parts: readonly VectorFound[], limit: number): VectorFound {
   }
   all.nearest.sort((a, b) => b.cosine - a.cosine || a.unitId - b.unitId);
   return { ...all, nearest: all.nearest.slice(0, limit), isPartial: parts.some(({ isPartial }) => isPartial) };
-}
-
-function lateness(ms: number): { promise: Promise<'late'>; end: () => void } {
-  const { promise, resolve } = Promise.withResolvers<'late'>();
-  const timer = Number.isFinite(ms) ? setTimeout(() => resolve('late'), ms) : undefined;
-  return { promise, end: () => clearTimeout(timer) };
 }

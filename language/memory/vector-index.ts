@@ -1,4 +1,5 @@
 import { SupervisedThread, THREAD_LOST, ThreadError } from '../../runtime/supervised-thread.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import { BYTES_BESIDE_A_POINT, type Nearness } from './point-collection.ts';
 import type { PointChanges, VectorThread } from './vector-protocol.ts';
 
@@ -156,7 +157,7 @@ class ThreadCopies {
         const copy = this.#copyOf(collection.id);
         copy.readers += 1;
         reading.push(copy);
-        await beforeAbort(this.#bringUpToDate(collection, copy, query.length), signal);
+        await raceAbort(this.#bringUpToDate(collection, copy, query.length), signal);
       }
       this.#makeRoom();
       const nearness = await this.thread.call('search', {
@@ -268,17 +269,4 @@ function changes(collectionId: string, dimensions: number, points: readonly Stor
     memoryIds: fitting.map(({ memoryId }) => memoryId),
     bytes,
   };
-}
-
-/** The signal's reason when that comes first. */
-export async function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    if (signal.aborted) abort();
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,12 +1,13 @@
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import { LanguageEngineError } from '../engine.ts';
-import { inTime, type LanguageClock } from './language-clock.ts';
 
 export interface ModelTurnsOptions {
   /** Answers at a time. */
   places: number;
   /** Who may wait for a place; default eight times the places. */
   waiting?: number;
-  clock: LanguageClock;
+  clock: Clock;
 }
 
 export interface TurnRequest {
@@ -22,7 +23,7 @@ export interface TurnRequest {
  * Whoever stops waiting leaves the queue at once. (cockatiel's bulkhead keeps them in it, and forgets those behind them.)
  */
 export class ModelTurns {
-  readonly #clock: LanguageClock;
+  readonly #clock: Clock;
   readonly #places: number;
   readonly #mostWaiting: number;
   #taken = 0;
@@ -53,11 +54,8 @@ export class ModelTurns {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiter: Waiter = { resolve, reject, isCalled: false };
     this.#queues.set(onBehalfOf, (this.#queues.get(onBehalfOf) ?? new Set()).add(waiter));
-    const onLate = () => {
-      throw tooMany();
-    };
     try {
-      await inTime(promise, { ms: patienceMs, signal, clock: this.#clock, onLate });
+      if ((await within(promise, { ms: patienceMs, signal, clock: this.#clock })) === LATE) throw tooMany();
     } catch (error) {
       // Called and gone in the same moment: the place is the next one's.
       if (waiter.isCalled) this.#giveBack();

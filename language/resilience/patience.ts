@@ -1,12 +1,13 @@
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 import { LanguageEngineError } from '../engine.ts';
 import type { CompletionPart } from '../llm.ts';
-import { inTime, type LanguageClock } from './language-clock.ts';
 
 export interface PatienceOptions {
   /** Until the first part, and then between parts; whoever takes them may take as long as they like. */
   patienceMs: number;
   signal: AbortSignal;
-  clock: LanguageClock;
+  clock: Clock;
 }
 
 /**
@@ -20,15 +21,13 @@ export async function* patiently(
   const over = new AbortController();
   const parts = open(AbortSignal.any([signal, over.signal]));
   const endsAtMs = clock.monotonicMs() + LONGEST_ANSWER_MS;
-  const onLate = () => {
-    const what = clock.monotonicMs() < endsAtMs ? 'was silent for too long' : 'did not come to an end';
-    throw new LanguageEngineError('timeout', `the language model ${what}`);
-  };
   try {
     for (;;) {
       const leftMs = endsAtMs - clock.monotonicMs();
-      if (leftMs <= 0) onLate();
-      const next = await inTime(parts.next(), { ms: Math.min(patienceMs, leftMs), signal, clock, onLate });
+      if (leftMs <= 0) throw tooLate('did not come to an end');
+      const next = await within(parts.next(), { ms: Math.min(patienceMs, leftMs), signal, clock });
+      const isSilent = clock.monotonicMs() < endsAtMs;
+      if (next === LATE) throw tooLate(isSilent ? 'was silent for too long' : 'did not come to an end');
       if (next.done) return;
       yield next.value;
     }
@@ -41,3 +40,7 @@ export async function* patiently(
 
 /** Somebody who says a word a minute does not answer. */
 const LONGEST_ANSWER_MS = 3_600_000;
+
+function tooLate(what: string): LanguageEngineError {
+  return new LanguageEngineError('timeout', `the language model ${what}`);
+}

@@ -1,15 +1,16 @@
 import { ExponentialBackoff } from 'cockatiel';
+import type { Clock } from '../../runtime/clock.ts';
+import { pause } from '../../runtime/waiting.ts';
 import { type LanguageEngine, LanguageEngineError } from '../engine.ts';
 import type { CompletionPart, CompletionRequest, LanguageModel } from '../llm.ts';
 import { Breaker } from './breaker.ts';
-import { type LanguageClock, pause } from './language-clock.ts';
 import { ModelTurns } from './model-turns.ts';
 import { patiently } from './patience.ts';
 
 export interface ResilienceOptions {
   /** Answers that one model gives at a time. */
   concurrency: number;
-  clock: LanguageClock;
+  clock: Clock;
 }
 
 type EngineRequest = CompletionRequest & { model: string };

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RECOGNITION_RATE_HZ, type Recognition } from '../../machines/utterances.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import { type Hypothesis, type Keyword, RecognizerError } from '../recognizer.ts';
 import type { Urgency } from './claims.ts';
 import type { Lease, RecognizerPool } from './recognizer-pool.ts';
@@ -152,7 +153,8 @@ async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions)
       await lease.work(recognizer.write(samples));
       onTaken(utterance.take(position));
     } else if (utterance.end !== null) {
-      return { type: 'recognised', recognition: await unlessAborted(lease.work(recognizer.finish()), signal) };
+      // An engine elsewhere may take long: a cancelled utterance does not wait for it.
+      return { type: 'recognised', recognition: await raceAbort(lease.work(recognizer.finish()), signal) };
     } else if (!hypotheses?.areDue()) {
       await changed;
     }
@@ -162,18 +164,6 @@ async function feed(utterance: Utterance, lease: Lease, options: AttemptOptions)
 
 function hypothesesFor({ candidate, hypotheses }: AttemptOptions): DecodeOptions['hypotheses'] {
   return candidate.description.streams ? hypotheses : null;
-}
-
-/** An engine elsewhere may take its time: whoever leaves meanwhile has it cancelled. @throws the signal's reason */
-async function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([answer, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 /** A recognizer that is well forgets the utterance; what cannot even do that is broken. */

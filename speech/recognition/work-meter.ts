@@ -1,3 +1,4 @@
+import { LATE, within } from '../../runtime/waiting.ts';
 import { type EngineName, RecognizerError } from '../recognizer.ts';
 
 /** From here on what was measured before counts for half. */
@@ -22,14 +23,7 @@ export class WorkMeter {
 
 /** @throws RecognizerError `crashed` when the answer does not come in time */
 export async function answeredWithin<Answer>(answer: Promise<Answer>, withinMs: number): Promise<Answer> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new RecognizerError('crashed', 'the recognizer does not answer', { retryable: true })),
-    withinMs,
-  );
-  try {
-    return await Promise.race([answer, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const answered = await within(answer, { ms: withinMs });
+  if (answered === LATE) throw new RecognizerError('crashed', 'the recognizer does not answer', { retryable: true });
+  return answered;
 }

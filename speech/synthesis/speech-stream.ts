@@ -1,3 +1,4 @@
+import { raceAbort } from '../../runtime/waiting.ts';
 import type { SpeakRequest, SpokenPart } from '../speech-synthesis.ts';
 import { type SpokenWord, type SynthesisEngine, SynthesizerError } from '../synthesizer.ts';
 import { NEUTRAL_PROSODY } from '../text/script.ts';
@@ -226,16 +227,7 @@ export class SpeechStream {
   }
 
   async #changed(): Promise<void> {
-    const { signal } = this.#closed;
-    const aborted = Promise.withResolvers<never>();
-    const abort = (): void => aborted.reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    try {
-      signal.throwIfAborted();
-      await Promise.race([this.#asked[0]!.spoken.changed, aborted.promise]);
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    await raceAbort(this.#asked[0]!.spoken.changed, this.#closed.signal);
   }
 }
 

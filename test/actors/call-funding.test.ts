@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { fundedMs, fundingPort } from '../../actors/call-funding.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
-import { momentOf } from '../../actors/clock.ts';
+import { momentOf } from '../../runtime/clock.ts';
 import { heldBy, settleHold, walletOf } from '../../storage/ledger.ts';
 import { priceOf } from '../../storage/queries/call-settlement.ts';
 import type { AdmitCallInput } from '../../storage/queries/calls.ts';

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { billedSeconds, settlementPort } from '../../actors/call-settlement.ts';
-import { momentOf } from '../../actors/clock.ts';
 import type { SettleInput } from '../../machines/call-events.ts';
 import { type CallOutcome, completed, rejected } from '../../machines/call-outcome.ts';
+import { momentOf } from '../../runtime/clock.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import {
   type AdmitCallInput,

@@ -6,7 +6,6 @@ import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
 import { UnspokenError } from '../../actors/call-speech.ts';
 import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
-import type { Clock } from '../../actors/clock.ts';
 import type { Logger } from '../../actors/logger.ts';
 import type { RecordingDesk } from '../../actors/recording.actor.ts';
 import { TandemError } from '../../machines/errors.ts';
@@ -20,6 +19,7 @@ import type {
   PlayedSound,
   RecordingSummary,
 } from '../../media/media-plane.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';

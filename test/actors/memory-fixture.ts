@@ -1,4 +1,3 @@
-import type { Clock } from '../../actors/clock.ts';
 import { createMemoryAttempts } from '../../actors/memory/memory.actor.ts';
 import { createMemoryDesk } from '../../actors/memory/memory-desk.actor.ts';
 import type { MemoryCaller, MemoryDesk, NewMemoryText } from '../../actors/memory/memory-desk.ts';
@@ -6,6 +5,7 @@ import { createPipeline } from '../../actors/memory/memory-pipeline.ts';
 import { createMemoryWorker, type MemoryWorker } from '../../actors/memory/memory-worker.ts';
 import type { Embedder } from '../../language/memory/embedder.ts';
 import { TandemError } from '../../machines/errors.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import type { Role } from '../../storage/queries/workspaces.ts';

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../actors/clock.ts';
 import type { MemoryCaller } from '../../actors/memory/memory-desk.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import type { JobQueue } from '../../storage/jobs.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';

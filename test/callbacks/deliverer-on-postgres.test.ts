@@ -10,7 +10,7 @@ import type { DelivererOptions } from '../../actors/callbacks/deliverer.ts';
 import { createDeliverer } from '../../actors/callbacks/deliverer.ts';
 import { createDeliveryStore } from '../../actors/callbacks/delivery-store.ts';
 import { parseCidrs } from '../../actors/callbacks/public-address.ts';
-import { systemClock } from '../../actors/clock.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { type JobQueue, type Jobs, openJobs } from '../../storage/jobs.ts';
 import { getDelivery, insertDelivery, listAttempts } from '../../storage/queries/deliveries.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';

@@ -1,5 +1,5 @@
 import type { DeliveryJobs, DeliveryStore } from '../../actors/callbacks/ports.ts';
-import type { Clock } from '../../actors/clock.ts';
+import type { Clock } from '../../runtime/clock.ts';
 import type { DeliveryAttempt, DeliveryRow } from '../../storage/queries/deliveries.ts';
 
 /** The rules of `storage/queries/deliveries.ts` over a Map. */

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../actors/clock.ts';
 import { openJudge } from '../../actors/judge/open-judge.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
 import { ERROR_CATALOGUE } from '../../machines/errors.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { openJobs } from '../../storage/jobs.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { createTestLogger, eventually } from '../actors/fakes.ts';

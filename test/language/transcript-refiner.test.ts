@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../actors/clock.ts';
 import type { LanguageModels } from '../../language/llm.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
 import { countTokens } from '../../language/tokens.ts';
 import { createTranscriptRefiner } from '../../language/transcript-refiner.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { FakeLanguageModels, type ScriptedAnswer } from './fake-language-models.ts';
 import { type ModelServer, type ServerTurn, startModelServer } from './model-server.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { systemClock } from '../../actors/clock.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import { openJobs } from '../../storage/jobs.ts';
 import { getDelivery } from '../../storage/queries/deliveries.ts';
 import { openTestNamespace, REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';

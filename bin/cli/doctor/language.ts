@@ -1,6 +1,6 @@
-import { systemClock } from '../../../actors/clock.ts';
 import type { Config } from '../../../config.ts';
 import { openLanguageModels } from '../../../language/open-language-models.ts';
+import { systemClock } from '../../../runtime/clock.ts';
 import { type Finding, ok, reasonOf, warn } from './finding.ts';
 
 const CHECK = 'language model';

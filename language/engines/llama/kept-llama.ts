@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { raceAbort } from '../../../runtime/waiting.ts';
 import { LanguageEngineError } from '../../engine.ts';
 import { LlamaProcess, type LlamaProcessOptions, NotLoadedError } from './llama-process.ts';
 
@@ -38,7 +39,7 @@ export class KeptLlama {
     signal.throwIfAborted();
     const process = this.#process ?? this.#start();
     try {
-      await untilAborted(process.loaded, signal);
+      await raceAbort(process.loaded, signal);
       return process;
     } catch (error) {
       signal.throwIfAborted();
@@ -89,16 +90,5 @@ export class KeptLlama {
   #unavailable(cause: Error): LanguageEngineError {
     const retryAfterS = Math.max(1, Math.ceil((this.#pauseUntil - performance.now()) / 1000));
     return new LanguageEngineError('unavailable', cause.message, { cause, retryAfterS });
-  }
-}
-
-async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort);
-  try {
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }

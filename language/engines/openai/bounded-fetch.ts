@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { Slice } from '../../../runtime/slices.ts';
 
 /**
  * A `fetch` for servers that may be anything: it follows no redirect with the key, and reads so much of an answer and no
@@ -43,7 +43,6 @@ const MOST_WHOLE_ANSWER_BYTES = 2 ** 20;
 const MOST_EVENT_BYTES = 2 ** 19;
 const MOST_STREAM_BYTES = 128 * 2 ** 20;
 const BYTES_AT_A_TIME = 4_096;
-const MOST_MS_AT_A_TIME = 2;
 const NEWLINE = 0x0a;
 const RETURN = 0x0d;
 const SPACE = 0x20;
@@ -76,16 +75,13 @@ async function* asEvents(json: Buffer): AsyncGenerator<Uint8Array, void> {
 async function* wholeEvents(response: Response): AsyncGenerator<Uint8Array, void> {
   const events = new EventCutter();
   let bytes = 0;
-  let restedAt = performance.now();
+  const slice = new Slice();
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
     if (bytes > MOST_STREAM_BYTES) throw new UnusableAnswer('its answer does not end');
     for (let start = 0; start < chunk.byteLength; start += BYTES_AT_A_TIME) {
       // A fast server is read from one promise to the next, and nothing else would have its turn.
-      if (performance.now() - restedAt > MOST_MS_AT_A_TIME) {
-        await setImmediate();
-        restedAt = performance.now();
-      }
+      if (slice.isOver) await slice.rest();
       const whole = events.push(chunk.subarray(start, start + BYTES_AT_A_TIME));
       if (whole !== null) yield whole;
     }

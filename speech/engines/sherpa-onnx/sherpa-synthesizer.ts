@@ -1,3 +1,4 @@
+import { raceAbort } from '../../../runtime/waiting.ts';
 import { EngineCallError, EngineProcess, EngineProcessError } from '../../engine-process/engine-process.ts';
 import type { JsonValue } from '../../engine-process/frames.ts';
 import { samplesOf } from '../../engine-process/samples-of.ts';
@@ -119,19 +120,14 @@ const FASTEST = 5;
 
 /** Does not wait for the engine once it is aborted: that goes on until its clause is over. */
 async function* endedBy<T>(parts: AsyncGenerator<T, void>, signal: AbortSignal): AsyncGenerator<T, void> {
-  const aborted = Promise.withResolvers<never>();
-  aborted.promise.catch(() => {});
-  const abort = (): void => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
   try {
     for (;;) {
-      const next = await Promise.race([parts.next(), aborted.promise]);
+      const next = await raceAbort(parts.next(), signal);
       if (next.done) return;
       yield next.value;
       signal.throwIfAborted();
     }
   } finally {
-    signal.removeEventListener('abort', abort);
     parts.return().catch(() => {});
   }
 }

@@ -1,6 +1,6 @@
 import process from 'node:process';
-import { systemClock } from '../../../actors/clock.ts';
 import { openJudge } from '../../../actors/judge/open-judge.ts';
+import { systemClock } from '../../../runtime/clock.ts';
 import { openDatabase } from '../../../storage/database.ts';
 import { openJobs } from '../../../storage/jobs.ts';
 import { FakeLanguageModels } from '../../language/fake-language-models.ts';

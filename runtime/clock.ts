@@ -1,4 +1,4 @@
-/** Time as the actors see it; tests pass a simulated one. Also what XState takes as its clock. */
+/** Time as actors and engines see it; tests pass a simulated one. XState takes it as its clock. */
 export interface Clock {
   /** Wall time, in milliseconds since the epoch: for stamps only, because it may step by hours either way. */
   now(): number;

@@ -1,0 +1,54 @@
+import { setImmediate } from 'node:timers/promises';
+
+/** How long work may keep the event loop from others. */
+const SLICE_MS = 2;
+/** UTF-16 units of a text that are worked on at a time. */
+const TEXT_SLICE = 2_048;
+
+/** Time for work on this thread: when it is over, rest before going on. */
+export class Slice {
+  #startedMs = performance.now();
+
+  get isOver(): boolean {
+    return performance.now() - this.#startedMs >= SLICE_MS;
+  }
+
+  /** Lets others run, then starts the next slice. */
+  async rest(): Promise<void> {
+    await setImmediate();
+    this.#startedMs = performance.now();
+  }
+}
+
+/**
+ * Runs a generator to its end without blocking the event loop: it yields where it may be interrupted.
+ * @throws the signal's reason; what the work throws
+ */
+export async function runInSlices<Result>(work: Generator<void, Result>, signal: AbortSignal): Promise<Result> {
+  signal.throwIfAborted();
+  const slice = new Slice();
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    if (!slice.isOver) continue;
+    await slice.rest();
+    signal.throwIfAborted();
+  }
+}
+
+/** Ranges of a long text, one after another, with rests in between. Never cuts a surrogate pair. */
+export async function* textSlices(text: string): AsyncGenerator<{ from: number; to: number }, void> {
+  const slice = new Slice();
+  for (let from = 0; from < text.length; ) {
+    if (slice.isOver) await slice.rest();
+    const to = sliceEnd(text, from);
+    yield { from, to };
+    from = to;
+  }
+}
+
+function sliceEnd(text: string, from: number): number {
+  const end = Math.min(text.length, from + TEXT_SLICE);
+  const isHigh = end < text.length && (text.charCodeAt(end - 1) & 0xfc00) === 0xd800;
+  return isHigh ? end + 1 : end;
+}

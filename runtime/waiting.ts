@@ -1,0 +1,45 @@
+import { type Clock, systemClock } from './clock.ts';
+
+type Timers = Pick<Clock, 'setTimeout' | 'clearTimeout'>;
+
+/** What `within` resolves with when the time is up. */
+export const LATE = Symbol('late');
+
+/**
+ * Waits for `work` until the signal aborts. The work itself goes on, and its later failure is ignored.
+ * @throws what the work throws; the signal's reason
+ */
+export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/**
+ * Waits for `work`, at most `ms`: then it resolves with `LATE`. The work itself goes on, and its later failure is ignored.
+ * @throws what the work throws; the signal's reason
+ */
+export async function within<T>(
+  work: Promise<T>,
+  { ms, clock = systemClock, signal }: { ms: number; clock?: Timers; signal?: AbortSignal },
+): Promise<T | typeof LATE> {
+  const late = Promise.withResolvers<typeof LATE>();
+  const timer = ms === Infinity ? null : clock.setTimeout(() => late.resolve(LATE), ms);
+  try {
+    const first = Promise.race([work, late.promise]);
+    return await (signal === undefined ? first : raceAbort(first, signal));
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
+
+/** @throws the signal's reason, as soon as it aborts */
+export async function pause(ms: number, { clock, signal }: { clock: Timers; signal: AbortSignal }): Promise<void> {
+  await within(Promise.withResolvers<void>().promise, { ms, clock, signal });
+}

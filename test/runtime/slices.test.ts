@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { runInSlices, Slice, textSlices } from '../../runtime/slices.ts';
+
+const gone = new Error('gone');
+const never = new AbortController().signal;
+
+describe('runInSlices', () => {
+  it('returns what the work returns', async () => {
+    expect(await runInSlices(work(3), never)).toBe(3);
+  });
+
+  it('lets timers and I/O run while long work goes on', async () => {
+    let wasInterrupted = false;
+    setImmediate(() => {
+      wasInterrupted = true;
+    });
+    await runInSlices(
+      untilTrue(() => wasInterrupted),
+      never,
+    );
+    expect(wasInterrupted).toBe(true);
+  });
+
+  it("stops at the next interruption once the signal aborts, with the signal's reason", async () => {
+    const owner = new AbortController();
+    setImmediate(() => owner.abort(gone));
+    await expect(
+      runInSlices(
+        untilTrue(() => false),
+        owner.signal,
+      ),
+    ).rejects.toBe(gone);
+  });
+
+  it('does not begin when the signal has aborted already', async () => {
+    let steps = 0;
+    function* counted(): Generator<void, void> {
+      steps += 1;
+      yield;
+    }
+    await expect(runInSlices(counted(), AbortSignal.abort(gone))).rejects.toBe(gone);
+    expect(steps).toBe(0);
+  });
+
+  it('rejects with what the work throws', async () => {
+    function* broken(): Generator<void, void> {
+      yield;
+      throw gone;
+    }
+    await expect(runInSlices(broken(), never)).rejects.toBe(gone);
+  });
+});
+
+describe('Slice', () => {
+  it('is over after a while, and starts anew after a rest', async () => {
+    const slice = new Slice();
+    while (!slice.isOver);
+    let ran = false;
+    setImmediate(() => {
+      ran = true;
+    });
+    await slice.rest();
+    expect(ran).toBe(true);
+  });
+});
+
+describe('textSlices', () => {
+  it('covers any text without gaps and cuts no surrogate pair', async () => {
+    const unit = fc.constantFrom('a', 'ß', '語', '😀', '\ud83d');
+    const text = fc.array(unit, { minLength: 0, maxLength: 9_000 }).map((units) => units.join(''));
+    await fc.assert(
+      fc.asyncProperty(text, async (whole) => {
+        let at = 0;
+        for await (const { from, to } of textSlices(whole)) {
+          expect(from).toBe(at);
+          expect(to).toBeGreaterThan(from);
+          expect(isInsidePair(whole, to)).toBe(false);
+          at = to;
+        }
+        expect(at).toBe(whole.length);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+function isInsidePair(text: string, at: number): boolean {
+  return (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(at) & 0xfc00) === 0xdc00;
+}
+
+function* work(steps: number): Generator<void, number> {
+  for (let step = 0; step < steps; step++) yield;
+  return steps;
+}
+
+function* untilTrue(condition: () => boolean): Generator<void, void> {
+  while (!condition()) yield;
+}

@@ -1,0 +1,111 @@
+import { getEventListeners } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { SimulatedClock } from 'xstate';
+import { LATE, pause, raceAbort, within } from '../../runtime/waiting.ts';
+
+const gone = new Error('gone');
+
+describe('raceAbort', () => {
+  it('resolves with what the work resolves with', async () => {
+    const { signal } = new AbortController();
+    expect(await raceAbort(Promise.resolve(7), signal)).toBe(7);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it("rejects with the signal's reason when the signal aborts first", async () => {
+    const owner = new AbortController();
+    const work = Promise.withResolvers<void>();
+    const raced = raceAbort(work.promise, owner.signal);
+    owner.abort(gone);
+    await expect(raced).rejects.toBe(gone);
+    expect(getEventListeners(owner.signal, 'abort')).toEqual([]);
+  });
+
+  it('rejects at once when the signal has aborted already', async () => {
+    await expect(raceAbort(Promise.withResolvers<void>().promise, AbortSignal.abort(gone))).rejects.toBe(gone);
+  });
+
+  it('ignores a failure of the work after the abort', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const work = Promise.withResolvers<void>();
+    await expect(raceAbort(work.promise, AbortSignal.abort(gone))).rejects.toBe(gone);
+    work.reject(new Error('too late'));
+    // Node reports unhandled rejections after the microtasks of a macrotask, before the next one.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+describe('within', () => {
+  it('resolves with what the work resolves with, and clears its timer', async () => {
+    const clock = new CountingClock();
+    expect(await within(Promise.resolve('done'), { ms: 100, clock })).toBe('done');
+    expect(clock.pending.size).toBe(0);
+  });
+
+  it('resolves with LATE when the time is up first', async () => {
+    const clock = new SimulatedClock();
+    const waited = within(Promise.withResolvers<void>().promise, { ms: 100, clock });
+    clock.increment(100);
+    expect(await waited).toBe(LATE);
+  });
+
+  it('rejects with what the work throws, and clears its timer', async () => {
+    const clock = new CountingClock();
+    await expect(within(Promise.reject(gone), { ms: 100, clock })).rejects.toBe(gone);
+    expect(clock.pending.size).toBe(0);
+  });
+
+  it("rejects with the signal's reason, and clears its timer", async () => {
+    const clock = new CountingClock();
+    const owner = new AbortController();
+    const waited = within(Promise.withResolvers<void>().promise, { ms: 100, clock, signal: owner.signal });
+    owner.abort(gone);
+    await expect(waited).rejects.toBe(gone);
+    expect(clock.pending.size).toBe(0);
+  });
+
+  it('sets no timer when it may wait for ever', async () => {
+    const clock = new CountingClock();
+    const work = Promise.withResolvers<string>();
+    const waited = within(work.promise, { ms: Infinity, clock });
+    expect(clock.pending.size).toBe(0);
+    work.resolve('done');
+    expect(await waited).toBe('done');
+  });
+});
+
+describe('pause', () => {
+  it('resolves when the time is up', async () => {
+    const clock = new SimulatedClock();
+    const paused = pause(100, { clock, signal: new AbortController().signal });
+    clock.increment(100);
+    await expect(paused).resolves.toBeUndefined();
+  });
+
+  it('ends as soon as the signal aborts', async () => {
+    const clock = new CountingClock();
+    const owner = new AbortController();
+    const paused = pause(100, { clock, signal: owner.signal });
+    owner.abort(gone);
+    await expect(paused).rejects.toBe(gone);
+    expect(clock.pending.size).toBe(0);
+  });
+});
+
+/** Its timers never fire. */
+class CountingClock {
+  readonly pending = new Set<object>();
+  now = () => 0;
+  setTimeout = () => {
+    const handle = {};
+    this.pending.add(handle);
+    return handle;
+  };
+  clearTimeout = (handle: unknown) => {
+    this.pending.delete(handle as object);
+  };
+}
