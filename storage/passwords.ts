@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
+import { Gate } from '../runtime/gate.ts';
 
 /** Argon2id (RFC 9106) with the parameters OWASP recommends: 19 MiB, 2 passes, 1 lane. */
 const CURRENT = { memory: 19_456, passes: 2, parallelism: 1 };
@@ -58,28 +59,13 @@ function parseHash(hash: string): StoredHash | null {
 }
 
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
-  return await inTurn(async () =>
+  return await deriving.run(async () =>
     Buffer.from(await promisify(argon2)('argon2id', { ...parameters, message: password.normalize('NFKC') })),
   );
 }
 
 /** Node has four threads for this, files and names: a crowd that logs in must not stop recordings from being written. */
-const MAX_AT_A_TIME = 2;
-let running = 0;
-const waiting: (() => void)[] = [];
-
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= MAX_AT_A_TIME) await new Promise<void>((resolve) => waiting.push(resolve));
-  else running += 1;
-  try {
-    return await work();
-  } finally {
-    const next = waiting.shift();
-    if (next === undefined) running -= 1;
-    else next();
-  }
-}
-
+const deriving = new Gate({ inAll: 2 });
 function unpadded(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { createDocumentReader } from '../../language/documents/confined-document-reader.ts';
 import type { DocumentReader } from '../../language/documents/document-reader.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { Gate } from '../../runtime/gate.ts';
 import type { Sql } from '../../storage/database.ts';
 import { insufficientCredits, walletOf } from '../../storage/ledger.ts';
 import type { Limits } from '../../storage/limits/limits.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
-import { createLanes } from '../voices/lanes.ts';
 import type { DocumentDesk } from './document-desk.ts';
 
 export interface DocumentDeskOptions {
@@ -25,7 +25,7 @@ export interface DocumentDeskOptions {
 
 export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
   const { sql, limits, tempDir, reader = createDocumentReader() } = options;
-  const lanes = createLanes(options.lanes ?? availableParallelism());
+  const gate = new Gate({ inAll: options.lanes ?? availableParallelism() });
   const closing = new AbortController();
 
   return {
@@ -47,7 +47,7 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
         async read({ workspaceId, name, mediaType, signal }) {
           await requireFunds(sql, workspaceId);
           const either = AbortSignal.any([signal, closing.signal, over.signal]);
-          return await lanes.run(() => reader.read({ path, name, mediaType }, either), either);
+          return await gate.run(() => reader.read({ path, name, mediaType }, either), { signal: either });
         },
         end() {
           ended ??= end();
@@ -64,7 +64,7 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
     async close() {
       closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
       await reader.close();
-      await lanes.idle();
+      await gate.idle();
     },
   };
 }

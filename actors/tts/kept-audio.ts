@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { compandedWavHeader } from '../../media/companded-wav.ts';
 import { wavHeader } from '../../media/wav.ts';
+import { Gate } from '../../runtime/gate.ts';
 import type { SpeechEncoding, SpeechFormat } from '../../speech/speech-synthesis.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 
@@ -31,7 +32,7 @@ export class KeptAudio {
   #file: FileHandle | null = null;
   #bytes = 0;
   #state: 'growing' | 'stored' | 'given up' = 'growing';
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turn = new Gate({ inAll: 1 });
 
   constructor(options: KeptAudioOptions) {
     this.#options = options;
@@ -68,13 +69,14 @@ export class KeptAudio {
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const before = this.#last;
-    const done = before.then(work).catch(async (error: unknown) => {
-      await this.#giveUp();
-      throw error;
+    return await this.#turn.run(async () => {
+      try {
+        return await work();
+      } catch (error) {
+        await this.#giveUp();
+        throw error;
+      }
     });
-    this.#last = done.catch(() => undefined);
-    return await done;
   }
 
   async #giveUp(): Promise<void> {

@@ -9,6 +9,7 @@ import type { ShapedVoice } from '../../machines/voice.machine.ts';
 import { openAudioFile } from '../../media/audio-file/audio-file.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
 import { WAV_HEADER_BYTES } from '../../media/wav.ts';
+import { Gate } from '../../runtime/gate.ts';
 import { raceAbort } from '../../runtime/waiting.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { AvailableVoice, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
@@ -25,7 +26,6 @@ import {
 } from '../../storage/queries/voices.ts';
 import type { Logger } from '../logger.ts';
 import { recogniseFile } from '../stt/file-recognition.ts';
-import { createLanes } from './lanes.ts';
 import { copyReference } from './reference-files.ts';
 import { runVoiceTask } from './voice-thread.ts';
 
@@ -54,7 +54,7 @@ const MOST_HEARD_MS = 10 * 60_000;
 
 export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
   const { sql, objects, tempDir } = options;
-  const lanes = createLanes(MOST_AT_ONCE);
+  const gate = new Gate({ inAll: MOST_AT_ONCE });
 
   async function shapeNow(voiceId: string, signal: AbortSignal): Promise<ShapedVoice | null> {
     const row = await getUndeletedVoice(sql, voiceId);
@@ -82,8 +82,8 @@ export function createVoiceShaper(options: VoiceShaperOptions): VoiceShaper {
   }
 
   return {
-    shape: (voiceId, signal) => lanes.run(() => shapeNow(voiceId, signal), signal),
-    close: () => lanes.idle(),
+    shape: (voiceId, signal) => gate.run(() => shapeNow(voiceId, signal), { signal }),
+    close: () => gate.idle(),
   };
 }
 

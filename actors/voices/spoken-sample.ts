@@ -2,12 +2,12 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../runtime/clock.ts';
+import { Gate } from '../../runtime/gate.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import type { SpeechFormat, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import type { Logger } from '../logger.ts';
-import { createLanes } from './lanes.ts';
 import { sampleScript } from './sample-script.ts';
 
 /** Sentences spoken by voices, for people who choose one. */
@@ -59,11 +59,11 @@ export function createSpokenSamples({
   const making = new Map<string, Promise<string | null>>();
   const closing = new AbortController();
   const forgetting = new Set<unknown>();
-  const lanes = createLanes(MOST_AT_ONCE);
+  const gate = new Gate({ inAll: MOST_AT_ONCE });
 
   async function makeInTurn(key: string, voice: SpokenVoice): Promise<string | null> {
     try {
-      return await lanes.run(() => make(key, voice), closing.signal);
+      return await gate.run(() => make(key, voice), { signal: closing.signal });
     } catch {
       // It closes.
       return null;

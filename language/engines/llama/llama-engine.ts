@@ -1,3 +1,4 @@
+import { Gate } from '../../../runtime/gate.ts';
 import { type LanguageEngine, LanguageEngineError } from '../../engine.ts';
 import type { CompletionPart, CompletionRequest, LanguageModel } from '../../llm.ts';
 import { KeptLlama } from './kept-llama.ts';
@@ -40,9 +41,7 @@ class LocalEngine implements LlamaEngine {
   readonly #modelPath: string;
   readonly #kept: KeptLlama;
   readonly #closed = new AbortController();
-  /** Answers that may begin. */
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #answers: Gate;
   /** What was loaded first: known while the process is being started again. */
   #model: { file: ModelFile; loaded: Loaded } | null = null;
 
@@ -55,11 +54,12 @@ class LocalEngine implements LlamaEngine {
     firstPauseMs = 1000,
   }: LlamaEngineOptions) {
     this.#modelPath = modelPath;
-    this.#free = Math.min(64, Math.max(1, concurrency));
+    const sequences = Math.min(64, Math.max(1, concurrency));
+    this.#answers = new Gate({ inAll: sequences });
     this.#kept = new KeptLlama({
       process: {
         entry,
-        load: { type: 'load', modelPath, sequences: this.#free, contextTokens: contextTokens ?? null },
+        load: { type: 'load', modelPath, sequences, contextTokens: contextTokens ?? null },
       },
       firstPauseMs,
       onTrouble,
@@ -88,7 +88,7 @@ class LocalEngine implements LlamaEngine {
     const { file, loaded } = await this.#known(signal);
     if (request.model !== file.id) throw new LanguageEngineError('model_not_found', `the model here is ${file.id}`);
     refuseTooLong(request, loaded.contextTokens);
-    await this.#turn(signal);
+    const leave = await this.#answers.enter({ signal });
     let idle: Promise<void> = Promise.resolve();
     try {
       const process = await this.#kept.process(signal);
@@ -110,7 +110,7 @@ class LocalEngine implements LlamaEngine {
       }
     } finally {
       // A process that still stops an answer has no room for another.
-      void idle.then(() => this.#leave());
+      void idle.then(leave);
     }
   }
 
@@ -126,34 +126,6 @@ class LocalEngine implements LlamaEngine {
       this.#model = { file, loaded: await process.loaded };
     }
     return this.#model;
-  }
-
-  async #turn(signal: AbortSignal): Promise<void> {
-    if (this.#free > 0) {
-      this.#free--;
-      return;
-    }
-    const turn = Promise.withResolvers<void>();
-    const giveUp = (): void => {
-      const index = this.#waiting.indexOf(turn.resolve);
-      if (index < 0) return;
-      this.#waiting.splice(index, 1);
-      turn.reject(signal.reason);
-    };
-    this.#waiting.push(turn.resolve);
-    signal.addEventListener('abort', giveUp);
-    if (signal.aborted) giveUp();
-    try {
-      await turn.promise;
-    } finally {
-      signal.removeEventListener('abort', giveUp);
-    }
-  }
-
-  #leave(): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#free++;
-    else next();
   }
 }
 

@@ -1,0 +1,164 @@
+export interface GateLimits {
+  /** Passes at a time. */
+  inAll: number;
+  /** Passes of one lane at a time. Default: as many as in all. */
+  perLane?: number;
+  /** Waiters in all. Beyond that the lane with most waiters loses its last one. Default: any number. */
+  waiting?: number;
+  /** Waiters of one lane. Beyond that newcomers are turned away. Default: any number. */
+  waitingPerLane?: number;
+}
+
+export interface PassRequest {
+  /** Lanes are served in turns, each in FIFO order. Default: one lane for all. */
+  lane?: string;
+  /** Ends the wait. A pass that was given is kept until it is released. */
+  signal?: AbortSignal;
+}
+
+/** Too many wait already. */
+export class GateFullError extends Error {
+  override readonly name = 'GateFullError';
+}
+
+/**
+ * Lets a limited number of tasks run at a time; the others wait in lanes. A pass that is released goes straight to the
+ * next waiter, so newcomers never overtake. A waiter whose signal aborts leaves its lane at once.
+ */
+export class Gate {
+  readonly #limits: Required<GateLimits>;
+  /** Passes by lane; none is 0. */
+  readonly #passes = new Map<string, number>();
+  /** Waiters by lane, the lane whose turn is next first; none is empty. */
+  readonly #lanes = new Map<string, Set<Waiter>>();
+  #running = 0;
+  #idle: PromiseWithResolvers<void> | null = null;
+
+  constructor({ inAll, perLane = inAll, waiting = Infinity, waitingPerLane = Infinity }: GateLimits) {
+    this.#limits = { inAll, perLane, waiting, waitingPerLane };
+  }
+
+  get counts(): { running: number; waiting: number; lanes: number } {
+    let waiting = 0;
+    for (const { size } of this.#lanes.values()) waiting += size;
+    return { running: this.#running, waiting, lanes: new Set([...this.#passes.keys(), ...this.#lanes.keys()]).size };
+  }
+
+  /** What a request for a pass of this lane would meet now. */
+  outlook(lane = ''): 'free' | 'wait' | 'full' {
+    if (this.#hasRoom(lane)) return 'free';
+    return this.#waitingIn(lane) < this.#limits.waitingPerLane ? 'wait' : 'full';
+  }
+
+  /**
+   * Resolves with a function that releases the pass; calling it again does nothing.
+   * @throws GateFullError when too many wait; the signal's reason
+   */
+  enter({ lane = '', signal }: PassRequest = {}): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      if (this.#hasRoom(lane)) return resolve(this.#take(lane));
+      this.#makeRoomToWait(lane);
+      const leave = (reason: unknown) => {
+        signal?.removeEventListener('abort', abort);
+        reject(reason);
+      };
+      const abort = () => {
+        this.#remove(lane, waiter);
+        leave(signal?.reason);
+      };
+      const enter = (pass: () => void) => {
+        signal?.removeEventListener('abort', abort);
+        resolve(pass);
+      };
+      const waiter = { enter, leave };
+      this.#lanes.set(lane, (this.#lanes.get(lane) ?? new Set()).add(waiter));
+      signal?.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Runs `work` with a pass. @throws what the work throws; GateFullError; the signal's reason, until the work begins */
+  async run<Result>(work: () => Promise<Result>, request: PassRequest = {}): Promise<Result> {
+    const release = await this.enter(request);
+    try {
+      // It may have aborted just as the pass was given.
+      request.signal?.throwIfAborted();
+      return await work();
+    } finally {
+      release();
+    }
+  }
+
+  /** Resolves when all passes are released and nobody waits. */
+  async idle(): Promise<void> {
+    if (this.#running === 0) return;
+    this.#idle ??= Promise.withResolvers<void>();
+    await this.#idle.promise;
+  }
+
+  #hasRoom(lane: string): boolean {
+    return this.#running < this.#limits.inAll && (this.#passes.get(lane) ?? 0) < this.#limits.perLane;
+  }
+
+  /** @throws GateFullError when the newcomer is the one who has to leave */
+  #makeRoomToWait(lane: string): void {
+    if (this.#waitingIn(lane) >= this.#limits.waitingPerLane) throw new GateFullError('too many wait in this lane');
+    if (this.counts.waiting < this.#limits.waiting) return;
+    const longest = [...this.#lanes].reduce((a, b) => (b[1].size > a[1].size ? b : a), ['', new Set<Waiter>()]);
+    const [name, waiters] = longest;
+    if (this.#waitingIn(lane) + 1 >= waiters.size) throw new GateFullError('too many wait already');
+    const last = [...waiters].at(-1)!;
+    this.#remove(name, last);
+    last.leave(new GateFullError('others wait who have fewer waiting'));
+  }
+
+  #waitingIn(lane: string): number {
+    return this.#lanes.get(lane)?.size ?? 0;
+  }
+
+  #remove(lane: string, waiter: Waiter): void {
+    const waiters = this.#lanes.get(lane);
+    waiters?.delete(waiter);
+    if (waiters?.size === 0) this.#lanes.delete(lane);
+  }
+
+  #take(lane: string): () => void {
+    this.#running += 1;
+    this.#passes.set(lane, (this.#passes.get(lane) ?? 0) + 1);
+    let isTaken = true;
+    return () => {
+      if (isTaken) this.#release(lane);
+      isTaken = false;
+    };
+  }
+
+  #release(lane: string): void {
+    this.#running -= 1;
+    const left = this.#passes.get(lane)! - 1;
+    if (left > 0) this.#passes.set(lane, left);
+    else this.#passes.delete(lane);
+    this.#admitNext();
+    if (this.#running > 0) return;
+    this.#idle?.resolve();
+    this.#idle = null;
+  }
+
+  /** One released pass lets at most one waiter in: all others are held back by the same limits as before. */
+  #admitNext(): void {
+    for (const [lane, waiters] of this.#lanes) {
+      if (!this.#hasRoom(lane)) continue;
+      const waiter = waiters.values().next().value!;
+      // The lane goes to the end of the line.
+      this.#lanes.delete(lane);
+      waiters.delete(waiter);
+      if (waiters.size > 0) this.#lanes.set(lane, waiters);
+      waiter.enter(this.#take(lane));
+      return;
+    }
+  }
+}
+
+interface Waiter {
+  enter: (pass: () => void) => void;
+  leave: (reason: unknown) => void;
+}
