@@ -1,3 +1,4 @@
+import type { Granted } from '../../runtime/lease-pool.ts';
 import type { Capability } from './router.ts';
 
 /**
@@ -17,43 +18,32 @@ export interface ClaimOptions {
   signal: AbortSignal;
 }
 
-/** Waits in a pool's queue for a recognizer. */
-export interface Claim<Lease> extends ClaimOptions {
-  readonly order: number;
-  grant(lease: Lease): void;
-  refuse(error: unknown): void;
-}
-
-/** A claim that was served. */
-export interface Granted<Lease> {
-  readonly claim: Claim<Lease>;
-  readonly atMs: number;
-  isRecalled: boolean;
-}
-
 /** Whoever has had a recognizer for longer loses too much by starting again, unless nobody waits but a file. */
 const RECALLABLE_FOR_MS = 10_000;
 
 const RANK: Record<Urgency, number> = { due: 0, spoken: 1, batch: 2 };
 
 /** The order in which claims are served: by urgency; then whose stream had one longest ago; then who came first. */
-export function inOrder<Lease>(
-  claims: Iterable<Claim<Lease>>,
-  lastGrantTo: (streamKey: number) => number,
-): Claim<Lease>[] {
-  return [...claims]
-    .map((claim) => ({ claim, rank: RANK[claim.urgency()], lastGrant: lastGrantTo(claim.streamKey) }))
-    .sort((a, b) => a.rank - b.rank || a.lastGrant - b.lastGrant || a.claim.order - b.claim.order)
+export function inOrder<Claim extends ClaimOptions>(
+  claims: readonly Claim[],
+  lastLeaseTo: (streamKey: number) => number,
+): Claim[] {
+  return claims
+    .map((claim) => ({ claim, rank: RANK[claim.urgency()], lastLease: lastLeaseTo(claim.streamKey) }))
+    .sort((a, b) => a.rank - b.rank || a.lastLease - b.lastLease)
     .map(({ claim }) => claim);
 }
 
 /** Whose recognizer goes to a claim that is more urgent: that of the least urgent, and among these of who loses least. */
-export function whomToRecall<Lease>(claim: Claim<Lease>, granted: readonly Granted<Lease>[]): Granted<Lease> | null {
+export function whomToRecall<Claim extends ClaimOptions>(
+  claim: Claim,
+  leases: readonly Granted<Claim>[],
+): Granted<Claim> | null {
   const rank = RANK[claim.urgency()];
   const latestMs = performance.now() - RECALLABLE_FOR_MS;
-  const [first] = granted
-    .filter((lease) => lease.claim.isRecallable && !lease.isRecalled)
-    .map((lease) => ({ lease, rank: RANK[lease.claim.urgency()] }))
+  const [first] = leases
+    .filter(({ request, isRecalled }) => request.isRecallable && !isRecalled)
+    .map((lease) => ({ lease, rank: RANK[lease.request.urgency()] }))
     .filter((other) => other.rank > rank && (other.lease.atMs > latestMs || other.rank === RANK.batch))
     .sort((a, b) => b.rank - a.rank || b.lease.atMs - a.lease.atMs);
   return first?.lease ?? null;

@@ -104,16 +104,13 @@ export class ClauseSpeaker {
   ): Promise<void> {
     const { engine, recipe, delivery, isFirst, signal } = options;
     const lease = await this.#pool.lease({ engine, model: recipe.model, isFresh, isFirst, signal });
-    const { sampleRateHz } = lease.synthesizer;
+    const { sampleRateHz } = lease.resource;
     const startMs = (begun.samples * 1000) / sampleRateHz;
     const { engineVoice: voice, reference } = recipe;
     let broken: string | null = null;
     try {
       clause.setRate(sampleRateHz);
-      for await (const { samples, marks } of lease.synthesizer.speak(
-        { words, voice, ...delivery, reference },
-        signal,
-      )) {
+      for await (const { samples, marks } of lease.resource.speak({ words, voice, ...delivery, reference }, signal)) {
         clause.add({
           samples,
           marks: marks.flatMap(({ word, atMs }) =>
@@ -128,7 +125,7 @@ export class ClauseSpeaker {
       throw error;
     } finally {
       // Else those who leave would leave a queue behind, of clauses that nobody hears.
-      if (broken === null) await lease.synthesizer.idle?.();
+      if (broken === null) await lease.resource.idle?.();
       lease.giveBack({ broken });
     }
   }

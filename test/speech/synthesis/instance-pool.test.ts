@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { InstancePool, type Lease } from '../../../speech/synthesis/instance-pool.ts';
+import { InstancePool } from '../../../speech/synthesis/instance-pool.ts';
 import type { SynthesisEngine } from '../../../speech/synthesizer.ts';
 
 const NEVER = new AbortController().signal;
@@ -32,7 +32,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const lease = (pool: InstancePool, isFirst = false): Promise<Lease> =>
+const lease = (pool: InstancePool, isFirst = false): ReturnType<InstancePool['lease']> =>
   pool.lease({ engine, model: 'm', isFresh: false, isFirst, signal: NEVER });
 
 describe('instances of engines', () => {

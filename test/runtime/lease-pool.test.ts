@@ -1,0 +1,247 @@
+import { setImmediate as settled } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  type Lease,
+  type LeasePolicy,
+  LeasePool,
+  type LeaseRequest,
+  type ResourceKind,
+} from '../../runtime/lease-pool.ts';
+
+const never = new AbortController().signal;
+
+describe('LeasePool', () => {
+  it('opens a resource when somebody wants one, and leases it again once it is given back', async () => {
+    const shop = new Shop();
+    const pool = poolOf({ mostLocal: 1 });
+    const kind = shop.kind('a');
+    const first = await pool.lease({ kind, signal: never });
+    const second = pool.lease({ kind, signal: never });
+    first.giveBack({ broken: null });
+    expect((await second).resource).toBe(first.resource);
+    expect(shop.opened).toBe(1);
+    await pool.close();
+    expect(shop.open).toBe(0);
+  });
+
+  it('replaces a resource that broke', async () => {
+    const shop = new Shop();
+    const broken: string[] = [];
+    const pool = poolOf({ mostLocal: 1, policy: { onBroken: ({ key }, detail) => broken.push(`${key}: ${detail}`) } });
+    const kind = shop.kind('a');
+    const first = await pool.lease({ kind, signal: never });
+    const second = pool.lease({ kind, signal: never });
+    first.giveBack({ broken: 'it hung' });
+    expect((await second).resource).not.toBe(first.resource);
+    expect([shop.open, shop.opened, broken]).toEqual([1, 2, ['a: it hung']]);
+    await pool.close();
+  });
+
+  it('closes an idle resource to make room for another kind', async () => {
+    const shop = new Shop();
+    const pool = poolOf({ mostLocal: 1 });
+    (await pool.lease({ kind: shop.kind('a'), signal: never })).giveBack({ broken: null });
+    const { resource } = await pool.lease({ kind: shop.kind('b'), signal: never });
+    expect([resource.key, shop.open]).toEqual(['b', 1]);
+    await pool.close();
+  });
+
+  it('refuses all who want a kind that is damaged, and only the first where the next try may succeed', async () => {
+    for (const isLasting of [true, false]) {
+      const shop = new Shop();
+      const pool = poolOf({ mostLocal: 1, policy: { isLasting: () => isLasting } });
+      let tries = 0;
+      const kind: Kind = {
+        ...shop.kind('a'),
+        open: async () => {
+          tries += 1;
+          if (tries === 1) throw new Error('no model');
+          return shop.make('a');
+        },
+      };
+      const asked = [1, 2].map(() =>
+        pool.lease({ kind, signal: never }).then(
+          () => 'leased',
+          (error) => error.message,
+        ),
+      );
+      expect(await Promise.all(asked)).toEqual(['no model', isLasting ? 'no model' : 'leased']);
+      await pool.close();
+    }
+  });
+
+  it('recalls the lease that the policy names, and gives its resource to whoever it was recalled for', async () => {
+    const shop = new Shop();
+    const pool = poolOf({ mostLocal: 1, policy: { recall: (_, leases) => leases[0] ?? null } });
+    const kind = shop.kind('a');
+    const recalled = Promise.withResolvers<void>();
+    const first = await pool.lease({ kind, signal: never, onRecall: recalled.resolve });
+    expect(first.isRecalled).toBe(false);
+    const urgent = pool.lease({ kind, signal: never });
+    await recalled.promise;
+    expect(first.isRecalled).toBe(true);
+    first.giveBack({ broken: null });
+    expect((await urgent).resource).toBe(first.resource);
+    await pool.close();
+  });
+
+  it('closes what is still being opened when the pool closes, and refuses who waits for it', async () => {
+    const shop = new Shop();
+    const pool = poolOf({ mostLocal: 1 });
+    const opening = Promise.withResolvers<void>();
+    const kind: Kind = { ...shop.kind('a'), open: () => opening.promise.then(() => shop.make('a')) };
+    const waiting = pool.lease({ kind, signal: never });
+    const closing = pool.close();
+    await expect(waiting).rejects.toThrow('closed');
+    opening.resolve();
+    await closing;
+    expect([shop.open, pool.resources]).toEqual([0, []]);
+    await expect(pool.lease({ kind, signal: never })).rejects.toThrow('closed');
+  });
+
+  it('keeps its limits, leases each resource once at a time, and loses neither a place nor a waiter', async () => {
+    const which = fc.nat({ max: 30 });
+    const step = fc.oneof(
+      fc.record({ type: fc.constant('ask' as const), key: fc.constantFrom('a', 'b', 'remote') }),
+      fc.record({ type: fc.constantFrom('give back' as const, 'break' as const, 'leave' as const), which }),
+    );
+    const bursts = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 30 });
+    const limits = fc.record({
+      mostLocal: fc.integer({ min: 1, max: 3 }),
+      maxInstances: fc.integer({ min: 1, max: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(limits, bursts, async ({ mostLocal, maxInstances }, run) => {
+        const shop = new Shop(maxInstances);
+        const pool = poolOf({ mostLocal });
+        const asked: Customer[] = [];
+        const those = (state: Customer['state']) => asked.filter((one) => one.state === state);
+        for (const burst of run) {
+          for (const each of burst) {
+            if (each.type === 'ask') asked.push(new Customer(pool, shop.kind(each.key)));
+            else {
+              const among = those(each.type === 'leave' ? 'waiting' : 'served');
+              among[each.which % among.length]?.end(each.type);
+            }
+            expect(shop.openOf('a') + shop.openOf('b')).toBeLessThanOrEqual(Math.min(mostLocal, maxInstances));
+            expect(shop.openOf('remote')).toBeLessThanOrEqual(maxInstances);
+          }
+          await settled();
+          const leased = those('served').map(({ lease }) => lease!.resource);
+          expect(new Set(leased).size).toBe(leased.length);
+          expect(leased.every(({ isClosed }) => !isClosed)).toBe(true);
+          for (const key of ['a', 'b', 'remote']) {
+            // First come, first served.
+            const latestServed = asked.findLastIndex((one) => one.key === key && one.wasServed);
+            const firstWaiting = asked.findIndex((one) => one.key === key && one.state === 'waiting');
+            if (firstWaiting >= 0) expect(latestServed).toBeLessThan(firstWaiting);
+          }
+        }
+        for (; those('served').length > 0; await settled()) those('served')[0]!.end('give back');
+        expect(those('waiting')).toEqual([]);
+        expect(pool.resources.every(({ state }) => state === 'idle')).toBe(true);
+        await pool.close();
+        expect(shop.open).toBe(0);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+interface Resource {
+  key: string;
+  isClosed: boolean;
+  close(): Promise<void>;
+}
+
+type Kind = ResourceKind<Resource>;
+type Request = LeaseRequest<Resource>;
+
+/** First come, first served. */
+function poolOf({ mostLocal, policy }: { mostLocal: number; policy?: Partial<LeasePolicy<Resource, Request>> }) {
+  return new LeasePool<Resource, Request>(
+    {
+      inOrder: (waiting) => waiting,
+      choose: (_, idle) => idle[0]!,
+      mayReplace: () => true,
+      onGrant: () => {},
+      onOpenFailed: () => {},
+      onBroken: () => {},
+      isLasting: () => false,
+      keepsLast: false,
+      closedError: () => new Error('closed'),
+      ...policy,
+    },
+    { mostLocal },
+  );
+}
+
+/** Makes resources; `a` and `b` are local and of one maker. */
+class Shop {
+  readonly #all: Resource[] = [];
+  readonly #local: Kind['maker'];
+  readonly #remote: Kind['maker'];
+
+  constructor(maxInstances = 8) {
+    this.#local = { name: 'local', maxInstances };
+    this.#remote = { name: 'remote', maxInstances };
+  }
+
+  get opened(): number {
+    return this.#all.length;
+  }
+
+  get open(): number {
+    return this.#all.filter(({ isClosed }) => !isClosed).length;
+  }
+
+  openOf(wanted: string): number {
+    return this.#all.filter(({ key, isClosed }) => key === wanted && !isClosed).length;
+  }
+
+  kind(key: string): Kind {
+    const isLocal = key !== 'remote';
+    return { key, isLocal, maker: isLocal ? this.#local : this.#remote, open: async () => this.make(key) };
+  }
+
+  make(key: string): Resource {
+    const resource: Resource = {
+      key,
+      isClosed: false,
+      async close() {
+        resource.isClosed = true;
+      },
+    };
+    this.#all.push(resource);
+    return resource;
+  }
+}
+
+class Customer {
+  readonly key: string;
+  state: 'waiting' | 'served' | 'gone' = 'waiting';
+  wasServed = false;
+  lease: Lease<Resource> | null = null;
+  readonly #leaving = new AbortController();
+
+  constructor(pool: LeasePool<Resource, Request>, kind: Kind) {
+    this.key = kind.key;
+    pool.lease({ kind, signal: this.#leaving.signal }).then(
+      (lease) => {
+        Object.assign(this, { state: 'served', wasServed: true, lease });
+      },
+      () => {
+        this.state = 'gone';
+      },
+    );
+  }
+
+  end(how: 'give back' | 'break' | 'leave'): void {
+    if (how === 'leave') this.#leaving.abort(new Error('left'));
+    else {
+      this.state = 'gone';
+      this.lease?.giveBack({ broken: how === 'break' ? 'broken' : null });
+    }
+  }
+}
