@@ -1,7 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Gate, GateFullError } from '../../runtime/gate.ts';
+import * as fc from '../properties.ts';
 
 describe('Gate.run', () => {
   it('runs a limited number of tasks at a time, and those that wait in order', async () => {

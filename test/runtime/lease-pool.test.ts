@@ -1,5 +1,4 @@
 import { setImmediate as settled } from 'node:timers/promises';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type Lease,
@@ -8,6 +7,7 @@ import {
   type LeaseRequest,
   type ResourceKind,
 } from '../../runtime/lease-pool.ts';
+import * as fc from '../properties.ts';
 
 const never = new AbortController().signal;
 

@@ -1,6 +1,6 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { runInSlices, Slice, textSlices } from '../../runtime/slices.ts';
+import * as fc from '../properties.ts';
 
 const gone = new Error('gone');
 const never = new AbortController().signal;
