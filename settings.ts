@@ -209,7 +209,8 @@ export const VARIABLES = {
     ...textVariable('S3_PREFIX', '', 'Prefix of every object key, for a bucket shared with others.'),
     expects: 'segments of A-Z a-z 0-9 . _ -, each followed by /',
     shownDefault: 'none',
-    parse: (text: string) => (/^([A-Za-z0-9._-]+\/){1,16}$/.test(text) && text.length <= 256 ? text : undefined),
+    parse: (text: string) =>
+      /^([A-Za-z0-9_-][A-Za-z0-9._-]*\/){1,16}$/.test(text) && text.length <= 256 ? text : undefined,
   },
   s3PathStyle: choiceVariable(
     'S3_PATH_STYLE',

@@ -3,7 +3,7 @@ import { type ObjectStore, openObjectStore } from './objects.ts';
 import { bucketSettingsOf, type S3Config } from './s3/bucket-settings.ts';
 
 /**
- * Recordings, voice samples and synthesized audio: in a folder, or in an S3 bucket when there is one.
+ * Recordings, voice samples and synthesised audio: in a folder, or in an S3 bucket when there is one.
  * @throws TandemError `STORAGE_UNAVAILABLE` with one line when the bucket cannot be used
  */
 export async function openObjects(

@@ -164,6 +164,14 @@ describe('loadConfig', () => {
     expect(refusal({ DRACHTIO_HOST: 'sip.internal' })).toMatch(/^DRACHTIO_SECRET/);
   });
 
+  it('rejects S3 settings without a bucket, and half of a pair of credentials', () => {
+    expect(refusal({ S3_ENDPOINT: 'https://s3.example.com' })).toMatch(/^S3_BUCKET must be set/);
+    expect(refusal({ S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' })).toMatch(/^S3_BUCKET must be set/);
+    expect(refusal({ S3_BUCKET: 'audio', S3_ACCESS_KEY_ID: 'id' })).toMatch(/^S3_ACCESS_KEY_ID and .* together/);
+    expect(refusal({ S3_BUCKET: 'audio', S3_PREFIX: 'no-slash' })).toMatch(/^S3_PREFIX must be .*"no-slash"/);
+    expect(refusal({ S3_BUCKET: 'audio', S3_PREFIX: '../' })).toMatch(/^S3_PREFIX/);
+  });
+
   it('refuses an unknown setting of its own and tells what was meant', () => {
     expect(refusal({ TANDEM_PUBLICURL: 'https://a.example' })).toMatch(/^TANDEM_PUBLICURL .*TANDEM_PUBLIC_URL\.$/);
     expect(refusal({ TANDEM_NONSENSE: '1' })).toContain('TANDEM_DATA_DIR');

@@ -34,6 +34,6 @@ const ADVICE: Readonly<Record<string, string>> = {
   AccessDenied: DENIED,
   AuthorizationHeaderMalformed: WRONG_REGION,
   PermanentRedirect: WRONG_REGION,
-  RequestTimeTooSkewed: "This machine's clock is wrong. Synchronize it.",
+  RequestTimeTooSkewed: "This machine's clock is wrong. Synchronise it.",
   CredentialsProviderError: 'There are no credentials. Set S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY.',
 };

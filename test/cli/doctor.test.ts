@@ -13,6 +13,7 @@ import type { Sql } from '../../storage/database.ts';
 import { startModelServer } from '../language/model-server.ts';
 import { startServerProcess } from '../process/server-process.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
+import { hasS3Server, startS3Server } from '../storage/s3/s3-server.ts';
 import { createTestDatabase, externalServer } from '../storage/test-database.ts';
 import { REDIS_URL, redisIsReachable } from '../storage/test-redis.ts';
 import { type Run, tandem } from './command-line.ts';
@@ -247,6 +248,29 @@ describe('the clock', () => {
     { aheadMs: -3_600_000, status: 'fail' },
   ])('$aheadMs ms from that of the database server is $status', async ({ aheadMs, status }) => {
     expect(await checkClock(serverAt(aheadMs))).toMatchObject({ status });
+  });
+});
+
+describe('objects', () => {
+  it('are in the data folder without S3', async () => {
+    expect((await findings()).objects).toMatchObject({
+      status: 'ok',
+      message: expect.stringContaining(join(dataDir, 'objects')),
+    });
+  });
+
+  it.skipIf(!hasS3Server)('are in a bucket that can be written to, with the number of files that wait', async () => {
+    const server = await startS3Server();
+    clean.push(() => server[Symbol.asyncDispose]());
+    const { bucket, endpoint, accessKeyId, secretAccessKey } = await server.createBucket();
+    const env = { S3_ENDPOINT: endpoint!, S3_ACCESS_KEY_ID: accessKeyId, S3_SECRET_ACCESS_KEY: secretAccessKey };
+    await mkdir(join(dataDir, 'objects', 'recordings'), { recursive: true });
+    await writeFile(join(dataDir, 'objects', 'recordings', 'a.wav'), 'audio');
+    const found = (await findings({ ...env, S3_BUCKET: bucket })).objects;
+    expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('files waiting for upload: 1') });
+    expect(await server.keysIn(bucket)).toEqual([]);
+    const wrong = (await findings({ ...env, S3_BUCKET: 'no-such-bucket' })).objects;
+    expect(wrong).toMatchObject({ status: 'fail', message: expect.stringContaining('does not exist') });
   });
 });
 

@@ -8,6 +8,7 @@ import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkLanguage } from '../doctor/language.ts';
 import { checkMemoryIndex } from '../doctor/memory-index.ts';
+import { checkObjects } from '../doctor/objects.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkRecognition } from '../doctor/recognition.ts';
 import { checkRuntime, checkTools } from '../doctor/runtime.ts';
@@ -47,6 +48,8 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
   }
   yield ok('configuration', 'every setting is understood');
   yield* await checkDataFolder(config);
+  terminal.progress('objects ...');
+  yield await checkObjects(config);
   terminal.progress('database ...');
   const { findings, sql } = await checkDatabase(config);
   try {

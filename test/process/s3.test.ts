@@ -1,0 +1,78 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { parseWav } from '../../media/wav.ts';
+import { hasS3Server, type S3Server, startS3Server } from '../storage/s3/s3-server.ts';
+import { callOf, cleanUp, dataFolder, environment, startReady, townFor } from './ready-server.ts';
+import { eventually, startServerProcess } from './server-process.ts';
+
+afterEach(cleanUp);
+
+describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
+  let store: S3Server;
+  let env: Record<string, string>;
+  let bucket: string;
+  let endpoint: string;
+  beforeAll(async () => {
+    store = await startS3Server();
+    const settings = await store.createBucket();
+    bucket = settings.bucket;
+    endpoint = settings.endpoint!;
+    env = {
+      S3_ENDPOINT: endpoint,
+      S3_BUCKET: bucket,
+      S3_PREFIX: 'tandem/',
+      S3_ACCESS_KEY_ID: settings.accessKeyId,
+      S3_SECRET_ACCESS_KEY: settings.secretAccessKey,
+    };
+  });
+  afterAll(() => store[Symbol.asyncDispose]());
+
+  it('stops with one line that names what is wrong, and never with the secret', async () => {
+    const wrong = { ...env, S3_BUCKET: 'no-such-bucket' };
+    const server = startServerProcess(environment(await dataFolder(), wrong));
+    expect(await server.exited).toBe(1);
+    const lines = server
+      .output()
+      .trim()
+      .split('\n')
+      .filter((line) => !line.startsWith('{'));
+    expect(lines).toEqual([expect.stringMatching(/^S3 bucket no-such-bucket at .* does not exist/)]);
+    expect(server.output()).not.toContain(env.S3_SECRET_ACCESS_KEY);
+  });
+
+  it('keeps recordings and voice samples there, and plays them from there', async () => {
+    const ready = await startReady(await dataFolder(), env);
+    const town = await townFor(ready);
+    const { call } = await ready.api.post<{ call: PublicCall }>('/dialer/click2call', {
+      agent_number: town.agent.user,
+      customer_number: town.customer.user,
+      record: true,
+    });
+    await town.customer.untilHeard(({ packets }) => packets > 100);
+    await ready.api.post(`/dialer/click2call/${call.call_id}/hangup`, {});
+    await eventually(async () => (await callOf(ready, call.call_id)).recording_available, 'the recording is stored');
+    const key = `tandem/recordings/${ready.workspaceId}/${(await callOf(ready, call.call_id)).recording_id}.wav`;
+    await eventually(async () => (await store.keysIn(bucket)).includes(key), 'the recording is in the bucket');
+
+    const mint = async () => {
+      const path = `/dialer/click2call/${call.call_id}/recording`;
+      return (await ready.api.post<{ recording: { playback_url: string } }>(path)).recording.playback_url;
+    };
+    await eventually(async () => (await mint()).startsWith(`${endpoint}/${bucket}/`), 'the store plays it');
+    const played = await fetch(await mint());
+    expect(played.headers.get('content-type')).toBe('audio/wav');
+    expect(parseWav(Buffer.from(await played.arrayBuffer())).channels).toBe(2);
+
+    const voice = async () => {
+      const { voices } = await ready.api.get<{ voices: { id: string }[] }>('/voices?limit=1');
+      return (await ready.api.get<{ sample_url: string }>(`/voices/${voices[0]!.id}`)).sample_url;
+    };
+    await eventually(
+      async () => (await voice()).startsWith(`${endpoint}/${bucket}/tandem/`),
+      'the store plays a sample',
+    );
+    expect((await fetch(await voice())).headers.get('content-type')).toBe('audio/mpeg');
+    expect(ready.server.output()).not.toContain(env.S3_SECRET_ACCESS_KEY);
+    expect(ready.server.output()).not.toContain('X-Amz-Signature');
+  });
+});
