@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { BackOff } from '../../runtime/back-off.ts';
 import type { StorageLogger } from '../database.ts';
 
 /** Transfers keys to the bucket in the background, and repeats what fails until it succeeds. */
@@ -49,7 +50,7 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
     }
   }
 
-  /** False: it failed, and is to be repeated after a wait. */
+  /** Returns false after a failure, which calls for a wait. */
   async function attempt(key: string, entry: Transfer, failures: number): Promise<boolean> {
     if (closing.signal.aborted) return false;
     entry.attempt = new AbortController();
@@ -58,7 +59,8 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
       await transfer(key, AbortSignal.any([entry.attempt.signal, closing.signal]));
       return true;
     } catch (error) {
-      if (closing.signal.aborted || entry.isStale) return entry.isStale;
+      if (entry.isStale) return true;
+      if (closing.signal.aborted) return false;
       // Only its text: what an S3 client throws has the request in it.
       if (failures % 10 === 0) logger.warn({ key, reason: (error as Error).message }, 'an object transfer failed');
       return false;
@@ -66,6 +68,7 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
   }
 
   async function untilDone(key: string, entry: Transfer): Promise<void> {
+    const backOff = new BackOff({ firstMs: firstRetryMs, longestMs: LONGEST_RETRY_MS });
     for (let failures = 0; !closing.signal.aborted; ) {
       let succeeded = false;
       await inSlot(async () => {
@@ -73,9 +76,8 @@ export function createTransfers({ transfer, logger, firstRetryMs = 1_000 }: Tran
       });
       if (succeeded && !entry.isStale) break;
       if (succeeded) continue;
-      const waitMs = Math.min(LONGEST_RETRY_MS, firstRetryMs * 2 ** Math.min(failures, 16));
       failures += 1;
-      await sleep(waitMs, undefined, { signal: closing.signal }).catch(() => undefined);
+      await sleep(backOff.next(), undefined, { signal: closing.signal }).catch(() => undefined);
     }
     current.delete(key);
   }

@@ -64,8 +64,8 @@ describe.skipIf(!hasS3Server)('npm start with an S3 store', () => {
     expect(parseWav(Buffer.from(await played.arrayBuffer())).channels).toBe(2);
 
     const voice = async () => {
-      const { voices } = await ready.api.get<{ voices: { id: string }[] }>('/voices?limit=1');
-      return (await ready.api.get<{ sample_url: string }>(`/voices/${voices[0]!.id}`)).sample_url;
+      const voices = await ready.api.get<{ voice_id: string }[]>('/voices?model=fast');
+      return (await ready.api.get<{ sample_url: string }>(`/voices/${voices[0]!.voice_id}`)).sample_url;
     };
     await eventually(
       async () => (await voice()).startsWith(`${endpoint}/${bucket}/tandem/`),
