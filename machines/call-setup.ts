@@ -40,7 +40,7 @@ export const FUNDING_LEAD_MS = 15_000;
 const MAX_FUNDING_FAILURES = 6;
 
 /** What is said last is understood a moment later; the outcome, long decided, waits no longer than this to be told. */
-export const LAST_WORDS_MS = 2_000;
+export const TRANSCRIPT_TIMEOUT_MS = 2_000;
 
 /** The agent waits for speech that is not made yet, or cannot hear it: the call goes on without. */
 export const SPEECH_BEGIN_TIMEOUT_MS = 4_000;
@@ -51,7 +51,7 @@ export const LONGEST_SPEECH_MS = 30_000;
 /** A free trunk funds a talk for ever; a timer can wait for 2^31 - 1 ms at the most. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-const NO_PARTICULARS = {
+const EMPTY_MOVE = {
   leg: null,
   sipStatus: null,
   hangupCause: null,
@@ -81,7 +81,7 @@ export const callSetup = setup({
     prepareTimeout: 5_000,
     clearTimeout: LEG_CLEAR_TIMEOUT_MS + 1_000,
     finishTimeout: 5_000,
-    lastWords: LAST_WORDS_MS,
+    transcriptTimeout: TRANSCRIPT_TIMEOUT_MS,
     speechBegin: SPEECH_BEGIN_TIMEOUT_MS,
     speechEnd: LONGEST_SPEECH_MS + 2_000,
     settleRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.settleFailures, 7)),
@@ -89,31 +89,31 @@ export const callSetup = setup({
   guards: {
     bothLegsGone: ({ context }) => context.legs.agent !== 'up' && context.legs.customer !== 'up',
     fundsRemain: (_, funding: Funding) => funding.fundedForMs > 0,
-    fundingMayBeRetried: ({ context }) => context.fundingFailures < MAX_FUNDING_FAILURES,
-    ringsFirst: ({ context }, { leg }: { leg: LegName }) => !context.rang[leg],
-    bringsEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
+    canRetryFunding: ({ context }) => context.fundingFailures < MAX_FUNDING_FAILURES,
+    isFirstRinging: ({ context }, { leg }: { leg: LegName }) => !context.rang[leg],
+    carriesEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
     hasEarlyMedia: ({ context }) => context.earlyMedia,
-    recordingWanted: ({ context }) => context.record,
-    transcriptWanted: ({ context }) => context.transcribe,
+    wantsRecording: ({ context }) => context.record,
+    wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
-    announcementWanted: ({ context }) => context.announce,
-    whisperWanted: ({ context }) => context.whisper,
-    tellsOf: (_, { speech, of }: Record<'speech' | 'of', SpeechName>) => speech === of,
+    wantsAnnouncement: ({ context }) => context.announce,
+    wantsWhisper: ({ context }) => context.whisper,
+    isSpeech: (_, { speech, of }: Record<'speech' | 'of', SpeechName>) => speech === of,
   },
   actions: {
-    move: emit((_, move: Partial<CallMove> & Pick<CallMove, 'event' | 'state'>) => ({
+    emitMove: emit((_, move: Partial<CallMove> & Pick<CallMove, 'event' | 'state'>) => ({
       type: 'moved' as const,
-      move: { ...NO_PARTICULARS, ...move },
+      move: { ...EMPTY_MOVE, ...move },
     })),
     announceClearing: emit({ type: 'clearing' }),
-    toMedia: sendTo('media', (_, command: MediaCommand) => command),
+    sendToMedia: sendTo('media', (_, command: MediaCommand) => command),
     connectEarlyMedia: sendTo('media', ({ event }) => ({
       type: 'connect',
       leg: 'customer',
       media: (event as Extract<CallEvent, { earlyMedia: unknown }>).earlyMedia as RemoteMedia,
     })),
-    decide: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
-    end: assign((_, { outcome }: { outcome: CallOutcome }) => ({ outcome })),
+    decideOutcome: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
+    setOutcome: assign((_, { outcome }: { outcome: CallOutcome }) => ({ outcome })),
     dialAgent: enqueueActions(({ enqueue, context }) => {
       enqueue.assign({ legs: { ...context.legs, agent: 'up' } });
       enqueue(spawnChild('leg', { id: 'agent', input: legInput(context, 'agent') }));
@@ -127,15 +127,15 @@ export const callSetup = setup({
       if (context.legs.agent === 'up') enqueue(sendTo('agent', { type: 'hangup', cause }));
       if (context.legs.customer === 'up') enqueue(sendTo('customer', { type: 'hangup', cause }));
     }),
-    noteGone: assign(({ context, event }) => ({
+    markLegGone: assign(({ context, event }) => ({
       legs: { ...context.legs, [event.type === 'agent.gone' ? 'agent' : 'customer']: 'gone' },
     })),
-    noteRang: assign(({ context }, { leg }: { leg: LegName }) => ({ rang: { ...context.rang, [leg]: true } })),
-    noteEarlyMedia: assign({ earlyMedia: true }),
-    noteBridged: assign({ bridged: true }),
-    noteOpened: assign((_, { local }: { local: LocalMedia }) => ({ local })),
-    noteFunding: assign((_, { fundedForMs }: Funding) => ({ fundedForMs, fundingFailures: 0 })),
-    noteFundingFailure: assign(({ context }) => ({ fundingFailures: context.fundingFailures + 1 })),
+    markRang: assign(({ context }, { leg }: { leg: LegName }) => ({ rang: { ...context.rang, [leg]: true } })),
+    markEarlyMedia: assign({ earlyMedia: true }),
+    markBridged: assign({ bridged: true }),
+    storeMediaAddress: assign((_, { local }: { local: LocalMedia }) => ({ local })),
+    storeFunding: assign((_, { fundedForMs }: Funding) => ({ fundedForMs, fundingFailures: 0 })),
+    countFundingFailure: assign(({ context }) => ({ fundingFailures: context.fundingFailures + 1 })),
     startTranscript: enqueueActions(({ enqueue, context }) => {
       enqueue.assign({ isTranscribing: true });
       enqueue(spawnChild('transcript', { id: 'transcript', input: { callId: context.callId } }));
@@ -145,14 +145,14 @@ export const callSetup = setup({
       // An agent who has the call on hold hears nothing, and minutes later it would mean nothing any more.
       enqueue.raise({ type: 'whisper.overdue' }, { id: 'whisper', delay: 'speechBegin' });
     }),
-    expectWhisperNoMore: cancel('whisper'),
-    noteTranscriptOver: assign({ isTranscribing: false }),
+    cancelWhisperTimer: cancel('whisper'),
+    markTranscriptEnded: assign({ isTranscribing: false }),
     finishTranscript: enqueueActions(({ enqueue, context }) => {
       if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
     }),
     stopTranscript: stopChild('transcript'),
-    noteReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
-    noteSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
+    storeReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
+    countSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
     stopLegs: enqueueActions(({ enqueue }) => {
       enqueue(stopChild('agent'));
       enqueue(stopChild('customer'));

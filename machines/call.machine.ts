@@ -3,7 +3,7 @@ import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
 
 /** Ends what is said to the agent, who hears nothing else at that time. */
-const SILENCE = { type: 'toMedia', params: { type: 'path', path: 'idle' } } as const;
+const SILENCE = { type: 'sendToMedia', params: { type: 'path', path: 'idle' } } as const;
 
 /**
  * One click-to-call. Its row is committed before it exists. `preparing` opens two media ports; without them the call
@@ -13,7 +13,7 @@ const SILENCE = { type: 'toMedia', params: { type: 'path', path: 'idle' } } as c
  * the talk; a whisper tells the agent alone something as they begin. What cannot be said is left out, and the call goes
  * on. Whatever ends it decides the outcome once and leads to `clearing`, where both
  * legs are hung up and waited for. `finishing` closes the recording and takes the last measurements; a call that is
- * transcribed is `awaitingLastWords` for a moment; `settling` commits outcome, ledger entry and callback together, and
+ * transcribed is `awaitingTranscript` for a moment; `settling` commits outcome, ledger entry and callback together, and
  * is repeated until it has happened. Every move that a user
  * may see is emitted as `moved`, in order; whoever keeps the log stamps the time.
  */
@@ -39,20 +39,22 @@ export const callMachine = callSetup.createMachine({
         id: 'media',
         src: 'media',
         input: ({ context }) => ({ callId: context.callId }),
-        onError: { target: 'settling', actions: 'decide' },
+        onError: { target: 'settling', actions: 'decideOutcome' },
       },
       on: {
         // Also while clearing: the command may have crossed the end of the talk, and there is a file now.
         'recording.started': {
           actions: {
-            type: 'move',
+            type: 'emitMove',
             params: ({ event }) => ({ event: 'recording.started', state: 'bridged', recordingId: event.recordingId }),
           },
         },
-        'transcript.started': { actions: { type: 'move', params: { event: 'transcript.started', state: 'bridged' } } },
+        'transcript.started': {
+          actions: { type: 'emitMove', params: { event: 'transcript.started', state: 'bridged' } },
+        },
         'transcript.final': {
           actions: {
-            type: 'move',
+            type: 'emitMove',
             params: ({ event: { segment } }) => ({
               event: 'transcript.final',
               state: 'bridged',
@@ -63,14 +65,14 @@ export const callMachine = callSetup.createMachine({
         },
         'transcript.failed': {
           actions: [
-            'noteTranscriptOver',
+            'markTranscriptEnded',
             {
-              type: 'move',
+              type: 'emitMove',
               params: ({ event }) => ({ event: 'transcript.failed', state: 'bridged', detail: event.reason }),
             },
           ],
         },
-        'transcript.ended': { actions: 'noteTranscriptOver' },
+        'transcript.ended': { actions: 'markTranscriptEnded' },
         'tap.overrun': { guard: 'isTranscribing', actions: sendTo('transcript', { type: 'overrun' }) },
       },
       initial: 'preparing',
@@ -79,49 +81,52 @@ export const callMachine = callSetup.createMachine({
           after: {
             prepareTimeout: {
               target: '#call.settling',
-              actions: { type: 'end', params: { outcome: rejected('no media port was opened in time') } },
+              actions: { type: 'setOutcome', params: { outcome: rejected('no media port was opened in time') } },
             },
           },
           on: {
             'media.opened': {
               target: 'live',
-              actions: { type: 'noteOpened', params: ({ event }) => ({ local: event.local }) },
+              actions: { type: 'storeMediaAddress', params: ({ event }) => ({ local: event.local }) },
             },
-            'media.unavailable': { target: '#call.settling', actions: 'decide' },
-            'media.lost': { target: '#call.settling', actions: 'decide' },
-            'hangup.requested': { target: '#call.settling', actions: 'decide' },
+            'media.unavailable': { target: '#call.settling', actions: 'decideOutcome' },
+            'media.lost': { target: '#call.settling', actions: 'decideOutcome' },
+            'hangup.requested': { target: '#call.settling', actions: 'decideOutcome' },
           },
         },
         live: {
-          entry: [{ type: 'move', params: { event: 'call.initiated', state: 'initiated', leg: 'agent' } }, 'dialAgent'],
+          entry: [
+            { type: 'emitMove', params: { event: 'call.initiated', state: 'initiated', leg: 'agent' } },
+            'dialAgent',
+          ],
           initial: 'ringingAgent',
           on: {
             'agent.media': {
               actions: {
-                type: 'toMedia',
+                type: 'sendToMedia',
                 params: ({ event }) => ({ type: 'connect', leg: 'agent', media: event.media }),
               },
             },
             'customer.media': {
               actions: {
-                type: 'toMedia',
+                type: 'sendToMedia',
                 params: ({ event }) => ({ type: 'connect', leg: 'customer', media: event.media }),
               },
             },
-            'agent.gone': { target: 'clearing', actions: ['noteGone', 'decide'] },
-            'customer.gone': { target: 'clearing', actions: ['noteGone', 'decide'] },
-            'media.lost': { target: 'clearing', actions: 'decide' },
-            'hangup.requested': { target: 'clearing', actions: 'decide' },
+            'agent.gone': { target: 'clearing', actions: ['markLegGone', 'decideOutcome'] },
+            'customer.gone': { target: 'clearing', actions: ['markLegGone', 'decideOutcome'] },
+            'media.lost': { target: 'clearing', actions: 'decideOutcome' },
+            'hangup.requested': { target: 'clearing', actions: 'decideOutcome' },
           },
           states: {
             ringingAgent: {
               on: {
                 'agent.ringing': {
-                  guard: { type: 'ringsFirst', params: { leg: 'agent' } },
+                  guard: { type: 'isFirstRinging', params: { leg: 'agent' } },
                   actions: [
-                    { type: 'noteRang', params: { leg: 'agent' } },
+                    { type: 'markRang', params: { leg: 'agent' } },
                     {
-                      type: 'move',
+                      type: 'emitMove',
                       params: ({ event }) => ({
                         event: 'agent.ringing',
                         state: 'initiated',
@@ -135,11 +140,11 @@ export const callMachine = callSetup.createMachine({
                   target: 'answered',
                   actions: [
                     {
-                      type: 'toMedia',
+                      type: 'sendToMedia',
                       params: ({ event }) => ({ type: 'connect', leg: 'agent', media: event.media }),
                     },
                     {
-                      type: 'move',
+                      type: 'emitMove',
                       params: { event: 'agent.answered', state: 'initiated', leg: 'agent', sipStatus: 200 },
                     },
                   ],
@@ -147,26 +152,26 @@ export const callMachine = callSetup.createMachine({
               },
             },
             answered: {
-              always: [{ guard: 'announcementWanted', target: 'announcing' }, { target: 'ringingCustomer' }],
+              always: [{ guard: 'wantsAnnouncement', target: 'announcing' }, { target: 'ringingCustomer' }],
             },
             announcing: {
-              entry: { type: 'toMedia', params: { type: 'say', speech: 'announcement' } },
+              entry: { type: 'sendToMedia', params: { type: 'say', speech: 'announcement' } },
               initial: 'awaitingSpeech',
               on: {
                 'speech.finished': {
-                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                  guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
                   target: 'ringingCustomer',
                   actions: {
-                    type: 'move',
+                    type: 'emitMove',
                     params: { event: 'announcement.finished', state: 'initiated', leg: 'agent' },
                   },
                 },
                 'speech.failed': {
-                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                  guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
                   target: 'ringingCustomer',
                   actions: {
-                    type: 'move',
-                    params: ({ event }) => notAnnounced(event.detail),
+                    type: 'emitMove',
+                    params: ({ event }) => announcementFailed(event.detail),
                   },
                 },
               },
@@ -175,15 +180,18 @@ export const callMachine = callSetup.createMachine({
                   after: {
                     speechBegin: {
                       target: '#call.active.live.ringingCustomer',
-                      actions: [SILENCE, { type: 'move', params: notAnnounced('it did not begin in time') }],
+                      actions: [SILENCE, { type: 'emitMove', params: announcementFailed('it did not begin in time') }],
                     },
                   },
                   on: {
                     'speech.started': {
-                      guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'announcement' }) },
+                      guard: {
+                        type: 'isSpeech',
+                        params: ({ event }) => ({ speech: event.speech, of: 'announcement' }),
+                      },
                       target: 'speaking',
                       actions: {
-                        type: 'move',
+                        type: 'emitMove',
                         params: { event: 'announcement.started', state: 'initiated', leg: 'agent' },
                       },
                     },
@@ -193,7 +201,7 @@ export const callMachine = callSetup.createMachine({
                   after: {
                     speechEnd: {
                       target: '#call.active.live.ringingCustomer',
-                      actions: [SILENCE, { type: 'move', params: notAnnounced('it did not end in time') }],
+                      actions: [SILENCE, { type: 'emitMove', params: announcementFailed('it did not end in time') }],
                     },
                   },
                 },
@@ -201,25 +209,25 @@ export const callMachine = callSetup.createMachine({
             },
             ringingCustomer: {
               entry: [
-                { type: 'move', params: { event: 'customer.dialing', state: 'initiated', leg: 'customer' } },
+                { type: 'emitMove', params: { event: 'customer.dialing', state: 'initiated', leg: 'customer' } },
                 'dialCustomer',
               ],
               on: {
                 'customer.ringing': [
                   {
                     // A further 183 may move the early media to another port (RFC 3960 §3).
-                    guard: and(['bringsEarlyMedia', 'hasEarlyMedia']),
+                    guard: and(['carriesEarlyMedia', 'hasEarlyMedia']),
                     actions: 'connectEarlyMedia',
                   },
                   {
-                    guard: 'bringsEarlyMedia',
+                    guard: 'carriesEarlyMedia',
                     actions: [
                       'connectEarlyMedia',
-                      { type: 'toMedia', params: { type: 'path', path: 'early-media' } },
-                      'noteEarlyMedia',
-                      { type: 'noteRang', params: { leg: 'customer' } },
+                      { type: 'sendToMedia', params: { type: 'path', path: 'early-media' } },
+                      'markEarlyMedia',
+                      { type: 'markRang', params: { leg: 'customer' } },
                       {
-                        type: 'move',
+                        type: 'emitMove',
                         params: ({ event }) => ({
                           event: 'customer.early_media',
                           state: 'initiated',
@@ -231,12 +239,12 @@ export const callMachine = callSetup.createMachine({
                   },
                   { guard: 'hasEarlyMedia' },
                   {
-                    guard: { type: 'ringsFirst', params: { leg: 'customer' } },
+                    guard: { type: 'isFirstRinging', params: { leg: 'customer' } },
                     actions: [
-                      { type: 'toMedia', params: { type: 'path', path: 'ringback' } },
-                      { type: 'noteRang', params: { leg: 'customer' } },
+                      { type: 'sendToMedia', params: { type: 'path', path: 'ringback' } },
+                      { type: 'markRang', params: { leg: 'customer' } },
                       {
-                        type: 'move',
+                        type: 'emitMove',
                         params: ({ event }) => ({
                           event: 'customer.ringing',
                           state: 'initiated',
@@ -250,7 +258,7 @@ export const callMachine = callSetup.createMachine({
                 'customer.answered': {
                   target: 'bridged',
                   actions: {
-                    type: 'toMedia',
+                    type: 'sendToMedia',
                     params: ({ event }) => ({ type: 'connect', leg: 'customer', media: event.media }),
                   },
                 },
@@ -258,52 +266,55 @@ export const callMachine = callSetup.createMachine({
             },
             bridged: {
               entry: [
-                'noteBridged',
-                { type: 'toMedia', params: { type: 'path', path: 'bridged' } },
+                'markBridged',
+                { type: 'sendToMedia', params: { type: 'path', path: 'bridged' } },
                 {
-                  type: 'move',
+                  type: 'emitMove',
                   params: { event: 'call.bridged', state: 'bridged', leg: 'customer', sipStatus: 200 },
                 },
                 enqueueActions(({ enqueue, check }) => {
-                  if (check('recordingWanted')) enqueue({ type: 'toMedia', params: { type: 'record' } });
-                  if (check('transcriptWanted')) enqueue('startTranscript');
-                  if (check('whisperWanted')) enqueue('whisper');
+                  if (check('wantsRecording')) enqueue({ type: 'sendToMedia', params: { type: 'record' } });
+                  if (check('wantsTranscript')) enqueue('startTranscript');
+                  if (check('wantsWhisper')) enqueue('whisper');
                 }),
               ],
               after: {
                 maxDuration: {
                   target: '#call.active.clearing',
-                  actions: { type: 'end', params: { outcome: completed('MAX_DURATION') } },
+                  actions: { type: 'setOutcome', params: { outcome: completed('MAX_DURATION') } },
                 },
               },
               on: {
-                'rtp.timeout': { target: '#call.active.clearing', actions: 'decide' },
+                'rtp.timeout': { target: '#call.active.clearing', actions: 'decideOutcome' },
                 'recording.failed': {
                   actions: {
-                    type: 'move',
+                    type: 'emitMove',
                     params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
                   },
                 },
                 'speech.started': {
-                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
                   actions: [
-                    'expectWhisperNoMore',
-                    { type: 'move', params: { event: 'whisper.started', state: 'bridged', leg: 'agent' } },
+                    'cancelWhisperTimer',
+                    { type: 'emitMove', params: { event: 'whisper.started', state: 'bridged', leg: 'agent' } },
                   ],
                 },
                 'speech.finished': {
-                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
-                  actions: { type: 'move', params: { event: 'whisper.finished', state: 'bridged', leg: 'agent' } },
+                  guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  actions: { type: 'emitMove', params: { event: 'whisper.finished', state: 'bridged', leg: 'agent' } },
                 },
                 'speech.failed': {
-                  guard: { type: 'tellsOf', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
-                  actions: ['expectWhisperNoMore', { type: 'move', params: ({ event }) => notWhispered(event.detail) }],
+                  guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },
+                  actions: [
+                    'cancelWhisperTimer',
+                    { type: 'emitMove', params: ({ event }) => whisperFailed(event.detail) },
+                  ],
                 },
                 'whisper.overdue': {
                   actions: [
                     // Ends the whisper and nothing else.
-                    { type: 'toMedia', params: { type: 'path', path: 'bridged' } },
-                    { type: 'move', params: notWhispered('it did not begin in time') },
+                    { type: 'sendToMedia', params: { type: 'path', path: 'bridged' } },
+                    { type: 'emitMove', params: whisperFailed('it did not begin in time') },
                   ],
                 },
               },
@@ -315,14 +326,14 @@ export const callMachine = callSetup.createMachine({
                   after: {
                     fundingTimeout: [
                       {
-                        guard: 'fundingMayBeRetried',
+                        guard: 'canRetryFunding',
                         target: 'extending',
                         reenter: true,
-                        actions: 'noteFundingFailure',
+                        actions: 'countFundingFailure',
                       },
                       {
                         target: '#call.active.clearing',
-                        actions: { type: 'end', params: { outcome: completed('NORMAL_TEMPORARY_FAILURE') } },
+                        actions: { type: 'setOutcome', params: { outcome: completed('NORMAL_TEMPORARY_FAILURE') } },
                       },
                     ],
                   },
@@ -333,18 +344,18 @@ export const callMachine = callSetup.createMachine({
                       {
                         guard: { type: 'fundsRemain', params: ({ event }) => event.output },
                         target: 'funded',
-                        actions: { type: 'noteFunding', params: ({ event }) => event.output },
+                        actions: { type: 'storeFunding', params: ({ event }) => event.output },
                       },
                       {
                         target: '#call.active.clearing',
-                        actions: { type: 'end', params: { outcome: completed('INSUFFICIENT_FUNDS') } },
+                        actions: { type: 'setOutcome', params: { outcome: completed('INSUFFICIENT_FUNDS') } },
                       },
                     ],
                     onError: [
-                      { guard: 'fundingMayBeRetried', target: 'retryingFunding', actions: 'noteFundingFailure' },
+                      { guard: 'canRetryFunding', target: 'retryingFunding', actions: 'countFundingFailure' },
                       {
                         target: '#call.active.clearing',
-                        actions: { type: 'end', params: { outcome: completed('NORMAL_TEMPORARY_FAILURE') } },
+                        actions: { type: 'setOutcome', params: { outcome: completed('NORMAL_TEMPORARY_FAILURE') } },
                       },
                     ],
                   },
@@ -358,30 +369,30 @@ export const callMachine = callSetup.createMachine({
           entry: [
             'announceClearing',
             'hangUpLegs',
-            { type: 'toMedia', params: { type: 'path', path: 'idle' } },
+            { type: 'sendToMedia', params: { type: 'path', path: 'idle' } },
             'finishTranscript',
           ],
           always: { guard: 'bothLegsGone', target: 'finishing' },
           after: { clearTimeout: 'finishing' },
           on: {
-            'agent.gone': { actions: 'noteGone' },
-            'customer.gone': { actions: 'noteGone' },
+            'agent.gone': { actions: 'markLegGone' },
+            'customer.gone': { actions: 'markLegGone' },
           },
         },
         finishing: {
-          entry: { type: 'toMedia', params: { type: 'finish' } },
+          entry: { type: 'sendToMedia', params: { type: 'finish' } },
           after: { finishTimeout: '#call.settling' },
           on: {
             'media.finished': {
-              target: 'awaitingLastWords',
-              actions: { type: 'noteReport', params: ({ event }) => ({ report: event.report }) },
+              target: 'awaitingTranscript',
+              actions: { type: 'storeReport', params: ({ event }) => ({ report: event.report }) },
             },
-            'media.lost': 'awaitingLastWords',
+            'media.lost': 'awaitingTranscript',
           },
         },
-        awaitingLastWords: {
+        awaitingTranscript: {
           always: { guard: not('isTranscribing'), target: '#call.settling' },
-          after: { lastWords: '#call.settling' },
+          after: { transcriptTimeout: '#call.settling' },
         },
       },
     },
@@ -398,7 +409,7 @@ export const callMachine = callSetup.createMachine({
               report: context.report,
             }),
             onDone: '#call.settled',
-            onError: { target: 'waiting', actions: 'noteSettleFailure' },
+            onError: { target: 'waiting', actions: 'countSettleFailure' },
           },
         },
         waiting: { after: { settleRetry: 'committing' } },
@@ -408,10 +419,10 @@ export const callMachine = callSetup.createMachine({
   },
 });
 
-function notAnnounced(detail: string) {
+function announcementFailed(detail: string) {
   return { event: 'announcement.failed', state: 'initiated', leg: 'agent', detail } as const;
 }
 
-function notWhispered(detail: string) {
+function whisperFailed(detail: string) {
   return { event: 'whisper.failed', state: 'bridged', leg: 'agent', detail } as const;
 }

@@ -36,8 +36,8 @@ export const completionMachine = setup({
     backoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
   },
   actions: {
-    end: assign((_, ending: CompletionEnding | null) => ({ ending })),
-    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    setEnding: assign((_, ending: CompletionEnding | null) => ({ ending })),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
   },
 }).createMachine({
   id: 'completion',
@@ -55,15 +55,15 @@ export const completionMachine = setup({
             guard: { type: 'isRefusal', params: ({ event }) => event },
             target: 'failed',
             // Whoever left meanwhile is told nothing any more.
-            actions: { type: 'end', params: null },
+            actions: { type: 'setEnding', params: null },
           },
-          { target: 'concluding', actions: { type: 'end', params: { outcome: 'failed', owes: false } } },
+          { target: 'concluding', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
         ],
       },
       // Whether the hold is stored is not known yet: what comes of it is waited for. The model was not asked.
       on: {
         'listener.left': {
-          actions: { type: 'end', params: ({ event }) => ({ ...endingOf(event), owes: false }) },
+          actions: { type: 'setEnding', params: ({ event }) => ({ ...endingOf(event), owes: false }) },
         },
       },
     },
@@ -71,14 +71,17 @@ export const completionMachine = setup({
       invoke: {
         src: 'generate',
         input: ({ context: { completionId } }) => ({ completionId }),
-        onDone: { target: 'concluding', actions: { type: 'end', params: { outcome: 'completed', owes: true } } },
-        onError: { target: 'concluding', actions: { type: 'end', params: { outcome: 'failed', owes: false } } },
+        onDone: { target: 'concluding', actions: { type: 'setEnding', params: { outcome: 'completed', owes: true } } },
+        onError: { target: 'concluding', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
       },
       on: {
-        'listener.left': { target: 'concluding', actions: { type: 'end', params: ({ event }) => endingOf(event) } },
+        'listener.left': {
+          target: 'concluding',
+          actions: { type: 'setEnding', params: ({ event }) => endingOf(event) },
+        },
       },
       after: {
-        limit: { target: 'concluding', actions: { type: 'end', params: { outcome: 'completed', owes: true } } },
+        limit: { target: 'concluding', actions: { type: 'setEnding', params: { outcome: 'completed', owes: true } } },
       },
     },
     concluding: {
@@ -90,10 +93,10 @@ export const completionMachine = setup({
           { guard: { type: 'is', params: 'abandoned' }, target: 'abandoned' },
           { target: 'failed' },
         ],
-        onError: { target: 'concludingLater', actions: 'noteFailure' },
+        onError: { target: 'waitingToConclude', actions: 'countFailure' },
       },
     },
-    concludingLater: { after: { backoff: 'concluding' } },
+    waitingToConclude: { after: { backoff: 'concluding' } },
     completed: { type: 'final' },
     abandoned: { type: 'final' },
     failed: { type: 'final' },

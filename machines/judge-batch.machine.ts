@@ -25,7 +25,7 @@ export const judgeBatchMachine = setup({
   guards: {
     hasMore: (_, { kind }: JudgedSome) => kind === 'went_on',
     isStopped: (_, { kind }: JudgedSome) => kind === 'stop',
-    isHeldUp: (_, { kind }: JudgedSome) => kind === 'held_up',
+    isDelayed: (_, { kind }: JudgedSome) => kind === 'held_up',
     isLastFailure: ({ context }) => context.failures + 1 >= MOST_FAILURES,
     isLastWithoutProgress: ({ context }, judged: JudgedSome) =>
       judged.kind === 'held_up' && !judged.wentOn && context.failures + 1 >= MOST_FAILURES,
@@ -35,11 +35,11 @@ export const judgeBatchMachine = setup({
     backoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
   },
   actions: {
-    noteProgress: assign({ failures: 0 }),
-    noteHoldUp: assign(({ context }, judged: JudgedSome) => ({
+    resetFailures: assign({ failures: 0 }),
+    storeDelay: assign(({ context }, judged: JudgedSome) => ({
       failures: judged.kind === 'held_up' && judged.wentOn ? 1 : context.failures + 1,
     })),
-    noteFailure: assign(({ context }) => ({ failures: context.failures + 1 })),
+    countFailure: assign(({ context }) => ({ failures: context.failures + 1 })),
     stop: assign((_, { reason }: { reason: string }) => ({ stopReason: reason, failures: 0 })),
   },
 }).createMachine({
@@ -58,7 +58,7 @@ export const judgeBatchMachine = setup({
             guard: { type: 'hasMore', params: ({ event }) => event.output },
             target: 'judging',
             reenter: true,
-            actions: 'noteProgress',
+            actions: 'resetFailures',
           },
           {
             guard: { type: 'isStopped', params: ({ event }) => event.output },
@@ -71,11 +71,11 @@ export const judgeBatchMachine = setup({
             actions: { type: 'stop', params: ({ event }) => ({ reason: reasonOf(event.output) }) },
           },
           {
-            guard: { type: 'isHeldUp', params: ({ event }) => event.output },
+            guard: { type: 'isDelayed', params: ({ event }) => event.output },
             target: 'waiting',
-            actions: { type: 'noteHoldUp', params: ({ event }) => event.output },
+            actions: { type: 'storeDelay', params: ({ event }) => event.output },
           },
-          { target: 'ending', actions: 'noteProgress' },
+          { target: 'ending', actions: 'resetFailures' },
         ],
         onError: [
           {
@@ -83,7 +83,7 @@ export const judgeBatchMachine = setup({
             target: 'ending',
             actions: { type: 'stop', params: { reason: 'INTERNAL' } },
           },
-          { target: 'waiting', actions: 'noteFailure' },
+          { target: 'waiting', actions: 'countFailure' },
         ],
       },
     },
@@ -93,10 +93,10 @@ export const judgeBatchMachine = setup({
         src: 'end',
         input: ({ context: { batchId, stopReason } }) => ({ batchId, stopReason }),
         onDone: [{ guard: 'wasStopped', target: 'stopped' }, { target: 'completed' }],
-        onError: { target: 'endingLater', actions: 'noteFailure' },
+        onError: { target: 'waitingToEnd', actions: 'countFailure' },
       },
     },
-    endingLater: { after: { backoff: 'ending' } },
+    waitingToEnd: { after: { backoff: 'ending' } },
     completed: { type: 'final', output: 'completed' as const },
     stopped: { type: 'final', output: 'stopped' as const },
     released: { type: 'final', output: 'released' as const },

@@ -28,7 +28,7 @@ export const memoryMachine = setup({
     giveUp: fromPromise<void, MemoryRef & { error: MemoryFault }>(notProvided('giveUp')),
   },
   guards: {
-    wasBegun: ({ context }) => context.attempts > 0,
+    wasStarted: ({ context }) => context.attempts > 0,
     isLastAttempt: ({ context }) => context.attempts >= MOST_MEMORY_ATTEMPTS,
   },
   delays: {
@@ -36,10 +36,10 @@ export const memoryMachine = setup({
     giveUpBackoff: ({ context }) => memoryBackoffMs(context.giveUps),
   },
   actions: {
-    noteAttempt: assign({ attempts: ({ context }) => context.attempts + 1 }),
-    noteFault: assign((_, { error }: { error: unknown }) => ({ fault: faultOf(error) })),
-    noteGiveUp: assign({ giveUps: ({ context }) => context.giveUps + 1 }),
-    beginAnew: assign({ attempts: 0, giveUps: 0, fault: null }),
+    countAttempt: assign({ attempts: ({ context }) => context.attempts + 1 }),
+    storeFault: assign((_, { error }: { error: unknown }) => ({ fault: faultOf(error) })),
+    countGiveUp: assign({ giveUps: ({ context }) => context.giveUps + 1 }),
+    resetAttempts: assign({ attempts: 0, giveUps: 0, fault: null }),
   },
 }).createMachine({
   id: 'memory',
@@ -50,13 +50,13 @@ export const memoryMachine = setup({
     arriving: {
       always: [
         { guard: 'isLastAttempt', target: 'failing' },
-        { guard: 'wasBegun', target: 'waiting' },
+        { guard: 'wasStarted', target: 'waiting' },
         { target: 'pending' },
       ],
     },
     pending: { on: { 'memory.due': 'processing' } },
     processing: {
-      entry: 'noteAttempt',
+      entry: 'countAttempt',
       initial: 'extracting',
       states: {
         extracting: stage('extract', 'chunking'),
@@ -74,19 +74,19 @@ export const memoryMachine = setup({
         src: 'giveUp',
         input: ({ context: { memoryId, fault } }) => ({ memoryId, error: fault ?? UNKNOWN_FAULT }),
         onDone: 'failed',
-        onError: { target: 'failingLater', actions: 'noteGiveUp' },
+        onError: { target: 'waitingToFail', actions: 'countGiveUp' },
       },
     },
-    failingLater: { after: { giveUpBackoff: 'failing' } },
-    failed: { on: { 'memory.retried': { target: 'pending', actions: 'beginAnew' } } },
+    waitingToFail: { after: { giveUpBackoff: 'failing' } },
+    failed: { on: { 'memory.retried': { target: 'pending', actions: 'resetAttempts' } } },
     ready: {},
     deleted: { type: 'final' },
   },
 });
 
 function stage<Src extends 'extract' | 'chunk' | 'embed' | 'index', Target extends string>(src: Src, next: Target) {
-  const noteFault = {
-    type: 'noteFault',
+  const storeFault = {
+    type: 'storeFault',
     params: ({ event }: { event: { error: unknown } }) => ({ error: event.error }),
   } as const;
   return {
@@ -95,8 +95,8 @@ function stage<Src extends 'extract' | 'chunk' | 'embed' | 'index', Target exten
       input: ({ context: { memoryId } }: { context: MemoryContext }) => ({ memoryId }),
       onDone: next,
       onError: [
-        { guard: 'isLastAttempt' as const, target: '#memory.failing', actions: noteFault },
-        { target: '#memory.waiting', actions: noteFault },
+        { guard: 'isLastAttempt' as const, target: '#memory.failing', actions: storeFault },
+        { target: '#memory.waiting', actions: storeFault },
       ],
     },
   };

@@ -17,13 +17,13 @@ export const recordingMachine = setup({
     store: fromPromise<{ stored: boolean }, RecordingInput>(notProvided('store')),
   },
   guards: {
-    hadFile: (_, { stored }: { stored: boolean }) => stored,
+    wasStored: (_, { stored }: { stored: boolean }) => stored,
   },
   delays: {
     backoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
   },
   actions: {
-    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
   },
 }).createMachine({
   id: 'recording',
@@ -35,10 +35,10 @@ export const recordingMachine = setup({
         src: 'store',
         input: ({ context: { recordingId, callId, workspaceId } }) => ({ recordingId, callId, workspaceId }),
         onDone: [
-          { guard: { type: 'hadFile', params: ({ event }) => event.output }, target: 'stored' },
+          { guard: { type: 'wasStored', params: ({ event }) => event.output }, target: 'stored' },
           { target: 'missing' },
         ],
-        onError: { target: 'waiting', actions: 'noteFailure' },
+        onError: { target: 'waiting', actions: 'countFailure' },
       },
     },
     waiting: { after: { backoff: 'storing' }, on: { 'retry.requested': 'storing' } },

@@ -73,30 +73,30 @@ export const sttSessionMachine = setup({
     concludeTimeout: 5_000,
   },
   guards: {
-    mayTryAgain: ({ event }) =>
+    canRetryStart: ({ event }) =>
       event.type === 'pipeline.refused' && ['unsupported_language', 'VALIDATION_FAILED'].includes(event.code),
-    endsSpeech: ({ context, event }) => 'utteranceId' in event && event.utteranceId === context.speakingId,
+    isEndOfSpeech: ({ context, event }) => 'utteranceId' in event && event.utteranceId === context.speakingId,
     hasFinal: ({ context }) => context.finals.length > 0,
     isUsable: ({ context }) => context.finals[0]?.mode === 'speech_end',
     isRefined: ({ context }) => context.talk !== null,
-    isAllTold: ({ context }) => context.isRecognitionOver,
+    isRecognitionOver: ({ context }) => context.isRecognitionOver,
     /** One utterance was wanted, and told. */
-    isEnough: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
-    covered: (_, { outcome }: Bill) => outcome === 'billed',
-    billMayBeRetried: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
+    isSingleUtteranceDone: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
+    isCovered: (_, { outcome }: Bill) => outcome === 'billed',
+    canRetryBill: ({ context }) => context.billFailures < MAX_BILL_FAILURES,
   },
   actions: {
-    tell: emit((_, message: SttMessage) => ({ type: 'told' as const, message })),
-    refuse: emit((_, { code = 'invalid_state', message }: { code?: string; message: string }) => ({
+    emitMessage: emit((_, message: SttMessage) => ({ type: 'told' as const, message })),
+    emitError: emit((_, { code = 'invalid_state', message }: { code?: string; message: string }) => ({
       type: 'told' as const,
       message: { type: 'error' as const, code, message },
     })),
-    tellSpeech: emit(({ event }) => {
+    emitSpeechStarted: emit(({ event }) => {
       const { utteranceId, atMs } = event as Extract<SttSessionEvent, { type: 'speech.started' }>;
       const message = { type: 'speech_started' as const, sentence_id: sentenceId(utteranceId), start: seconds(atMs) };
       return { type: 'told' as const, message };
     }),
-    tellStarted: emit(({ context: { sessionId, settings, talk, warnings } }) => ({
+    emitSessionStarted: emit(({ context: { sessionId, settings, talk, warnings } }) => ({
       type: 'told' as const,
       message: {
         type: 'session_started' as const,
@@ -107,19 +107,19 @@ export const sttSessionMachine = setup({
         config: configOnWire(settings!, talk),
       },
     })),
-    tellConfig: emit(({ context }) => ({
+    emitConfigUpdated: emit(({ context }) => ({
       type: 'told' as const,
       message: { type: 'config_updated' as const, config: configOnWire(context.settings!, context.talk) },
     })),
-    tellInterim: emit(({ event }) => ({
+    emitInterim: emit(({ event }) => ({
       type: 'told' as const,
       message: interimMessage(event as Extract<SttSessionEvent, { type: 'utterance.hypothesis' }>),
     })),
-    tellCanonical: emit(({ context }) => ({
+    emitCanonicalFinal: emit(({ context }) => ({
       type: 'told' as const,
       message: finalMessage(context.finals[0]!, { isCanonical: true, refined: context.refined }),
     })),
-    noteStart: assign(({ context, event }) => {
+    storeStart: assign(({ context, event }) => {
       const { settings, talk } = event as Extract<SttSessionEvent, { type: 'start.requested' }>;
       const isDropped = talk !== null && !context.mayRefine;
       return {
@@ -128,19 +128,21 @@ export const sttSessionMachine = setup({
         warnings: isDropped ? ['llm_refinement_not_in_plan'] : [],
       };
     }),
-    noteSettings: assign((_, { settings }: { settings: SttSettings }) => ({ settings })),
-    noteSpeech: assign({ speakingId: ({ event }) => (event.type === 'speech.started' ? event.utteranceId : null) }),
-    noteInterim: assign(({ event }) => {
+    storeSettings: assign((_, { settings }: { settings: SttSettings }) => ({ settings })),
+    storeSpeakingId: assign({
+      speakingId: ({ event }) => (event.type === 'speech.started' ? event.utteranceId : null),
+    }),
+    storeInterim: assign(({ event }) => {
       const { utteranceId, text, words } = event as Extract<SttSessionEvent, { type: 'utterance.hypothesis' }>;
       return { interim: { utteranceId, text, words } };
     }),
-    takeFinal: enqueueActions(({ enqueue, context, event }) => {
+    enqueueFinal: enqueueActions(({ enqueue, context, event }) => {
       const final = finalOf(event as OutcomeEvent, context);
       enqueue.assign({ finals: [...context.finals, final] });
       if (context.talk === null || final.mode !== 'speech_end') return;
       enqueue.emit({ type: 'told', message: finalMessage(final, { isCanonical: false, refined: null }) });
     }),
-    noteTold: assign(({ context }) => {
+    dequeueFinal: assign(({ context }) => {
       const [told, ...finals] = context.finals;
       // A tentative text was rejected: it was not said.
       const { text } = told!.mode === 'speech_end' ? (context.refined ?? told!) : { text: '' };
@@ -152,26 +154,26 @@ export const sttSessionMachine = setup({
         language: told!.language ?? context.language,
       };
     }),
-    noteRefined: assign((_, refined: RefinedText) => ({ refined })),
-    noteUnrefined: assign(({ context: { finals } }) => {
+    storeRefinement: assign((_, refined: RefinedText) => ({ refined })),
+    skipRefinement: assign(({ context: { finals } }) => {
       const { text, words } = finals[0]!;
       return { refined: { text, words, llmApplied: false, llmReason: 'llm_unavailable', llmLatencyMs: null } };
     }),
-    noteBilled: assign(({ context }, { amountNano }: { amountNano: bigint }) => ({
+    addCost: assign(({ context }, { amountNano }: { amountNano: bigint }) => ({
       billedMs: context.billedMs + durationMs(context.finals[0]!),
       chargedNano: context.chargedNano + amountNano,
       billFailures: 0,
     })),
-    noteBillFailure: assign(({ context }) => ({ billFailures: context.billFailures + 1 })),
-    noteHeard: assign((_, { snrDb }: { snrDb: number | null }) => ({ snrDb })),
-    noteRecognitionOver: assign({ isRecognitionOver: true }),
-    end: assign((_, { ending }: { ending: SttEnding }) => ({ ending })),
-    toPipeline: sendTo('pipeline', (_, command: PipelineCommand) => command),
-    tellEnding: enqueueActions(({ enqueue, context }) => {
+    countBillFailure: assign(({ context }) => ({ billFailures: context.billFailures + 1 })),
+    storeSnr: assign((_, { snrDb }: { snrDb: number | null }) => ({ snrDb })),
+    markRecognitionOver: assign({ isRecognitionOver: true }),
+    setEnding: assign((_, { ending }: { ending: SttEnding }) => ({ ending })),
+    sendToPipeline: sendTo('pipeline', (_, command: PipelineCommand) => command),
+    emitEnding: enqueueActions(({ enqueue, context }) => {
       const message = endingError(context.ending!);
       if (message !== null) enqueue.emit({ type: 'told', message });
     }),
-    tellLast: enqueueActions(({ enqueue, context }, { receivedMs }: Conclusion) => {
+    emitSummary: enqueueActions(({ enqueue, context }, { receivedMs }: Conclusion) => {
       const ending = context.ending!;
       const close = closeOf(ending);
       const tell = (message: SttMessage) => enqueue.emit({ type: 'told', message });
@@ -213,12 +215,12 @@ export const sttSessionMachine = setup({
       on: {
         'end.requested': {
           target: 'concluding',
-          actions: { type: 'end', params: ({ event }) => ({ ending: event.ending }) },
+          actions: { type: 'setEnding', params: ({ event }) => ({ ending: event.ending }) },
         },
         'start.requested': {
-          actions: { type: 'refuse', params: { message: 'The session has been started already.' } },
+          actions: { type: 'emitError', params: { message: 'The session has been started already.' } },
         },
-        'config.requested': { actions: { type: 'refuse', params: { message: 'There is no started session.' } } },
+        'config.requested': { actions: { type: 'emitError', params: { message: 'There is no started session.' } } },
       },
       initial: 'established',
       states: {
@@ -227,14 +229,14 @@ export const sttSessionMachine = setup({
           after: {
             startPatience: {
               target: '#sttSession.concluding',
-              actions: { type: 'end', params: { ending: { kind: 'unstarted' } } },
+              actions: { type: 'setEnding', params: { ending: { kind: 'unstarted' } } },
             },
           },
           on: {
-            'start.requested': { target: 'running', actions: 'noteStart' },
+            'start.requested': { target: 'running', actions: 'storeStart' },
             'stop.requested': {
               target: '#sttSession.concluding',
-              actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+              actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
             },
           },
         },
@@ -253,12 +255,12 @@ export const sttSessionMachine = setup({
             'listening.lost': '#sttSession.broken',
             'recognition.overloaded': {
               target: '#sttSession.concluding',
-              actions: { type: 'end', params: { ending: { kind: 'overloaded' } } },
+              actions: { type: 'setEnding', params: { ending: { kind: 'overloaded' } } },
             },
             'recognition.failed': {
               target: '#sttSession.concluding',
               actions: {
-                type: 'end',
+                type: 'setEnding',
                 params: ({ event: { code, message, retryAfterS } }) => ({
                   ending: { kind: 'failed', code, message, retryAfterS },
                 }),
@@ -272,12 +274,12 @@ export const sttSessionMachine = setup({
                 // Also of a change that the stop has overtaken: each is answered once.
                 'pipeline.configured': {
                   actions: [
-                    { type: 'noteSettings', params: ({ event }) => ({ settings: event.settings }) },
-                    'tellConfig',
+                    { type: 'storeSettings', params: ({ event }) => ({ settings: event.settings }) },
+                    'emitConfigUpdated',
                   ],
                 },
                 'pipeline.config_refused': {
-                  actions: { type: 'refuse', params: ({ event: { code, message } }) => ({ code, message }) },
+                  actions: { type: 'emitError', params: ({ event: { code, message } }) => ({ code, message }) },
                 },
               },
               initial: 'starting',
@@ -285,27 +287,27 @@ export const sttSessionMachine = setup({
                 starting: {
                   after: { startTimeout: '#sttSession.broken' },
                   on: {
-                    'pipeline.opened': { target: 'started', actions: 'tellStarted' },
+                    'pipeline.opened': { target: 'started', actions: 'emitSessionStarted' },
                     'pipeline.refused': [
                       {
-                        guard: 'mayTryAgain',
+                        guard: 'canRetryStart',
                         target: '#sttSession.active.established',
                         actions: {
-                          type: 'refuse',
+                          type: 'emitError',
                           params: ({ event: { code, message } }) => ({ code, message }),
                         },
                       },
                       {
                         target: '#sttSession.concluding',
                         actions: {
-                          type: 'end',
+                          type: 'setEnding',
                           params: ({ event: { code, message } }) => ({ ending: { kind: 'failed', code, message } }),
                         },
                       },
                     ],
                     'stop.requested': {
                       target: '#sttSession.concluding',
-                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                      actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
                     },
                   },
                 },
@@ -314,33 +316,33 @@ export const sttSessionMachine = setup({
                     'stop.requested': 'stopping',
                     'config.requested': {
                       actions: {
-                        type: 'toPipeline',
+                        type: 'sendToPipeline',
                         params: ({ event }) => ({ type: 'configure', change: event.change }),
                       },
                     },
-                    'speech.started': { target: '.speaking', actions: ['noteSpeech', 'tellSpeech'] },
+                    'speech.started': { target: '.speaking', actions: ['storeSpeakingId', 'emitSpeechStarted'] },
                   },
                   initial: 'listening',
                   states: {
                     listening: {},
                     speaking: {
                       on: {
-                        'utterance.recognised': { guard: 'endsSpeech', target: 'listening' },
-                        'utterance.unusable': { guard: 'endsSpeech', target: 'listening' },
+                        'utterance.recognised': { guard: 'isEndOfSpeech', target: 'listening' },
+                        'utterance.unusable': { guard: 'isEndOfSpeech', target: 'listening' },
                       },
                     },
                   },
                 },
                 stopping: {
-                  entry: { type: 'toPipeline', params: { type: 'finish' } },
+                  entry: { type: 'sendToPipeline', params: { type: 'finish' } },
                   after: { stopTimeout: '#sttSession.broken' },
                   on: {
                     'config.requested': {
-                      actions: { type: 'refuse', params: { message: 'The session is being stopped.' } },
+                      actions: { type: 'emitError', params: { message: 'The session is being stopped.' } },
                     },
-                    'speech.started': { actions: 'tellSpeech' },
+                    'speech.started': { actions: 'emitSpeechStarted' },
                     'pipeline.heard': {
-                      actions: { type: 'noteHeard', params: ({ event }) => ({ snrDb: event.snrDb }) },
+                      actions: { type: 'storeSnr', params: ({ event }) => ({ snrDb: event.snrDb }) },
                     },
                   },
                 },
@@ -348,10 +350,10 @@ export const sttSessionMachine = setup({
             },
             finals: {
               on: {
-                'utterance.hypothesis': { actions: ['noteInterim', 'tellInterim'] },
-                'utterance.recognised': { actions: 'takeFinal' },
-                'utterance.unusable': { actions: 'takeFinal' },
-                'recognition.ended': { actions: 'noteRecognitionOver' },
+                'utterance.hypothesis': { actions: ['storeInterim', 'emitInterim'] },
+                'utterance.recognised': { actions: 'enqueueFinal' },
+                'utterance.unusable': { actions: 'enqueueFinal' },
+                'recognition.ended': { actions: 'markRecognitionOver' },
               },
               initial: 'waiting',
               states: {
@@ -361,15 +363,15 @@ export const sttSessionMachine = setup({
                     { guard: and(['hasFinal', 'isRefined']), target: 'refining' },
                     { guard: 'hasFinal', target: 'billing' },
                     {
-                      guard: 'isAllTold',
+                      guard: 'isRecognitionOver',
                       target: '#sttSession.concluding',
-                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                      actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
                     },
                   ],
                 },
                 refining: {
                   // A port that does not keep its time loses the refinement, not the text.
-                  after: { refineTimeout: { target: 'billing', actions: 'noteUnrefined' } },
+                  after: { refineTimeout: { target: 'billing', actions: 'skipRefinement' } },
                   invoke: {
                     src: 'refine',
                     input: ({ context: { finals, talk } }) => {
@@ -378,9 +380,9 @@ export const sttSessionMachine = setup({
                     },
                     onDone: {
                       target: 'billing',
-                      actions: { type: 'noteRefined', params: ({ event }) => event.output },
+                      actions: { type: 'storeRefinement', params: ({ event }) => event.output },
                     },
-                    onError: { target: 'billing', actions: 'noteUnrefined' },
+                    onError: { target: 'billing', actions: 'skipRefinement' },
                   },
                 },
                 billing: {
@@ -395,40 +397,40 @@ export const sttSessionMachine = setup({
                     }),
                     onDone: [
                       {
-                        guard: { type: 'covered', params: ({ event }) => event.output },
+                        guard: { type: 'isCovered', params: ({ event }) => event.output },
                         target: 'telling',
                         actions: {
-                          type: 'noteBilled',
+                          type: 'addCost',
                           params: ({ event }) => event.output as Extract<Bill, { outcome: 'billed' }>,
                         },
                       },
                       {
                         target: '#sttSession.concluding',
-                        actions: { type: 'end', params: ({ event }) => ({ ending: exhausted(event.output) }) },
+                        actions: { type: 'setEnding', params: ({ event }) => ({ ending: exhausted(event.output) }) },
                       },
                     ],
                     onError: 'unbilled',
                   },
                 },
                 unbilled: {
-                  entry: 'noteBillFailure',
+                  entry: 'countBillFailure',
                   after: {
                     billRetry: [
-                      { guard: 'billMayBeRetried', target: 'billing' },
+                      { guard: 'canRetryBill', target: 'billing' },
                       {
                         target: '#sttSession.concluding',
-                        actions: { type: 'end', params: { ending: STORAGE_LOST } },
+                        actions: { type: 'setEnding', params: { ending: STORAGE_LOST } },
                       },
                     ],
                   },
                 },
                 telling: {
-                  entry: ['tellCanonical', 'noteTold'],
+                  entry: ['emitCanonicalFinal', 'dequeueFinal'],
                   always: [
                     {
-                      guard: 'isEnough',
+                      guard: 'isSingleUtteranceDone',
                       target: '#sttSession.concluding',
-                      actions: { type: 'end', params: { ending: { kind: 'stopped' } } },
+                      actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
                     },
                     { target: 'waiting' },
                   ],
@@ -440,12 +442,12 @@ export const sttSessionMachine = setup({
       },
     },
     broken: {
-      entry: { type: 'end', params: { ending: RECOGNITION_LOST } },
+      entry: { type: 'setEnding', params: { ending: RECOGNITION_LOST } },
       always: 'concluding',
     },
     concluding: {
-      entry: 'tellEnding',
-      after: { concludeTimeout: { target: 'ended', actions: { type: 'tellLast', params: { receivedMs: 0 } } } },
+      entry: 'emitEnding',
+      after: { concludeTimeout: { target: 'ended', actions: { type: 'emitSummary', params: { receivedMs: 0 } } } },
       invoke: {
         src: 'conclude',
         input: ({ context: { sessionId, ending, transcript, language, snrDb } }) => ({
@@ -455,8 +457,8 @@ export const sttSessionMachine = setup({
           language,
           snrDb,
         }),
-        onDone: { target: 'ended', actions: { type: 'tellLast', params: ({ event }) => event.output } },
-        onError: { target: 'ended', actions: { type: 'tellLast', params: { receivedMs: 0 } } },
+        onDone: { target: 'ended', actions: { type: 'emitSummary', params: ({ event }) => event.output } },
+        onError: { target: 'ended', actions: { type: 'emitSummary', params: { receivedMs: 0 } } },
       },
     },
     ended: { type: 'final' },

@@ -32,10 +32,10 @@ export const transcriptMachine = setup({
     bothEnded: ({ context }) => context.ended.agent && context.ended.customer,
   },
   actions: {
-    tell: emit((_, { segment }: { segment: CallSegment }) => ({ type: 'said' as const, segment })),
-    noteEnded: assign(({ context }, { leg }: { leg: LegName }) => ({ ended: { ...context.ended, [leg]: true } })),
-    noteError: assign((_, { reason }: { reason: string }) => ({ error: reason })),
-    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    emitSegment: emit((_, { segment }: { segment: CallSegment }) => ({ type: 'said' as const, segment })),
+    markLegEnded: assign(({ context }, { leg }: { leg: LegName }) => ({ ended: { ...context.ended, [leg]: true } })),
+    storeError: assign((_, { reason }: { reason: string }) => ({ error: reason })),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
     finishEars: enqueueActions(({ enqueue, context }) => {
       if (!context.ended.agent) enqueue(sendTo('agent', { type: 'finish' }));
       if (!context.ended.customer) enqueue(sendTo('customer', { type: 'finish' }));
@@ -57,26 +57,26 @@ export const transcriptMachine = setup({
           id: 'agent',
           src: 'ear',
           input: ({ context }) => ({ callId: context.callId, leg: 'agent' }),
-          onError: { target: 'concluding', actions: { type: 'noteError', params: { reason: 'INTERNAL' } } },
+          onError: { target: 'concluding', actions: { type: 'storeError', params: { reason: 'INTERNAL' } } },
         },
         {
           id: 'customer',
           src: 'ear',
           input: ({ context }) => ({ callId: context.callId, leg: 'customer' }),
-          onError: { target: 'concluding', actions: { type: 'noteError', params: { reason: 'INTERNAL' } } },
+          onError: { target: 'concluding', actions: { type: 'storeError', params: { reason: 'INTERNAL' } } },
         },
       ],
       always: { guard: 'bothEnded', target: 'concluding' },
       on: {
-        'ear.said': { actions: { type: 'tell', params: ({ event }) => ({ segment: event.segment }) } },
-        'ear.ended': { actions: { type: 'noteEnded', params: ({ event }) => ({ leg: event.leg }) } },
+        'ear.said': { actions: { type: 'emitSegment', params: ({ event }) => ({ segment: event.segment }) } },
+        'ear.ended': { actions: { type: 'markLegEnded', params: ({ event }) => ({ leg: event.leg }) } },
         'ear.failed': {
           target: 'concluding',
-          actions: { type: 'noteError', params: ({ event }) => ({ reason: event.reason }) },
+          actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
         },
         stopped: {
           target: 'concluding',
-          actions: { type: 'noteError', params: ({ event }) => ({ reason: event.reason }) },
+          actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
         },
       },
       initial: 'listening',
@@ -87,7 +87,7 @@ export const transcriptMachine = setup({
           after: {
             patience: {
               target: '#transcript.concluding',
-              actions: { type: 'noteError', params: { reason: 'OVERLOADED' } },
+              actions: { type: 'storeError', params: { reason: 'OVERLOADED' } },
             },
           },
         },
@@ -101,7 +101,7 @@ export const transcriptMachine = setup({
             src: 'conclude',
             input: ({ context: { callId, error } }) => ({ callId, error }),
             onDone: '#transcript.concluded',
-            onError: { target: 'waiting', actions: 'noteFailure' },
+            onError: { target: 'waiting', actions: 'countFailure' },
           },
         },
         waiting: { after: { concludeRetry: 'storing' } },

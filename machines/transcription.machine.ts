@@ -36,9 +36,9 @@ export const transcriptionMachine = setup({
     noteUpload: assign((_, { wantsRefinement }: { wantsRefinement: boolean }) => ({ wantsRefinement })),
     noteAudio: assign((_, audio: DecodedAudio) => ({ audio })),
     noteFile: assign((_, file: RecognisedFile) => ({ file })),
-    noteRefined: assign((_, refined: RefinedFile) => ({ refined })),
+    storeRefinement: assign((_, refined: RefinedFile) => ({ refined })),
     noteSettlement: assign((_, settlement: Settlement) => ({ settlement })),
-    noteFailure: assign((_, { error }: { error: unknown }) => ({ failure: failureOf(error) })),
+    countFailure: assign((_, { error }: { error: unknown }) => ({ failure: failureOf(error) })),
     noteTimeout: assign({ failure: { code: 'STT_TIMEOUT', message: 'It took longer than a request may.' } }),
   },
 }).createMachine({
@@ -60,7 +60,7 @@ export const transcriptionMachine = setup({
       on: {
         'transcription.cancelled': {
           target: 'cancelled',
-          actions: { type: 'noteFailure', params: ({ event }) => ({ error: event }) },
+          actions: { type: 'countFailure', params: ({ event }) => ({ error: event }) },
         },
       },
       states: {
@@ -76,7 +76,7 @@ export const transcriptionMachine = setup({
             onDone: 'decoding',
             onError: {
               target: '#transcription.failed',
-              actions: { type: 'noteFailure', params: ({ event }) => event },
+              actions: { type: 'countFailure', params: ({ event }) => event },
             },
           },
         },
@@ -87,7 +87,7 @@ export const transcriptionMachine = setup({
             onDone: { target: 'quoting', actions: { type: 'noteAudio', params: ({ event }) => event.output } },
             onError: {
               target: '#transcription.reporting',
-              actions: { type: 'noteFailure', params: ({ event }) => event },
+              actions: { type: 'countFailure', params: ({ event }) => event },
             },
           },
         },
@@ -98,7 +98,7 @@ export const transcriptionMachine = setup({
             onDone: 'recognising',
             onError: {
               target: '#transcription.failed',
-              actions: { type: 'noteFailure', params: ({ event }) => event },
+              actions: { type: 'countFailure', params: ({ event }) => event },
             },
           },
         },
@@ -119,7 +119,7 @@ export const transcriptionMachine = setup({
             ],
             onError: {
               target: '#transcription.reporting',
-              actions: { type: 'noteFailure', params: ({ event }) => event },
+              actions: { type: 'countFailure', params: ({ event }) => event },
             },
           },
         },
@@ -129,7 +129,7 @@ export const transcriptionMachine = setup({
             input: ({ context: { transcriptionId, file } }) => ({ transcriptionId, file: file! }),
             onDone: {
               target: '#transcription.settling',
-              actions: { type: 'noteRefined', params: ({ event }) => event.output },
+              actions: { type: 'storeRefinement', params: ({ event }) => event.output },
             },
             // What was recognised is worth more than what might be mended.
             onError: '#transcription.settling',
@@ -147,7 +147,7 @@ export const transcriptionMachine = setup({
           refined,
         }),
         onDone: { target: 'done', actions: { type: 'noteSettlement', params: ({ event }) => event.output } },
-        onError: { target: 'reporting', actions: { type: 'noteFailure', params: ({ event }) => event } },
+        onError: { target: 'reporting', actions: { type: 'countFailure', params: ({ event }) => event } },
       },
     },
     reporting: {

@@ -34,8 +34,8 @@ export const ttsStreamMachine = setup({
     settleBackoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
   },
   actions: {
-    end: assign((_, ending: TtsStreamEnding) => ({ ending })),
-    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    setEnding: assign((_, ending: TtsStreamEnding) => ({ ending })),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
   },
 }).createMachine({
   id: 'tts-stream',
@@ -50,21 +50,21 @@ export const ttsStreamMachine = setup({
         onDone: [{ guard: 'hasLeft', target: 'settling' }, { target: 'speaking' }],
         onError: [
           { guard: { type: 'isRefusal', params: ({ event }) => event }, target: 'refused' },
-          { target: 'settling', actions: { type: 'end', params: { outcome: 'failed', owes: false } } },
+          { target: 'settling', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
         ],
       },
       // Whether the charge is stored is not known yet: what comes of it is waited for.
-      on: { 'listener.left': { actions: { type: 'end', params: ({ event }) => endingOf(event) } } },
+      on: { 'listener.left': { actions: { type: 'setEnding', params: ({ event }) => endingOf(event) } } },
     },
     speaking: {
       invoke: {
         src: 'speak',
         input: ({ context: { streamId } }) => ({ streamId }),
-        onDone: { target: 'settling', actions: { type: 'end', params: { outcome: 'completed', owes: true } } },
-        onError: { target: 'settling', actions: { type: 'end', params: { outcome: 'failed', owes: false } } },
+        onDone: { target: 'settling', actions: { type: 'setEnding', params: { outcome: 'completed', owes: true } } },
+        onError: { target: 'settling', actions: { type: 'setEnding', params: { outcome: 'failed', owes: false } } },
       },
       on: {
-        'listener.left': { target: 'settling', actions: { type: 'end', params: ({ event }) => endingOf(event) } },
+        'listener.left': { target: 'settling', actions: { type: 'setEnding', params: ({ event }) => endingOf(event) } },
       },
     },
     settling: {
@@ -72,10 +72,10 @@ export const ttsStreamMachine = setup({
         src: 'settle',
         input: ({ context: { streamId, ending } }) => ({ streamId, ending: ending! }),
         onDone: 'settled',
-        onError: { target: 'settleLater', actions: 'noteFailure' },
+        onError: { target: 'waitingToSettle', actions: 'countFailure' },
       },
     },
-    settleLater: { after: { settleBackoff: 'settling' } },
+    waitingToSettle: { after: { settleBackoff: 'settling' } },
     // Whoever left meanwhile is told nothing any more.
     refused: { type: 'final', entry: assign({ ending: null }) },
     settled: { type: 'final' },

@@ -31,8 +31,8 @@ export const voiceMachine = setup({
     backoff: ({ context }) => Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(context.failures, 20)),
   },
   actions: {
-    noteShape: assign((_, shaped: ShapedVoice) => ({ shaped, failures: 0 })),
-    noteFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    storeShape: assign((_, shaped: ShapedVoice) => ({ shaped, failures: 0 })),
+    countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
     giveUp: assign(() => ({ shaped: GIVEN_UP, failures: 0 })),
   },
 }).createMachine({
@@ -53,24 +53,24 @@ export const voiceMachine = setup({
             input: ({ context: { voiceId, hasSamples } }) => ({ voiceId, hasSamples }),
             onDone: {
               target: 'concluding',
-              actions: { type: 'noteShape', params: ({ event }) => event.output },
+              actions: { type: 'storeShape', params: ({ event }) => event.output },
             },
             onError: [
               { guard: 'isLastAttempt', target: 'concluding', actions: 'giveUp' },
-              { target: 'shapingLater', actions: 'noteFailure' },
+              { target: 'waitingToShape', actions: 'countFailure' },
             ],
           },
         },
-        shapingLater: { after: { backoff: 'shaping' } },
+        waitingToShape: { after: { backoff: 'shaping' } },
         concluding: {
           invoke: {
             src: 'conclude',
             input: ({ context: { voiceId, hasSamples, shaped } }) => ({ voiceId, hasSamples, shaped: shaped! }),
             onDone: [{ guard: 'isUsable', target: '#voice.ready' }, { target: '#voice.failed' }],
-            onError: { target: 'concludingLater', actions: 'noteFailure' },
+            onError: { target: 'waitingToConclude', actions: 'countFailure' },
           },
         },
-        concludingLater: { after: { backoff: 'concluding' } },
+        waitingToConclude: { after: { backoff: 'concluding' } },
       },
     },
     ready: { type: 'final', output: 'ready' as const },

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LAST_WORDS_MS } from '../../machines/call-setup.ts';
+import { TRANSCRIPT_TIMEOUT_MS } from '../../machines/call-setup.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
@@ -98,8 +98,8 @@ describe('a call that is transcribed', () => {
   it('ends without words that take long, which are in its transcript afterwards', async () => {
     const call = await talk();
     await call.hangup();
-    await eventually(() => expect(call.clock.waiting()).toContain(LAST_WORDS_MS));
-    call.clock.advance(LAST_WORDS_MS);
+    await eventually(() => expect(call.clock.waiting()).toContain(TRANSCRIPT_TIMEOUT_MS));
+    call.clock.advance(TRANSCRIPT_TIMEOUT_MS);
     await call.over();
     expect((await call.events()).at(-1)).toMatchObject({ event: 'call.completed', at: NOW });
     expect((await getTranscript(database.sql, call.callId))?.transcript.status).toBe('in_progress');
@@ -237,8 +237,8 @@ describe('a transcript that fails', () => {
 
     const killed = await talk();
     await killed.hangup();
-    await eventually(() => expect(killed.clock.waiting()).toContain(LAST_WORDS_MS));
-    killed.clock.advance(LAST_WORDS_MS);
+    await eventually(() => expect(killed.clock.waiting()).toContain(TRANSCRIPT_TIMEOUT_MS));
+    killed.clock.advance(TRANSCRIPT_TIMEOUT_MS);
     await killed.over();
     await failAbandonedTranscripts(database.sql, { node: 'node-1', now: later(1) });
     expect((await getTranscript(database.sql, killed.callId))?.transcript).toMatchObject({

@@ -11,9 +11,9 @@ import type {
 } from '../../machines/call-events.ts';
 import {
   fundingCheckDelayMs,
-  LAST_WORDS_MS,
   LONGEST_SPEECH_MS,
   SPEECH_BEGIN_TIMEOUT_MS,
+  TRANSCRIPT_TIMEOUT_MS,
 } from '../../machines/call-setup.ts';
 import type { CallSegment, LegName, RemoteMedia } from '../../machines/events.ts';
 import { type LegEnding, legMachine } from '../../machines/leg.machine.ts';
@@ -338,9 +338,9 @@ describe('a call that is transcribed', () => {
     for (const step of PATHS.finishing) call.tell(step);
     expect(call.transcriptCommands).toEqual([{ type: 'finish' }]);
     call.tell('media.finished');
-    expect(call.state()).toBe('awaitingLastWords');
-    call.clock.increment(LAST_WORDS_MS - 1);
-    expect(call.state()).toBe('awaitingLastWords');
+    expect(call.state()).toBe('awaitingTranscript');
+    call.clock.increment(TRANSCRIPT_TIMEOUT_MS - 1);
+    expect(call.state()).toBe('awaitingTranscript');
     call.clock.increment(1);
     expect(call.state()).toBe('settling');
     expect(call.transcripts).toBe(0);

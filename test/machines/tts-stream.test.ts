@@ -31,7 +31,7 @@ const PATHS = {
   charging: [],
   speaking: ['charge done'],
   settling: ['charge done', 'speak failed'],
-  settleLater: ['charge done', 'speak failed', 'settle failed'],
+  waitingToSettle: ['charge done', 'speak failed', 'settle failed'],
   refused: ['charge refused'],
   settled: ['charge done', 'speak failed', 'settle done'],
 } satisfies Record<string, Happening[]>;
@@ -46,8 +46,8 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
     'listener left unheard': 'settling',
     'listener sent away': 'settling',
   },
-  settling: { 'settle done': 'settled', 'settle failed': 'settleLater' },
-  settleLater: { 'backoff passed': 'settling' },
+  settling: { 'settle done': 'settled', 'settle failed': 'waitingToSettle' },
+  waitingToSettle: { 'backoff passed': 'settling' },
   refused: {},
   settled: {},
 };

@@ -30,9 +30,9 @@ const HAPPENINGS: Happening[] = [
 const PATHS = {
   pending: [],
   shaping: ['samples completed'],
-  shapingLater: ['samples completed', 'shaping failed'],
+  waitingToShape: ['samples completed', 'shaping failed'],
   concluding: ['samples completed', 'shaped'],
-  concludingLater: ['samples completed', 'shaped', 'concluding failed'],
+  waitingToConclude: ['samples completed', 'shaped', 'concluding failed'],
   ready: ['samples completed', 'shaped', 'concluded'],
   failed: ['samples completed', 'found unusable', 'concluded'],
   deleted: ['deleted'],
@@ -44,12 +44,12 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<Happening, string>>> = {
   shaping: {
     shaped: 'concluding',
     'found unusable': 'concluding',
-    'shaping failed': 'shapingLater',
+    'shaping failed': 'waitingToShape',
     deleted: 'deleted',
   },
-  shapingLater: { 'backoff passed': 'shaping', deleted: 'deleted' },
-  concluding: { concluded: 'ready', 'concluding failed': 'concludingLater', deleted: 'deleted' },
-  concludingLater: { 'backoff passed': 'concluding', deleted: 'deleted' },
+  waitingToShape: { 'backoff passed': 'shaping', deleted: 'deleted' },
+  concluding: { concluded: 'ready', 'concluding failed': 'waitingToConclude', deleted: 'deleted' },
+  waitingToConclude: { 'backoff passed': 'concluding', deleted: 'deleted' },
   ready: {},
   failed: {},
   deleted: {},
@@ -77,7 +77,7 @@ describe('a voice', () => {
     const waits: number[] = [];
     for (let failure = 1; failure < 9; failure += 1) {
       await voice.take('shaping failed');
-      expect(voice.state()).toBe('shapingLater');
+      expect(voice.state()).toBe('waitingToShape');
       waits.push(await voice.waitMs());
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
