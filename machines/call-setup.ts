@@ -29,26 +29,26 @@ import type { LegName, RemoteMedia } from './events.ts';
 import { type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
-/** What the states of `call.machine.ts` are made of: the ports of a call, its delays, guards and actions. */
+/** The ports, delays, guards and actions of `call.machine.ts`. */
 
-/** A leg that was asked to hang up and is not heard of for this long is given up. */
+/** After a hangup, give a leg up when SIP reports nothing for this long. */
 export const LEG_CLEAR_TIMEOUT_MS = 4_000;
 
-/** How far ahead of the end of the paid talk the hold is made to grow. */
+/** Extend the wallet hold this long before the funded talk ends. */
 export const FUNDING_LEAD_MS = 15_000;
 
 const MAX_FUNDING_FAILURES = 6;
 
-/** What is said last is understood a moment later; the outcome, long decided, waits no longer than this to be told. */
+/** How long the settlement waits for the last utterances. */
 export const TRANSCRIPT_TIMEOUT_MS = 2_000;
 
-/** The agent waits for speech that is not made yet, or cannot hear it: the call goes on without. */
+/** Skip an announcement or whisper that has not started after this time: not synthesised yet, or the agent is on hold. */
 export const SPEECH_BEGIN_TIMEOUT_MS = 4_000;
 
-/** Nobody is told more than this. */
+/** Limit of an announcement or whisper. */
 export const LONGEST_SPEECH_MS = 30_000;
 
-/** A free trunk funds a talk for ever; a timer can wait for 2^31 - 1 ms at the most. */
+/** A free trunk funds unlimited talk; timers are limited to 2^31 - 1 ms. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 const EMPTY_MOVE = {
@@ -63,12 +63,12 @@ const EMPTY_MOVE = {
 export const callSetup = setup({
   types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
   actors: {
-    /** Owns the media session: takes `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
+    /** Owns the media session: accepts `MediaCommand`s, reports `media.*` and the edges of `MediaEvent`. */
     media: fromCallback<MediaCommand, { callId: string }>(notProvided('media')),
     leg: legMachine,
-    /** Has both legs listened to from its start on. Never throws: a call goes on without a transcript. */
+    /** Transcribes both legs. Never throws: a call continues without a transcript. */
     transcript: fromCallback<TranscriptCommand, { callId: string }>(notProvided('transcript')),
-    /** Grows the hold; answers how much longer the talk is paid for. */
+    /** Extends the hold; returns how much longer the talk is funded. */
     extendFunding: fromPromise<Funding, { callId: string }>(notProvided('extendFunding')),
     /** Commits the outcome. Idempotent; rejects while storage cannot be reached. */
     settle: fromPromise<void, SettleInput>(notProvided('settle')),
@@ -142,7 +142,7 @@ export const callSetup = setup({
     }),
     whisper: enqueueActions(({ enqueue }) => {
       enqueue.sendTo('media', { type: 'say', speech: 'whisper' });
-      // An agent who has the call on hold hears nothing, and minutes later it would mean nothing any more.
+      // An agent who has put the call on hold cannot hear it, and a late whisper is pointless.
       enqueue.raise({ type: 'whisper.overdue' }, { id: 'whisper', delay: 'speechBegin' });
     }),
     cancelWhisperTimer: cancel('whisper'),
@@ -160,10 +160,7 @@ export const callSetup = setup({
   },
 });
 
-/**
- * Checks early enough to grow the hold before it is used up; a remainder too short for that is talked out first, so
- * that the check after it decides.
- */
+/** Checks early enough to extend the hold before it is used up. A remainder too short for that is used up first. */
 export function fundingCheckDelayMs(fundedForMs: number): number {
   const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
   return Math.min(delayMs, LONGEST_TIMER_MS);

@@ -2,20 +2,19 @@ import { and, enqueueActions, not, sendTo } from 'xstate';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
 
-/** Ends what is said to the agent, who hears nothing else at that time. */
+/** Stops the announcement; the agent hears nothing else at that time. */
 const SILENCE = { type: 'sendToMedia', params: { type: 'path', path: 'idle' } } as const;
 
 /**
- * One click-to-call. Its row is committed before it exists. `preparing` opens two media ports; without them the call
- * is rejected and nobody was disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing` while the
- * agent is told who is going to be called, if there is something to tell, `ringingCustomer` while the agent hears
- * ringback or the customer's early media, `bridged` while they talk and the hold on the wallet is made to grow ahead of
- * the talk; a whisper tells the agent alone something as they begin. What cannot be said is left out, and the call goes
- * on. Whatever ends it decides the outcome once and leads to `clearing`, where both
- * legs are hung up and waited for. `finishing` closes the recording and takes the last measurements; a call that is
- * transcribed is `awaitingTranscript` for a moment; `settling` commits outcome, ledger entry and callback together, and
- * is repeated until it has happened. Every move that a user
- * may see is emitted as `moved`, in order; whoever keeps the log stamps the time.
+ * One click-to-call. Its row is committed before the machine exists. `preparing` opens two media ports; without them the
+ * call is rejected before anybody is disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing`
+ * while an announcement plays to the agent, `ringingCustomer` while the agent hears ringback or the customer's early
+ * media, `bridged` while both talk and the wallet hold grows ahead of the talk. A whisper plays to the agent alone when
+ * the talk starts. Speech that fails is skipped; the call continues. Whatever ends the call decides the outcome once and
+ * leads to `clearing`, which hangs up both legs and waits for their end. `finishing` closes the recording and takes the
+ * last measurements. A transcribed call is `awaitingTranscript` for up to two seconds. `settling` commits outcome, ledger
+ * entry and callback together, and retries until it succeeds. Every move that a user may see is emitted as `moved`, in
+ * order; the journal stamps the time.
  */
 export const callMachine = callSetup.createMachine({
   id: 'call',
@@ -42,7 +41,7 @@ export const callMachine = callSetup.createMachine({
         onError: { target: 'settling', actions: 'decideOutcome' },
       },
       on: {
-        // Also while clearing: the command may have crossed the end of the talk, and there is a file now.
+        // Also while clearing: the command may have crossed the end of the talk, and the file exists.
         'recording.started': {
           actions: {
             type: 'emitMove',
@@ -312,7 +311,7 @@ export const callMachine = callSetup.createMachine({
                 },
                 'whisper.overdue': {
                   actions: [
-                    // Ends the whisper and nothing else.
+                    // Stops only the whisper.
                     { type: 'sendToMedia', params: { type: 'path', path: 'bridged' } },
                     { type: 'emitMove', params: whisperFailed('it did not begin in time') },
                   ],
@@ -322,7 +321,7 @@ export const callMachine = callSetup.createMachine({
               states: {
                 funded: { after: { fundingCheck: 'extending' } },
                 extending: {
-                  // A storage that does not answer at all would let them talk on unpaid.
+                  // Without a timeout, a storage that never answers would leave the talk unpaid.
                   after: {
                     fundingTimeout: [
                       {
