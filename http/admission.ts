@@ -19,13 +19,13 @@ import { validationFailed } from './validation.ts';
 
 export interface AdmissionOptions {
   context: HttpContext;
-  /** Told of what went wrong on our side while the credentials were looked at. */
+  /** Called for server errors during authentication. */
   onFailure: (request: FastifyRequest, failure: TandemError) => void;
 }
 
 /**
- * Lets a request in: credentials, rate limit, role. A session names its workspace in the query, in the path or in the
- * body; where only the body can, its rate limit and role come after the body was read.
+ * Admits requests: checks credentials, rate limit and role. A session names its workspace in the query, the path or the
+ * body. If in the body, its rate limit and role are checked after the body was received.
  */
 export function admitRequests(app: FastifyInstance, { context, onFailure }: AdmissionOptions): void {
   const { sql, limits, sessionTokens, logger } = context;
@@ -37,7 +37,7 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
     const { access = 'public', unlimited = false, ...permission } = request.routeOptions.config ?? {};
     const arrival = access === 'public' ? null : await identify(request);
     const state = await consume(request, { arrival, unlimited });
-    limit(reply, state);
+    applyRateLimit(reply, state);
     if (arrival === null) return;
     if (arrival instanceof TandemError) throw arrival;
     request.identity = arrival.identity;
@@ -58,19 +58,19 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
       return;
     }
     const principal = await enterWorkspace(request.identity, { sql, workspaceId: named });
-    limit(reply, await limits.consumeWorkspace(principal.workspaceId, principal.plan));
+    applyRateLimit(reply, await limits.consumeWorkspace(principal.workspaceId, principal.plan));
     requireAccess(principal, access);
     request.principal = principal;
   });
 
-  /** Who asks, or why it is nobody: what is wrong with the credentials counts against the address. */
+  /** Authenticates a request, or returns the error. A request with invalid credentials counts against its address. */
   async function identify(request: FastifyRequest): Promise<Arrival | TandemError> {
     try {
       const identity = await authenticate(request.headers.authorization, {
         sql,
         tokens: sessionTokens,
         now: context.now(),
-        onTouchFailed: (error) => logger.warn({ err: error }, 'last use of an API key was not noted'),
+        onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
       });
       const workspaceId = workspaceNamedBy(request);
       const isKnown = identity.key !== null || workspaceId !== undefined;
@@ -96,11 +96,11 @@ export function admitRequests(app: FastifyInstance, { context, onFailure }: Admi
 
 interface Arrival {
   identity: Identity;
-  /** Null for a session that has not named its workspace so far. */
+  /** Null for a session that has not named its workspace yet. */
   principal: Principal | null;
 }
 
-function limit(reply: FastifyReply, state: RateLimitState): void {
+function applyRateLimit(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));
   if (state.exceeded) throw rateLimited(state);
 }
@@ -111,7 +111,7 @@ function workspaceNamedBy(request: FastifyRequest): string | undefined {
   return typeof named === 'string' && named !== '' ? named : undefined;
 }
 
-/** It says for whom the request is and is no field of the operation. */
+/** Removes `workspace_id` from the body, because it is not a field of the operation. */
 function takeWorkspaceId(body: unknown): string | undefined {
   if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'workspace_id')) return undefined;
   const fields = body as { workspace_id?: unknown };

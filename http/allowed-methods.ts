@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 
-/** Remembers every route, so that a known path with another method is 405 with `Allow` instead of 404. */
+/** Collects all routes, so that a known path with another method returns 405 with `Allow` instead of 404. */
 export function trackAllowedMethods(app: FastifyInstance): (url: string) => string[] {
   const routes: { pattern: RegExp; methods: readonly string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
-    // That of CORS, which answers at every address whether or not there is anything.
+    // The OPTIONS route of CORS matches every path.
     if (method === 'OPTIONS') return;
     routes.push({ pattern: patternOf(url), methods: [method].flat() });
   });

@@ -9,27 +9,27 @@ import type { Plan, Role } from '../storage/queries/workspaces.ts';
 import type { Access, Credentials, Permission, Scope } from './permissions.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
-/** Who is asking, whatever the workspace. */
+/** The authenticated user, independent of a workspace. */
 export interface Caller {
   userId: number;
   placedVia: 'api_key' | 'session';
   apiKeyId: number | null;
   apiKeyName: string | null;
-  /** What the key was limited to; empty for everything its user may do. */
+  /** Scopes of the key. Empty: everything that the role of its user allows. */
   scopes: readonly Scope[];
   sessionId: string | null;
-  /** When the credentials end by themselves. */
+  /** When the credentials expire. Null: never. */
   expiresAt: Date | null;
 }
 
-/** Who is asking, and for which workspace. Every kind of credential ends up as one of these. */
+/** The authenticated user in a workspace, whatever the kind of credentials. */
 export interface Principal extends Caller {
   workspaceId: string;
   plan: Plan;
   role: Role;
 }
 
-/** Good credentials. A key is tied to its workspace; a session names one with each request. */
+/** Valid credentials. A key belongs to a workspace; with a session, each request names one. */
 export interface Identity {
   caller: Caller;
   /** Null for a session. */
@@ -38,20 +38,20 @@ export interface Identity {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set on all but public routes; read it through `identityOf`. */
+    /** Set except on public routes. Read it through `callerOf`. */
     identity: Identity | null;
-    /** Set on routes that are about a workspace; read it through `principalOf`. */
+    /** Set on routes that act on a workspace. Read it through `principalOf`. */
     principal: Principal | null;
   }
   interface FastifyContextConfig {
     access?: Access;
     /** Default: any. */
     credentials?: Credentials;
-    /** What a limited key must have been given. */
+    /** Scope that a key with scopes needs. */
     scope?: Scope | null;
-    /** Requests are not counted: a load balancer asks for health as often as it likes. */
+    /** Exempt from the rate limit, for the health checks of a load balancer. */
     unlimited?: boolean;
-    /** Reads an upload and makes its fields the body, once its sender is known; it may take as long as it takes. */
+    /** Receives an upload after authentication and sets `body` to its fields. Has no body timeout. */
     receiveBody?: (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
   }
 }
@@ -64,7 +64,7 @@ interface AuthenticateOptions {
 }
 
 /**
- * Reads `Authorization: Bearer` with an API key (`sk_...`) or the token of a session, and notes that a key was used.
+ * Authenticates `Authorization: Bearer` with an API key (`sk_...`) or a session token, and updates the last use of a key.
  * @throws TandemError UNAUTHORIZED
  */
 export async function authenticate(authorization: string | undefined, options: AuthenticateOptions): Promise<Identity> {
@@ -74,12 +74,12 @@ export async function authenticate(authorization: string | undefined, options: A
   }
   if (credential.startsWith('sk_')) return await authenticateKey(credential, options);
   if (credential.split('.').length === 3) return await authenticateSession(credential, options);
-  throw new TandemError('UNAUTHORIZED', 'The credential is neither an API key, which starts with sk_, nor a token.');
+  throw new TandemError('UNAUTHORIZED', 'The credential is neither an API key (sk_...) nor a session token.');
 }
 
 /**
- * The caller as somebody of a workspace: the one of the key, or the one a session names.
- * @throws TandemError WORKSPACE_NOT_FOUND when none is named, or the user is no member of it.
+ * Resolves the workspace: that of the key, or the one that the request of a session names.
+ * @throws TandemError WORKSPACE_NOT_FOUND if none is named, or the user is not a member of it.
  */
 export async function enterWorkspace(
   { caller, key }: Identity,
@@ -87,27 +87,27 @@ export async function enterWorkspace(
 ): Promise<Principal> {
   if (key !== null) {
     if (key.role === null) {
-      throw workspaceNotFound('The API key is not tied to a workspace its user is a member of.');
+      throw workspaceNotFound('The user of this API key is no longer a member of its workspace. Use another key.');
     }
     requireSameWorkspace(key.workspaceId, workspaceId);
     return { ...caller, workspaceId: key.workspaceId, plan: key.plan, role: key.role };
   }
   if (workspaceId === undefined) {
-    throw workspaceNotFound('Name the workspace: pass workspace_id in the query or in the body.');
+    throw workspaceNotFound('workspace_id is required with a session token, in the query or in the body.');
   }
   const membership = await findMembership(sql, { workspaceId, userId: caller.userId });
   if (membership === null) throw workspaceNotFound('You are not a member of a workspace with this id.');
   return { ...caller, ...membership };
 }
 
-/** @throws TandemError WORKSPACE_NOT_FOUND: acting on another workspace than the one named would be worse. */
+/** @throws TandemError WORKSPACE_NOT_FOUND, rather than act on a workspace that the request did not mean. */
 export function requireSameWorkspace(workspaceId: string, named: string | undefined): void {
   if (named !== undefined && named.toLowerCase() !== workspaceId) {
-    throw workspaceNotFound('The request names another workspace than the one its credentials are for.');
+    throw workspaceNotFound('workspace_id differs from the workspace of the credentials. Omit it, or use other ones.');
   }
 }
 
-/** Whether a caller who was let in would be so no longer; a database that cannot be asked revokes nothing. */
+/** Whether the credentials of an admitted caller were revoked since. False if the database cannot be reached. */
 export async function isRevoked(
   { apiKeyId, sessionId, userId, workspaceId }: Principal,
   { sql, now }: { sql: Sql; now: Date },
@@ -121,25 +121,28 @@ export async function isRevoked(
   }
 }
 
-/** Whoever called a route that is not public. */
+/** The caller of a route that is not public. */
 export function callerOf(request: FastifyRequest): Caller {
-  if (request.identity === null) throw new Error('the route is public, so it has no caller');
+  if (request.identity === null) throw new Error('a public route has no caller');
   return request.identity.caller;
 }
 
-/** The caller of a route that is about a workspace. */
+/** The caller of a route that acts on a workspace. */
 export function principalOf(request: FastifyRequest): Principal {
-  if (request.principal === null) throw new Error('the route is about no workspace, so it has no principal');
+  if (request.principal === null) throw new Error('this route does not act on a workspace, so it has no principal');
   return request.principal;
 }
 
 /** @throws TandemError FORBIDDEN when the route requires a session, or a scope that the API key lacks. */
 export function requireCredentials(caller: Caller, { credentials = 'any', scope = null }: Partial<Permission>): void {
   if (credentials === 'session' && caller.placedVia !== 'session') {
-    throw new TandemError('FORBIDDEN', 'An API key may not do this. Log in with POST /auth/login and use its token.');
+    throw new TandemError(
+      'FORBIDDEN',
+      'This operation requires a session token, not an API key. Log in with POST /auth/login.',
+    );
   }
   if (scope !== null && !scopesAllow(caller, scope)) {
-    const message = `The API key is limited to ${caller.scopes.join(', ')}; this needs ${scope}.`;
+    const message = `This operation requires the scope ${scope}. The API key has ${caller.scopes.join(', ')}.`;
     throw new TandemError('FORBIDDEN', message, { details: { required_scope: scope } });
   }
 }
@@ -151,7 +154,8 @@ export function scopesAllow({ scopes }: Caller, scope: Scope): boolean {
 
 /** @throws TandemError FORBIDDEN when the role of the caller does not allow it. */
 export function requireAccess({ role }: Principal, access: Access): void {
-  if (!roleAllows(role, access)) throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'You may not do this.');
+  if (!roleAllows(role, access))
+    throw new TandemError('FORBIDDEN', REFUSALS[access] ?? 'Your role does not allow this.');
 }
 
 export function roleAllows(role: Role, access: Access): boolean {
@@ -168,19 +172,19 @@ export function roleAllows(role: Role, access: Access): boolean {
 }
 
 const REFUSALS: Partial<Record<Access, string>> = {
-  owner: 'Only owners of the workspace may do this.',
-  admin: 'Only owners and admins of the workspace may do this.',
-  writer: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.',
+  owner: 'This operation requires the owner role.',
+  admin: 'This operation requires the admin or owner role.',
+  writer: 'Viewers have read-only access. Ask an owner or admin of the workspace for another role.',
 };
 
 async function authenticateKey(
   credential: string,
   { sql, now, onTouchFailed }: AuthenticateOptions,
 ): Promise<Identity> {
-  // The hash is compared by the index: how long that takes tells nothing about the key.
+  // Looked up by its hash in an index, so the timing reveals nothing about the key.
   const key = await findApiKey(sql, { keyHash: fingerprintOf(credential).keyHash, now });
   if (key === null) {
-    throw new TandemError('UNAUTHORIZED', 'The API key is not valid, has expired or was deleted. Use another one.');
+    throw new TandemError('UNAUTHORIZED', 'The API key is invalid, has expired or was deleted. Use another one.');
   }
   touchApiKey(sql, { ...key, now }).catch(onTouchFailed);
   const caller: Caller = {

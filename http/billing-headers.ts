@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
 import { nanoToDecimal } from './schemas/money.ts';
 
-/** What a handler knows of the charge its response is for. */
+/** The charge that a response reports. */
 export interface ChargeForHeaders {
-  /** Of the ledger entry, which is the audit row. */
+  /** Id of the ledger entry. */
   entryId: string;
   chargedNano: bigint;
   balanceAfterNano: bigint;
 }
 
-/** The three headers of every response that cost something (platform-api, Memory ingest). */
+/** The three headers of every billed response (platform specification, Memory ingest). */
 export function billingHeaders({ entryId, chargedNano, balanceAfterNano }: ChargeForHeaders): Record<string, string> {
   return {
     'x-credit-balance': nanoToDecimal(balanceAfterNano),
@@ -18,11 +18,11 @@ export function billingHeaders({ entryId, chargedNano, balanceAfterNano }: Charg
   };
 }
 
-/** The same for the document: `headers` of a response schema. */
+/** The same headers for the document. */
 export const BILLING_HEADERS = {
   'x-credit-balance': Type.String({
-    description: 'Balance after the charge, in USD. Only when something was charged.',
+    description: 'Wallet balance after the charge, in USD. Only sent if something was charged.',
   }),
-  'x-credit-charged': Type.String({ description: 'What was charged, in USD.' }),
-  'x-billing-tx': Type.String({ description: 'UUID of the entry in the usage log.' }),
+  'x-credit-charged': Type.String({ description: 'Charged amount, in USD.' }),
+  'x-billing-tx': Type.String({ description: 'Id of the entry in the usage log.' }),
 };

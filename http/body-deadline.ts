@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 
 /**
- * How long a body may take to arrive. Node has one time for all requests, which is that of uploads; the other routes
- * get theirs here, and end the same way.
+ * Limits how long a body may take to arrive. Node has one timeout for all requests, which fits uploads; all other
+ * routes get a shorter one here, which fails in the same way.
  */
 export function limitBodyTime(app: FastifyInstance, { bodyTimeoutMs }: { bodyTimeoutMs: number }): void {
   app.addHook('onRequest', async ({ raw, routeOptions }, reply) => {

@@ -9,16 +9,15 @@ import { securityHeaders } from './security-headers.ts';
 
 export interface BrokenRequestOptions {
   limits: Limits;
-  /** Whether clients come by way of https. */
+  /** Whether clients connect over https. */
   isHttps: boolean;
-  /** Whether part of a response has gone out on the connection, so that nothing else may. */
+  /** Whether a response has been partly sent on the connection, so that no other may follow. */
   isAnswering: (socket: Duplex) => boolean;
 }
 
 /**
- * Answers what never becomes a request of the framework, with the envelope and the headers of every other response:
- * bytes that are not HTTP, headers beyond the limit, requests that do not arrive in time, and CONNECT. There is only a
- * socket, which is closed afterwards.
+ * Responds to requests that never reach Fastify, with the envelope and headers of every other response: bytes that are
+ * not HTTP, oversized headers, requests that time out, and CONNECT. Writes to the raw socket and closes it.
  */
 export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenRequestOptions) {
   async function refuse(socket: Duplex, { statusLine, refusal, more = {} }: RawRefusal): Promise<void> {
@@ -44,15 +43,15 @@ export function refuseBrokenRequests({ limits, isHttps, isAnswering }: BrokenReq
       if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) socket.destroy(error);
       else void refuse(socket, refusalOf(error.code));
     },
-    /** A request for a WebSocket that is not as RFC 6455 §4.2.1 has it. */
+    /** Rejects a WebSocket handshake that violates RFC 6455 §4.2.1. */
     refuseHandshake(socket: Duplex, message: string): void {
       void refuse(socket, {
         statusLine: '400 Bad Request',
-        refusal: new TandemError('VALIDATION_FAILED', `This is no WebSocket handshake: ${message}.`),
+        refusal: new TandemError('VALIDATION_FAILED', `The WebSocket handshake is invalid: ${message}.`),
         more: { 'sec-websocket-version': '13' },
       });
     },
-    /** Node would close the connection without a word. */
+    /** Node would close the connection without a response. */
     refuseTunnels(server: Server): void {
       server.on('connect', (_request, socket) => {
         socket.on('error', () => socket.destroy());
@@ -70,13 +69,13 @@ interface RawRefusal {
 
 const NO_TUNNELS: RawRefusal = {
   statusLine: '405 Method Not Allowed',
-  refusal: new TandemError('METHOD_NOT_ALLOWED', 'This server is not a proxy. Connect to the other one directly.'),
+  refusal: new TandemError('METHOD_NOT_ALLOWED', 'This server is not a proxy. Connect to the target directly.'),
   more: { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE' },
 };
 
 function refusalOf(code: string | undefined): RawRefusal {
   if (code === 'HPE_HEADER_OVERFLOW') {
-    const message = 'URL and headers together are larger than 16 KiB. Send less.';
+    const message = 'The URL and headers together must be at most 16 KiB.';
     return {
       statusLine: '431 Request Header Fields Too Large',
       refusal: new TandemError('VALIDATION_FAILED', message),
@@ -86,6 +85,6 @@ function refusalOf(code: string | undefined): RawRefusal {
     const refusal = new TandemError('VALIDATION_FAILED', 'The request did not arrive in time. Send it again.');
     return { statusLine: '408 Request Timeout', refusal };
   }
-  const message = 'This is not a well-formed HTTP/1.1 request. If it was meant to be TLS, use http:// or a TLS proxy.';
+  const message = 'The request is not valid HTTP/1.1. For TLS, use http:// here or a TLS proxy in front.';
   return { statusLine: '400 Bad Request', refusal: new TandemError('VALIDATION_FAILED', message) };
 }

@@ -5,8 +5,8 @@ export interface ByteRange {
 }
 
 /**
- * A `Range` header against a resource of `size` bytes (RFC 9110 §14.2). `whole` when there is none, it is malformed,
- * in another unit, or asks for several ranges: all of these a server may ignore. `unsatisfiable` means 416.
+ * Parses a `Range` header for a resource of `size` bytes (RFC 9110 §14.2). Returns `whole` if the header is absent,
+ * malformed, in another unit, or has several ranges: a server may ignore all of these. `unsatisfiable` means 416.
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'unsatisfiable' {
   const match = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '');

@@ -3,20 +3,20 @@ import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import ipaddr from 'ipaddr.js';
 
-/** What a proxy claims in X-Forwarded-For need not be an address. */
+/** X-Forwarded-For may contain something other than an address. */
 export function addressOf(request: FastifyRequest): string {
   return isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? 'unknown') : request.ip;
 }
 
 /**
- * The same of an upgrade, which never becomes a request of the framework: the last address of the way here that is no
+ * The same for an upgrade, which never becomes a Fastify request: the last address in X-Forwarded-For that is not a
  * trusted proxy.
  */
 export function addressOfUpgrade({ socket, headers }: IncomingMessage, trustedProxies: readonly string[]): string {
   const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
   const own = socket.remoteAddress ?? 'unknown';
-  const way = [own, ...forwarded.map((address) => address.trim()).reverse()];
-  const client = way.find((address) => !isTrusted(address, trustedProxies)) ?? way.at(-1)!;
+  const hops = [own, ...forwarded.map((address) => address.trim()).reverse()];
+  const client = hops.find((address) => !isTrusted(address, trustedProxies)) ?? hops.at(-1)!;
   return isIP(client) === 0 ? own : client;
 }
 

@@ -1,6 +1,6 @@
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 import { exampleOf, type JsonSchema } from './example-of.ts';
-import { openaiErrorBody, speaksOpenai } from './openai-errors.ts';
+import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
 import { errorBody } from './refusals.ts';
 
@@ -26,8 +26,8 @@ interface ApiDocument {
 }
 
 /**
- * Fills in what can be told from the rest: an example wherever none is given, and, for the range of refusals the routes
- * declare, each status with its codes and what it looks like. Refusals that are shared stand in `components` once.
+ * Completes the document: adds missing examples, and replaces the generic error responses of the routes with one
+ * response per status that lists its codes. Common responses are defined once, in `components`.
  */
 export function completeDocument<Document extends object>(document: Document): Document {
   const { paths = {}, components = {} } = document as ApiDocument;
@@ -55,7 +55,7 @@ function addExample(media: Media, schemas: Record<string, JsonSchema>): void {
   if (example !== undefined) media.example = example;
 }
 
-/** By status. What two or fewer codes can tell goes into `shared`. */
+/** Error responses by status. Those with at most two codes are added to `shared`. */
 function refusalResponses(
   { method, path, operation }: { method: string; path: string; operation: Operation },
   shared: Record<string, ApiResponse>,
@@ -68,11 +68,11 @@ function refusalResponses(
     mayHaveBody: method !== 'get',
   });
   const byStatus = Object.groupBy(codes, (code) => ERROR_CATALOGUE[code].status);
-  const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, those]) => {
-    const isOpenai = speaksOpenai(path);
-    const response = refusalResponse(those, { isOpenai });
-    if (those.length > 2) return [status, response] as const;
-    const name = [...(isOpenai ? ['Openai'] : []), ...those].join('.');
+  const entries = Object.entries(byStatus as Record<string, ErrorCode[]>).map(([status, statusCodes]) => {
+    const isOpenai = isOpenaiPath(path);
+    const response = refusalResponse(statusCodes, { isOpenai });
+    if (statusCodes.length > 2) return [status, response] as const;
+    const name = [...(isOpenai ? ['Openai'] : []), ...statusCodes].join('.');
     shared[name] = response;
     return [status, { $ref: `#/components/responses/${name}` }] as const;
   });
@@ -86,7 +86,7 @@ function refusalResponse(codes: readonly ErrorCode[], { isOpenai }: { isOpenai: 
     return [code, { value: bodyOf(new TandemError(code, message, { details }), REQUEST_ID) }];
   });
   return {
-    description: `Refused: ${codes.map((code) => `\`${code}\``).join(', ')}.`,
+    description: `Error ${codes.map((code) => `\`${code}\``).join(' or ')}.`,
     content: {
       'application/json': { schema: { $ref: `#/components/schemas/${name}` }, examples: Object.fromEntries(examples) },
     },

@@ -5,20 +5,20 @@ import { billingHeaders } from './billing-headers.ts';
 import { openaiError } from './openai-errors.ts';
 import { toRefusal } from './refusals.ts';
 
-/** The same parts, and `beat` whenever none has come for so long. Takes none before it is asked for one. */
-export async function* withBeats(
+/** Inserts a heartbeat whenever no part has come for `everyMs`. Reads a part only when asked for one. */
+export async function* withHeartbeats(
   parts: AsyncGenerator<AnswerPart, void>,
   everyMs: number,
-): AsyncGenerator<AnswerPart | 'beat', void> {
+): AsyncGenerator<AnswerPart | 'heartbeat', void> {
   let next: ReturnType<typeof parts.next> | null = null;
   for (;;) {
     if (next === null) {
       next = parts.next();
-      // It is looked at below, unless nobody asks any more.
+      // Awaited below. Avoids an unhandled rejection if the consumer stops first.
       next.catch(() => undefined);
     }
     const result = await within(next, { ms: everyMs });
-    if (result === LATE) yield 'beat';
+    if (result === LATE) yield 'heartbeat';
     else if (result.done) return;
     else {
       next = null;
@@ -28,11 +28,11 @@ export async function* withBeats(
 }
 
 /**
- * An answer as Server-Sent Events, in the order of the platform specification: the chat if it is new, the answer, and how
- * it ended. What fails is told by a frame that both the specification's clients and OpenAI's take for an error.
+ * Formats an answer as Server-Sent Events, in the order of the platform specification: the id of a new chat, the answer,
+ * and how it ended. An error frame has the formats of both the specification and OpenAI.
  */
 export async function* completionFrames(
-  parts: AsyncIterable<AnswerPart | 'beat'>,
+  parts: AsyncIterable<AnswerPart | 'heartbeat'>,
   { answering, withUsage }: { answering: Answering; withUsage: boolean },
 ): AsyncGenerator<string, void> {
   const { id, chatId, isNewChat, createdAt } = answering;
@@ -42,8 +42,8 @@ export async function* completionFrames(
   let role: { role?: 'assistant' } = { role: 'assistant' };
   try {
     for await (const part of parts) {
-      if (part === 'beat') {
-        yield ': still here\n\n';
+      if (part === 'heartbeat') {
+        yield ': heartbeat\n\n';
         continue;
       }
       if (part.type === 'finished') {
@@ -71,7 +71,7 @@ export async function* completionFrames(
   }
 }
 
-/** The same as one JSON object, and its end. @throws what the parts throw */
+/** Collects an answer into one JSON object. @throws what the parts throw */
 export async function wholeCompletion(answering: Answering): Promise<{ body: object; finished: FinishedAnswer }> {
   const { id, chatId, isNewChat, createdAt } = answering;
   let [text, reasoning] = ['', ''];
@@ -108,7 +108,7 @@ export async function wholeCompletion(answering: Answering): Promise<{ body: obj
       return { body, finished: part };
     }
   }
-  throw new TandemError('LLM_UNAVAILABLE', 'The answer was broken off. Try again.');
+  throw new TandemError('LLM_UNAVAILABLE', 'The answer of the language model was cut off. Try again.');
 }
 
 export function presentToolCall({ id, name, arguments: written }: { id: string; name: string; arguments: string }) {

@@ -9,25 +9,26 @@ type Message = NonNullable<Body['messages']>[number];
 
 /** Platform specification, Chat completions. */
 const DEFAULT_TOP_K = 20;
-/** Stands for whatever is usual, unless the operator gave that name to another one. */
-const USUAL_MODEL = 'svc-tiny';
+/** Alias of the default model, unless the operator gave this name to another one. */
+const DEFAULT_MODEL = 'svc-tiny';
 
-/** What is asked for, in whichever of the two modes. @throws TandemError `VALIDATION_FAILED` */
+/** Reads a body of either mode. @throws TandemError `VALIDATION_FAILED` */
 export function readCompletionBody(body: Body): ChatAsk | CorrectionAsk {
   const { messages, text } = body;
   if ((messages === undefined) === (text === undefined)) {
-    refuse(messages === undefined ? 'messages' : 'text', 'is what to send, or the other of messages and text');
+    if (messages === undefined) refuse('messages', 'or text is required');
+    refuse('text', 'must not be combined with messages');
   }
   return text === undefined ? chatOf(body, messages!) : correctionOf(body, text);
 }
 
-/** Null: the usual one, or the rules that correct texts where there is none. */
+/** Null for the default model, or for rule-based correction if there is none. */
 export function modelNamedBy({ model, text }: Body): string | null {
-  const named = model ?? USUAL_MODEL;
-  return text !== undefined && named === USUAL_MODEL ? null : named;
+  const named = model ?? DEFAULT_MODEL;
+  return text !== undefined && named === DEFAULT_MODEL ? null : named;
 }
 
-/** Contracts, Chat: SSE unless the request says otherwise. */
+/** Streams by default, unless the request asks for JSON. */
 export function wantsStream({ stream }: Body, accept: string | undefined): boolean {
   if (typeof stream === 'boolean') return stream;
   return !/application\/json/i.test(accept ?? '') || /text\/event-stream/i.test(accept ?? '');
@@ -50,9 +51,10 @@ function correctionOf({ dictionary = [], style = {}, appContext }: Body, text: s
 }
 
 function chatOf(body: Body, messages: readonly Message[]): ChatAsk {
-  const strays = CORRECTION_ONLY.filter((name) => body[name] !== undefined);
-  if (strays.length > 0)
-    throw validationFailed(strays.map((path) => ({ path, message: 'goes with text, not messages' })));
+  const misplaced = CORRECTION_ONLY.filter((name) => body[name] !== undefined);
+  if (misplaced.length > 0) {
+    throw validationFailed(misplaced.map((path) => ({ path, message: 'is only allowed with text' })));
+  }
   const { temperature, top_p: topP, top_k: topK, seed, stop } = body;
   const maxTokens = body.max_completion_tokens ?? body.max_tokens;
   const tools = toolsOf(body);
@@ -70,11 +72,13 @@ function chatOf(body: Body, messages: readonly Message[]): ChatAsk {
 
 function messageOf({ role, content = null, ...message }: Message, path: string): ChatMessage {
   const calls = message.tool_calls ?? [];
-  if (calls.length > 0 && role !== 'assistant') refuse(`${path}.tool_calls`, 'are of messages of the assistant');
-  if (message.tool_call_id !== undefined && role !== 'tool') refuse(`${path}.tool_call_id`, 'is of messages of a tool');
+  if (calls.length > 0 && role !== 'assistant') refuse(`${path}.tool_calls`, 'is only allowed in assistant messages');
+  if (message.tool_call_id !== undefined && role !== 'tool') {
+    refuse(`${path}.tool_call_id`, 'is only allowed in tool messages');
+  }
   const text = typeof content === 'string' || content === null ? content : textOf(content, path);
   if (role === 'assistant') {
-    if (text === null && calls.length === 0) refuse(`${path}.content`, 'is required where no tool is called');
+    if (text === null && calls.length === 0) refuse(`${path}.content`, 'is required without tool_calls');
     const toolCalls = calls.map(({ id, function: { name, arguments: written } }) => ({ id, name, arguments: written }));
     return { role, content: text, ...(toolCalls.length > 0 && { toolCalls }) };
   }
@@ -88,17 +92,17 @@ function textOf(parts: Exclude<NonNullable<Message['content']>, string>, path: s
   return parts
     .map(({ type, text }, index) => {
       if (type === 'text' && text !== undefined) return text;
-      return refuse(`${path}.content.${index}`, 'is no text, and nothing else is understood');
+      return refuse(`${path}.content.${index}`, 'must be text. Other content is not supported');
     })
     .join('\n');
 }
 
 function toolsOf({ tool, tools }: Body): ToolDefinition[] {
-  if (tool !== undefined && tools !== undefined) refuse('tool', 'and tools are the same: send one of them');
+  if (tool !== undefined && tools !== undefined) refuse('tool', 'must not be combined with tools');
   const path = tool === undefined ? 'tools' : 'tool';
   const named = new Set<string>();
   return (tool ?? tools?.map((one) => one.function) ?? []).map(({ name, description, parameters }, index) => {
-    if (named.has(name)) refuse(`${path}.${index}`, 'has the name of another one');
+    if (named.has(name)) refuse(`${path}.${index}`, 'must have a unique name');
     named.add(name);
     return {
       name,
@@ -111,7 +115,7 @@ function toolsOf({ tool, tools }: Body): ToolDefinition[] {
 function toolChoiceOf({ tool_choice: choice = 'auto' }: Body, tools: readonly ToolDefinition[]) {
   if (typeof choice === 'string') return choice;
   const { name } = choice.function;
-  if (!tools.some((tool) => tool.name === name)) refuse('tool_choice.function.name', 'is none of the tools');
+  if (!tools.some((tool) => tool.name === name)) refuse('tool_choice.function.name', 'must be the name of a tool');
   return { name };
 }
 
@@ -123,7 +127,7 @@ function responseSchemaOf({ response_format: format }: Body): CompletionRequest[
   return { name, schema: schema as JsonSchema };
 }
 
-/** Neither what was left out, nor null, which says the same. */
+/** Drops fields that are absent or null. */
 function given<Fields extends Record<string, unknown>>(fields: Fields) {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(entries) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> };

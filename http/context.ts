@@ -21,10 +21,10 @@ import type { LoginThrottle } from './login-throttle.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
-/** What routes are added to: handlers are typed by their TypeBox schemas. */
+/** The Fastify instance that routes are added to. TypeBox schemas type the handlers. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
 
-/** What the routes work with. */
+/** Dependencies of the routes. */
 export interface HttpContext {
   sql: Sql;
   dialer: Dialer;
@@ -35,36 +35,36 @@ export interface HttpContext {
   memory: MemoryDesk;
   documents: DocumentDesk;
   transcriber: Transcriber;
-  /** Transcribes while somebody speaks. */
+  /** Live transcription. */
   liveStt: LiveStt;
-  /** Asks language models. */
+  /** Chat completions. */
   chat: ChatDesk;
-  /** Those there are. */
+  /** Available language models. */
   models: LanguageModels;
   objects: ObjectStore;
-  /** Seals trunk passwords. */
+  /** Encrypts trunk passwords. */
   secrets: SecretBox;
-  /** Requests in a time, and slots for work under way. */
+  /** Rate limits and concurrency slots. */
   limits: Limits;
-  /** Of people who logged in. */
+  /** Tokens of logged-in users. */
   sessionTokens: SessionTokens;
   loginThrottle: LoginThrottle;
-  /** Ends what stays open once its credentials are gone. */
+  /** Closes open connections when their credentials are revoked. */
   revocations: Revocations;
   /** Signs playback URLs. */
   urlSigningSecret: Buffer;
-  /** Where clients reach this server, without a slash at the end; the request's own host when null. */
+  /** Public base URL without a slash at the end. Null: the host of each request. */
   publicUrl: string | null;
-  /** Of Stripe's endpoint for this server; null: no payments by Stripe. */
+  /** Secret of the Stripe webhook endpoint. Null disables Stripe payments. */
   stripeWebhookSecret: string | null;
   logger: Logger;
   now: () => Date;
-  /** How often an idle event stream says that it is alive. */
+  /** Interval of heartbeats on idle event streams. */
   heartbeatMs: number;
-  /** A client that takes nothing of its stream for so long is given up. */
-  listenerPatienceMs: number;
-  /** Web sites whose pages may use the API; `*` for all. */
+  /** A client that does not read its stream for this long is disconnected. */
+  stallTimeoutMs: number;
+  /** Origins whose pages may call the API; `*` for all. */
   corsOrigins: readonly string[];
-  /** Aborted when the server closes: streams end. */
+  /** Aborted when the server closes, which ends all streams. */
   closing: AbortSignal;
 }

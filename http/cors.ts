@@ -2,17 +2,17 @@ import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Lets pages of these web sites use the API (`*`: of all). Credentials are a header, never a cookie, so no page can act
- * for somebody who did not give it a key. Whoever is not listed gets an answer like everybody, which the browser then
- * withholds from the page.
+ * Allows pages of these origins to call the API (`*`: all origins). Credentials are sent in a header, never as a cookie,
+ * so a page can only act for a user who gave it a key. Other origins get a normal response, which the browser withholds
+ * from the page.
  *
- * It comes before the hooks that may refuse a request, for a page may read refusals too.
+ * Registered before the hooks that reject requests, so that pages can read errors too.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return;
   const listed = new Set(origins);
   app.addHook('onRoute', (route) => {
-    // A browser asks before many of its requests, without credentials: it is not counted for that.
+    // Preflight requests have no credentials, and do not count against the rate limit.
     if (route.url === '*' && route.method === 'OPTIONS') route.config = { ...route.config, unlimited: true };
   });
   app.register(cors, {
@@ -22,7 +22,7 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     exposedHeaders: EXPOSED_HEADERS,
     maxAge: PREFLIGHT_MAX_AGE_S,
-    // The other hooks add their headers to the answer, and it is logged.
+    // Lets the other hooks add their headers and log the response.
     preflightContinue: true,
     strictPreflight: false,
   });
@@ -31,7 +31,7 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   });
 }
 
-/** What a page may read beyond the few headers it always may (Fetch Standard, CORS-safelisted response headers). */
+/** Headers that pages may read, beyond the CORS-safelisted ones (Fetch Standard). */
 const EXPOSED_HEADERS = [
   'x-request-id',
   'x-ratelimit-limit',
@@ -48,5 +48,5 @@ const EXPOSED_HEADERS = [
   'www-authenticate',
 ];
 
-/** Beyond two hours no browser remembers it. */
+/** No browser caches a preflight for more than two hours. */
 const PREFLIGHT_MAX_AGE_S = 7_200;

@@ -3,18 +3,18 @@ import { TandemError } from '../machines/errors.ts';
 import { isRevoked, type Principal } from './auth.ts';
 import type { HttpContext } from './context.ts';
 
-/** Longer timers fire at once; so does nothing else that stays open for weeks. */
+/** Longer timers would fire immediately. No connection stays open for weeks. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Aborts a response that stays open when its client leaves, the server closes or its credentials end. Call it when
- * `ended` has its listeners: all three may have happened already.
+ * Aborts a long response when its client disconnects, the server closes or its credentials end. Call it after adding
+ * the listeners of `ended`, because each of these may already have happened.
  */
-export function endWithClient(
+export function abortWithClient(
   context: Pick<HttpContext, 'sql' | 'now' | 'heartbeatMs' | 'revocations' | 'closing'>,
   { principal, reply, ended }: { principal: Principal; reply: FastifyReply; ended: AbortController },
 ): void {
-  endWithCredentials(context, { principal, ended });
+  abortWithCredentials(context, { principal, ended });
   const shutDown = () => ended.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
   reply.raw.once('close', () => ended.abort());
   context.closing.addEventListener('abort', shutDown, { once: true, signal: ended.signal });
@@ -23,14 +23,14 @@ export function endWithClient(
 }
 
 /**
- * Aborts what stays open when its credentials end: at once when they are revoked in this process or expire, and when
- * the next heartbeat is due if another process revoked them.
+ * Aborts a long connection when its credentials end: immediately when they expire or are revoked in this process, and
+ * at the next heartbeat if another process revoked them.
  */
-export function endWithCredentials(
+export function abortWithCredentials(
   { sql, now, heartbeatMs, revocations }: Pick<HttpContext, 'sql' | 'now' | 'heartbeatMs' | 'revocations'>,
   { principal, ended }: { principal: Principal; ended: AbortController },
 ): void {
-  const end = () => ended.abort(new TandemError('UNAUTHORIZED', 'The credentials have ended.'));
+  const end = () => ended.abort(new TandemError('UNAUTHORIZED', 'The credentials were revoked or have expired.'));
   revocations.watch(principal, end, ended.signal);
   const looking = setInterval(async () => {
     if (await isRevoked(principal, { sql, now: now() })) end();

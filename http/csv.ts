@@ -1,7 +1,7 @@
-/** A number, an exact decimal or another text of our own making goes out as it is; what others wrote is `text`. */
+/** Numbers, exact decimals and our own strings are written as they are. Text from users must be wrapped in `text`. */
 export type CsvCell = string | number | null | { text: string | null };
 
-/** One record of RFC 4180, its line break included. */
+/** One record of RFC 4180, with its line break. */
 export function csvRecord(cells: readonly CsvCell[]): string {
   return `${cells.map(fieldOf).join(',')}\r\n`;
 }
@@ -16,7 +16,7 @@ function quoted(field: string): string {
   return /[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
 }
 
-/** Spreadsheets run what begins like a formula (OWASP, CSV injection); an apostrophe makes it text. */
+/** Prevents CSV injection (OWASP): spreadsheets run text that starts like a formula, unless an apostrophe precedes it. */
 function withoutFormula(text: string): string {
   return /^[=+\-@\t\r\n]/.test(text) ? `'${text}` : text;
 }

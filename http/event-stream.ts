@@ -1,21 +1,21 @@
 import type { PublicCallEvent } from '../actors/call-view.ts';
 
 export interface CallEventStreamOptions {
-  /** The last sequence the client has seen; 0 for none. */
+  /** Last sequence that the client received; 0 for none. */
   afterSequence: number;
-  /** Subscribes to events committed from now on, until the signal aborts. */
+  /** Subscribes to future events, until the signal aborts. */
   watch: (listener: (event: PublicCallEvent) => void, signal: AbortSignal) => void;
-  /** Stored events after a sequence, in order. */
+  /** Loads stored events after a sequence, in order. */
   loadEvents: (afterSequence: number) => Promise<PublicCallEvent[]>;
   heartbeatMs: number;
-  /** Ends the stream: the client went away, or the server closes. */
+  /** Ends the stream when the client disconnects or the server closes. */
   signal: AbortSignal;
 }
 
 /**
- * The events of one call as Server-Sent Events (WHATWG HTML §9.2), each once and in order, up to the first that leaves
- * the call in a final state. It subscribes before it reads what is stored, so nothing falls between the two; the
- * sequence tells repeats, and a hole in it is filled from storage.
+ * Streams the events of one call as Server-Sent Events (WHATWG HTML §9.2), each once and in order, up to the one that
+ * leaves the call in a final state. Subscribes before it loads stored events, so that none is missed: the sequence
+ * identifies duplicates, and gaps are loaded from storage.
  */
 export async function* streamCallEvents(options: CallEventStreamOptions): AsyncGenerator<string> {
   const { loadEvents, heartbeatMs, signal } = options;
@@ -23,7 +23,7 @@ export async function* streamCallEvents(options: CallEventStreamOptions): AsyncG
   options.watch((event) => live.put(event), signal);
   let last = options.afterSequence;
 
-  // Sent at once so that the client knows it is connected before anything happens.
+  // Sent immediately, so that the client knows that it is connected.
   yield 'retry: 3000\n\n';
   let batch = await loadEvents(last);
   while (!signal.aborted) {
@@ -50,7 +50,7 @@ function frameOf(event: PublicCallEvent): string {
   return `id: ${event.sequence}\nevent: ${event.event}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
-/** A slow client must not hold much: beyond this, all but the newest are dropped and read from storage again. */
+/** Limits the memory for a slow client: beyond this, older events are dropped and later loaded from storage. */
 const MAX_WAITING = 64;
 
 class Mailbox {
@@ -63,7 +63,7 @@ class Mailbox {
     this.#wake();
   }
 
-  /** The oldest event, as soon as there is one; null after the timeout or when the signal aborts. */
+  /** Waits for the oldest event. Null after the timeout, or when the signal aborts. */
   async take({ timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<PublicCallEvent | null> {
     if (this.#events.length === 0 && !signal.aborted) {
       await new Promise<void>((resolve) => {

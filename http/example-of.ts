@@ -1,4 +1,4 @@
-/** As much of JSON Schema as the routes use. */
+/** The subset of JSON Schema that the routes use. */
 export interface JsonSchema {
   $ref?: string;
   type?: string;
@@ -16,8 +16,8 @@ export interface JsonSchema {
 }
 
 /**
- * What a value of the schema looks like: its own example, or one put together from those of its parts. Undefined when
- * a part has none; nobody learns anything from a "string".
+ * An example value of a schema: its own, or one composed of the examples of its properties. Undefined if a required
+ * property has none, because a placeholder such as "string" would be useless.
  */
 export function exampleOf(schema: JsonSchema, shared: Readonly<Record<string, JsonSchema>>): unknown {
   if (schema.example !== undefined) return schema.example;

@@ -3,15 +3,15 @@ import { TandemError } from '../machines/errors.ts';
 import { parseExactJson } from '../storage/exact-json.ts';
 
 /**
- * Metadata of 2048 bytes can nest 1024 arrays and has to come back as it was sent; JSON.stringify and the walkers
- * that recurse over a body are safe far beyond that.
+ * Metadata of 2048 bytes can nest 1024 arrays and must be returned as sent. JSON.stringify and our recursive functions
+ * handle far more.
  */
 const MAX_DEPTH = 1040;
 
-/** Reading exactly takes ten times as long: what is larger holds something else beside metadata, and has plain numbers. */
+/** Exact parsing is ten times slower. Larger bodies contain more than metadata, and get ordinary numbers. */
 const MAX_EXACT_BYTES = 64 * 1024;
 
-/** Replaces fastify's parsers: UTF-8 JSON of bounded depth, or no body at all; anything else is 415. */
+/** Replaces the parsers of Fastify: accepts UTF-8 JSON of bounded depth or no body, and rejects the rest with 415. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -23,13 +23,13 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     }
   });
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
-    // Clients name a content type on requests without a body too.
+    // Clients also send a content type with empty bodies.
     if (body.length === 0) done(null, undefined);
     else done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'));
   });
 }
 
-/** For signed bodies: the bytes as they came, whatever they are said to be. */
+/** For signed bodies: passes on the raw bytes, whatever their content type. */
 export function acceptRawBodies(
   app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,
 ): void {
@@ -39,14 +39,14 @@ export function acceptRawBodies(
 
 function requireNoEncoding(encoding: string | undefined): void {
   if (encoding === undefined || /^\s*(identity)?\s*$/i.test(encoding)) return;
-  throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as it is, without Content-Encoding.');
+  throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body uncompressed, without Content-Encoding.');
 }
 
-/** @throws TandemError MALFORMED_JSON. An empty body is undefined. */
+/** Undefined for an empty body. @throws TandemError MALFORMED_JSON */
 export function parseJsonBody(body: Buffer): unknown {
   if (body.length === 0) return undefined;
   if (exceedsDepth(body)) {
-    throw new TandemError('MALFORMED_JSON', `The body is nested more than ${MAX_DEPTH} levels deep.`);
+    throw new TandemError('MALFORMED_JSON', `The body must be nested at most ${MAX_DEPTH} levels deep.`);
   }
   let text: string;
   try {
@@ -56,12 +56,12 @@ export function parseJsonBody(body: Buffer): unknown {
   }
   try {
     const value = JSON.parse(text) as unknown;
-    // What is echoed later has to be what was sent, to the last digit.
+    // Metadata is returned as sent, to the last digit.
     if (body.length <= MAX_EXACT_BYTES && hasMetadata(value))
       value.metadata = (parseExactJson(text) as typeof value).metadata;
     return value;
   } catch {
-    // The parser's own message quotes the body.
+    // The message of the parser would quote the body.
     throw new TandemError('MALFORMED_JSON', 'The body is not valid JSON.');
   }
 }

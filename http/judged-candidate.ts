@@ -6,31 +6,31 @@ import {
   candidateOfTranscript,
   type SpokenCall,
 } from '../language/judge/rubric.ts';
-import { type EvaluateBody, METADATA_MAX_BYTES, MOST_CHARACTERS } from './schemas/judge.ts';
+import { type EvaluateBody, MAX_CHARACTERS, METADATA_MAX_BYTES } from './schemas/judge.ts';
 import { validationFailed } from './validation.ts';
 
 type Evaluate = Static<typeof EvaluateBody>;
 
-/** What a body says is to be judged; a call is to be looked up. @throws TandemError VALIDATION_FAILED */
+/** Reads the candidate of a body, or the call to look it up from. @throws TandemError VALIDATION_FAILED */
 export function readCandidate(body: Evaluate): { candidate: Candidate } | { callId: string } {
   requireOne(body, ['rubric_id', 'questions']);
   const [kind] = requireOne(body, ['output', 'transcript', 'messages', 'call_id']);
   const { metadata, call_id: callId } = body;
   if (metadata !== undefined && Buffer.byteLength(JSON.stringify(metadata)) > METADATA_MAX_BYTES) {
-    throw validationFailed([{ path: 'metadata', message: `must be at most ${METADATA_MAX_BYTES} bytes as JSON` }]);
+    throw validationFailed([{ path: 'metadata', message: `must be at most ${METADATA_MAX_BYTES} bytes of JSON` }]);
   }
   if (callId !== undefined) return { callId };
-  return { candidate: requireSomething(candidateOf(body), kind!) };
+  return { candidate: requireValidCandidate(candidateOf(body), kind!) };
 }
 
-/** @throws TandemError VALIDATION_FAILED when there is nothing to judge, or too much */
-export function requireSomething(candidate: Candidate, path: string): Candidate {
+/** @throws TandemError VALIDATION_FAILED if the candidate is blank or too long. */
+export function requireValidCandidate(candidate: Candidate, path: string): Candidate {
   const characters = candidate.texts.reduce((sum, text) => sum + text.length, 0);
-  if (characters > MOST_CHARACTERS) {
-    throw validationFailed([{ path, message: `has more than ${MOST_CHARACTERS} characters` }]);
+  if (characters > MAX_CHARACTERS) {
+    throw validationFailed([{ path, message: `must have at most ${MAX_CHARACTERS} characters` }]);
   }
   if (!candidate.texts.some((text) => /\S/.test(text))) {
-    throw validationFailed([{ path, message: 'has nothing in it that could be judged' }]);
+    throw validationFailed([{ path, message: 'must not be blank' }]);
   }
   return candidate;
 }
@@ -47,18 +47,18 @@ function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate
   );
 }
 
-/** Parts as chat completions have them are lines of one text. */
+/** Joins the content parts of a message with line breaks. */
 function textOf(content: unknown, path: string): string {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : '';
   return content
     .map(({ type, text }: { type: string; text?: string }, index) => {
       if (type === 'text' && text !== undefined) return text;
-      throw validationFailed([{ path: `${path}.${index}`, message: 'is no text, and nothing else is understood' }]);
+      throw validationFailed([{ path: `${path}.${index}`, message: 'must be text. Other content is not supported' }]);
     })
     .join('\n');
 }
 
-/** What is no call of a function is left out. */
+/** Leaves out tool calls that are not function calls. */
 function callsIn(calls: unknown): SpokenCall[] {
   return (Array.isArray(calls) ? calls : []).flatMap((call) => {
     const { name, arguments: written } = call?.function ?? {};
@@ -69,5 +69,6 @@ function callsIn(calls: unknown): SpokenCall[] {
 function requireOne<Name extends keyof Evaluate>(body: Evaluate, names: readonly Name[]): Name[] {
   const given = names.filter((name) => body[name] !== undefined);
   if (given.length === 1) return given;
-  throw validationFailed([{ path: names[0]!, message: `or exactly one other of ${names.join(', ')} must be sent` }]);
+  const message = `is required, or one of ${names.slice(1).join(', ')}. Send exactly one`;
+  throw validationFailed([{ path: names[0]!, message }]);
 }

@@ -2,16 +2,16 @@ import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rat
 import { TandemError } from '../machines/errors.ts';
 import { networkOf } from '../storage/limits/address-network.ts';
 
-/** Slows down whoever guesses passwords, by the e-mail address they try and by the address they come from. */
+/** Slows down password guessing, per e-mail address and per network address. */
 export interface LoginThrottle {
   /**
-   * Counts an attempt before it is looked at, so that attempts at the same time cannot slip through together.
+   * Counts an attempt before its password is checked, so that simultaneous attempts cannot exceed the limit.
    * @throws TandemError LOGIN_THROTTLED
    */
   attempt(attempt: LoginAttempt): Promise<void>;
-  /** The password was right: nothing is held against the user, nor this attempt against the address. */
+  /** After a correct password: clears the failures of the e-mail address, and takes back this attempt of the address. */
   forgive(attempt: LoginAttempt): Promise<void>;
-  /** Counts an account that is made from an address. @throws TandemError LOGIN_THROTTLED */
+  /** Counts an account that is registered from an address. @throws TandemError LOGIN_THROTTLED */
   register(address: string): Promise<void>;
 }
 
@@ -25,13 +25,13 @@ export interface ThrottleSettings {
   failuresPerEmail?: number;
   /** Failed logins from one address. Default 50. */
   failuresPerAddress?: number;
-  /** Accounts made from one address. Default 50. */
+  /** Accounts registered from one address. Default 50. */
   accountsPerAddress?: number;
 }
 
 const WINDOW_S = 15 * 60;
 
-/** A limiter on Redis fits as well: give `limiterOf`. */
+/** Pass `limiterOf` for a limiter on Redis. */
 export function createLoginThrottle(settings: ThrottleSettings = {}, limiterOf: LimiterOf = inMemory): LoginThrottle {
   const { failuresPerEmail = 10, failuresPerAddress = 50, accountsPerAddress = 50 } = settings;
   const byEmail = limiterOf({ keyPrefix: 'login-email', points: failuresPerEmail, duration: WINDOW_S });
@@ -63,7 +63,7 @@ async function take(limiter: RateLimiterAbstract, key: string): Promise<void> {
   try {
     await limiter.consume(key);
   } catch (refusal) {
-    // The library rejects with the state when nothing is left, and with an Error when something broke.
+    // The library rejects with its state when the limit is reached, and with an Error when something failed.
     if (!(refusal instanceof RateLimiterRes)) throw refusal;
     const retryAfterS = Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
     throw new TandemError('LOGIN_THROTTLED', `Too many attempts. Try again in ${retryAfterS} s.`, { retryAfterS });

@@ -7,56 +7,56 @@ import { TandemError } from '../machines/errors.ts';
 import { raceAbort } from '../runtime/waiting.ts';
 import { type InvalidField, validationFailed } from './validation.ts';
 
-/** A file of a form, on disk. */
+/** An uploaded file, stored on disk. */
 export interface UploadedFile {
   path: string;
   bytes: number;
-  /** As its sender calls it; null when it does not. */
+  /** File name from the client; null if none. */
   name: string | null;
   mediaType: string | null;
 }
 
 export interface ReceiveFormOptions {
-  /** Field that the files are in; by default the one file there has to be. */
+  /** Name of the file field. */
   fileField: string;
-  /** Another name of the field, which some clients give to lists. */
+  /** Alternative name of the field; some clients append `[]` to lists. */
   fileFieldAlias?: string;
   /** Default 1. */
-  fewestFiles?: number;
+  minFiles?: number;
   /** Default 1. */
-  mostFiles?: number;
-  /** Fields there are, and whether they may be given more than once. */
+  maxFiles?: number;
+  /** Accepted fields, and whether each may be repeated. */
   fields: Readonly<Record<string, 'once' | 'repeated'>>;
-  /** Where the file goes, or the one of that number, from 0; made, readable by its owner only. */
+  /** Path to store the file with this index (from 0). Created readable by its owner only. */
   pathOf: (index: number) => string;
   maxFileBytes: number;
-  /** Of all files. Default: of as many as there may be. */
+  /** Limit for all files together. Default: `maxFiles` times `maxFileBytes`. */
   maxBytes?: number;
-  /** Aborting ends it with the reason. */
+  /** Aborting rejects with its reason. */
   signal: AbortSignal;
 }
 
 export interface ReceivedForm {
   /** In order. */
   files: UploadedFile[];
-  /** Texts as they came. */
+  /** Values as received. */
   fields: Record<string, string | string[]>;
 }
 
 const MAX_FIELDS = 60;
 const MAX_FIELD_BYTES = 16 * 1024;
-/** Fields, boundaries and the headers of parts, beside the file. */
+/** For fields, boundaries and part headers. */
 const MAX_REST_BYTES = 256 * 1024;
-/** Once a form is refused its sender has so long to notice, while what still comes is thrown away. */
+/** After a rejection, the client has this long to read the response while the rest of its body is discarded. */
 const LINGER_MS = 5_000;
 
-/** In this scope bodies are forms, which `receiveForm` reads; anything else is 415. */
-export function acceptForms(scope: FastifyInstance, { mostFiles = 1 }: { mostFiles?: number } = {}): void {
+/** Makes this scope accept forms only, which `receiveForm` reads; any other body is rejected with 415. */
+export function acceptForms(scope: FastifyInstance, { maxFiles = 1 }: { maxFiles?: number } = {}): void {
   scope.removeAllContentTypeParsers();
   scope.register(multipart, {
     throwFileSizeLimit: false,
     limits: {
-      files: mostFiles + 1,
+      files: maxFiles + 1,
       fields: MAX_FIELDS,
       fieldSize: MAX_FIELD_BYTES,
       fieldNameSize: 100,
@@ -70,8 +70,8 @@ export function acceptForms(scope: FastifyInstance, { mostFiles = 1 }: { mostFil
 }
 
 /**
- * Reads a form off the wire, in whatever order its parts come; its file goes straight to disk.
- * @throws TandemError `VALIDATION_FAILED`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`; the signal's reason
+ * Receives a form with its parts in any order, and streams its files to disk.
+ * @throws TandemError `VALIDATION_FAILED`, `PAYLOAD_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, or the signal's reason.
  */
 export async function receiveForm(request: FastifyRequest, options: ReceiveFormOptions): Promise<ReceivedForm> {
   const { raw } = request;
@@ -80,9 +80,9 @@ export async function receiveForm(request: FastifyRequest, options: ReceiveFormO
     if (!request.isMultipart()) {
       throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as multipart/form-data.');
     }
-    const mostBytes = mostBytesOf(options) + MAX_REST_BYTES;
-    if (Number(raw.headers['content-length'] ?? 0) > mostBytes) throw tooLarge(options);
-    return await readParts(request, { ...options, mostBytes });
+    const maxBodyBytes = maxFileBytesOf(options) + MAX_REST_BYTES;
+    if (Number(raw.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(options);
+    return await readParts(request, { ...options, maxBodyBytes });
   } catch (error) {
     discardRest(raw);
     options.signal.throwIfAborted();
@@ -92,14 +92,14 @@ export async function receiveForm(request: FastifyRequest, options: ReceiveFormO
 
 async function readParts(
   request: FastifyRequest,
-  { mostBytes, ...options }: ReceiveFormOptions & { mostBytes: number },
+  { maxBodyBytes, ...options }: ReceiveFormOptions & { maxBodyBytes: number },
 ): Promise<ReceivedForm> {
   const stopped = new AbortController();
   const signal = AbortSignal.any([options.signal, stopped.signal]);
   const invalid: InvalidField[] = [];
   const fields: ReceivedForm['fields'] = {};
   const files: UploadedFile[] = [];
-  const { fileField, fileFieldAlias = fileField, fewestFiles = 1, mostFiles = 1, pathOf } = options;
+  const { fileField, fileFieldAlias = fileField, minFiles = 1, maxFiles = 1, pathOf } = options;
   const isFileField = (name: string) => name === fileField || name === fileFieldAlias;
 
   async function read(): Promise<void> {
@@ -110,7 +110,7 @@ async function readParts(
         continue;
       }
       if (!isFileField(part.fieldname)) throw validationFailed([unknownField(part.fieldname)]);
-      if (files.length === mostFiles) throw validationFailed([tooManyFiles(fileField, mostFiles)]);
+      if (files.length === maxFiles) throw validationFailed([tooManyFiles(fileField, maxFiles)]);
       files.push(await storeFile(part, { ...options, path: pathOf(files.length), signal }));
     }
   }
@@ -118,7 +118,7 @@ async function readParts(
   function takeField(part: { fieldname: string; value: unknown; valueTruncated: boolean }): void {
     const { fieldname, valueTruncated } = part;
     const path = fieldname.slice(0, 128);
-    // A part of type application/json has been parsed.
+    // The parser has already parsed a part of type application/json.
     const value = typeof part.value === 'string' ? part.value : JSON.stringify(part.value);
     const kind = Object.hasOwn(options.fields, fieldname) ? options.fields[fieldname] : undefined;
     const given = fields[fieldname];
@@ -127,16 +127,16 @@ async function readParts(
     else if (valueTruncated) invalid.push({ path, message: `must be at most ${MAX_FIELD_BYTES} bytes` });
     else if (given === undefined) fields[fieldname] = value;
     else if (kind === 'repeated') fields[fieldname] = [given, value].flat();
-    else invalid.push({ path, message: 'is given more than once' });
+    else invalid.push({ path, message: 'must be sent only once' });
   }
 
   let received = 0;
   request.raw.on('data', (chunk: Buffer) => {
     received += chunk.length;
-    if (received > mostBytes) stopped.abort(tooLarge(options));
+    if (received > maxBodyBytes) stopped.abort(tooLarge(options));
   });
   await raceAbort(read(), signal);
-  if (files.length < fewestFiles) invalid.push({ path: fileField, message: 'is required' });
+  if (files.length < minFiles) invalid.push({ path: fileField, message: 'is required' });
   if (invalid.length > 0) throw validationFailed(invalid.slice(0, 20));
   return { files, fields };
 }
@@ -151,7 +151,7 @@ async function storeFile(
   return { path, bytes: target.bytesWritten, name: filename || null, mediaType: mimetype || null };
 }
 
-/** The response is on its way: a sender that goes on would not see it if the connection were reset at once. */
+/** Keeps reading, because a client that is still sending would not see the response if the connection were reset. */
 function discardRest(raw: IncomingMessage): void {
   if (raw.complete || raw.readableEnded || raw.destroyed) return;
   raw.unpipe();
@@ -160,40 +160,40 @@ function discardRest(raw: IncomingMessage): void {
   for (const event of ['end', 'close'] as const) raw.once(event, () => clearTimeout(timer));
 }
 
-type Bounds = Pick<ReceiveFormOptions, 'maxFileBytes' | 'mostFiles' | 'maxBytes'>;
+type Bounds = Pick<ReceiveFormOptions, 'maxFileBytes' | 'maxFiles' | 'maxBytes'>;
 
-function mostBytesOf({ maxFileBytes, mostFiles = 1, maxBytes = maxFileBytes * mostFiles }: Bounds): number {
+function maxFileBytesOf({ maxFileBytes, maxFiles = 1, maxBytes = maxFileBytes * maxFiles }: Bounds): number {
   return maxBytes;
 }
 
-/** One file is, or all of them together. */
 function tooLarge(bounds: Bounds): TandemError {
-  const limit = mostBytesOf(bounds);
-  const subject = (bounds.mostFiles ?? 1) === 1 ? 'The file is' : 'The files together are';
-  return new TandemError('PAYLOAD_TOO_LARGE', `${subject} larger than ${limit / 2 ** 20} MB.`, {
+  const limit = maxFileBytesOf(bounds);
+  const subject = (bounds.maxFiles ?? 1) === 1 ? 'The file' : 'The files together';
+  return new TandemError('PAYLOAD_TOO_LARGE', `${subject} must be at most ${limit / 2 ** 20} MB.`, {
     details: { limit_bytes: limit },
   });
 }
 
-function tooManyFiles(path: string, mostFiles: number): InvalidField {
-  return { path, message: mostFiles === 1 ? 'is given more than once' : `must be at most ${mostFiles} files` };
+function tooManyFiles(path: string, maxFiles: number): InvalidField {
+  return { path, message: maxFiles === 1 ? 'must be sent only once' : `must be at most ${maxFiles} files` };
 }
 
 function unknownField(name: string): InvalidField {
-  return { path: name.slice(0, 128), message: 'is not a field here' };
+  return { path: name.slice(0, 128), message: 'is not a known field' };
 }
 
-/** The parser's own messages are about its insides. */
+/** Replaces the messages of the parser, which describe its internals. */
 function malformed(cause: unknown): unknown {
   const { code, message } = cause as { code?: string; message?: string };
-  if (code === 'FST_PROTO_VIOLATION')
-    return validationFailed([{ path: 'body', message: 'has a field with no name here' }]);
-  if (code === 'FST_FIELDS_LIMIT' || code === 'FST_PARTS_LIMIT' || code === 'FST_FILES_LIMIT') {
-    return validationFailed([{ path: 'body', message: 'has too many parts' }]);
+  if (code === 'FST_PROTO_VIOLATION') {
+    return validationFailed([{ path: 'body', message: 'must not have a field with this name' }]);
   }
-  const isOfTheForm = code?.startsWith('FST_') || code === undefined;
-  if (!isOfTheForm) return cause;
-  return new TandemError('VALIDATION_FAILED', 'The body is no well-formed multipart/form-data, or breaks off.', {
+  if (code === 'FST_FIELDS_LIMIT' || code === 'FST_PARTS_LIMIT' || code === 'FST_FILES_LIMIT') {
+    return validationFailed([{ path: 'body', message: 'must have fewer parts' }]);
+  }
+  const isParserError = code?.startsWith('FST_') || code === undefined;
+  if (!isParserError) return cause;
+  return new TandemError('VALIDATION_FAILED', 'The body is not valid multipart/form-data, or it is incomplete.', {
     cause: new Error(message),
   });
 }

@@ -1,24 +1,24 @@
 import type { TandemError } from '../machines/errors.ts';
 import { type ErrorBody, errorBody } from './refusals.ts';
 
-/** As OpenAI's clients read an error; `code` is ours. */
+/** Error in the format of OpenAI, with our `code`. */
 export interface OpenaiError {
   message: string;
   type: string;
-  /** The field that is wrong, where it is one. */
+  /** Invalid field, if there is exactly one. */
   param: string | null;
   code: string;
 }
 
-/** The older aliases below /v1/ are refused as what they are aliases of. */
+/** These aliases under /v1/ return the errors of the operations they are aliases of. */
 const SPEECH_ALIASES = ['/v1/stream', '/v1/transcribe'];
 
-/** Whether OpenAI's clients go there, and their kind of error is due. */
-export function speaksOpenai(path: string): boolean {
+/** Whether OpenAI clients call this path and expect errors in their format. */
+export function isOpenaiPath(path: string): boolean {
   return path.startsWith('/v1/') && !SPEECH_ALIASES.includes(path);
 }
 
-/** The envelope with OpenAI's error in it, for both kinds of clients. */
+/** The envelope with the error in the format of OpenAI, for both kinds of clients. */
 export function openaiErrorBody(
   refusal: TandemError,
   requestId: string,

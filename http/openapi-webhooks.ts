@@ -8,13 +8,14 @@ const TIME = '2026-01-31T09:31:52.300Z';
 const CALL_ENDED = {
   operationId: 'callEnded',
   tags: ['click-to-call'],
-  summary: 'Sent to the callback_url of a call once it is over',
-  description: 'Signed with the callback_secret. Anything but a 2XX, a redirect included, is tried again; 410 ends it.',
+  summary: 'A call has ended',
+  description:
+    'Sent to the `callback_url` of the call, signed with its `callback_secret`. Any response other than 2XX, including redirects, is retried, except 410.',
   security: [],
   parameters: [
     header('x-qcall-signature', 't=<unix seconds>,v1=<hex HMAC-SHA256(callback_secret, t + "." + raw body)>'),
-    header('webhook-id', 'The same in every attempt (Standard Webhooks).'),
-    header('webhook-timestamp', 'Unix seconds of this attempt.'),
+    header('webhook-id', 'Id of the message, the same in every attempt (Standard Webhooks).'),
+    header('webhook-timestamp', 'Time of this attempt, in Unix seconds.'),
     header('webhook-signature', 'v1,<base64 HMAC-SHA256(callback_secret, id + "." + timestamp + "." + raw body)>'),
   ],
   requestBody: {
@@ -35,46 +36,57 @@ const CALL_ENDED = {
       },
     },
   },
-  responses: { '2XX': { description: 'Received.' } },
+  responses: { '2XX': { description: 'Accepted.' } },
 };
 
 const WEBHOOK_DESCRIPTION = [
-  'Signed as Standard Webhooks say; their libraries verify it. Anything but a 2XX within 15 s, a redirect included, is',
-  'tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later when Retry-After asks for that.',
-  '410 disables the webhook, as do five days without a success.',
+  'Sent to subscribed webhooks and signed as specified by Standard Webhooks, so its libraries can verify it. Any response',
+  'other than 2XX within 15 s, including redirects, is retried after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, or later',
+  'if Retry-After says so. A 410 response disables the webhook, and so do five days without success.',
 ].join(' ');
 
-const Id = Type.String({ description: 'Leads to the whole, and is the same in every attempt.' });
-const VoiceId = Type.String({ format: 'uuid' });
-const Failure = Type.String({ description: 'A stable code.' });
-const Seconds = Type.Number({ description: 'Seconds of audio.' });
-const VOICE = { voice_id: VoiceId, name: Type.String(), language: Type.String({ description: 'ISO 639-1.' }) };
+const Id = Type.String({ description: 'Id of the resource, the same in every attempt.' });
+const VoiceId = Type.String({ format: 'uuid', description: 'Id of the voice.' });
+const Failure = Type.String({ description: 'Stable error code.' });
+const Seconds = Type.Number({ description: 'Length of the audio, in seconds.' });
+const Language = Type.String({ description: 'ISO 639-1 code.' });
+const VOICE = { voice_id: VoiceId, name: Type.String({ description: 'Display name.' }), language: Language };
 
-/** What each event tells, as `WebhookEventData` has it. */
+/** Summary and data of each event, as in `WebhookEventData`. */
 const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: Record<string, TSchema> }>> = {
   'tts.completed': {
     summary: 'Speech was synthesised',
-    properties: { id: Id, text: Type.String(), voice_id: VoiceId, audio_url: Type.String(), duration: Seconds },
-  },
-  'tts.failed': { summary: 'Speech was not synthesised', properties: { id: Id, voice_id: VoiceId, error: Failure } },
-  'stt.completed': {
-    summary: 'Speech was transcribed',
     properties: {
       id: Id,
-      text: Type.String(),
-      language: Type.String({ description: 'ISO 639-1.' }),
+      text: Type.String({ description: 'Synthesised text.' }),
+      voice_id: VoiceId,
+      audio_url: Type.String({ description: 'Signed URL of the audio.' }),
       duration: Seconds,
-      snr_db: nullable(Type.Number({ description: '15 or more is good, below 0 poor.' })),
-      source: Type.Enum(['rest', 'websocket']),
     },
   },
-  'stt.failed': { summary: 'Speech was not transcribed', properties: { id: Id, error: Failure } },
-  'voice.created': { summary: 'A voice was created and is being prepared', properties: VOICE },
-  'voice.ready': { summary: 'A voice can be used', properties: VOICE },
-  'voice.failed': { summary: 'A voice could not be prepared', properties: { voice_id: VoiceId, error: Failure } },
+  'tts.failed': { summary: 'Speech synthesis failed', properties: { id: Id, voice_id: VoiceId, error: Failure } },
+  'stt.completed': {
+    summary: 'Audio was transcribed',
+    properties: {
+      id: Id,
+      text: Type.String({ description: 'Transcript.' }),
+      language: Language,
+      duration: Seconds,
+      snr_db: nullable(
+        Type.Number({
+          description: 'Signal-to-noise ratio in dB. 15 or more is good, 0 to 15 fair, below 0 poor.',
+        }),
+      ),
+      source: Type.Enum(['rest', 'websocket'], { description: 'API that transcribed the audio.' }),
+    },
+  },
+  'stt.failed': { summary: 'Transcription failed', properties: { id: Id, error: Failure } },
+  'voice.created': { summary: 'A voice was created and is being processed', properties: VOICE },
+  'voice.ready': { summary: 'A voice is ready to use', properties: VOICE },
+  'voice.failed': { summary: 'Processing a voice failed', properties: { voice_id: VoiceId, error: Failure } },
 };
 
-/** What the server sends of its own accord: the `webhooks` of the document, by the name of the event. */
+/** The `webhooks` of the document, by event: requests that the server sends. */
 export const OPENAPI_WEBHOOKS = {
   callEnded: { post: CALL_ENDED },
   ...Object.fromEntries(WEBHOOK_EVENTS.map((event) => [event, { post: webhookOperation(event) }])),
@@ -85,15 +97,15 @@ function webhookOperation(event: WebhookEvent) {
   return {
     operationId: event.replace(/\.(\w)/, (_dot, letter: string) => letter.toUpperCase()),
     tags: ['webhooks'],
-    summary: `${summary}: sent to the webhooks that are subscribed to it`,
+    summary,
     description: WEBHOOK_DESCRIPTION,
     security: [],
     parameters: [
-      header('webhook-id', 'The same in every attempt and replay, and for every webhook that gets the event.'),
-      header('webhook-timestamp', 'Unix seconds of this attempt.'),
+      header('webhook-id', 'Id of the event, the same in every attempt and replay and for every webhook.'),
+      header('webhook-timestamp', 'Time of this attempt, in Unix seconds.'),
       header(
         'webhook-signature',
-        'v1,<base64 HMAC-SHA256(key, id + "." + timestamp + "." + raw body)>; one per secret, parted by spaces.',
+        'v1,<base64 HMAC-SHA256(key, id + "." + timestamp + "." + raw body)>. One per secret, separated by spaces.',
       ),
     ],
     requestBody: {
@@ -105,20 +117,23 @@ function webhookOperation(event: WebhookEvent) {
         },
       },
     },
-    responses: { '2XX': { description: 'Received.' } },
+    responses: { '2XX': { description: 'Accepted.' } },
   };
 }
 
-/** What a receiver of webhooks gets. */
+/** Body of a webhook request. */
 function webhookMessageSchema(event: WebhookEvent): TObject {
   return Type.Object({
     event: Type.Literal(event),
     timestamp: TimeSchema,
     data: Type.Object({
       ...EVENT_DATA[event].properties,
-      test: Type.Optional(Type.Literal(true, { description: 'Sent by POST /webhooks/{id}/test.' })),
+      test: Type.Optional(Type.Literal(true, { description: 'True if POST /webhooks/{id}/test sent the event.' })),
       truncated: Type.Optional(
-        Type.Literal(true, { description: 'A text was cut to keep the body under 20 kB; `id` leads to the whole.' }),
+        Type.Literal(true, {
+          description:
+            'True if a text was truncated to keep the body under 20 kB. Get the resource for the whole text.',
+        }),
       ),
     }),
   });

@@ -1,12 +1,12 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify';
-import { Type } from 'typebox';
 import { completeDocument } from './complete-document.ts';
 import { OPENAPI_WEBHOOKS } from './openapi-webhooks.ts';
 import { CallEventSchema, CallSchema } from './schemas/call.ts';
 import { ErrorSchema, OpenaiErrorSchema } from './schemas/envelope.ts';
+import { WorkspaceIdSchema } from './schemas/workspace.ts';
 
-/** Schemas that many operations refer to stand in the document once. */
+/** Schemas that many operations reference are defined once, in `components`. */
 export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...ErrorSchema, $id: 'Error' });
   app.addSchema({ ...OpenaiErrorSchema, $id: 'OpenaiError' });
@@ -14,7 +14,7 @@ export function shareSchemas(app: FastifyInstance): void {
   app.addSchema({ ...CallEventSchema, $id: 'CallEvent' });
 }
 
-/** The frame of the OpenAPI document; operations come from the routes' schemas. Committed as `openapi.json`. */
+/** Everything in the OpenAPI document but the operations, which come from the routes. Committed as `openapi.json`. */
 export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
@@ -22,44 +22,54 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       title: 'Tandem API',
       version: '0.1.0',
       description: [
-        'Self-hosted click-to-call over SIP, with recording and signed callbacks, transcription and synthesis of speech.',
-        'Success is `{success: true, data}`, refusal is `{success: false, error, message, code, request_id}`.',
+        'Click-to-call over SIP with recordings and signed callbacks, speech-to-text, text-to-speech, voices, memory,',
+        'chat completions, judge rubrics, billing and webhooks, on your own server.',
+        '',
+        'A successful response is `{success: true, data}`. An error is `{success: false, error, message, code, request_id}`:',
+        'branch on `code`, which never changes, and show `message` to people.',
         'Every response carries `x-request-id` and the `X-RateLimit-*` headers.',
-        'A request is judged in this order: credentials, rate limit, role, body, parameters, and then the operation;',
-        'a placement looks at its fields in the order they are listed and refuses the first that is wrong.',
+        '',
+        'The server checks a request in this order: credentials, rate limit, role and scope, body, parameters, and then the',
+        'rules of the operation. Placing a call checks its fields in the order listed and reports the first invalid one.',
+        '',
+        'Operations and fields marked *Tandem extension* are additions to the base platform API.',
       ].join('\n'),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'The server this document came from.' }],
+    servers: [{ url: '/', description: 'The server that serves this document.' }],
     tags: [
-      { name: 'click-to-call', description: 'Place, watch, end and replay calls.' },
-      { name: 'speech-to-text', description: 'Transcribe files, and talk as it happens.' },
-      { name: 'speech', description: 'Have texts spoken.' },
-      { name: 'voices', description: 'Choose a voice, or make one of samples of a speaker.' },
-      { name: 'chat', description: 'Ask language models, have texts corrected, and look into chats.' },
-      { name: 'memory', description: 'Remember texts and documents, and find what is known about a question.' },
-      { name: 'judge', description: 'Rubrics, and what language models answer to them about texts and calls.' },
-      { name: 'numbers', description: 'The number pool, rented numbers and the caller ID.' },
-      { name: 'trunks', description: 'SIP trunks that calls go out over.' },
-      { name: 'webhooks', description: 'Subscriptions to events, what was sent to them, and how it went.' },
-      { name: 'billing', description: 'The wallet, what came into it and what was taken for what; for owners.' },
-      { name: 'accounts', description: 'Registering, logging in, and what a user chose.' },
-      { name: 'workspaces', description: 'Workspaces, their members, and the audit log.' },
-      { name: 'keys', description: 'API keys.' },
-      { name: 'platform', description: 'Health, models and this document.' },
+      { name: 'click-to-call', description: 'Place, monitor and hang up calls, and play their recordings.' },
+      { name: 'speech-to-text', description: 'Transcribe audio files and live audio.' },
+      { name: 'speech', description: 'Convert text to speech.' },
+      { name: 'voices', description: 'List voices, and clone new ones from audio samples.' },
+      { name: 'chat', description: 'Generate chat completions, correct text, and manage saved chats.' },
+      { name: 'memory', description: 'Store text and documents, and search them by meaning and by keyword.' },
+      {
+        name: 'judge',
+        description: 'Manage rubrics, and evaluate texts and calls against them with a language model.',
+      },
+      { name: 'numbers', description: 'Rent and release phone numbers, and set the default caller ID.' },
+      { name: 'trunks', description: 'Manage the SIP trunks that carry outbound calls.' },
+      { name: 'webhooks', description: 'Subscribe to events, and inspect and replay their deliveries.' },
+      { name: 'billing', description: 'Wallet balance, payments and usage. Workspace owners only.' },
+      { name: 'accounts', description: 'Register, log in, and save user preferences.' },
+      { name: 'workspaces', description: 'Manage workspaces and their members, and read the audit log.' },
+      { name: 'keys', description: 'Manage API keys.' },
+      { name: 'platform', description: 'Check health and list models.' },
     ],
     components: {
       securitySchemes: {
         apiKey: {
           type: 'http',
           scheme: 'bearer',
-          description: 'An API key, `sk_...`, which is tied to its workspace.',
+          description: 'An API key (`sk_...`). A key belongs to one workspace.',
         },
         session: {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'The token of a login. Each request names its workspace_id, in the query or in the body.',
+          description:
+            'The token that POST /auth/login returns. Name the workspace in each request: `workspace_id` in the query or in the body.',
         },
       },
     },
@@ -71,13 +81,13 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
   transformObject: (document) => completeDocument('openapiObject' in document ? document.openapiObject : {}),
   transform: ({ schema, url, route }) => {
     return withWildcard({
-      schema: withCredentials(withNeeds(withDefaults(schema), route.config), { url, ...route.config }),
+      schema: withCredentials(withRequirements(withDefaults(schema), route.config), { url, ...route.config }),
       url,
     });
   },
 };
 
-/** A session names its workspace with each request; where a key will not do, the document says so. */
+/** Adds the `workspace_id` parameter that sessions send, and marks operations that reject API keys. */
 function withCredentials(
   schema: FastifySchema,
   { url, access = 'public', credentials }: FastifyContextConfig & { url: string },
@@ -85,28 +95,31 @@ function withCredentials(
   const security = credentials === 'session' ? { security: [{ session: [] }] } : {};
   if (access === 'public' || access === 'user' || url.startsWith('/workspaces/:id')) return { ...schema, ...security };
   const query = schema?.querystring as ObjectSchema | undefined;
-  const workspaceId = Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' });
-  const querystring = { type: 'object', ...query, properties: { ...query?.properties, workspace_id: workspaceId } };
+  const querystring = {
+    type: 'object',
+    ...query,
+    properties: { ...query?.properties, workspace_id: WorkspaceIdSchema },
+  };
   return { ...schema, ...security, querystring };
 }
 
-/** Who may, in words. */
-function withNeeds(schema: FastifySchema, { access, scope }: FastifyContextConfig = {}): FastifySchema {
-  const needs = [
-    ...(access === undefined || ROLES[access] === undefined ? [] : [`For ${ROLES[access]}.`]),
-    ...(scope ? [`A limited key needs \`${scope}\`.`] : []),
+/** Appends the role and the scope that an operation requires to its description. */
+function withRequirements(schema: FastifySchema, { access, scope }: FastifyContextConfig = {}): FastifySchema {
+  const requirements = [
+    ...(access === undefined || ROLES[access] === undefined ? [] : [`Requires ${ROLES[access]}.`]),
+    ...(scope ? [`Requires scope \`${scope}\`.`] : []),
   ];
-  if (needs.length === 0 || schema?.hide) return schema;
-  return { ...schema, description: [schema.description, needs.join(' ')].filter(Boolean).join('\n\n') };
+  if (requirements.length === 0 || schema?.hide) return schema;
+  return { ...schema, description: [schema.description, requirements.join(' ')].filter(Boolean).join('\n\n') };
 }
 
 const ROLES: Partial<Record<NonNullable<FastifyContextConfig['access']>, string>> = {
-  writer: 'all roles but viewers',
-  admin: 'admins and owners',
-  owner: 'owners',
+  writer: 'any role except viewer',
+  admin: 'the admin or owner role',
+  owner: 'the owner role',
 };
 
-/** What the server fills in is not required of the client. */
+/** Query parameters with a default are optional for the client. */
 function withDefaults(schema: FastifySchema): FastifySchema {
   const query = schema?.querystring as ObjectSchema | undefined;
   if (query?.required === undefined) return schema;
@@ -114,7 +127,7 @@ function withDefaults(schema: FastifySchema): FastifySchema {
   return { ...schema, querystring: { ...query, required } };
 }
 
-/** A wildcard is not a parameter in OpenAPI. */
+/** OpenAPI has no wildcard paths, so `*` becomes the parameter `key`. */
 function withWildcard({ schema, url }: { schema: FastifySchema; url: string }): { schema: FastifySchema; url: string } {
   const { '*': key, ...rest } = (schema?.params as ObjectSchema | undefined)?.properties ?? {};
   if (key === undefined) return { schema, url };

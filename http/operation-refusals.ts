@@ -1,18 +1,18 @@
 import { ERROR_CATALOGUE, type ErrorCode } from '../machines/errors.ts';
 
-/** What the document knows of an operation when it looks for its refusals. */
+/** Properties of an operation that determine its common errors. */
 export interface OperationTraits {
   operationId: string;
   isPublic: boolean;
-  /** Takes parameters. */
+  /** Has parameters. */
   hasInput: boolean;
-  /** May have a body, whether or not it looks at it. */
+  /** May be sent with a body, even one that is ignored. */
   mayHaveBody: boolean;
 }
 
 /**
- * Every code an operation can be refused with, its own first. A test sends everything it can think
- * of to every operation and fails on a code that is not here.
+ * Every error code that an operation can return, its own codes first. A fuzz test calls every operation and fails on a
+ * code that is missing here.
  */
 export function refusalsOf(traits: OperationTraits): ErrorCode[] {
   const { operationId, isPublic, hasInput, mayHaveBody } = traits;
@@ -20,7 +20,7 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
     ...(OWN_REFUSALS[operationId] ?? []),
     ...(hasInput || mayHaveBody ? (['VALIDATION_FAILED'] as const) : []),
     ...(mayHaveBody ? (['MALFORMED_JSON', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'] as const) : []),
-    // Any request may name a workspace, and must not name another one than its key has.
+    // Any request may name a workspace, which must be the one of its key.
     ...(isPublic ? [] : (['UNAUTHORIZED', 'FORBIDDEN', 'WORKSPACE_NOT_FOUND'] as const)),
     'RATE_LIMITED',
     'INTERNAL',
@@ -264,179 +264,197 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   deleteApiKey: ['KEY_NOT_FOUND'],
 };
 
-/** What a client might read; the fields that matter to it are in `details`. */
+/** An example error for the document. Clients read the fields in `details`. */
 export function exampleRefusal(code: ErrorCode): { message: string; details?: unknown } {
-  return EXAMPLES[code] ?? { message: `${code}, which is ${ERROR_CATALOGUE[code].status}.` };
+  return EXAMPLES[code] ?? { message: `${code} (${ERROR_CATALOGUE[code].status}).` };
 }
 
 const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }>> = {
   INVALID_NUMBER: {
-    message: 'agent_number must be an Indian mobile number such as +919812345678.',
-    details: [{ path: 'agent_number', message: 'must be an Indian mobile number such as +919812345678' }],
+    message: 'agent_number must be an Indian mobile number, such as +919812345678.',
+    details: [{ path: 'agent_number', message: 'must be an Indian mobile number, such as +919812345678' }],
   },
   SAME_NUMBER: { message: 'customer_number must differ from agent_number.' },
   INVALID_RING_TIMEOUT: { message: 'agent_ring_timeout must be an integer from 5 to 60.' },
   INVALID_MAX_DURATION: { message: 'max_duration must be an integer from 30 to 7200.' },
   INVALID_RECORD: { message: 'record must be true or false.' },
   INVALID_TRANSCRIBE: { message: 'transcribe must be true or false.' },
-  INVALID_ANNOUNCE: { message: 'announce must be 1 to 500 characters of text or SSML, none of them control.' },
-  INVALID_WHISPER: { message: 'whisper must be 1 to 500 characters of text or SSML, none of them control.' },
-  INVALID_METADATA: { message: 'metadata must be an object of at most 2048 bytes.' },
+  INVALID_ANNOUNCE: { message: 'announce must be 1 to 500 characters of text or SSML, without control characters.' },
+  INVALID_WHISPER: { message: 'whisper must be 1 to 500 characters of text or SSML, without control characters.' },
+  INVALID_METADATA: { message: 'metadata must be at most 2048 bytes of JSON.' },
   INVALID_REFERENCE: { message: 'reference_id must be 1 to 128 characters of A-Z a-z 0-9 . _ : -.' },
   INVALID_CALLBACK_URL: { message: 'callback_url must be an https URL of a public host.' },
-  INVALID_CALLBACK_SECRET: { message: 'callback_secret must be 16 to 256 characters.' },
-  RECHARGE_REQUIRED: { message: 'The wallet does not cover a call of this length. Recharge it.' },
-  CALLER_ID_NOT_OWNED: { message: 'The number is not rented by the workspace.' },
-  destination_not_allowed: { message: 'The trunk does not call numbers that begin like this one.' },
-  REFERENCE_NOT_OWNED: { message: 'The reference is bound to a call of another workspace.' },
-  DIALER_NOT_PROVISIONED: { message: 'The workspace has no trunk to call over. Add one with POST /dialer/trunks.' },
-  REFERENCE_ALREADY_USED: { message: 'The reference is bound to a call that is over. Use another reference_id.' },
-  C2C_RATE_LIMITED: { message: 'At most 20 calls per minute may be placed.' },
-  no_free_channel: { message: 'All channels of the trunk are in use.' },
-  CARRIER_LINE_DOWN: { message: 'The carrier does not answer.' },
-  C2C_NOT_CONFIGURED: { message: 'Calls cannot be placed: the media workers are starting.' },
-  C2C_CALLBACK_UNREACHABLE: { message: 'The host of callback_url cannot be looked up now.' },
-  C2C_OUTCOME_UNKNOWN: { message: 'Whether the call was placed is not known. Ask for it by its reference_id.' },
-  CALL_NOT_FOUND: { message: 'There is no such call in the workspace.' },
-  RECORDING_NOT_OWNED: { message: 'The recording is of a call that somebody else placed.' },
-  TRANSCRIPT_NOT_OWNED: { message: 'The transcript is of a call that somebody else placed.' },
-  RECORDING_UNAVAILABLE: { message: 'No recording was asked for.' },
-  URL_EXPIRED: { message: 'The URL has expired. Mint another one.' },
-  URL_SIGNATURE_INVALID: { message: 'The URL was not signed by this server.' },
-  TRUNK_NOT_FOUND: { message: 'There is no such trunk.' },
-  TRUNK_IN_USE: { message: 'The trunk has live calls.' },
+  INVALID_CALLBACK_SECRET: { message: 'callback_secret must be 16 to 256 characters without control characters.' },
+  RECHARGE_REQUIRED: { message: 'The wallet balance does not cover this call. Top up the wallet.' },
+  CALLER_ID_NOT_OWNED: { message: 'The workspace does not rent this number. Rent it with POST /dialer/numbers.' },
+  destination_not_allowed: { message: 'The trunk may not call numbers with this prefix. Add it to allowed_prefixes.' },
+  REFERENCE_NOT_OWNED: { message: 'Another workspace has used this reference_id. Use another one.' },
+  DIALER_NOT_PROVISIONED: { message: 'The workspace has no active trunk. Create one with POST /dialer/trunks.' },
+  REFERENCE_ALREADY_USED: { message: 'This reference_id belongs to a finished call. Use another one.' },
+  C2C_RATE_LIMITED: { message: 'The limit of 20 calls per minute is reached. Try again in 12 s.' },
+  no_free_channel: { message: 'All channels of the trunk are in use. Try again when a call has ended.' },
+  CARRIER_LINE_DOWN: { message: 'The carrier does not respond. Try again later.' },
+  C2C_NOT_CONFIGURED: { message: 'The server cannot place calls: the media workers are starting. Try again shortly.' },
+  C2C_CALLBACK_UNREACHABLE: { message: 'The host of callback_url cannot be resolved at the moment. Try again.' },
+  C2C_OUTCOME_UNKNOWN: {
+    message: 'It is unknown whether the call was placed. Look it up by its reference_id before you retry.',
+  },
+  CALL_NOT_FOUND: { message: 'No call in this workspace has this id or reference_id.' },
+  RECORDING_NOT_OWNED: { message: 'Another user placed this call. Only that user can play its recording.' },
+  TRANSCRIPT_NOT_OWNED: { message: 'Another user placed this call. Only that user can read its transcript.' },
+  RECORDING_UNAVAILABLE: { message: 'The call was placed without record: true, so it has no recording.' },
+  URL_EXPIRED: { message: 'The URL has expired. Create a new one.' },
+  URL_SIGNATURE_INVALID: { message: 'The signature of the URL is invalid. Create a new URL.' },
+  TRUNK_NOT_FOUND: { message: 'No trunk in this workspace has this id.' },
+  TRUNK_IN_USE: { message: 'The trunk has live calls. Delete it when they have ended.' },
   NUMBER_NOT_FOUND: { message: 'No trunk of the workspace has this number.' },
-  NUMBER_NOT_AVAILABLE: { message: 'The number is rented already.' },
-  NUMBER_IN_USE: { message: 'A live call uses the number.' },
+  NUMBER_NOT_AVAILABLE: { message: 'The number is already rented.' },
+  NUMBER_IN_USE: { message: 'A live call uses this number. Release it when the call has ended.' },
   INSUFFICIENT_CREDITS: {
-    message: 'The wallet has less than this costs.',
+    message: 'The wallet balance does not cover this request. Top up the wallet.',
     details: { required: 2, available: 0.5, shortfall: 1.5 },
   },
-  ZERO_BALANCE: { message: 'The wallet is empty. Top it up.' },
-  VOICE_NOT_FOUND: { message: 'There is no such voice. en-us, hi and the like name built-in ones.' },
-  INVALID_SSML: { message: 'Line 1: there is no element <voice>.' },
-  VOICE_NOT_READY: { message: 'The voice is being made. Try again shortly.', details: { status: 'processing' } },
-  VOICE_NOT_EDITABLE: { message: 'This voice comes with the platform and cannot be changed.' },
-  VOICE_CONSENT_REQUIRED: { message: 'Send consent=true when the speaker agrees to have a voice made of theirs.' },
+  ZERO_BALANCE: { message: 'The wallet is empty. Top up the wallet.' },
+  VOICE_NOT_FOUND: { message: 'No voice has this id. GET /voices lists the available ones.' },
+  INVALID_SSML: { message: 'Line 1: the element <voice> is not supported.' },
+  VOICE_NOT_READY: {
+    message: 'The voice is still being processed. Try again when its status is ready.',
+    details: { status: 'processing' },
+  },
+  VOICE_NOT_EDITABLE: { message: 'This is a built-in voice, which cannot be changed.' },
+  VOICE_CONSENT_REQUIRED: {
+    message: 'consent must be true. Send it only if the speaker agrees to the voice being cloned.',
+  },
   VOICE_LIMIT_REACHED: {
-    message: 'A workspace has at most 100 voices of its own. Delete one first.',
+    message: 'The workspace has 100 voices, the maximum. Delete one first.',
     details: { limit: 100 },
   },
   VOICE_SAMPLE_UNUSABLE: {
-    message: 'The voice needs at least 5 seconds of speech; there are 3 seconds.',
+    message: 'The samples have 3 seconds of speech. At least 5 seconds are required.',
     details: { least_seconds: 5 },
   },
   TTS_CONCURRENCY_LIMIT: {
-    message: 'All 5 texts that a user may have spoken at a time are under way. Wait for one to finish.',
+    message: 'You have 5 synthesis requests in progress, the maximum. Wait for one to finish.',
     details: { limit: 5 },
   },
-  TTS_UNAVAILABLE: { message: 'The speech engine failed. Nothing is charged; try again.' },
+  TTS_UNAVAILABLE: { message: 'The speech engine failed. You were not charged. Try again.' },
   STT_CONCURRENCY_LIMIT: {
-    message: 'All 8 transcriptions that a user may have at a time are under way. Wait for one to finish.',
+    message: 'You have 8 transcriptions in progress, the maximum. Wait for one to finish.',
     details: { limit: 8 },
   },
   STT_UPSTREAM_RATE_LIMIT: {
-    message: 'The transcription server takes no more for now.',
+    message: 'The transcription server is at its rate limit. Try again in 20 s.',
     details: { retry_after: 20 },
   },
   STT_CLIENT_CANCELLED: { message: 'The client closed the connection.' },
-  STT_UPSTREAM_UNAVAILABLE: { message: 'The transcription server does not answer.' },
-  STT_TIMEOUT: { message: 'It took longer than a request may.' },
-  unsupported_language: { message: 'Nothing that is installed understands Hindi (hi).' },
-  AUDIO_EMPTY: { message: 'There is no audio in the file.' },
-  AUDIO_NOT_READABLE: { message: 'The file is no audio, or of a kind that cannot be decoded.' },
-  AUDIO_STREAM_MISSING: { message: 'The file has no audio in it.' },
+  STT_UPSTREAM_UNAVAILABLE: { message: 'The transcription server does not respond. Try again later.' },
+  STT_TIMEOUT: { message: 'The transcription took too long. Send shorter audio.' },
+  unsupported_language: {
+    message: 'No installed model transcribes Hindi (hi). GET /stt/languages lists the languages.',
+  },
+  AUDIO_EMPTY: { message: 'The file contains no audio.' },
+  AUDIO_NOT_READABLE: { message: 'Unsupported or invalid audio file.' },
+  AUDIO_STREAM_MISSING: { message: 'The file has no audio stream.' },
   AUDIO_TOO_LONG: {
-    message: 'The audio is longer than 70 minutes. Send it in parts.',
+    message: 'The audio is longer than 70 minutes. Split it into shorter files.',
     details: { longest_seconds: 4200 },
   },
   DOCUMENT_UNSUPPORTED: {
-    message:
-      'The file seems to be a ZIP archive. PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown and CSV are read.',
+    message: 'The file is a ZIP archive. Send PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown or CSV.',
     details: { seems_to_be: 'a ZIP archive' },
   },
-  DOCUMENT_ENCRYPTED: { message: 'The document opens with a password. Save it without one.' },
-  DOCUMENT_TOO_LARGE: { message: 'The document has 2400 pages. 2000 are read.' },
-  DOCUMENT_NOT_READABLE: { message: 'The document is damaged, or of a kind that cannot be read.' },
-  DOCUMENT_EMPTY: { message: 'There is no text in the document.' },
+  DOCUMENT_ENCRYPTED: { message: 'The document is protected by a password. Save it without one.' },
+  DOCUMENT_TOO_LARGE: { message: 'The document has 2400 pages. At most 2000 are allowed.' },
+  DOCUMENT_NOT_READABLE: { message: 'The document is damaged or in an unsupported variant of its format.' },
+  DOCUMENT_EMPTY: { message: 'The document contains no text.' },
   DOCUMENT_CONCURRENCY_LIMIT: {
-    message: 'All 2 readings of documents that a user may have at a time are under way. Wait for one to finish.',
+    message: 'You have 2 documents in progress, the maximum. Wait for one to finish.',
     details: { limit: 2 },
   },
-  PAYMENTS_NOT_CONFIGURED: { message: 'Payments by Stripe are off: set STRIPE_WEBHOOK_SECRET.' },
-  WEBHOOK_SIGNATURE_INVALID: { message: 'The signature is not one of this body.' },
-  EMAIL_TAKEN: { message: 'There is an account with this e-mail address. Log in.' },
-  WEAK_PASSWORD: { message: 'It is among the passwords that are guessed first: use four words.' },
+  PAYMENTS_NOT_CONFIGURED: { message: 'Stripe payments are not configured. Set STRIPE_WEBHOOK_SECRET.' },
+  WEBHOOK_SIGNATURE_INVALID: { message: 'The signature does not match the body.' },
+  EMAIL_TAKEN: { message: 'An account with this e-mail address already exists. Log in instead.' },
+  WEAK_PASSWORD: {
+    message: 'Choose another password. It is one of the most common passwords. Use several words.',
+  },
   LOGIN_THROTTLED: { message: 'Too many attempts. Try again later.' },
-  USER_NOT_FOUND: { message: 'Nobody has registered with this e-mail address.' },
-  MEMBER_NOT_FOUND: { message: 'The workspace has no such member.' },
-  ALREADY_MEMBER: { message: 'The user is a member already.' },
-  LAST_OWNER: { message: 'The workspace would be without an owner.' },
-  KEY_NOT_FOUND: { message: 'There is no such API key, or it was deleted before.' },
-  INVALID_UNSUBSCRIBE_TOKEN: { message: 'This link is not complete. Follow the one in the mail again.' },
+  USER_NOT_FOUND: { message: 'No account has this e-mail address. Ask the person to register first.' },
+  MEMBER_NOT_FOUND: { message: 'The workspace has no member with this user id.' },
+  ALREADY_MEMBER: { message: 'The user is already a member of the workspace.' },
+  LAST_OWNER: { message: 'The workspace must keep at least one owner. Add another owner first.' },
+  KEY_NOT_FOUND: { message: 'No API key has this id, or it has been deleted.' },
+  INVALID_UNSUBSCRIBE_TOKEN: { message: 'This link is incomplete. Open the link in the e-mail again.' },
   INVALID_WEBHOOK_URL: { message: 'url must be an https URL of a public host.' },
-  LLM_NOT_CONFIGURED: { message: 'No language model is configured: set LLM_BASE_URL or LLM_MODEL_PATH.' },
-  LLM_UNAVAILABLE: { message: 'The server of the language model cannot be reached. Nothing is charged; try again.' },
-  LLM_RATE_LIMITED: { message: 'The server of the language model has too much to do. Try again later.' },
+  LLM_NOT_CONFIGURED: { message: 'No language model is configured. Set LLM_BASE_URL or LLM_MODEL_PATH.' },
+  LLM_UNAVAILABLE: { message: 'The language model server cannot be reached. You were not charged. Try again.' },
+  LLM_RATE_LIMITED: { message: 'The language model server is at its rate limit. Try again later.' },
   LLM_TIMEOUT: { message: 'The language model took too long. Try again.' },
-  LLM_REQUEST_REFUSED: { message: 'The server of the language model refused the request.' },
-  CONTEXT_LENGTH_EXCEEDED: { message: 'The messages are longer than the model takes. Send less.' },
-  MODEL_NOT_FOUND: { message: 'There is no such language model. GET /models lists them.' },
-  CHAT_NOT_FOUND: { message: 'You have no such chat in this workspace. GET /chats lists them.' },
-  CHAT_BUSY: { message: 'The chat is being answered already. Wait for that answer, or close its connection.' },
+  LLM_REQUEST_REFUSED: { message: 'The language model server rejected the request.' },
+  CONTEXT_LENGTH_EXCEEDED: {
+    message: 'The messages exceed the context length of the model. Send fewer or shorter ones.',
+  },
+  MODEL_NOT_FOUND: { message: 'No model has this id. GET /models lists the available ones.' },
+  CHAT_NOT_FOUND: { message: 'You have no chat with this id in this workspace. GET /chats lists your chats.' },
+  CHAT_BUSY: { message: 'The chat has a completion in progress. Wait for it to finish, or close its connection.' },
   CHAT_CONCURRENCY_LIMIT: {
-    message: 'All 8 completions and evaluations that a user may have at a time are under way. Wait for one to finish.',
+    message: 'You have 8 completions and evaluations in progress, the maximum. Wait for one to finish.',
     details: { limit: 8 },
   },
   CHAT_CLIENT_CANCELLED: { message: 'The client closed the connection.' },
-  WEBHOOK_NOT_FOUND: { message: 'There is no such webhook.' },
-  DELIVERY_NOT_FOUND: { message: 'There is no such delivery.' },
-  WEBHOOK_DISABLED: { message: 'The webhook is disabled. Take it into service again with status: active.' },
-  WEBHOOK_LIMIT_REACHED: { message: 'The workspace has as many webhooks as it may have.' },
-  WEBHOOK_URL_UNREACHABLE: { message: 'The host of url cannot be looked up now.' },
-  POLICY_DENY: { message: 'Viewers may look for memories but not make any.' },
-  MEMORY_NOT_FOUND: { message: 'There is no such memory, or it is not shared with you.' },
-  MEMORY_NOT_FAILED: { message: 'The memory has not failed: it is ready.', details: { status: 'ready' } },
-  COLLECTION_NOT_FOUND: { message: 'There is no such collection, or it is not shared with you.' },
-  COLLECTION_NAME_TAKEN: { message: 'A team collection of this name is there already.' },
+  WEBHOOK_NOT_FOUND: { message: 'No webhook in this workspace has this id.' },
+  DELIVERY_NOT_FOUND: { message: 'No delivery in this workspace has this id.' },
+  WEBHOOK_DISABLED: { message: 'The webhook is disabled. Enable it with status: active.' },
+  WEBHOOK_LIMIT_REACHED: { message: 'The workspace has the maximum number of webhooks. Delete one first.' },
+  WEBHOOK_URL_UNREACHABLE: { message: 'The host of url cannot be resolved at the moment. Try again.' },
+  POLICY_DENY: { message: 'Viewers can search memories, but not write them.' },
+  MEMORY_NOT_FOUND: { message: 'No memory that you can access has this id.' },
+  MEMORY_NOT_FAILED: {
+    message: 'Only failed memories can be retried. This one is ready.',
+    details: { status: 'ready' },
+  },
+  COLLECTION_NOT_FOUND: { message: 'No collection that you can access has this id.' },
+  COLLECTION_NAME_TAKEN: { message: 'A team collection with this name already exists. Choose another name.' },
   COLLECTION_LIMIT_REACHED: {
-    message: 'A workspace has at most 200 collections. Delete one first.',
+    message: 'The workspace has 200 collections, the maximum. Delete one first.',
     details: { limit: 200 },
   },
-  MEMORY_INFRA_NOT_READY: { message: 'Memory is being set up. Try again in about 10 seconds.' },
+  MEMORY_INFRA_NOT_READY: { message: 'Memory is starting. Try again in about 10 seconds.' },
   MEMORY_UNREACHABLE: {
     message:
-      'Processing cannot be started now. The memories are stored and wait for it, and what was charged is paid back.',
+      'Processing cannot start at the moment. The memories are stored and queued, and their charge was refunded.',
     details: { ids: ['3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11'] },
   },
-  RUBRIC_NOT_FOUND: { message: 'There is no such rubric.' },
-  RUBRIC_NOT_OWNED: { message: 'Somebody else made this rubric: they, owners and admins may change it.' },
-  RUBRIC_NAME_TAKEN: { message: 'Another rubric of the workspace has this name. Choose another one.' },
+  RUBRIC_NOT_FOUND: { message: 'You have access to no rubric with this id.' },
+  RUBRIC_NOT_OWNED: {
+    message: 'Another user created this rubric. Only that user, owners and admins can change it.',
+  },
+  RUBRIC_NAME_TAKEN: { message: 'Another rubric in the workspace has this name. Choose another one.' },
   RUBRIC_LIMIT_REACHED: {
-    message: 'A workspace has at most 500 rubrics. Delete one first.',
+    message: 'The workspace has 500 rubrics, the maximum. Delete one first.',
     details: { limit: 500 },
   },
   JUDGE_ANSWER_INVALID: {
-    message: 'The model gave no answer that the rubric has. Nothing is charged; try again, or choose another model.',
+    message:
+      'The model did not answer with criteria of the rubric. You were not charged. Try again or use another model.',
     details: { unanswered: ['greeting'] },
   },
-  EVALUATION_NOT_FOUND: { message: 'You have no such evaluation.' },
-  JUDGE_BATCH_NOT_FOUND: { message: 'You have no such batch.' },
+  EVALUATION_NOT_FOUND: { message: 'You have no evaluation with this id.' },
+  JUDGE_BATCH_NOT_FOUND: { message: 'You have no batch with this id.' },
   VALIDATION_FAILED: {
     message: 'limit must be at most 100.',
     details: [{ path: 'limit', message: 'must be at most 100' }],
   },
   MALFORMED_JSON: { message: 'The body is not valid JSON.' },
   UNAUTHORIZED: { message: 'Send an API key: Authorization: Bearer sk_...' },
-  FORBIDDEN: { message: 'Viewers may look but not act. Ask an owner or admin of the workspace for another role.' },
+  FORBIDDEN: { message: 'Viewers have read-only access. Ask an owner or admin of the workspace for another role.' },
   WORKSPACE_NOT_FOUND: { message: 'You are not a member of a workspace with this id.' },
-  NOT_FOUND: { message: 'The audio is gone.' },
-  PAYLOAD_TOO_LARGE: { message: 'The body is larger than 64 KiB.' },
+  NOT_FOUND: { message: 'The audio no longer exists.' },
+  PAYLOAD_TOO_LARGE: { message: 'The body must be at most 64 KiB.' },
   UNSUPPORTED_MEDIA_TYPE: { message: 'Send the body as application/json.' },
-  RANGE_NOT_SATISFIABLE: { message: 'The audio has 48044 bytes.' },
+  RANGE_NOT_SATISFIABLE: { message: 'The range is outside the audio, which has 48044 bytes.' },
   CLIENT_CANCELLED: { message: 'The client closed the connection.' },
-  RATE_LIMITED: { message: 'At most 60 requests per minute are answered.' },
-  INTERNAL: { message: 'Something went wrong here. The request id helps to find it.' },
+  RATE_LIMITED: { message: 'The limit of 60 requests per minute is reached. Try again in 20 s.' },
+  INTERNAL: { message: 'Internal error. Report it with the request id.' },
   SHUTTING_DOWN: { message: 'The server is shutting down. Try again.' },
   STORAGE_UNAVAILABLE: { message: 'The database cannot be reached. Try again shortly.' },
 };

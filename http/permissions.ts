@@ -1,16 +1,16 @@
 import type { RouteOptions } from 'fastify';
 
 /**
- * What a route asks of its caller. `public`: nothing, it looks at no credentials; `user`: to be somebody, in whichever
- * workspace; and in the workspace the request is for, `member`: any role; `writer`: one that may change something, so
- * all but viewers; `admin`: admins and owners; `owner`: owners.
+ * Who may call a route. `public`: anyone, without credentials. `user`: any user, whatever the workspace. The others
+ * are roles in the workspace of the request: `member`: any role; `writer`: any role except viewer; `admin`: admins and
+ * owners; `owner`: owners.
  */
 export type Access = 'public' | 'user' | 'member' | 'writer' | 'admin' | 'owner';
 
-/** Which credentials a route takes: `session` is the token of somebody who logged in. */
+/** Accepted credentials. `session`: only the token of a login. */
 export type Credentials = 'any' | 'session';
 
-/** What a key can be limited to. A key without any may do whatever the role of its user allows. */
+/** Scopes that a key can be limited to. A key without scopes can do everything that the role of its user allows. */
 export const SCOPES = [
   'calls:read',
   'calls:write',
@@ -44,13 +44,13 @@ export type Scope = (typeof SCOPES)[number];
 export interface Permission {
   access: Access;
   credentials: Credentials;
-  /** Asked of keys that are limited; null where any key will do. */
+  /** Scope that a key with scopes needs. Null: none. */
   scope: Scope | null;
 }
 
 /**
- * Who may do what: every route of the API, one row each. A route says its own `access` too, for whoever reads it; the
- * server does not start when the two differ, nor with a route that has no row.
+ * Who may call which route: one row per route. Routes also declare their `access`, for readers; the server does not
+ * start if the two differ, or if a route has no row.
  */
 export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /healthz': open(),
@@ -100,7 +100,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /stt': allow('writer', 'stt:write'),
   'POST /v1/transcribe': allow('writer', 'stt:write'),
   'GET /stt/languages': allow('member', null),
-  // The socket behind it judges who connects, see http/websocket/stt-admission.ts.
+  // http/websocket/stt-admission.ts authenticates the client.
   'GET /ws/stt': open(),
 
   'POST /tts-stream': allow('writer', 'tts:write'),
@@ -124,7 +124,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /chats/:id': allow('member', 'chat:read'),
   'DELETE /chats/:id': allow('writer', 'chat:write'),
 
-  // Who may write into which collection is its own question, see actors/memory: refused with POLICY_DENY.
+  // actors/memory decides who may write to which collection (POLICY_DENY).
   'POST /memory/ingest': allow('member', 'memory:write'),
   'POST /memory/ingest/batch': allow('member', 'memory:write'),
   'POST /memory/documents/extract': allow('member', 'memory:write'),
@@ -169,22 +169,22 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /billing/stripe/webhook': open(),
 };
 
-/** Puts the row of the table onto the route. @throws Error on a route without a rule, or with two that differ. */
+/** Adds the row of the table to the route. @throws Error for a route without a row, or with another `access`. */
 export function applyPermission(route: RouteOptions): void {
-  for (const asked of [route.method].flat()) {
-    if (asked === 'OPTIONS') continue;
-    // The framework adds a HEAD to each GET and hands it the route as it was written.
-    const method = asked === 'HEAD' ? 'GET' : asked;
+  for (const routeMethod of [route.method].flat()) {
+    if (routeMethod === 'OPTIONS') continue;
+    // Fastify adds a HEAD route to each GET route, with the same options.
+    const method = routeMethod === 'HEAD' ? 'GET' : routeMethod;
     const name = `${method} ${route.url}`;
     const permission = PERMISSIONS[name];
     const config = route.config ?? {};
     if (permission === undefined) {
-      // What the document does not show are the document itself and its pages.
+      // The document and its pages are hidden, and public.
       if (isHidden(route)) continue;
-      throw new Error(`nobody says who may use ${name}: give it a row in http/permissions.ts`);
+      throw new Error(`${name} has no permission: add a row to http/permissions.ts`);
     }
     if (config.access !== undefined && config.access !== permission.access) {
-      throw new Error(`${name} is for ${config.access} by itself and for ${permission.access} by http/permissions.ts`);
+      throw new Error(`${name} declares access ${config.access}, but http/permissions.ts has ${permission.access}`);
     }
     route.config = { ...config, ...permission };
   }

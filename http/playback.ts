@@ -9,43 +9,49 @@ import type { HttpContext } from './context.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
 
-/** Gate T. @throws TandemError DIALER_NOT_PROVISIONED */
+/** Gate T of the platform specification. @throws TandemError DIALER_NOT_PROVISIONED */
 export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Principal): Promise<void> {
   if (!(await hasTrunk(sql, workspaceId))) {
-    throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk. Add one first.');
+    throw new TandemError(
+      'DIALER_NOT_PROVISIONED',
+      'The workspace has no active trunk. Create one with POST /dialer/trunks.',
+    );
   }
 }
 
-/** What was said in a call, as text or sound, is for the user who placed it, with credentials that reach so far. */
-export function mayHear(call: CallRow, principal: Principal): boolean {
+/** Only the user who placed a call may read its transcript or play its recording, with scope `recordings:read`. */
+export function mayAccessMedia(call: CallRow, principal: Principal): boolean {
   return call.createdByUserId === principal.userId && scopesAllow(principal, 'recordings:read');
 }
 
 /**
- * A recording belongs to the user who placed the call.
- * @throws TandemError RECORDING_NOT_OWNED for a teammate; RECORDING_UNAVAILABLE when the call was not recorded, or
- * when nothing came of it so far: the two messages differ.
+ * Checks that the caller may play the recording of a call, and that it exists.
+ * @throws TandemError RECORDING_NOT_OWNED if another user placed the call; RECORDING_UNAVAILABLE if the call was not
+ * recorded, or if its recording does not exist yet, with different messages.
  */
 export function requirePlayable(
   call: CallRow,
   { recording, principal }: { recording: RecordingRow | null; principal: Principal },
 ): RecordingRow & { objectKey: string } {
   if (call.createdByUserId !== principal.userId) {
-    throw new TandemError('RECORDING_NOT_OWNED', 'The recording belongs to another user of the workspace.');
+    throw new TandemError(
+      'RECORDING_NOT_OWNED',
+      'Another user placed this call. Only that user can play its recording.',
+    );
   }
   if (!call.recordRequested) {
-    throw new TandemError('RECORDING_UNAVAILABLE', 'The call was not recorded: it was placed without record: true.');
+    throw new TandemError('RECORDING_UNAVAILABLE', 'The call was placed without record: true, so it has no recording.');
   }
   if (recording === null || recording.status !== 'uploaded' || recording.objectKey === null) {
     throw new TandemError(
       'RECORDING_UNAVAILABLE',
-      'No recording has been produced for this call. If it ended just now, ask for the call with refresh=1 first.',
+      'The recording of this call does not exist yet. If the call has just ended, get it with refresh=1 first.',
     );
   }
   return { ...recording, objectKey: recording.objectKey };
 }
 
-/** Mints a URL that plays the object for five minutes. It is not stored. */
+/** Signs a URL that plays the object for five minutes. The URL is not stored. */
 export async function mintPlaybackUrl(
   { objects, urlSigningSecret, publicUrl, now: clock }: HttpContext,
   { objectKey: key, request }: { objectKey: string; request: FastifyRequest },
@@ -57,7 +63,7 @@ export async function mintPlaybackUrl(
   return { playback_url: presigned ?? signedMediaUrl(signed), expires_at: expiresAt.toISOString() };
 }
 
-/** Where whoever has it gets an object until then. `baseUrl` has no slash at its end. */
+/** Presigned URL, valid until `expiresAt`. `baseUrl` must not end with a slash. */
 export function signedMediaUrl({
   baseUrl,
   ...object
@@ -71,12 +77,12 @@ export function signedMediaUrl({
   return `${baseUrl}/media/${object.key}?expires=${expires}&signature=${signature}`;
 }
 
-/** Where clients reach this server, without a slash at the end. */
+/** Public base URL of this server, without a slash at the end. */
 export function baseUrlOf({ publicUrl }: Pick<HttpContext, 'publicUrl'>, request: FastifyRequest): string {
   return publicUrl ?? ownOrigin(request);
 }
 
-/** The address this client reached us by; only that client is told. */
+/** The origin the client used. Only that client receives it, so its Host header can be trusted. */
 function ownOrigin({ protocol, host }: FastifyRequest): string {
   const sane = typeof host === 'string' && /^[A-Za-z0-9.-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host);
   return `${protocol === 'https' ? 'https' : 'http'}://${sane ? host : 'localhost'}`;

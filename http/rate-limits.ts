@@ -1,7 +1,7 @@
 import { TandemError } from '../machines/errors.ts';
 import type { RateLimitState } from '../storage/limits/limits.ts';
 
-/** On every response. */
+/** Headers of every response. */
 export function rateLimitHeaders(state: RateLimitState): Record<string, string> {
   return {
     'X-RateLimit-Limit': String(state.limit),
@@ -11,7 +11,11 @@ export function rateLimitHeaders(state: RateLimitState): Record<string, string> 
 }
 
 export function rateLimited({ limit, retryAfterS }: RateLimitState): TandemError {
-  return new TandemError('RATE_LIMITED', `The limit of ${limit} requests is used up. Try again in ${retryAfterS} s.`, {
-    retryAfterS,
-  });
+  return new TandemError(
+    'RATE_LIMITED',
+    `The rate limit of ${limit} requests is reached. Try again in ${retryAfterS} s.`,
+    {
+      retryAfterS,
+    },
+  );
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../storage/database.ts';
 import { type AuditInput, recordAudit } from '../storage/queries/audit.ts';
 import { principalOf } from './auth.ts';
 
-/** Notes what the caller of a request did to their workspace, in the transaction that does it. */
+/** Writes an action of the caller to the audit log, in the same transaction. */
 export async function recordAction(
   tx: Tx,
   request: FastifyRequest,

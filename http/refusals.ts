@@ -1,20 +1,20 @@
 import { type ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
 
-/** The error envelope of every response that is not a success. */
+/** The error envelope. */
 export interface ErrorBody {
   success: false;
-  /** Tells the kind of refusal by its status; `Unauthorized` is spelt as the specification has it. */
+  /** Error type, derived from the status. The platform specification spells `Unauthorized` this way. */
   error: string;
   message: string;
   code: ErrorCode;
-  /** The same again, where the specification has it under this name. */
+  /** Same as `code`, where the platform specification uses this name. */
   error_code?: ErrorCode;
   details?: unknown;
   request_id: string;
   retry_after?: number;
 }
 
-/** `Retry-After` is due on 429 and 503 whether or not whoever refused knew a time. */
+/** 429 and 503 always have a `Retry-After`, even if the error names no time. */
 const DEFAULT_RETRY_AFTER_S = 5;
 
 export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
@@ -33,18 +33,18 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
 
 /** Whole seconds, at least 1; null unless the status is 429 or 503. */
 export function retryAfterOf(refusal: TandemError): number | null {
-  // What has to be configured first is not there in a second.
+  // A missing setting is not fixed in seconds.
   if (!refusal.retryable || (refusal.status !== 429 && refusal.status !== 503)) return null;
   return Math.max(1, Math.ceil(refusal.retryAfterS ?? DEFAULT_RETRY_AFTER_S));
 }
 
-/** Whatever was thrown while a request was handled, as a row of the catalogue. The cause is kept for the log. */
+/** Converts anything that was thrown to an error of the catalogue. Keeps the cause for the log. */
 export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}): TandemError {
   if (thrown instanceof TandemError) return thrown;
   const error = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };
   const code = typeof error.code === 'string' ? error.code : '';
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    const message = `The body is larger than ${bodyLimitBytes / 1024} KiB.`;
+    const message = `The body must be at most ${bodyLimitBytes / 1024} KiB.`;
     return new TandemError('PAYLOAD_TOO_LARGE', message, { cause: thrown });
   }
   const known = FRAMEWORK_ERRORS[code];
@@ -54,14 +54,20 @@ export function toRefusal(thrown: unknown, { bodyLimitBytes = 64 * 1024 } = {}):
       cause: thrown,
     });
   }
-  // SQLSTATE class 22: a value the schemas let through does not fit its column.
+  // SQLSTATE class 22: a value passed the schema but does not fit its column.
   if (/^22[0-9A-Z]{3}$/.test(code)) {
-    return new TandemError('VALIDATION_FAILED', 'A value in the request cannot be stored.', { cause: thrown });
+    return new TandemError(
+      'VALIDATION_FAILED',
+      'A value in the request cannot be stored. Check its length and range.',
+      {
+        cause: thrown,
+      },
+    );
   }
   if (typeof error.statusCode === 'number' && error.statusCode >= 400 && error.statusCode < 500) {
     return new TandemError('VALIDATION_FAILED', 'The request is malformed.', { cause: thrown });
   }
-  return new TandemError('INTERNAL', 'Something went wrong here. The request id helps to find it.', { cause: thrown });
+  return new TandemError('INTERNAL', 'Internal error. Report it with the request id.', { cause: thrown });
 }
 
 export const ERROR_TYPES: Readonly<Record<number, string>> = {
@@ -85,12 +91,15 @@ export const ERROR_TYPES: Readonly<Record<number, string>> = {
 
 const FRAMEWORK_ERRORS: Readonly<Record<string, { code: ErrorCode; message: string }>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'Send the body as application/json.' },
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: { code: 'MALFORMED_JSON', message: 'The body is not as long as Content-Length.' },
-  FST_ERR_BAD_URL: { code: 'VALIDATION_FAILED', message: 'The URL is not valid: percent-encode it as UTF-8.' },
-  FST_ERR_MAX_PARAM_LENGTH: { code: 'NOT_FOUND', message: 'There is nothing at this address.' },
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: {
+    code: 'MALFORMED_JSON',
+    message: 'The length of the body differs from Content-Length.',
+  },
+  FST_ERR_BAD_URL: { code: 'VALIDATION_FAILED', message: 'The URL is invalid. Percent-encode it as UTF-8.' },
+  FST_ERR_MAX_PARAM_LENGTH: { code: 'NOT_FOUND', message: 'No such path. GET /openapi.json lists all operations.' },
 };
 
-/** The client library's names for a connection that is not there, the system's, and Postgres's (SQLSTATE). */
+/** Error codes for a failed connection, of the client library, the system and PostgreSQL (SQLSTATE). */
 function isStorageOutage(code: string): boolean {
   return (
     /^(CONNECTION_|CONNECT_TIMEOUT)/.test(code) ||

@@ -1,15 +1,15 @@
 import { EventEmitter } from 'node:events';
 import type { Caller, Principal } from './auth.ts';
 
-/** What is no longer good: a key, a session, or somebody's place in a workspace. */
+/** A revoked API key, session or membership. */
 export type Revoked =
   | { kind: 'api_key'; id: number }
   | { kind: 'session'; id: string }
   | { kind: 'member'; workspaceId: string; userId: number };
 
 /**
- * Tells whatever stays open (event streams, sockets) that its credentials are gone, at once in this process. Other
- * processes notice when they look again: see `endWithCredentials`.
+ * Notifies open connections (event streams, sockets) that their credentials were revoked in this process. Other
+ * processes notice at their next check: see `abortWithCredentials`.
  */
 export interface Revocations {
   publish(revoked: Revoked): void;

@@ -2,15 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { within } from '../runtime/waiting.ts';
 
-/** How long requests that are under way may take once the server closes. */
+/** How long running requests may take to finish once the server closes. */
 const FINISH_MS = 2_000;
 
 export interface RunningRequests {
-  /** From the arrival of a request until its response is out. */
+  /** Tracks a request from its arrival until its response is sent. */
   track(response: ServerResponse): void;
-  /** Whether part of a response has gone out on the connection. */
+  /** Whether a response has been partly sent on the connection. */
   isAnswering(socket: Duplex): boolean;
-  /** Waits for them, but not long. */
+  /** Waits until all have finished, for a limited time. */
   finish(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What every response tells browsers: nothing here is to be run, framed, guessed at or kept. The pages of the API's
- * documentation are the exception, as they have to load their own files.
+ * Headers of every response that forbid browsers to run, frame, sniff or cache it. The documentation pages are the
+ * exception, because they load their own files.
  */
 export function securityHeaders({ isHttps, path }: { isHttps: boolean; path: string }): Record<string, string> {
   const isDocs = path === '/docs' || path.startsWith('/docs/');
@@ -10,15 +10,15 @@ export function securityHeaders({ isHttps, path }: { isHttps: boolean; path: str
     'referrer-policy': 'no-referrer',
     'content-security-policy': isDocs ? DOCS_POLICY : API_POLICY,
     'cross-origin-resource-policy': 'same-origin',
-    // Calls, recordings and credentials: nothing here is for a cache.
+    // Responses contain calls, recordings and credentials, so they must not be cached.
     'cache-control': 'no-store',
-    // Over plain http it would be ignored (RFC 6797 §8.1), and the host may serve nothing else.
+    // Ignored over plain http (RFC 6797 §8.1), and the host may not serve https at all.
     ...(isHttps ? { 'strict-transport-security': 'max-age=31536000' } : {}),
   };
 }
 
 const API_POLICY = "default-src 'none'; frame-ancestors 'none'";
-/** Swagger UI sets styles from its scripts and has its pictures in data URLs. */
+/** Swagger UI sets styles from scripts and embeds images as data URLs. */
 const DOCS_POLICY = [
   "default-src 'none'",
   "script-src 'self'",

@@ -30,19 +30,19 @@ export interface HttpServerOptions
   now?: () => Date;
   /** Default: none. */
   corsOrigins?: readonly string[];
-  /** Addresses, networks, `loopback` or `uniquelocal`. Default: loopback, where the usual reverse proxy stands. */
+  /** Addresses, networks, `loopback` or `uniquelocal`. Default: loopback, for a reverse proxy on the same host. */
   trustedProxies?: readonly string[];
   /** Default 15 000. */
   heartbeatMs?: number;
   /** Default 120 000. */
-  listenerPatienceMs?: number;
-  /** Default: limits of this process alone, which `rateLimits` changes. */
+  stallTimeoutMs?: number;
+  /** Default: limits in this process, configured by `rateLimits`. */
   limits?: Limits;
   rateLimits?: LimitSettings;
-  /** Default 60 000; uploads have longer. */
+  /** Default 60 000. Uploads have a longer timeout. */
   bodyTimeoutMs?: number;
-  /** Of the sockets of live transcription. */
+  /** Timeouts of live transcription sockets. */
   sttTimes?: SttSocketTimes;
-  /** Of logins and new accounts. */
+  /** Limits for logins and registrations. */
   throttle?: ThrottleSettings;
 }

@@ -14,7 +14,7 @@ import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { createLoginThrottle } from './login-throttle.ts';
-import { openaiErrorBody, speaksOpenai } from './openai-errors.ts';
+import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
 import { errorBody, retryAfterOf, toRefusal } from './refusals.ts';
@@ -62,8 +62,8 @@ const BODY_TIMEOUT_MS = 60_000;
 const UPLOAD_TIMEOUT_MS = 600_000;
 
 /**
- * The API. Every response, whatever went wrong, has a request id, the rate limit headers and the envelope. A request
- * is judged in this order: credentials, rate limit, role, body (type, size, JSON), parameters, and then the route.
+ * Creates the HTTP server. Every response, also of errors, has a request id, the rate limit headers and the envelope.
+ * A request is checked in this order: credentials, rate limit, role, body (type, size, JSON), parameters, route.
  */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const closing = new AbortController();
@@ -72,7 +72,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     stripeWebhookSecret: null,
     now: () => new Date(),
     heartbeatMs: 15_000,
-    listenerPatienceMs: 120_000,
+    stallTimeoutMs: 120_000,
     corsOrigins: [],
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
@@ -93,11 +93,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     logger: false,
     genReqId,
     bodyLimit: BODY_LIMIT_BYTES,
-    // Nobody else's X-Forwarded-For is believed.
+    // X-Forwarded-For is only trusted from these.
     trustProxy: trustedProxies,
     routerOptions: { maxParamLength: 1024 },
     requestTimeout: UPLOAD_TIMEOUT_MS,
-    // Without a Host header Node would answer by itself, with neither envelope nor headers.
+    // Without a Host header Node would respond itself, without envelope and headers.
     http: {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       headersTimeout: 20_000,
@@ -105,18 +105,18 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       shouldUpgradeCallback: (request) => sttSockets.wants(request),
     },
     return503OnClosing: false,
-    // Whoever keeps a connection alive must not keep the server up: `running.finish` has let the running ones end.
+    // Closes kept-alive connections, after `running.finish` has let running requests finish.
     forceCloseConnections: true,
     frameworkErrors: (error, request, reply) => void refuseEarly(error, request, reply),
     clientErrorHandler: (error, socket) => brokenRequests.onClientError(error, socket),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
-  // An Expect we do not know may be ignored (RFC 9110 §10.1.1); Node would answer 417 by itself.
+  // An unknown Expect may be ignored (RFC 9110 §10.1.1); Node would respond with 417.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   brokenRequests.refuseTunnels(app.server);
   app.server.on('upgrade', (request, socket, head) => sttSockets.accept(request, socket, head));
   app.setValidatorCompiler(compileValidator);
-  // Response schemas are for the document; bodies go out as the routes made them.
+  // Response schemas only document. Bodies are sent as the routes return them.
   app.setSerializerCompiler(() => JSON.stringify);
   acceptJsonBodies(app);
   const allowedMethods = trackAllowedMethods(app);
@@ -131,7 +131,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     onFailure: (request, failure) => logFailure(request.id, failure),
   });
   app.addHook('onSend', async (_request, reply) => {
-    // A connection kept alive by a request that was under way would hold up the close.
+    // A kept-alive connection would delay the close.
     if (closing.signal.aborted) reply.header('connection', 'close');
   });
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
@@ -142,10 +142,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const methods = allowedMethods(request.url);
-    if (methods.length === 0)
-      throw new TandemError('NOT_FOUND', 'There is nothing at this address. GET /openapi.json tells what there is.');
+    if (methods.length === 0) {
+      throw new TandemError('NOT_FOUND', 'No such path. GET /openapi.json lists all operations.');
+    }
     reply.header('allow', methods.join(', '));
-    throw new TandemError('METHOD_NOT_ALLOWED', `This address answers to ${methods.join(', ')}.`);
+    throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
   });
 
   shareSchemas(app as unknown as FastifyInstance);
@@ -192,24 +193,24 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   function refuse(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const refusal = brokenOff(request) ?? toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
+    const refusal = cancelledUpload(request) ?? toRefusal(error, { bodyLimitBytes: request.routeOptions.bodyLimit });
     if (refusal.status >= 500 && refusal.code !== 'SHUTTING_DOWN') logFailure(request.id, refusal);
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer');
     const retryAfterS = retryAfterOf(refusal);
     if (retryAfterS !== null) reply.header('retry-after', retryAfterS);
-    const bodyOf = speaksOpenai(request.url.split('?', 1)[0]!) ? openaiErrorBody : errorBody;
+    const bodyOf = isOpenaiPath(request.url.split('?', 1)[0]!) ? openaiErrorBody : errorBody;
     return reply.code(refusal.status).send(bodyOf(refusal, request.id));
   }
 
-  /** Null unless the connection broke before the whole request was here: what was thrown then says so, and nothing else. */
-  function brokenOff({ id: requestId, raw }: FastifyRequest): TandemError | null {
+  /** Null unless the client disconnected before it sent the whole request. Then any other error is a consequence of that. */
+  function cancelledUpload({ id: requestId, raw }: FastifyRequest): TandemError | null {
     if (raw.complete || !raw.destroyed) return null;
-    const left = new TandemError('CLIENT_CANCELLED', 'The client closed the connection.');
-    context.logger.info({ requestId, code: left.code }, 'client left while sending its request');
-    return left;
+    const cancelled = new TandemError('CLIENT_CANCELLED', 'The client closed the connection.');
+    context.logger.info({ requestId, code: cancelled.code }, 'client disconnected while sending its request');
+    return cancelled;
   }
 
-  /** For errors before routing, where no hook runs. */
+  /** For errors before routing, which no hook sees. */
   async function refuseEarly(error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const state = await limits.consumeAddress(addressOf(request));
     setFixedHeaders(request, reply);
@@ -218,7 +219,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   function logRequest(request: FastifyRequest, reply: FastifyReply): void {
-    // Health is asked for every second or so: not worth a line unless somebody looks for it.
+    // Health checks are frequent and rarely interesting.
     const level = request.routeOptions.config?.unlimited ? 'debug' : 'info';
     context.logger[level](
       {
@@ -230,7 +231,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
         workspaceId: request.principal?.workspaceId ?? null,
         apiKeyId: request.principal?.apiKeyId ?? null,
       },
-      'request answered',
+      'request completed',
     );
   }
 
@@ -241,14 +242,14 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 }
 
-/** A client's own id is kept when it can go into headers and logs as it is; a key pasted there cannot. */
+/** Keeps the request id of the client if it is safe in headers and logs, and not a pasted credential. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
   const isSane = typeof given === 'string' && /^[A-Za-z0-9._:-]{1,128}$/.test(given) && !CREDENTIAL.test(given);
   return isSane ? given : randomUUID();
 }
 
-/** An API key or a secret of ours (also one of Stripe's), or a JSON Web Token. */
+/** One of our keys or secrets, a Stripe secret, or a JSON Web Token. */
 const CREDENTIAL = /sk_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {

@@ -13,13 +13,13 @@ import {
 import { signingKeyContext } from '../storage/secret-contexts.ts';
 import { type SecretBox, SecretBoxError } from '../storage/secrets.ts';
 
-/** The tokens (JWT, RFC 7519) of people who logged in. */
+/** Session tokens (JWT, RFC 7519). */
 export interface SessionTokens {
-  /** Opens a session and mints its token. Never within a transaction: it takes connections of its own. */
+  /** Opens a session and mints its token. Do not call within a transaction: it uses its own connections. */
   mint(session: { userId: number; now: Date }): Promise<MintedToken>;
-  /** Reads signature and claims; whether the session still stands is the database's to say. @throws TandemError UNAUTHORIZED */
+  /** Verifies signature and claims, but not whether the session was revoked. @throws TandemError UNAUTHORIZED */
   verify(token: string, now: Date): Promise<VerifiedToken>;
-  /** From now on another key signs; tokens of the old one are good until they expire. Returns the new key's id. */
+  /** Replaces the signing key. Tokens of the old key are valid until they expire. Returns the id of the new key. */
   rotate(now: Date): Promise<string>;
 }
 
@@ -37,11 +37,11 @@ export interface VerifiedToken {
 
 const ISSUER = 'tandem';
 const AUDIENCE = 'tandem-api';
-/** The one algorithm: what the header of a token says is compared with it and never followed. */
+/** The only algorithm: the header of a token is compared with it, never trusted. */
 const ALGORITHM = 'EdDSA';
 const TOKEN_LIFETIME_MS = 12 * 3_600_000;
 const KEY_LIFETIME_MS = 30 * 86_400_000;
-/** How long a process may believe that a key is still one. */
+/** How long a process caches a public key. */
 const CACHE_MS = 60_000;
 
 export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: SecretBox }): SessionTokens {
@@ -53,13 +53,13 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
     const text = isFresh ? unseal(active) : null;
     if (isFresh && text !== null) return { id: active.id, privateKey: await importJWK(JSON.parse(text), ALGORITHM) };
     await rotate(now);
-    // Another process may have been first.
+    // Another process may have rotated first.
     const next = (await activeSigningKey(sql))!;
     const privateKey = secrets.open(next.privateKeyEncrypted, signingKeyContext(next.id));
     return { id: next.id, privateKey: await importJWK(JSON.parse(privateKey), ALGORITHM) };
   }
 
-  /** Null when it was sealed under another TANDEM_SECRET_KEY: whoever changed that wants new keys, not an outage. */
+  /** Null if TANDEM_SECRET_KEY has changed since: then a new key is created instead of failing. */
   function unseal({ id, privateKeyEncrypted }: SigningKeyRow): string | null {
     try {
       return secrets.open(privateKeyEncrypted, signingKeyContext(id));
@@ -126,7 +126,7 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
         if (!Number.isSafeInteger(userId) || sub !== String(userId)) throw unauthorized();
         return { userId: userId as number, sessionId: jti!, expiresAt: new Date(exp! * 1000) };
       } catch (error) {
-        // Whatever else went wrong, such as the database, says nothing about the token.
+        // Other errors, such as a database outage, do not mean that the token is invalid.
         if (error instanceof errors.JOSEError) throw unauthorized(error);
         throw error;
       }
@@ -137,10 +137,10 @@ export function createSessionTokens({ sql, secrets }: { sql: Sql; secrets: Secre
 }
 
 function unauthorized(cause?: unknown): TandemError {
-  return new TandemError('UNAUTHORIZED', 'The token is not valid or has expired. Log in again.', { cause });
+  return new TandemError('UNAUTHORIZED', 'The session token is invalid or has expired. Log in again.', { cause });
 }
 
-/** Tokens count in seconds. */
+/** Rounds down, because tokens count in seconds. */
 function lastWholeSecond(now: Date, afterMs: number): Date {
   return new Date(Math.floor((now.getTime() + afterMs) / 1000) * 1000);
 }

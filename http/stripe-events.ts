@@ -4,11 +4,11 @@ import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
 import type { PaymentNews, PaymentStatus } from '../storage/queries/payments.ts';
 
-/** How old a signature may be, which is how long a recorded request can be played again. */
+/** Maximum age of a signature: limits how long a captured request can be replayed. */
 const TOLERANCE_S = 300;
 
 /**
- * What a webhook request of Stripe tells of a payment; null when that is nothing for a wallet.
+ * Verifies a Stripe webhook request and reads its payment. Null if it does not concern a wallet.
  * @throws TandemError WEBHOOK_SIGNATURE_INVALID, MALFORMED_JSON, VALIDATION_FAILED.
  */
 export function readStripeEvent(
@@ -39,9 +39,9 @@ function verified(
     event = Stripe.webhooks.constructEvent(body, signature ?? '', secret, TOLERANCE_S, undefined, now.getTime());
   } catch (cause) {
     if (!(cause instanceof Stripe.errors.StripeSignatureVerificationError)) {
-      throw new TandemError('MALFORMED_JSON', 'The body is not an event of Stripe.', { cause });
+      throw new TandemError('MALFORMED_JSON', 'The body is not a Stripe event.', { cause });
     }
-    const message = 'The Stripe-Signature header does not match the body and STRIPE_WEBHOOK_SECRET, or is too old.';
+    const message = 'The Stripe-Signature header does not match the body, or is too old. Check STRIPE_WEBHOOK_SECRET.';
     throw new TandemError('WEBHOOK_SIGNATURE_INVALID', message);
   }
   return required(checkEvent, event);
@@ -49,7 +49,7 @@ function verified(
 
 type Payment = Omit<PaymentNews, 'provider' | 'eventId' | 'eventType' | 'eventTime' | 'receivedAt'>;
 
-/** What an event says is the payment's status, by its type; all other types are passed over. */
+/** The payment status by event type. Other types are ignored. */
 const READERS: Readonly<Record<string, (object: unknown) => Payment | null>> = {
   'payment_intent.succeeded': (object) => fromPaymentIntent(object, 'succeeded'),
   'payment_intent.processing': (object) => fromPaymentIntent(object, 'pending'),
@@ -77,7 +77,7 @@ const PaymentIntentSchema = Type.Object({
   currency: Currency,
   metadata: Metadata,
   description: Text,
-  // API versions before 2025-03-31 name the invoice that is paid.
+  // API versions before 2025-03-31 name the paid invoice here.
   invoice: Type.Optional(Type.Unknown()),
 });
 const InvoiceSchema = Type.Object({
@@ -87,7 +87,7 @@ const InvoiceSchema = Type.Object({
   currency: Currency,
   metadata: Metadata,
   description: Text,
-  // The metadata of the subscription, where later and earlier API versions have it.
+  // Metadata of the subscription, in later and in earlier API versions.
   parent: Type.Optional(Type.Unknown()),
   subscription_details: Type.Optional(Type.Unknown()),
 });
@@ -98,7 +98,7 @@ const checkInvoice = Compile(InvoiceSchema);
 function fromPaymentIntent(object: unknown, status: PaymentStatus): Payment | null {
   const intent = required(checkPaymentIntent, object);
   const workspaceId = intent.metadata?.workspace_id;
-  // What pays an invoice is told of by the invoice.
+  // The invoice events report payments of invoices.
   if (workspaceId === undefined || (intent.invoice ?? null) !== null) return null;
   const amount = status === 'succeeded' ? (intent.amount_received ?? intent.amount) : intent.amount;
   return paymentOf({ ...intent, amount, workspaceId, status, paymentType: 'one_time', fallback: 'Card payment' });
@@ -134,7 +134,7 @@ interface PaymentParts {
   paymentType: 'one_time' | 'subscription';
 }
 
-/** A free trial is paid with nothing, which moves no money. */
+/** Null for a payment of 0, such as a free trial. */
 function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): Payment | null {
   if (amount === 0) return null;
   const currency = parts.currency.toUpperCase();
@@ -160,5 +160,5 @@ function decimalsOf(currency: string): number {
 
 function required<Value>(check: { Check(value: unknown): value is Value }, value: unknown): Value {
   if (check.Check(value)) return value;
-  throw new TandemError('VALIDATION_FAILED', 'The event does not have the fields that Stripe documents.');
+  throw new TandemError('VALIDATION_FAILED', 'The event lacks fields that Stripe documents.');
 }

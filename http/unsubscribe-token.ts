@@ -1,11 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** What the link in a mail carries: whose it is, and proof that we made it. It never expires: neither do old mails. */
+/** Token for the unsubscribe link: the user id and a signature. Never expires, because old e-mails do not either. */
 export function unsubscribeToken(userId: number, secret: Buffer): string {
   return `${userId}.${signatureOf(userId, secret).toString('base64url')}`;
 }
 
-/** The user, or null when we did not make the token. */
+/** Returns the user id, or null if the signature is invalid. */
 export function readUnsubscribeToken(token: string, secret: Buffer): number | null {
   const [, id, signature] = /^(\d{1,9})\.([A-Za-z0-9_-]{43})$/.exec(token) ?? [];
   if (id === undefined || signature === undefined) return null;

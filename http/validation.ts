@@ -4,16 +4,16 @@ import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
 
 /**
- * Bodies are checked as they are: "5" is not 5. Query parameters are text, so integers and booleans are read from
- * it first, and defaults filled in. Failures become VALIDATION_FAILED with `[{path, message}]`.
+ * Bodies are not coerced: "5" is not 5. Query parameters are text, so integers and booleans are parsed and defaults
+ * applied first. Failures become VALIDATION_FAILED with `[{path, message}]`.
  */
 export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpPart }) => {
   const check = Compile(schema);
   return (value: unknown) => {
     const isQuery = httpPart === 'querystring';
     const input = isQuery ? readQuery(schema, value as Record<string, unknown>) : value;
-    const strays = strayFields(schema, input);
-    if (strays.length > 0) return { error: validationFailed(strays) };
+    const unknown = unknownFields(schema, input);
+    if (unknown.length > 0) return { error: validationFailed(unknown) };
     if (check.Check(input)) return { value: input };
     const repeated = isQuery ? repeatedParameters(input as Record<string, unknown>) : [];
     if (repeated.length > 0) return { error: validationFailed(repeated) };
@@ -21,7 +21,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   };
 };
 
-/** Checks what is no request, such as a message of a socket: null, or what is wrong with it. */
+/** Validates values other than HTTP requests, such as socket messages. Returns null if valid. */
 export function compileCheck(schema: TSchema): (value: unknown) => TandemError | null {
   const check = Compile(schema);
   return (value) => {
@@ -37,13 +37,13 @@ export interface InvalidField {
 
 export function validationFailed(details: readonly InvalidField[]): TandemError {
   const [first] = details;
-  const message = first ? `${first.path} ${first.message}.` : 'The request is not valid.';
+  const message = first ? `${first.path} ${first.message}.` : 'The request is invalid.';
   return new TandemError('VALIDATION_FAILED', message, { details });
 }
 
 interface ValidationError {
   keyword: string;
-  /** Where in the schema: a JSON pointer after `#`. */
+  /** JSON pointer into the schema, after `#`. */
   schemaPath: string;
   instancePath: string;
   message: string;
@@ -57,25 +57,27 @@ interface ValidationError {
 }
 
 const MAX_DETAILS = 20;
-/** The library stops there, and what it tells first of unknown fields is that each does not match `false`. */
-const MOST_ERRORS = 8;
+/** The library stops after this many errors, and reports unknown fields first as not matching `false`. */
+const MAX_LIBRARY_ERRORS = 8;
 
-/** Of a body with far more fields than there are: each would be looked at, which takes as long as there are many. */
-function strayFields(schema: TSchema, value: unknown): InvalidField[] {
+/** Rejects a body with many unknown fields before the library checks each of them, which takes long. */
+function unknownFields(schema: TSchema, value: unknown): InvalidField[] {
   const { additionalProperties, properties = {} } = schema as { additionalProperties?: unknown; properties?: object };
   if (additionalProperties !== false || typeof value !== 'object' || value === null) return [];
   const names = Object.keys(value);
-  if (names.length < Object.keys(properties).length + MOST_ERRORS) return [];
+  if (names.length < Object.keys(properties).length + MAX_LIBRARY_ERRORS) return [];
   const unknown = names.filter((name) => !Object.hasOwn(properties, name)).slice(0, MAX_DETAILS);
-  return unknown.map((name) => ({ path: name.slice(0, 128), message: 'is not a field here' }));
+  return unknown.map((name) => ({ path: name.slice(0, 128), message: UNKNOWN_FIELD }));
 }
 
-/** What is wrong, in words for a person. */
+const UNKNOWN_FIELD = 'is not a known field';
+
+/** Converts the errors of the library into messages for people. */
 function describe(schema: TSchema, errors: readonly ValidationError[]): InvalidField[] {
-  const told = detailsOf(schema, errors);
-  if (told.length > 0) return told;
+  const details = detailsOf(schema, errors);
+  if (details.length > 0) return details;
   const unknown = errors.filter(({ keyword }) => keyword === 'boolean');
-  return unknown.map(({ instancePath }) => ({ path: pathOf(instancePath), message: 'is not a field here' }));
+  return unknown.map(({ instancePath }) => ({ path: pathOf(instancePath), message: UNKNOWN_FIELD }));
 }
 
 function pathOf(instancePath: string): string {
@@ -92,7 +94,7 @@ function detailsOf(schema: TSchema, errors: readonly ValidationError[]): Invalid
     }
     if (error.keyword === 'additionalProperties') {
       const unknown = error.params.additionalProperties ?? [];
-      return unknown.map((field) => ({ path: at(field), message: 'is not a field here' }));
+      return unknown.map((field) => ({ path: at(field), message: UNKNOWN_FIELD }));
     }
     return [{ path: path === '' ? 'body' : path, message: messageOf(schema, error) }];
   });
@@ -100,8 +102,8 @@ function detailsOf(schema: TSchema, errors: readonly ValidationError[]): Invalid
 }
 
 /**
- * What an error before it says already: a field that may not be there also does not match `false`, and one that may
- * be null is not null either, nor matches any of the two.
+ * True if an earlier error covers this one: an unknown field also does not match `false`, and an invalid nullable field
+ * also is not null and matches none of its alternatives.
  */
 function isRepetition({ keyword, schemaPath, params }: ValidationError): boolean {
   return keyword === 'boolean' || keyword === 'anyOf' || (params.type === 'null' && schemaPath.includes('/anyOf/'));
@@ -121,7 +123,7 @@ function messageOf(schema: TSchema, { keyword, schemaPath, params, message }: Va
       return 'must have at least one field';
     case 'pattern': {
       const description = schemaAt(schema, schemaPath).description;
-      return description === undefined ? message : `is not as described: ${description.replace(/\.$/, '')}`;
+      return description === undefined ? message : `is invalid. Expected: ${description.replace(/\.$/, '')}`;
     }
     default:
       return message;
@@ -143,10 +145,10 @@ function schemaAt(schema: TSchema, schemaPath: string): { description?: string }
   return found ?? {};
 }
 
-/** No parameter is a list: one that is given twice arrives as an array. */
+/** No parameter takes a list, and a repeated one arrives as an array. */
 function repeatedParameters(query: Record<string, unknown>): InvalidField[] {
   const names = Object.keys(query).filter((name) => Array.isArray(query[name]));
-  return names.map((path) => ({ path, message: 'is given more than once' }));
+  return names.map((path) => ({ path, message: 'must be sent only once' }));
 }
 
 interface PropertySchema {
@@ -158,7 +160,7 @@ function readQuery(schema: TSchema, query: Record<string, unknown>): Record<stri
   const properties = (schema as { properties?: Record<string, PropertySchema> }).properties ?? {};
   const read: Record<string, unknown> = {};
   for (const [name, property] of Object.entries(properties)) {
-    // An empty parameter is how forms leave a filter out.
+    // Forms send an empty parameter for a filter that is not set.
     const text = Object.hasOwn(query, name) && query[name] !== '' ? query[name] : undefined;
     if (text === undefined) {
       if (property.default !== undefined) read[name] = property.default;
@@ -167,7 +169,7 @@ function readQuery(schema: TSchema, query: Record<string, unknown>): Record<stri
   return read;
 }
 
-/** What cannot be read stays text and fails the check. */
+/** Text that cannot be parsed stays text, and fails validation. */
 function readText(type: string | undefined, text: unknown): unknown {
   if (typeof text !== 'string') return text;
   if (type === 'integer' && /^-?\d{1,16}$/.test(text)) return Number(text);

@@ -1,7 +1,6 @@
 /**
- * The one catalogue of error codes: every refusal a client can see has its row here, and `http/` is the only
- * place that turns a row into a response. `retryable` tells a client, and our own retry loops, whether the same
- * request may succeed later without being changed.
+ * The only catalogue of error codes: every error that a client can see has a row here, and only `http/` converts a row to
+ * a response. `retryable` means that the same request may succeed later; our own retry loops use it too.
  */
 export const ERROR_CATALOGUE = {
   // Click-to-call placement (platform-api, Errors).
@@ -152,13 +151,13 @@ export type ErrorCode = keyof typeof ERROR_CATALOGUE;
 
 export interface TandemErrorOptions {
   cause?: unknown;
-  /** Seconds after which the same request may be tried again; sent as Retry-After on 429 and 503. */
+  /** Seconds to wait before a retry. Sent as Retry-After on 429 and 503. */
   retryAfterS?: number;
-  /** Machine-readable particulars, e.g. `[{ path, message }]` for validation. Shown to the client. */
+  /** Machine-readable details, such as `[{ path, message }]` for validation. Sent to the client. */
   details?: unknown;
 }
 
-/** A refusal with a stable code. The message tells a person what to do next; nobody branches on it. */
+/** An error with a stable code. The message is for people and says what to do next: code must not branch on it. */
 export class TandemError extends Error {
   override readonly name = 'TandemError';
   readonly code: ErrorCode;

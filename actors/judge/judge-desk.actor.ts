@@ -29,7 +29,7 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
         ...aliases.flatMap(([name, id]) => {
           const model = byId.get(id);
           if (model === undefined || byId.has(name)) return [];
-          return [{ name, description: `Stands for ${id}.`, releasedAt: dateOf(model.created) }];
+          return [{ name, description: `Alias of ${id}.`, releasedAt: dateOf(model.created) }];
         }),
       ];
       return { models: entries, cached };

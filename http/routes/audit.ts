@@ -22,15 +22,18 @@ export function auditRoutes(app: HttpApp, { sql }: HttpContext): void {
       schema: {
         tags: ['workspaces'],
         operationId: 'listAudit',
-        summary: 'Privileged actions in the workspace, newest first',
+        summary: 'List audit log entries',
+        description: 'Returns privileged actions in the workspace, newest first.',
         querystring: Type.Object({
           ...PAGE_QUERY,
-          action: Type.Optional(Type.Enum([...AUDIT_ACTIONS])),
-          actor_user_id: Type.Optional(Type.Integer({ minimum: 1, maximum: 2_147_483_647 })),
-          from: Type.Optional(Type.String({ description: 'At or after: ISO 8601.' })),
-          to: Type.Optional(Type.String({ description: 'Before: ISO 8601.' })),
+          action: Type.Optional(Type.Enum([...AUDIT_ACTIONS], { description: 'Only this action.' })),
+          actor_user_id: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 2_147_483_647, description: 'Only actions of this user.' }),
+          ),
+          from: Type.Optional(Type.String({ description: 'Only actions at or after this time. ISO 8601.' })),
+          to: Type.Optional(Type.String({ description: 'Only actions before this time. ISO 8601.' })),
         }),
-        response: { 200: successOf(pageOf('entries', AuditSchema), 'One page of actions.'), ...REFUSALS },
+        response: { 200: successOf(pageOf('entries', AuditSchema), 'One page of entries.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -50,15 +53,18 @@ export function auditRoutes(app: HttpApp, { sql }: HttpContext): void {
 
 const AuditSchema = Type.Object(
   {
-    id: Type.String(),
-    action: Type.Enum([...AUDIT_ACTIONS]),
+    id: Type.String({ description: 'Id of the entry.' }),
+    action: Type.Enum([...AUDIT_ACTIONS], { description: 'Action.' }),
     actor: Type.Object({
-      user_id: nullable(Type.Integer({ description: 'Null when the platform itself acted.' })),
-      api_key_id: nullable(Type.Integer()),
+      user_id: nullable(Type.Integer({ description: 'User who acted. Null if the platform did.' })),
+      api_key_id: nullable(Type.Integer({ description: 'API key that was used.' })),
     }),
-    target: Type.Object({ type: Type.String(), id: Type.String() }),
-    details: Type.Object({}, { description: 'Particulars of the action.' }),
-    request_id: nullable(Type.String()),
+    target: Type.Object(
+      { type: Type.String({ description: 'Kind of object.' }), id: Type.String({ description: 'Id of the object.' }) },
+      { description: 'Object of the action.' },
+    ),
+    details: Type.Object({}, { description: 'Details of the action.' }),
+    request_id: nullable(Type.String({ description: 'Request that caused the action.' })),
     at: TimeSchema,
   },
   {

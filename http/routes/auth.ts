@@ -24,12 +24,12 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
       schema: {
         tags: TAGS,
         operationId: 'register',
-        summary: 'Make an account with a workspace of its own, and log in',
+        summary: 'Register an account',
         description:
-          'The workspace is on the free plan with an empty wallet. An address may make only so many accounts.',
+          'Creates a user and a workspace on the free plan with an empty wallet, and logs in. The number of accounts per network address is limited.',
         security: [],
         body: RegisterBody,
-        response: { 201: successOf(RegisteredSchema, 'The account, its workspace and a token.'), ...REFUSALS },
+        response: { 201: successOf(RegisteredSchema, 'The user, the workspace and a token.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -73,14 +73,15 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
       schema: {
         tags: TAGS,
         operationId: 'login',
-        summary: 'Mint a token for somebody who has a password',
+        summary: 'Log in',
         description: [
-          'Send the token as `Authorization: Bearer <token>`, and name the workspace as `workspace_id` in the query or',
-          'in the body. After 10 wrong passwords for an e-mail address, or 50 from an address, within 15 minutes: 429.',
+          'Returns a session token. Send it as `Authorization: Bearer <token>`, and name the workspace as `workspace_id` in',
+          'the query or in the body. After 10 wrong passwords for an e-mail address, or 50 from a network address, within',
+          '15 minutes, further attempts are rejected with LOGIN_THROTTLED.',
         ].join(' '),
         security: [],
         body: LoginBody,
-        response: { 200: successOf(LoggedInSchema, 'The token and whose it is.'), ...REFUSALS },
+        response: { 200: successOf(LoggedInSchema, 'The token and its user.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -108,11 +109,12 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
       schema: {
         tags: TAGS,
         operationId: 'logout',
-        summary: 'End the session: its token is good no longer, and what it holds open is closed',
+        summary: 'Log out',
+        description: 'Revokes the token of the session, and closes its open streams and sockets.',
         response: {
           200: successOf(
             Type.Object({ logged_out: Type.Literal(true) }, { examples: [{ logged_out: true }] }),
-            'Ended.',
+            'The session was ended.',
           ),
           ...REFUSALS,
         },
@@ -139,32 +141,32 @@ const RegisterBody = Type.Object(
     email: EmailSchema,
     password: Type.String({
       maxLength: MAX_PASSWORD_LENGTH,
-      description: `At least ${MIN_PASSWORD_LENGTH} characters, and none of those that are guessed first.`,
+      description: `At least ${MIN_PASSWORD_LENGTH} characters. Common and easily guessed passwords are rejected.`,
     }),
-    name: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$', description: 'Of the person.' })),
+    name: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$', description: 'Name of the user.' })),
     workspace_name: Type.Optional(WorkspaceNameSchema),
   },
   {
     additionalProperties: false,
     examples: [
-      { email: 'ada@example.com', password: 'four words nobody guesses', name: 'Ada', workspace_name: 'Acme' },
+      { email: 'ada@example.com', password: 'four quite unrelated words', name: 'Ada', workspace_name: 'Acme' },
     ],
   },
 );
 
 const LoginBody = Type.Object(
-  { email: EmailSchema, password: Type.String({ maxLength: MAX_PASSWORD_LENGTH }) },
+  { email: EmailSchema, password: Type.String({ maxLength: MAX_PASSWORD_LENGTH, description: 'Password.' }) },
   {
     additionalProperties: false,
-    examples: [{ email: 'ada@example.com', password: 'four words nobody guesses' }],
+    examples: [{ email: 'ada@example.com', password: 'four quite unrelated words' }],
   },
 );
 
 const TOKEN_FIELDS = {
   token: Type.String({ description: 'JWT with the claims iss, aud, sub, user_id, iat, exp and jti.' }),
   token_type: Type.Literal('Bearer'),
-  expires_at: TimeSchema,
-  user: Type.Object({ id: Type.Integer(), email: Type.String(), name: Type.String() }),
+  expires_at: { ...TimeSchema, description: 'When the token expires.' },
+  user: Type.Object({ id: Type.Integer(), email: Type.String(), name: Type.String() }, { description: 'The user.' }),
 };
 
 const LoggedInSchema = Type.Object(TOKEN_FIELDS, { examples: [TOKEN_EXAMPLE] });

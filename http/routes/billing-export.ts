@@ -12,7 +12,7 @@ import { validationFailed } from '../validation.ts';
 
 const BATCH = 500;
 
-/** Everything the lists have, oldest first, as one table that is read a batch at a time. */
+/** Exports a list, oldest first, as one table that is read in batches. */
 export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpContext): void {
   app.get(
     '/billing/export.csv',
@@ -22,13 +22,13 @@ export function billingExportRoute(app: HttpApp, { sql, closing, now }: HttpCont
       schema: {
         tags: ['billing'],
         operationId: 'exportBilling',
-        summary: 'The usage log or the transactions as CSV, oldest first',
+        summary: 'Export usage or payments as CSV',
         description:
-          'RFC 4180 with a header line, amounts as exact decimals. Text that a spreadsheet would run as a formula begins with an apostrophe.',
+          'Returns the whole list, oldest first, as CSV (RFC 4180) with a header line and exact decimals. Text that a spreadsheet would run as a formula starts with an apostrophe.',
         querystring: ExportQuery,
         response: {
           200: responseOf({
-            description: 'The table.',
+            description: 'The CSV file.',
             content: { 'text/csv': { schema: Type.String({ examples: ['id,service,operation\r\n'] }) } },
           }),
           ...REFUSALS,
@@ -81,12 +81,12 @@ const STATUSES = {
 } as const;
 
 const ExportQuery = Type.Object({
-  type: Type.Enum(['usage', 'transactions'], { default: 'usage', description: 'Which of the two lists.' }),
+  type: Type.Enum(['usage', 'transactions'], { default: 'usage', description: 'List to export.' }),
   ...PAYMENT_FILTERS,
   ...USAGE_FILTERS,
   status: Type.Optional(
     Type.Enum([...new Set([...STATUSES.usage, ...STATUSES.transactions])], {
-      description: 'Of the list that is asked for.',
+      description: 'Only entries with this status of the exported list.',
     }),
   ),
 });
@@ -103,15 +103,15 @@ function knownStatus<Type extends keyof typeof STATUSES>(
   return known;
 }
 
-/** A filter that would be passed over makes an export look complete that is not what was meant. */
+/** Rejects a filter of the other list: ignoring it would export more than the client asked for. */
 function refuseFilters(filters: Record<string, unknown>, type: keyof typeof STATUSES): void {
   const path = Object.keys(filters).find((name) => filters[name] !== undefined);
-  if (path !== undefined) throw validationFailed([{ path, message: `is a filter of type=${type} only` }]);
+  if (path !== undefined) throw validationFailed([{ path, message: `is only allowed with type=${type}` }]);
 }
 
 interface Table {
   columns: string[];
-  /** Records after a position, and the position to go on from; null at the end. */
+  /** Records after a position, and the position to continue from; null at the end. */
   read: (position: bigint) => Promise<{ records: string[]; next: bigint | null }>;
 }
 
@@ -133,12 +133,12 @@ function tableOf<Row extends { position: bigint }>(
   };
 }
 
-/** Asks for the next batch when the client has taken the last: neither memory nor a connection is held meanwhile. */
+/** Reads the next batch once the client has taken the last one, so that a slow client holds neither memory nor a connection. */
 async function* csvOf({ columns, read }: Table, closing: AbortSignal): AsyncGenerator<string> {
   yield csvRecord(columns);
   let position: bigint | null = 0n;
   while (position !== null) {
-    // Cut off rather than ended: half a table must not pass for the whole.
+    // Aborts the response, because a truncated table must not look complete.
     closing.throwIfAborted();
     const batch: { records: string[]; next: bigint | null } = await read(position);
     if (batch.records.length > 0) yield batch.records.join('');

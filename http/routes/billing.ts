@@ -22,7 +22,8 @@ export function billingRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getWallet',
-        summary: 'What the workspace has, and how much of it is set aside',
+        summary: 'Get the wallet',
+        description: 'Returns the balance of the workspace, and the part of it that is reserved.',
         response: { 200: successOf(WalletSchema, 'The wallet.'), ...REFUSALS },
       },
     },
@@ -44,7 +45,8 @@ export function billingRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listTransactions',
-        summary: 'Top-ups and subscription payments, newest first',
+        summary: 'List payments',
+        description: 'Returns wallet top-ups and subscription payments, newest first.',
         querystring: Type.Object({ ...PAGE_QUERY, ...PAYMENT_FILTERS }),
         response: { 200: successOf(TransactionsSchema, 'One page of payments.'), ...REFUSALS },
       },
@@ -70,7 +72,8 @@ export function billingRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listUsageLogs',
-        summary: 'What was charged and refunded, operation by operation, newest first',
+        summary: 'List usage',
+        description: 'Returns every charge and refund, newest first.',
         querystring: Type.Object({ ...PAGE_QUERY, ...USAGE_FILTERS }),
         response: { 200: successOf(pageOf('entries', UsageSchema), 'One page of entries.'), ...REFUSALS },
       },
@@ -90,10 +93,10 @@ const TransactionsSchema = Type.Object({
   transactions: Type.Array(PaymentSchema),
   pagination: Type.Object(
     {
-      current_page: Type.Integer(),
-      per_page: Type.Integer(),
-      total_records: Type.Integer(),
-      total_pages: Type.Integer(),
+      current_page: Type.Integer({ description: 'Page number.' }),
+      per_page: Type.Integer({ description: 'Page size.' }),
+      total_records: Type.Integer({ description: 'Number of payments on all pages.' }),
+      total_pages: Type.Integer({ description: 'Number of pages.' }),
     },
     { examples: [{ current_page: 1, per_page: 20, total_records: 1, total_pages: 1 }] },
   ),

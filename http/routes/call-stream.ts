@@ -5,30 +5,30 @@ import { TandemError } from '../../machines/errors.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithClient } from '../credential-watch.ts';
+import { abortWithClient } from '../credential-watch.ts';
 import { isFinal, streamCallEvents } from '../event-stream.ts';
-import { mayHear } from '../playback.ts';
+import { mayAccessMedia } from '../playback.ts';
 import { CALL_EVENT_EXAMPLE } from '../schemas/call.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
-import { storedEvents, withoutWords } from './stored-events.ts';
+import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 export interface StreamRouteOptions {
   context: HttpContext;
   findCall: (id: string, principal: Principal) => Promise<CallRow>;
 }
 
-/** Each holds a socket for as long as a call lasts. */
+/** Each stream holds a socket for as long as its call lasts. */
 const MAX_STREAMS = 1000;
 
 export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOptions): void {
   const { sql, dialer, heartbeatMs } = context;
   const openStreams = new Map<string, number>();
 
-  /** @throws TandemError RATE_LIMITED. The stream counts until the signal aborts. */
+  /** Counts a stream until the signal aborts. @throws TandemError RATE_LIMITED */
   function countStream(workspaceId: string, signal: AbortSignal): void {
     const open = openStreams.get(workspaceId) ?? 0;
     if (open >= MAX_STREAMS) {
-      const message = `At most ${MAX_STREAMS} streams of a workspace may be open.`;
+      const message = `The workspace has ${MAX_STREAMS} open event streams, the maximum. Close some, then retry.`;
       throw new TandemError('RATE_LIMITED', message, { retryAfterS: 30 });
     }
     openStreams.set(workspaceId, open + 1);
@@ -48,17 +48,19 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
       schema: {
         tags: ['click-to-call'],
         operationId: 'streamCallEvents',
-        summary: 'Server-Sent Events of a call, from its first to its terminal event',
+        summary: 'Stream the events of a call',
         description:
-          'Each event has its sequence as id; with Last-Event-ID only later ones are sent. 204 tells an EventSource that there will be no more.',
-        params: Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) }),
-        headers: Type.Object({ 'last-event-id': Type.Optional(Type.String({ description: 'A sequence.' })) }),
+          'Sends the events of the call as Server-Sent Events until its terminal event. The id of each event is its sequence: reconnect with Last-Event-ID to receive only later events. Returns 204, which stops an EventSource, if the client has already received the terminal event.',
+        params: Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) }),
+        headers: Type.Object({
+          'last-event-id': Type.Optional(Type.String({ description: 'Sequence of the last event received.' })),
+        }),
         response: {
           200: responseOf({
-            description: 'Events.',
+            description: 'A stream of events.',
             content: { 'text/event-stream': { schema: Type.String({ examples: [STREAM_EXAMPLE] }) } },
           }),
-          204: responseOf(Type.Null({ description: 'The client has seen the terminal event.' })),
+          204: responseOf(Type.Null({ description: 'The client has received the terminal event.' })),
           ...REFUSALS,
         },
       },
@@ -66,14 +68,14 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
     async (request, reply) => {
       const principal = principalOf(request);
       const call = await findCall(request.params.id, principal);
-      // A sequence that does not exist yet must not swallow the events that will have it.
+      // A sequence from the future must not suppress the events that will get it.
       const afterSequence = Math.min(readSequence(request.headers['last-event-id']), call.seq);
       if (isFinal(call) && afterSequence >= call.seq) return reply.code(204).send();
 
       const ended = new AbortController();
       countStream(call.workspaceId, ended.signal);
-      endWithClient(context, { principal, reply, ended });
-      const show = mayHear(call, principal) ? (event: PublicCallEvent) => event : withoutWords;
+      abortWithClient(context, { principal, reply, ended });
+      const show = mayAccessMedia(call, principal) ? (event: PublicCallEvent) => event : withoutTranscript;
       const events = streamCallEvents({
         afterSequence,
         watch: (listener, signal) => dialer.watch(call.callId, (event) => listener(show(event)), signal),
@@ -86,9 +88,9 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
         .headers({
           'content-type': 'text/event-stream; charset=utf-8',
           'cache-control': 'no-cache, no-transform',
-          // An idle connection left behind by a stream would hold up the server's close.
+          // A kept-alive connection would delay the close of the server.
           connection: 'close',
-          // nginx would hold events back.
+          // Stops nginx from buffering events.
           'x-accel-buffering': 'no',
         })
         .send(Readable.from(events));
@@ -98,7 +100,7 @@ export function streamRoute(app: HttpApp, { context, findCall }: StreamRouteOpti
 
 const STREAM_EXAMPLE = `id: ${CALL_EVENT_EXAMPLE.sequence}\nevent: ${CALL_EVENT_EXAMPLE.event}\ndata: ${JSON.stringify(CALL_EVENT_EXAMPLE)}\n\n`;
 
-/** What is no sequence counts as none seen. The column is a 32-bit integer. */
+/** An invalid sequence counts as 0. The column is a 32-bit integer. */
 function readSequence(header: unknown): number {
   return typeof header === 'string' && /^\d{1,9}$/.test(header) ? Number(header) : 0;
 }

@@ -16,10 +16,12 @@ export function callerIdRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: ['numbers'],
         operationId: 'setCallerId',
-        summary: 'The number that calls present when they name none',
+        summary: 'Set the default caller ID',
+        description:
+          'Sets the caller ID of calls that are placed without `did`. The number must be rented by the workspace.',
         body: Type.Object({ caller_id: E164Schema }, { additionalProperties: false }),
         response: {
-          200: successOf(Type.Object({ default_caller_id: E164Schema }), 'Saved.'),
+          200: successOf(Type.Object({ default_caller_id: E164Schema }), 'The default caller ID was saved.'),
           ...REFUSALS,
         },
       },

@@ -6,10 +6,10 @@ import { TandemError } from '../../machines/errors.ts';
 import { chatNotFound, deleteChat, findChat, listChatMessages, listChats } from '../../storage/queries/chats.ts';
 import { principalOf } from '../auth.ts';
 import { billingHeaders } from '../billing-headers.ts';
-import { completionFrames, presentToolCall, wholeCompletion, withBeats } from '../completion-frames.ts';
+import { completionFrames, presentToolCall, wholeCompletion, withHeartbeats } from '../completion-frames.ts';
 import { modelNamedBy, readCompletionBody, wantsStream } from '../completion-request.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithClient } from '../credential-watch.ts';
+import { abortWithClient } from '../credential-watch.ts';
 import { CompletionBody } from '../schemas/chat.ts';
 import { ChatMessageSchema, ChatSchema, CompletionResponse } from '../schemas/chat-answers.ts';
 import {
@@ -21,12 +21,12 @@ import {
   success,
   successOf,
 } from '../schemas/envelope.ts';
-import { takenInTime } from '../spoken-lines.ts';
+import { withStallTimeout } from '../speech-lines.ts';
 
 const TAGS = ['chat'];
-/** A conversation is longer than what other operations take. */
+/** Conversations are longer than the bodies of other operations. */
 const BODY_LIMIT_BYTES = 512 * 1024;
-const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Of the chat.' }) });
+const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the chat.' }) });
 
 export function chatRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, chat, limits, logger } = context;
@@ -39,7 +39,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'createChatCompletion',
-        summary: 'Ask a language model, or have a text corrected',
+        summary: 'Create a chat completion or correct a text',
         description: DESCRIPTION,
         body: CompletionBody,
         response: { 200: CompletionResponse, ...REFUSALS },
@@ -55,8 +55,8 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       };
       const withUsage = body.stream_options?.include_usage ?? false;
       if (wantsStream(body, request.headers.accept))
-        return await answerInFrames({ request, reply }, { ask, withUsage });
-      return await answerWhole({ request, reply }, ask);
+        return await respondWithStream({ request, reply }, { ask, withUsage });
+      return await respondWithJson({ request, reply }, ask);
     },
   );
 
@@ -67,7 +67,8 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listChats',
-        summary: "The caller's chats, the one that was continued last first",
+        summary: 'List chats',
+        description: 'Returns your saved chats, most recently continued first.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('chats', ChatSchema), 'One page of chats.'), ...REFUSALS },
       },
@@ -85,10 +86,11 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getChat',
-        summary: 'One chat, with what was said in it',
+        summary: 'Get a chat',
+        description: 'Returns a saved chat with one page of its messages.',
         params: IdParams,
         querystring: Type.Object(PAGE_QUERY),
-        response: { 200: successOf(ShownChatSchema, 'The chat, and one page of its messages.'), ...REFUSALS },
+        response: { 200: successOf(ShownChatSchema, 'The chat, with one page of its messages.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -114,10 +116,10 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'deleteChat',
-        summary: 'Delete a chat and what was said in it',
-        description: 'An answer that is under way goes on, and is not kept.',
+        summary: 'Delete a chat',
+        description: 'Deletes a chat with its messages. A running completion finishes, but is not saved.',
         params: IdParams,
-        response: { 200: successOf(DeletedChatSchema, 'It is gone.'), ...REFUSALS },
+        response: { 200: successOf(DeletedChatSchema, 'The chat was deleted.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -127,50 +129,50 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  async function answerInFrames(
+  async function respondWithStream(
     { request, reply }: Exchange,
     { ask, withUsage }: { ask: AskRequest; withUsage: boolean },
   ): Promise<FastifyReply> {
-    const { ended, answering } = await asked({ request, reply }, ask);
-    const parts = withBeats(answering.parts, context.heartbeatMs);
+    const { ended, answering } = await startCompletion({ request, reply }, ask);
+    const parts = withHeartbeats(answering.parts, context.heartbeatMs);
     let first: Awaited<ReturnType<typeof parts.next>>;
     try {
-      // What fails before anything has come is a refusal with a status of its own.
+      // Wait for the first part, so that an early failure still gets its own HTTP status.
       first = await parts.next();
     } catch (error) {
-      throw whyEnded(error, { ended, request, reply });
+      throw toCompletionError(error, { ended, request, reply });
     }
     async function* all() {
       if (!first.done) yield first.value;
       yield* parts;
     }
-    const frames = takenInTime(completionFrames(all(), { answering, withUsage }), {
-      withinMs: context.listenerPatienceMs,
+    const frames = withStallTimeout(completionFrames(all(), { answering, withUsage }), {
+      withinMs: context.stallTimeoutMs,
       onStalled: () => reply.raw.destroy(),
     });
     return reply
       .headers({
         'content-type': 'text/event-stream; charset=utf-8',
         'cache-control': 'no-cache, no-transform',
-        // nginx would hold frames back.
+        // Stops nginx from buffering frames.
         'x-accel-buffering': 'no',
       })
       .send(Readable.from(frames));
   }
 
-  async function answerWhole({ request, reply }: Exchange, ask: AskRequest): Promise<object> {
-    const { ended, answering } = await asked({ request, reply }, ask);
+  async function respondWithJson({ request, reply }: Exchange, ask: AskRequest): Promise<object> {
+    const { ended, answering } = await startCompletion({ request, reply }, ask);
     try {
       const { body, finished } = await wholeCompletion(answering);
       if (finished.charge !== null) reply.headers(billingHeaders(finished.charge));
       return body;
     } catch (error) {
-      throw whyEnded(error, { ended, request, reply });
+      throw toCompletionError(error, { ended, request, reply });
     }
   }
 
-  /** Has a slot until the response is out, or its client gone. */
-  async function asked(
+  /** Starts a completion. Holds a slot until the response is sent or the client disconnects. */
+  async function startCompletion(
     { request, reply }: Exchange,
     ask: AskRequest,
   ): Promise<{ ended: AbortController; answering: Answering }> {
@@ -178,20 +180,23 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     const slot = await limits.acquireSlot({ userId: principal.userId, kind: 'llm' });
     const ended = new AbortController();
     ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
-    endWithClient(context, { principal, reply, ended });
+    abortWithClient(context, { principal, reply, ended });
     try {
       return { ended, answering: await chat.ask(ask, ended.signal) };
     } catch (error) {
-      throw whyEnded(error, { ended, request, reply });
+      throw toCompletionError(error, { ended, request, reply });
     }
   }
 
-  function whyEnded(error: unknown, { ended, request, reply }: Exchange & { ended: AbortController }): unknown {
+  function toCompletionError(
+    error: unknown,
+    { ended, request, reply }: Exchange & { ended: AbortController },
+  ): unknown {
     ended.abort();
     if (!reply.raw.destroyed) return error;
     const cancelled = new TandemError('CHAT_CLIENT_CANCELLED', 'The client closed the connection.');
     const { code, status } = cancelled;
-    // No response goes out, so that nothing else is logged.
+    // Logged here, because no response is sent.
     logger.info({ requestId: request.id, code, status }, 'completion cancelled');
     return cancelled;
   }
@@ -235,10 +240,10 @@ const DeletedChatSchema = Type.Object({
 });
 
 const DESCRIPTION = [
-  'Takes messages to answer, or a text to correct; never both. With a `chat_id` what was said in that chat goes before the',
-  'messages, the oldest of it left out where the model has no room. The most an answer may cost is held, or as much as',
-  'there is in the wallet, and then it ends with `length`; what it comes to is charged by the token with its end. What',
-  'fails costs nothing. Whoever closes the connection stops the model and pays for the prompt and what was produced by',
-  'then. One answer at a time in a chat: another request for it is refused with CHAT_BUSY. A user has 8 completions and',
-  'evaluations at a time. The body may have 512 KiB.',
+  'Send either `messages` to answer or a `text` to correct. With `chat_id`, the saved messages of that chat precede yours;',
+  'the oldest are left out if the model has no room for them. The highest possible price is reserved in the wallet, or',
+  'what is left in it: then the answer ends with `finish_reason: length`. Billed per token when the answer ends; a failed',
+  'request is free. If you close the connection, generation stops, and you pay for the prompt and the tokens generated so',
+  'far. A chat runs one completion at a time; another one is rejected with CHAT_BUSY. Each user can run 8 completions and',
+  'evaluations at a time. The body can have up to 512 KiB.',
 ].join(' ');

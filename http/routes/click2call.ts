@@ -6,7 +6,7 @@ import { getRecording } from '../../storage/queries/recordings.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mayHear, mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
+import { mayAccessMedia, mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
 import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { readMobile } from '../schemas/phone-number.ts';
@@ -14,10 +14,10 @@ import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { streamRoute } from './call-stream.ts';
-import { storedEvents, withoutWords } from './stored-events.ts';
+import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
-const IdParams = Type.Object({ id: Type.String({ description: 'The call_id or the reference_id.' }) });
+const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 const CallData = Type.Object({ call: shared('Call') });
 
 export function click2callRoutes(app: HttpApp, context: HttpContext): void {
@@ -27,23 +27,23 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     '/dialer/click2call',
     {
       config: { access: 'writer' },
-      // `parsePlacement` checks: each field has its own error code.
+      // `parsePlacement` validates, because each field has its own error code.
       validatorCompiler: () => () => true,
       schema: {
         tags: TAGS,
         operationId: 'placeCall',
-        summary: 'Ring an agent, then a customer, and bridge them',
+        summary: 'Place a call',
         description:
-          'Fields are checked in the order listed; the first that is wrong is refused with its own code. A field that is not listed is refused last. A reference_id that was used before is never dialed again.',
+          'Rings the agent, then the customer, and bridges them. Talk time is billed per minute at the rate of the trunk; placing a call reserves its first minute in the wallet. Fields are validated in the order listed, and the first invalid one is reported with its own code. A reference_id is never dialed twice: repeating a live one returns its call with status 200, and a finished one is rejected with REFERENCE_ALREADY_USED. A call rejected with 429 or 503 does not use up its reference_id, so you can retry with the same one.',
         body: PlacementSchema,
         response: {
           200: successOf(
             placedSchema({ placed: false, replayed: true }),
-            'The reference is bound to a live call: that call; nothing was dialed.',
+            'The reference_id belongs to a live call. Returns that call; nothing is dialed.',
           ),
           201: successOf(
             placedSchema({ placed: true, replayed: false }),
-            'The call was admitted and the agent is being dialed.',
+            'The call was admitted, and the agent is being dialed.',
           ),
           ...REFUSALS,
         },
@@ -64,7 +64,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listCalls',
-        summary: 'Calls of the workspace, newest first',
+        summary: 'List calls',
+        description: 'Returns the calls of the workspace, newest first.',
         querystring: ListQuery,
         response: { 200: successOf(pageOf('calls', shared('Call')), 'One page of calls.'), ...REFUSALS },
       },
@@ -72,7 +73,9 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const { page, limit, state, reference_id: referenceId } = request.query;
       if (referenceId !== undefined && !REFERENCE.test(referenceId)) {
-        throw validationFailed([{ path: 'reference_id', message: 'cannot be a reference' }]);
+        throw validationFailed([
+          { path: 'reference_id', message: 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -' },
+        ]);
       }
       const filters = {
         workspaceId: principalOf(request).workspaceId,
@@ -95,11 +98,14 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getCall',
-        summary: 'One call',
+        summary: 'Get a call',
+        description: 'Returns a call by its call_id or reference_id.',
         params: IdParams,
         querystring: Type.Object({
           refresh: Type.Optional(
-            Type.Boolean({ description: '1 makes a finished call look for audio that has since appeared.' }),
+            Type.Boolean({
+              description: 'Set to `1` to make a finished call check again whether its recording is available.',
+            }),
           ),
         }),
         response: { 200: successOf(CallData, 'The call.'), ...REFUSALS },
@@ -122,10 +128,12 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listCallEvents',
-        summary: 'The event log of a call, with what became of each callback',
+        summary: 'List the events of a call',
+        description:
+          'Returns the event log of the call, oldest first, with the delivery status of each callback. The text of `transcript.final` events is null for users who may not read the transcript.',
         params: IdParams,
         response: {
-          200: successOf(Type.Object({ events: Type.Array(shared('CallEvent')) }), 'All events so far, in order.'),
+          200: successOf(Type.Object({ events: Type.Array(shared('CallEvent')) }), 'All events so far.'),
           ...REFUSALS,
         },
       },
@@ -134,7 +142,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       const principal = principalOf(request);
       const call = await findCall(context, { id: request.params.id, principal });
       const events = await storedEvents(sql, { callId: call.callId });
-      return success({ events: mayHear(call, principal) ? events : events.map(withoutWords) });
+      return success({ events: mayAccessMedia(call, principal) ? events : events.map(withoutTranscript) });
     },
   );
 
@@ -147,9 +155,10 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'hangUpCall',
-        summary: 'End a live call; a finished one is returned as it is',
+        summary: 'Hang up a call',
+        description: 'Ends a live call. The talk time up to then is billed. A finished call is returned unchanged.',
         params: IdParams,
-        response: { 200: successOf(CallData, 'The call as it is now.'), ...REFUSALS },
+        response: { 200: successOf(CallData, 'The call in its current state.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -166,9 +175,9 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getCallTranscript',
-        summary: 'What was said in a call that was placed with `transcribe: true`',
+        summary: "Get a call's transcript",
         description:
-          'For the user who placed the call, like its recording. While they talk it grows with every `transcript.final`; what was said last may come a few seconds after the call has ended. Beyond the specification.',
+          'Returns the transcript of a call placed with `transcribe: true`. During the call it grows with every `transcript.final` event; the last segments can arrive a few seconds after the call ends. Only the user who placed the call can read it. Tandem extension.',
         params: IdParams,
         response: { 200: successOf(TranscriptSchema, 'The transcript so far.'), ...REFUSALS },
       },
@@ -176,8 +185,11 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const principal = principalOf(request);
       const call = await findCall(context, { id: request.params.id, principal });
-      if (!mayHear(call, principal)) {
-        throw new TandemError('TRANSCRIPT_NOT_OWNED', 'The transcript belongs to another user of the workspace.');
+      if (!mayAccessMedia(call, principal)) {
+        throw new TandemError(
+          'TRANSCRIPT_NOT_OWNED',
+          'Another user placed this call. Only that user can read its transcript.',
+        );
       }
       return success(presentTranscript(call.callId, await getTranscript(sql, call.callId)));
     },
@@ -190,10 +202,12 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'mintCallRecordingUrl',
-        summary: 'A signed URL that plays the recording for five minutes',
-        params: Type.Object({ id: Type.String({ description: 'The call_id, reference_id or recording_id.' }) }),
+        summary: "Create a playback URL for a call's recording",
+        description:
+          'Returns a signed URL that plays the recording for five minutes. Each request creates a new URL. Only the user who placed the call can play it. Check `recording_available` first, with `refresh=1`.',
+        params: Type.Object({ id: Type.String({ description: 'call_id, reference_id or recording_id.' }) }),
         response: {
-          200: successOf(Type.Object({ recording: RecordingSchema }), 'The recording with its playback URL.'),
+          200: successOf(Type.Object({ recording: RecordingSchema }), 'The recording, with its playback URL.'),
           ...REFUSALS,
         },
       },
@@ -203,9 +217,10 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       await requireTrunk(context, principal);
       const { workspaceId } = principal;
       const { id } = request.params;
-      const call = couldBeId(id) ? await findRecordingTarget(sql, workspaceId, id) : null;
-      if (call === null)
-        throw new TandemError('CALL_NOT_FOUND', 'There is no such call, reference or recording in the workspace.');
+      const call = isIdSyntax(id) ? await findRecordingTarget(sql, workspaceId, id) : null;
+      if (call === null) {
+        throw new TandemError('CALL_NOT_FOUND', 'No call or recording in this workspace has this id or reference_id.');
+      }
       const stored = call.recordingId === null ? null : await getRecording(sql, call.recordingId);
       const recording = requirePlayable(call, { recording: stored, principal });
       return success({
@@ -224,33 +239,40 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
 
 function placedSchema(outcome: { placed: boolean; replayed: boolean }) {
   return Type.Object({
-    placed: Type.Boolean({ examples: [outcome.placed] }),
-    replayed: Type.Boolean({ examples: [outcome.replayed] }),
+    placed: Type.Boolean({ description: 'True if this request placed the call.', examples: [outcome.placed] }),
+    replayed: Type.Boolean({
+      description: 'True if the reference_id belongs to a call that an earlier request placed.',
+      examples: [outcome.replayed],
+    }),
     call: shared('Call'),
   });
 }
 
 const ListQuery = Type.Object({
   ...PAGE_QUERY,
-  state: Type.Optional(CallStateSchema),
-  from: Type.Optional(Type.String({ description: 'Created at or after: ISO 8601.' })),
-  to: Type.Optional(Type.String({ description: 'Created before: ISO 8601.' })),
-  agent_number: Type.Optional(Type.String({ description: 'In any accepted form.' })),
-  customer_number: Type.Optional(Type.String({ description: 'In any accepted form.' })),
-  reference_id: Type.Optional(Type.String()),
+  state: Type.Optional({ ...CallStateSchema, description: 'Only calls in this state.' }),
+  from: Type.Optional(Type.String({ description: 'Only calls created at or after this time. ISO 8601.' })),
+  to: Type.Optional(Type.String({ description: 'Only calls created before this time. ISO 8601.' })),
+  agent_number: Type.Optional(
+    Type.String({ description: 'Only calls to this agent, in any format that placing a call accepts.' }),
+  ),
+  customer_number: Type.Optional(
+    Type.String({ description: 'Only calls to this customer, in any format that placing a call accepts.' }),
+  ),
+  reference_id: Type.Optional(Type.String({ description: 'Only calls with this reference_id.' })),
 });
 
-/** @throws TandemError CALL_NOT_FOUND, for the calls of other workspaces too. */
+/** @throws TandemError CALL_NOT_FOUND, also for calls of other workspaces. */
 async function findCall(
   { sql }: HttpContext,
   { id, principal: { workspaceId } }: { id: string; principal: Principal },
 ): Promise<CallRow> {
-  const call = couldBeId(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
-  if (call === null) throw new TandemError('CALL_NOT_FOUND', 'There is no such call in the workspace.');
+  const call = isIdSyntax(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
+  if (call === null) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
   return call;
 }
 
-/** Call ids, references and recording ids all keep to the characters of a reference; the rest cannot be in the database. */
-function couldBeId(id: string): boolean {
+/** Call ids, references and recording ids all match the reference pattern, so anything else cannot be in the database. */
+function isIdSyntax(id: string): boolean {
   return REFERENCE.test(id);
 }

@@ -31,8 +31,9 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       schema: {
         tags: TAGS,
         operationId: 'listApiKeys',
-        summary: 'API keys, newest first',
-        description: 'Owners and admins see all keys of the workspace, others their own.',
+        summary: 'List API keys',
+        description:
+          'Returns the API keys, newest first. Owners and admins see all keys of the workspace, others their own.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('keys', ApiKeySchema), 'One page of keys.'), ...REFUSALS },
       },
@@ -50,13 +51,14 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       schema: {
         tags: TAGS,
         operationId: 'createApiKey',
-        summary: 'Make an API key, which is shown this once',
+        summary: 'Create an API key',
         description: [
-          'Takes the token of a login, not another key. The key acts as the user who made it, with the role they have',
-          'at the time, limited to its scopes; without scopes it may do whatever the role allows.',
+          'Creates an API key and returns it once. Requires a session token; an API key cannot create keys. The key acts as',
+          'you, with the role you have when it is used, and is limited to its scopes. Without scopes it can do everything',
+          'that your role allows.',
         ].join(' '),
         body: NewKeyBody,
-        response: { 201: successOf(NewKeySchema, 'Made. Only its hash is kept.'), ...REFUSALS },
+        response: { 201: successOf(NewKeySchema, 'The key was created. Only its hash is stored.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -66,7 +68,7 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       const expiresAt = readExpiry(request.body.expires_at, at);
       const key = mintApiKey();
       const row = await inTransaction(sql, async (tx) => {
-        // Whoever is removed at the same time must not leave a key behind that works again when they come back.
+        // A user who is being removed must not leave behind a key that works once they rejoin.
         const role = await holdMembership(tx, principal);
         if (role === null) throw new TandemError('WORKSPACE_NOT_FOUND', 'You are no longer a member of the workspace.');
         requireAccess({ ...principal, role }, 'writer');
@@ -103,13 +105,14 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
       schema: {
         tags: TAGS,
         operationId: 'deleteApiKey',
-        summary: 'Delete an API key, effective at once',
-        description: 'What the key holds open is closed. Owners and admins may delete any key, others their own.',
-        params: Type.Object({ id: Type.String({ description: 'The id of the key.' }) }),
+        summary: 'Delete an API key',
+        description:
+          'Deletes an API key immediately, and closes its open streams and sockets. Owners and admins can delete any key, others their own.',
+        params: Type.Object({ id: Type.String({ description: 'Id of the key.' }) }),
         response: {
           200: successOf(
             Type.Object({ id: Type.Integer(), deleted: Type.Literal(true) }, { examples: [{ id: 7, deleted: true }] }),
-            'Deleted.',
+            'The key was deleted.',
           ),
           ...REFUSALS,
         },
@@ -134,15 +137,17 @@ export function developerKeyRoutes(app: HttpApp, { sql, revocations, now }: Http
 }
 
 const ApiKeyFields = {
-  id: Type.Integer(),
-  name: Type.String(),
-  prefix: Type.String({ description: 'The first characters.' }),
-  last4: Type.String({ description: 'The last four characters.' }),
-  scopes: Type.Array(Type.Enum([...SCOPES]), { description: 'Empty: whatever the role allows.' }),
+  id: Type.Integer({ description: 'Id of the key.' }),
+  name: Type.String({ description: 'Name of the key.' }),
+  prefix: Type.String({ description: 'First characters of the key.' }),
+  last4: Type.String({ description: 'Last four characters of the key.' }),
+  scopes: Type.Array(Type.Enum([...SCOPES]), {
+    description: 'Scopes. An empty list allows everything that the role allows.',
+  }),
   created_at: TimeSchema,
-  last_used_at: nullable(TimeSchema),
-  expires_at: nullable(TimeSchema),
-  created_by_user_id: Type.Integer(),
+  last_used_at: nullable({ ...TimeSchema, description: 'When the key was last used.' }),
+  expires_at: nullable({ ...TimeSchema, description: 'When the key expires. Null: never.' }),
+  created_by_user_id: Type.Integer({ description: 'User who created the key, and whom it acts as.' }),
 };
 
 const KEY_EXAMPLE = {
@@ -160,7 +165,7 @@ const KEY_EXAMPLE = {
 const ApiKeySchema = Type.Object(ApiKeyFields, { examples: [KEY_EXAMPLE] });
 
 const NewKeySchema = Type.Object(
-  { ...ApiKeyFields, key: Type.String({ description: 'The whole key. It cannot be read again.' }) },
+  { ...ApiKeyFields, key: Type.String({ description: 'The API key. It cannot be read again.' }) },
   { examples: [{ ...KEY_EXAMPLE, key: 'sk_Zk3v...9fQa' }] },
 );
 
@@ -170,12 +175,17 @@ const NewKeyBody = Type.Object(
       minLength: 1,
       maxLength: 100,
       pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
-      description: 'What the key is for, in up to 100 characters.',
+      description: 'Name of the key, up to 100 characters.',
     }),
     scopes: Type.Optional(
-      Type.Array(Type.Enum([...SCOPES]), { maxItems: 50, description: 'Default: whatever the role allows.' }),
+      Type.Array(Type.Enum([...SCOPES]), {
+        maxItems: 50,
+        description: 'Scopes of the key. Default: everything that the role allows.',
+      }),
     ),
-    expires_at: Type.Optional(nullable(Type.String({ description: 'ISO 8601, in the future. Default: never.' }))),
+    expires_at: Type.Optional(
+      nullable(Type.String({ description: 'Expiry, in ISO 8601. Must be in the future. Default: never.' })),
+    ),
   },
   {
     additionalProperties: false,
@@ -183,7 +193,7 @@ const NewKeyBody = Type.Object(
   },
 );
 
-/** Which keys somebody may see and delete. */
+/** Keys that the caller may list and delete. */
 function visibleTo({ workspaceId, role, userId }: Principal): { workspaceId: string; createdByUserId?: number } {
   return roleAllows(role, 'admin') ? { workspaceId } : { workspaceId, createdByUserId: userId };
 }
@@ -218,5 +228,5 @@ function readKeyId(text: string): number {
 }
 
 function keyNotFound(): TandemError {
-  return new TandemError('KEY_NOT_FOUND', 'There is no such API key, or it was deleted before.');
+  return new TandemError('KEY_NOT_FOUND', 'No API key has this id, or it has been deleted.');
 }

@@ -3,7 +3,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 
-/** 200 once calls can be placed: what a load balancer and a start-up script wait for. */
+/** 200 once calls can be placed. For load balancers and start-up scripts. */
 export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
   app.get(
     '/healthz',
@@ -12,12 +12,16 @@ export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
       schema: {
         tags: ['platform'],
         operationId: 'getHealth',
-        summary: 'Whether calls can be placed',
+        summary: 'Check health',
+        description: 'Returns 200 if the server can place calls, otherwise 503 with the reasons.',
         security: [],
         response: {
           200: successOf(
-            Type.Object({ ready: Type.Literal(true), live_calls: Type.Integer({ examples: [3] }) }),
-            'Calls can be placed.',
+            Type.Object({
+              ready: Type.Literal(true),
+              live_calls: Type.Integer({ description: 'Number of live calls.', examples: [3] }),
+            }),
+            'The server can place calls.',
           ),
           ...REFUSALS,
         },

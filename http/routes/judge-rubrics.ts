@@ -18,7 +18,7 @@ import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '
 import { presentRubric, RubricBody, RubricPatchBody, RubricSchema, readRubricFields } from '../schemas/rubric.ts';
 
 const TAGS = ['judge'];
-const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the rubric.' }) });
+const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the rubric.' }) });
 
 export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void {
   app.get(
@@ -28,14 +28,17 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'listRubrics',
-        summary: 'Rubrics the caller may use, newest first',
-        description: 'Their own and those that are shared; owners and admins see all of the workspace.',
+        summary: 'List rubrics',
+        description:
+          'Returns your own rubrics and the shared ones, newest first. Owners and admins see all rubrics of the workspace.',
         querystring: Type.Object({
           ...PAGE_QUERY,
           shared: Type.Optional(
-            Type.Boolean({ description: 'Only those that are shared, or only those that are not.' }),
+            Type.Boolean({ description: 'True: only shared rubrics. False: only those that are not shared.' }),
           ),
-          mine: Type.Optional(Type.Boolean({ description: 'Only those the caller made, or only those of others.' })),
+          mine: Type.Optional(
+            Type.Boolean({ description: 'True: only your own rubrics. False: only those of other users.' }),
+          ),
         }),
         response: { 200: successOf(pageOf('rubrics', RubricSchema), 'One page of rubrics.'), ...REFUSALS },
       },
@@ -56,9 +59,11 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'createRubric',
-        summary: 'Add a rubric: questions, and the answers that each may have',
+        summary: 'Create a rubric',
+        description:
+          'A rubric is a set of questions, each with the answers it can have. Sharing one requires the admin or owner role. A workspace can have 500 rubrics.',
         body: RubricBody,
-        response: { 201: successOf(RubricSchema, 'Added.'), ...REFUSALS },
+        response: { 201: successOf(RubricSchema, 'The rubric was created.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -86,7 +91,8 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'getRubric',
-        summary: 'One rubric',
+        summary: 'Get a rubric',
+        description: 'Returns a rubric with its questions.',
         params: IdParams,
         response: { 200: successOf(RubricSchema, 'The rubric.'), ...REFUSALS },
       },
@@ -104,11 +110,12 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'updateRubric',
-        summary: 'Change a rubric; only the fields sent change',
-        description: 'For whoever made it, owners and admins. `questions` replaces the whole map.',
+        summary: 'Update a rubric',
+        description:
+          'Changes only the fields you send; `questions` replaces the whole map. Only the user who created the rubric, admins and owners can change it.',
         params: IdParams,
         body: RubricPatchBody,
-        response: { 200: successOf(RubricSchema, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(RubricSchema, 'The rubric was updated.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -134,10 +141,14 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'deleteRubric',
-        summary: 'Remove a rubric; what was judged with it stays',
+        summary: 'Delete a rubric',
+        description: 'Deletes a rubric. Evaluations made with it are kept.',
         params: IdParams,
         response: {
-          200: successOf(Type.Object({ id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) }), 'Removed.'),
+          200: successOf(
+            Type.Object({ id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) }),
+            'The rubric was deleted.',
+          ),
           ...REFUSALS,
         },
       },
@@ -156,13 +167,13 @@ export function judgeRubricRoutes(app: HttpApp, { sql, now }: HttpContext): void
   );
 }
 
-/** @throws TandemError RUBRIC_NOT_FOUND, also for one that the caller may not see. */
+/** @throws TandemError RUBRIC_NOT_FOUND, also if the caller may not see it. */
 export async function requireRubric(
   sql: SqlOrTx,
   { id, principal, lock = false }: { id: string; principal: Principal; lock?: boolean },
 ): Promise<RubricRow> {
   const rubric = await findRubric(sql, { id, reader: readerOf(principal), lock });
-  if (rubric === null) throw new TandemError('RUBRIC_NOT_FOUND', 'There is no such rubric.');
+  if (rubric === null) throw new TandemError('RUBRIC_NOT_FOUND', 'You have access to no rubric with this id.');
   return rubric;
 }
 
@@ -172,12 +183,15 @@ async function requireOwnRubric(
 ): Promise<RubricRow> {
   const rubric = await requireRubric(tx, { id, principal, lock: true });
   if (rubric.createdByUserId === principal.userId || roleAllows(principal.role, 'admin')) return rubric;
-  throw new TandemError('RUBRIC_NOT_OWNED', 'Somebody else made this rubric: they, owners and admins may change it.');
+  throw new TandemError(
+    'RUBRIC_NOT_OWNED',
+    'Another user created this rubric. Only that user, owners and admins can change it.',
+  );
 }
 
 function requireMayShare({ role }: Principal): void {
   if (roleAllows(role, 'admin')) return;
-  throw new TandemError('FORBIDDEN', 'Only owners and admins of the workspace may share a rubric.');
+  throw new TandemError('FORBIDDEN', 'Sharing a rubric requires the admin or owner role.');
 }
 
 function readerOf({ workspaceId, userId, role }: Principal): RubricReader {

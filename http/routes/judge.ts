@@ -16,9 +16,9 @@ import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf, requireCredentials } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithClient } from '../credential-watch.ts';
-import { readCandidate, requireSomething } from '../judged-candidate.ts';
-import { mayHear } from '../playback.ts';
+import { abortWithClient } from '../credential-watch.ts';
+import { readCandidate, requireValidCandidate } from '../judged-candidate.ts';
+import { mayAccessMedia } from '../playback.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
 import {
   BatchBody,
@@ -40,9 +40,12 @@ import { validationFailed } from '../validation.ts';
 import { requireRubric } from './judge-rubrics.ts';
 
 const TAGS = ['judge'];
-/** A transcript of an hour, with the times of its words. */
+/** Fits an hour of transcript with word timestamps. */
 const BODY_LIMIT_BYTES = 2 ** 20;
-const EVALUATED = responseOf({ ...(successOf(EvaluationSchema, 'Judged.') as object), headers: BILLING_HEADERS });
+const EVALUATED = responseOf({
+  ...(successOf(EvaluationSchema, 'The evaluation.') as object),
+  headers: BILLING_HEADERS,
+});
 
 export function judgeRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, judge, limits } = context;
@@ -54,14 +57,14 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listJudgeModels',
-        summary: 'Models there are to judge with, and aliases that stand for them',
+        summary: 'List judge models',
         description:
-          'Asked of the model servers at most every five minutes. Evaluations report the versioned id. Empty when no language model is configured.',
+          'Returns the models and aliases that POST /judge/evaluate accepts. The list is cached for five minutes. It is empty if no language model is configured. Evaluations report the versioned id that an alias resolved to.',
         response: {
           200: successOf(
             Type.Object({
               models: Type.Array(JudgeModelSchema),
-              cached: Type.Boolean({ description: 'Whether the servers were not asked for it.', examples: [false] }),
+              cached: Type.Boolean({ description: 'True if the list came from the cache.', examples: [false] }),
             }),
             'The models.',
           ),
@@ -86,9 +89,9 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'evaluate',
-        summary: 'Have a language model answer a rubric about a text, a conversation or a call',
+        summary: 'Evaluate a text, a conversation or a call',
         description:
-          'Send `rubric_id` or `questions`, and one of `output`, `transcript`, `messages` and `call_id`. Answers are always criteria of the rubric; nothing that the candidate says is an instruction. What is judged is not stored, but for quotes in `evidence`. Costs what the tokens cost; a failure, and a client that leaves, costs nothing.',
+          'A language model answers the questions of a rubric about a candidate. Send `rubric_id` or `questions`, and exactly one of `output`, `transcript`, `messages` and `call_id`. Every answer is a criterion of the rubric, and instructions in the candidate are ignored. The candidate is not stored, except quotes in `evidence`. Billed per token; a failed or cancelled evaluation is free.',
         body: EvaluateBody,
         response: { 200: EVALUATED, ...REFUSALS },
       },
@@ -103,7 +106,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       const candidate = 'candidate' in subject ? subject.candidate : await candidateOfCall(subject.callId, principal);
       await using _slot = await limits.acquireSlot({ userId, kind: 'llm' });
       const ended = new AbortController();
-      endWithClient(context, { principal, reply, ended });
+      abortWithClient(context, { principal, reply, ended });
       try {
         const { evaluation, charge } = await judge.evaluate(
           {
@@ -136,15 +139,18 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getEvaluation',
-        summary: 'One evaluation, for the user who asked for it',
-        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the evaluation.' }) }),
+        summary: 'Get an evaluation',
+        description: 'Only the user who requested the evaluation can read it.',
+        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the evaluation.' }) }),
         response: { 200: successOf(EvaluationSchema, 'The evaluation.'), ...REFUSALS },
       },
     },
     async (request) => {
       const { workspaceId, userId } = principalOf(request);
       const evaluation = await findEvaluation(sql, { id: request.params.id, workspaceId, userId });
-      if (evaluation === null) throw new TandemError('EVALUATION_NOT_FOUND', 'You have no such evaluation.');
+      if (evaluation === null) {
+        throw new TandemError('EVALUATION_NOT_FOUND', 'You have no evaluation with this id.');
+      }
       return success(presentEvaluation(evaluation));
     },
   );
@@ -156,11 +162,11 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'startJudgeBatch',
-        summary: 'Have finished calls judged by a rubric, in the background',
+        summary: 'Start a batch of evaluations',
         description:
-          'Of the calls that the caller placed, and that were transcribed. Each that is judged is an evaluation and costs what it costs; none is judged or charged twice. Takes `recordings:read` of a limited key.',
+          'Evaluates finished, transcribed calls that you placed against a rubric, in the background. Each call is evaluated and billed once, like POST /judge/evaluate. A key with scopes also needs `recordings:read`.',
         body: BatchBody,
-        response: { 202: successOf(StartedBatchSchema, 'Accepted.'), ...REFUSALS },
+        response: { 202: successOf(StartedBatchSchema, 'The batch was started.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -169,13 +175,15 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       requireCredentials(principal, { scope: 'recordings:read' });
       const { workspaceId, userId, apiKeyId } = principal;
       if (callIds !== undefined && Object.keys(filter).length > 0) {
-        throw validationFailed([{ path: 'call_ids', message: 'goes without from, to, state and agent_number' }]);
+        throw validationFailed([
+          { path: 'call_ids', message: 'must not be combined with from, to, state or agent_number' },
+        ]);
       }
       const from = readTime('from', filter.from);
       const to = readTime('to', filter.to);
       const agentNumber = readMobile('agent_number', filter.agent_number);
       const rubric = await requireRubric(sql, { id: rubricId, principal });
-      const fitting = {
+      const matching = {
         ...(filter.state !== undefined && { state: filter.state }),
         ...(from && { from }),
         ...(to && { to }),
@@ -186,7 +194,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       const batch = await judge.startBatch({
         ...{ workspaceId, userId, apiKeyId, samples, rubric: { id, name, questions } },
         model: textOf(model) ?? rubric.model,
-        calls: callIds === undefined ? fitting : { callIds },
+        calls: callIds === undefined ? matching : { callIds },
         filter: callIds === undefined ? filter : { call_ids: callIds },
       });
       return reply.code(202).send(success({ id: batch.id, status: batch.status, total: batch.total }));
@@ -200,7 +208,8 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listJudgeBatches',
-        summary: 'Batches of the caller, newest first',
+        summary: 'List batches',
+        description: 'Returns the batches that you started, newest first.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('batches', ListedBatchSchema), 'One page of batches.'), ...REFUSALS },
       },
@@ -224,15 +233,16 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getJudgeBatch',
-        summary: 'How far a batch is, what was answered how often, and what failed',
-        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the batch.' }) }),
+        summary: 'Get a batch',
+        description: 'Returns the progress of a batch, how often each answer was given, and the failed calls.',
+        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the batch.' }) }),
         response: { 200: successOf(BatchSchema, 'The batch so far.'), ...REFUSALS },
       },
     },
     async (request) => {
       const { workspaceId, userId } = principalOf(request);
       const batch = await findJudgeBatch(sql, { id: request.params.id, workspaceId, userId });
-      if (batch === null) throw new TandemError('JUDGE_BATCH_NOT_FOUND', 'You have no such batch.');
+      if (batch === null) throw new TandemError('JUDGE_BATCH_NOT_FOUND', 'You have no batch with this id.');
       const { id } = batch;
       const limit = MOST_CALLS_PER_BATCH;
       const [progress, answers, judged, failed] = await Promise.all([
@@ -245,27 +255,31 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED when nothing was said, or not all yet */
+  /** @throws TandemError CALL_NOT_FOUND, TRANSCRIPT_NOT_OWNED, VALIDATION_FAILED without a complete transcript. */
   async function candidateOfCall(id: string, principal: Principal): Promise<Candidate> {
     const { workspaceId } = principal;
     const call = REFERENCE.test(id) ? await getCall(sql, { workspaceId, idOrReference: id }) : null;
-    if (call === null) throw new TandemError('CALL_NOT_FOUND', 'There is no such call in the workspace.');
-    if (!mayHear(call, principal)) {
-      throw new TandemError('TRANSCRIPT_NOT_OWNED', 'The transcript belongs to another user of the workspace.');
+    if (call === null) {
+      throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+    }
+    if (!mayAccessMedia(call, principal)) {
+      throw new TandemError(
+        'TRANSCRIPT_NOT_OWNED',
+        'Another user placed this call. Only that user can have it evaluated.',
+      );
     }
     const { transcript, segments } = (await getTranscript(sql, call.callId)) ?? { transcript: null, segments: [] };
-    // Half a conversation would be judged as if it were the whole.
+    // An incomplete conversation would be judged as if it were complete.
     if (!isFinalState(call.state) || transcript?.status === 'in_progress') {
-      const message =
-        'is not over, or what was said last is still being understood: try again later, or send transcript';
+      const message = 'must be a finished call with a complete transcript. Retry later, or send transcript';
       throw validationFailed([{ path: 'call_id', message }]);
     }
     const lines = segments.map(({ leg, text, startMs }) => ({ leg, text, start: seconds(startMs) }));
-    return requireSomething(candidateOfTranscript(lines), 'call_id');
+    return requireValidCandidate(candidateOfTranscript(lines), 'call_id');
   }
 }
 
-/** Null for what was not sent, and for a field that may be null. */
+/** Null for an absent or null field. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }

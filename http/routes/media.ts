@@ -11,11 +11,14 @@ const AUDIO = Object.fromEntries(
   Object.values(CONTENT_TYPES).map((type) => [type, { schema: Type.String({ format: 'binary' }) }]),
 );
 
-/** Objects behind signed URLs: the signature is the credential, so a media player needs no header. */
+/** Serves objects behind signed URLs. The signature is the credential, so a media player needs no header. */
 export function mediaRoutes(app: HttpApp, context: HttpContext): void {
   const input = {
-    params: Type.Object({ '*': Type.String() }),
-    querystring: Type.Object({ expires: Type.Optional(Type.String()), signature: Type.Optional(Type.String()) }),
+    params: Type.Object({ '*': Type.String({ description: 'Object key, from the playback URL.' }) }),
+    querystring: Type.Object({
+      expires: Type.Optional(Type.String({ description: 'Expiry in Unix seconds, from the playback URL.' })),
+      signature: Type.Optional(Type.String({ description: 'Signature, from the playback URL.' })),
+    }),
   };
   app.route({
     method: 'GET',
@@ -26,18 +29,20 @@ export function mediaRoutes(app: HttpApp, context: HttpContext): void {
       ...input,
       tags: ['click-to-call'],
       operationId: 'getMedia',
-      summary: 'The audio behind a playback URL, whole or one byte range',
+      summary: 'Play audio',
+      description:
+        'Serves the audio behind a playback URL, whole or one byte range. The signature in the URL is the credential.',
       security: [],
       response: {
         200: responseOf({ description: 'The audio.', content: AUDIO }),
-        206: responseOf({ description: 'A range.', content: AUDIO }),
-        304: responseOf(Type.Null({ description: 'Not modified (If-None-Match).' })),
+        206: responseOf({ description: 'The requested byte range.', content: AUDIO }),
+        304: responseOf(Type.Null({ description: 'Not modified since the version in If-None-Match.' })),
         ...REFUSALS,
       },
     },
     handler: (request, reply) => answer(context, { ...request.query, key: request.params['*'], request, reply }),
   });
-  // Fastify's own HEAD would read the whole file to throw it away.
+  // The HEAD route that Fastify adds would read the whole file and discard it.
   app.route({
     method: 'HEAD',
     url: '/media/*',
@@ -62,7 +67,7 @@ async function answer(
   const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
   verifyObjectUrl({ key, ...token, secret: context.urlSigningSecret, now: context.now() });
   const object = await context.objects.stat(key);
-  if (object === null) throw new TandemError('NOT_FOUND', 'The audio is gone.');
+  if (object === null) throw new TandemError('NOT_FOUND', 'The audio no longer exists.');
   return await sendObject(context, { object, request, reply });
 }
 
@@ -77,7 +82,7 @@ async function sendObject(
     'last-modified': object.modifiedAt.toUTCString(),
     'accept-ranges': 'bytes',
     'cache-control': 'private, no-cache',
-    // A console on another origin plays it too; a browser tab that opens it may.
+    // Lets consoles on other origins play the audio, and a browser tab open it.
     'cross-origin-resource-policy': 'cross-origin',
     'content-security-policy': "default-src 'none'; media-src 'self'",
   };
@@ -87,10 +92,10 @@ async function sendObject(
   const range = parseByteRange(wanted, sizeBytes);
   if (range === 'unsatisfiable') {
     reply.headers({ ...about, 'content-range': `bytes */${sizeBytes}` });
-    throw new TandemError('RANGE_NOT_SATISFIABLE', `The audio has ${sizeBytes} bytes.`);
+    throw new TandemError('RANGE_NOT_SATISFIABLE', `The range is outside the audio, which has ${sizeBytes} bytes.`);
   }
   const part = range === 'whole' ? { start: 0, end: sizeBytes - 1 } : range;
-  // Before the headers: it may be deleted by now, and a refusal is not described as audio.
+  // Open the object before sending headers: it may have been deleted, and the error is not audio.
   const isEmpty = request.method === 'HEAD' || sizeBytes === 0;
   const audio = isEmpty ? '' : await objects.read({ key, ...part });
   if (range !== 'whole') {
@@ -110,7 +115,7 @@ function matchesEtag(header: string | undefined, etag: string): boolean {
   return (header ?? '').split(',').some((item) => ['*', etag, `W/${etag}`].includes(item.trim()));
 }
 
-/** If-Range (RFC 9110 §13.1.5): a range of an object that has changed since is answered with the whole of it. */
+/** If-Range (RFC 9110 §13.1.5): if the object has changed since, the whole of it is sent instead of the range. */
 function rangeStillApplies({ headers }: FastifyRequest, { modifiedAt }: ObjectStat, etag: string): boolean {
   const condition = headers['if-range'];
   return condition === undefined || condition === etag || condition === modifiedAt.toUTCString();

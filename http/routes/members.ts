@@ -15,13 +15,13 @@ import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf, TimeSch
 import { EmailSchema, RoleSchema } from '../schemas/workspace.ts';
 
 const TAGS = ['workspaces'];
-const WorkspaceParams = Type.Object({ id: Type.String({ description: 'UUID of the workspace.' }) });
+const WorkspaceParams = Type.Object({ id: Type.String({ description: 'Id of the workspace.' }) });
 const MemberParams = Type.Object({
-  id: Type.String({ description: 'UUID of the workspace.' }),
-  user_id: Type.String({ description: 'The user_id of the member.' }),
+  id: Type.String({ description: 'Id of the workspace.' }),
+  user_id: Type.String({ description: 'Id of the user.' }),
 });
 
-/** Owners and admins only; admins neither make owners nor touch them; a workspace keeps an owner. */
+/** For owners and admins. Admins cannot add or change owners, and a workspace always has an owner. */
 export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContext): void {
   app.get(
     '/workspaces/:id/members',
@@ -30,7 +30,8 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       schema: {
         tags: TAGS,
         operationId: 'listMembers',
-        summary: 'Members of a workspace',
+        summary: 'List members',
+        description: 'Returns the members of the workspace.',
         params: WorkspaceParams,
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('members', MemberSchema), 'One page of members.'), ...REFUSALS },
@@ -50,13 +51,14 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       schema: {
         tags: TAGS,
         operationId: 'addMember',
-        summary: 'Add somebody who has an account',
+        summary: 'Add a member',
+        description: 'Adds a registered user to the workspace. Only owners can add owners.',
         params: WorkspaceParams,
         body: Type.Object(
           { email: EmailSchema, role: RoleSchema },
           { additionalProperties: false, examples: [{ email: 'grace@example.com', role: 'developer' }] },
         ),
-        response: { 201: successOf(MemberSchema, 'Added.'), ...REFUSALS },
+        response: { 201: successOf(MemberSchema, 'The member was added.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -83,11 +85,12 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       schema: {
         tags: TAGS,
         operationId: 'changeMemberRole',
-        summary: 'Give a member another role',
-        description: 'The last owner stays one (409 LAST_OWNER). Their keys may do what the new role allows, at once.',
+        summary: "Change a member's role",
+        description:
+          'The role takes effect immediately, also for the API keys of the member. The last owner cannot be changed (LAST_OWNER).',
         params: MemberParams,
         body: Type.Object({ role: RoleSchema }, { additionalProperties: false, examples: [{ role: 'admin' }] }),
-        response: { 200: successOf(MemberSchema, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(MemberSchema, 'The role was changed.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -116,8 +119,9 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
       schema: {
         tags: TAGS,
         operationId: 'removeMember',
-        summary: 'Remove a member, and with them their keys of this workspace',
-        description: 'Effective at once: what they hold open is closed. The last owner stays (409 LAST_OWNER).',
+        summary: 'Remove a member',
+        description:
+          'Removes a member and deletes their API keys for this workspace. Their open streams and sockets are closed immediately. The last owner cannot be removed (LAST_OWNER).',
         params: MemberParams,
         response: {
           200: successOf(
@@ -125,7 +129,7 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
               { user_id: Type.Integer(), removed: Type.Literal(true) },
               { examples: [{ user_id: 18, removed: true }] },
             ),
-            'Removed.',
+            'The member was removed.',
           ),
           ...REFUSALS,
         },
@@ -144,7 +148,7 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
           now: at,
         });
       });
-      // Once it is committed; their keys hold what they hold as this member.
+      // Published after the commit. Also closes streams that their API keys opened.
       revocations.publish({ kind: 'member', workspaceId, userId });
       return success({ user_id: userId, removed: true });
     },
@@ -153,9 +157,9 @@ export function memberRoutes(app: HttpApp, { sql, revocations, now }: HttpContex
 
 const MemberSchema = Type.Object(
   {
-    user_id: Type.Integer(),
-    email: Type.String(),
-    name: Type.String(),
+    user_id: Type.Integer({ description: 'Id of the user.' }),
+    email: Type.String({ description: 'E-mail address.' }),
+    name: Type.String({ description: 'Name of the user.' }),
     role: RoleSchema,
     created_at: TimeSchema,
   },
@@ -178,6 +182,8 @@ function presentMember({ userId, email, name, role, createdAt }: MemberRow) {
 
 /** The column is a 32-bit integer. */
 function readUserId(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new TandemError('MEMBER_NOT_FOUND', 'The workspace has no such member.');
+  if (!/^\d{1,9}$/.test(text)) {
+    throw new TandemError('MEMBER_NOT_FOUND', 'The workspace has no member with this user id.');
+  }
   return Number(text);
 }

@@ -17,11 +17,11 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'listMemoryCollections',
-        summary: 'Collections that you may see',
+        summary: 'List collections',
         description:
-          'Yours first, which is there once you ingested something, then those of teams, then the workspace’s.',
+          'Returns the collections you can access: your personal one (which exists after your first ingestion), then those of teams, then those of the workspace.',
         querystring: Type.Object({ ...PAGE_QUERY, type: Type.Optional(MemoryTypeSchema) }),
-        response: { 200: successOf(pageOf('collections', CollectionSchema), 'A page of them.'), ...REFUSALS },
+        response: { 200: successOf(pageOf('collections', CollectionSchema), 'One page of collections.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -39,11 +39,11 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'createMemoryCollection',
-        summary: 'Make a collection for a team or the workspace',
+        summary: 'Create a collection',
         description:
-          'Of a `team` its members see and write it: you and `member_ids`. `knowledge` and `hive` are read by everybody in the workspace, and made and written by owners and admins. A workspace has at most 200.',
+          'Creates a collection. Only its members, you and `member_ids`, read and write a `team` collection. The whole workspace reads `knowledge` and `hive`; only owners and admins create and write them. A workspace can have 200 collections.',
         body: CollectionBody,
-        response: { 201: successOf(CollectionSchema, 'Made.'), ...REFUSALS },
+        response: { 201: successOf(CollectionSchema, 'The collection was created.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -61,17 +61,18 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'deleteMemoryCollection',
-        summary: 'Delete a collection with all memories in it, for good',
-        description: 'For owners and admins, and for whoever made a team’s. A personal collection stays.',
-        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the collection.' }) }),
+        summary: 'Delete a collection',
+        description:
+          'Permanently deletes a collection with its memories. Admins and owners can delete any collection except personal ones, other users the team collections they created.',
+        params: Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the collection.' }) }),
         response: {
           200: successOf(
             Type.Object({
               collection_id: Type.String({ format: 'uuid' }),
               deleted: Type.Literal(true),
-              memories: Type.Integer({ description: 'That were in it.', examples: [3] }),
+              memories: Type.Integer({ description: 'Number of memories deleted with it.', examples: [3] }),
             }),
-            'Deleted.',
+            'The collection was deleted.',
           ),
           ...REFUSALS,
         },
@@ -91,17 +92,18 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
       schema: {
         tags: TAGS,
         operationId: 'getMemoryUsage',
-        summary: 'What memory cost in a month',
-        description: 'For owners of the whole workspace, with the wallet; for all others of what they did themselves.',
+        summary: 'Get memory usage',
+        description:
+          'Returns what memory operations cost in a month. Owners see the whole workspace and the wallet balance, other users their own operations.',
         querystring: Type.Object({
           month: Type.Optional(
             Type.String({
               pattern: '^20[0-9]{2}-(0[1-9]|1[0-2])$',
-              description: 'Such as 2026-01, in UTC. Default: this one.',
+              description: 'Month in UTC, such as 2026-01. Default: the current month.',
             }),
           ),
         }),
-        response: { 200: successOf(UsageSchema, 'By operation.'), ...REFUSALS },
+        response: { 200: successOf(UsageSchema, 'Usage by operation.'), ...REFUSALS },
       },
     },
     async (request) => {

@@ -21,7 +21,7 @@ import { memoryCallerOf } from './memory.ts';
 
 const MAX_FILE_BYTES = 25 * 2 ** 20;
 
-/** What was received of a form by the time its handler runs. */
+/** Set by `receive` before the handler runs. */
 interface Received {
   pending: PendingDocument;
   file: UploadedFile;
@@ -39,12 +39,12 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
       '/memory/documents/extract',
       {
         config: { access: 'member', receiveBody: receive },
-        // `readDocumentForm` reads what is text in a form.
+        // `readDocumentForm` parses and validates the strings of the form.
         validatorCompiler: () => () => true,
         schema: {
           tags: ['memory'],
           operationId: 'extractMemoryDocument',
-          summary: 'Remember a document',
+          summary: 'Ingest a document',
           description: DESCRIPTION,
           consumes: ['multipart/form-data'],
           body: DocumentFormSchema as unknown as ReturnType<typeof Type.Unsafe<Record<string, string | string[]>>>,
@@ -64,7 +64,7 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
           const { mediaType } = file;
           const name = fileNameOf(file.name);
           const by = memoryCallerOf(request);
-          // Reading takes minutes at worst.
+          // Check first, because reading can take minutes.
           await memory.requireMayStore({ ...form, by });
           const document = await pending.read({ workspaceId: by.workspaceId, name, mediaType, signal });
           signal.throwIfAborted();
@@ -81,19 +81,19 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
               success({ ...presentIngested(ingested), document: presentDocument(document, { ...ingested, name }) }),
             );
         } finally {
-          // Before the answer: whoever sends one after the other never has two.
+          // Before the response, so that a client that sends documents one by one never exceeds its limit.
           await pending.end();
         }
       },
     );
   });
 
-  /** Takes a slot and then the form. All of it is over when the response is out, or its client gone. */
+  /** Reserves a slot, then receives the form. Slot and file are released once the connection is done. */
   async function receive(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const signal = clientSignal(reply, closing);
     const pending = await documents.begin({ userId: callerOf(request).userId });
     const end = () => {
-      pending.end().catch((error: unknown) => logger.warn({ err: error }, 'a document could not be removed'));
+      pending.end().catch((error: unknown) => logger.warn({ err: error }, 'deleting an uploaded document failed'));
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
@@ -114,11 +114,12 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
   }
 }
 
-const STORED = 'Read and stored; it is processed from now on.';
+const STORED = 'The document was read, stored and queued for processing.';
 
 const DESCRIPTION = [
-  'The text of a document, stored as POST /memory/ingest does; a long one in numbered parts, a memory each. Pages of a',
-  'PDF that are pictures, and images, are recognised, in English; sheets and tables become Markdown. Each character of',
-  'the text is charged once it was read; a document that cannot be read costs nothing, nor does one whose sender closes',
-  'the connection before. A user has 2 documents at a time, and one more is refused before its body is read.',
+  'Extracts the text of a document and stores it like POST /memory/ingest; a long document becomes several numbered',
+  'memories. Scanned PDF pages and images are read with OCR, in English. Sheets and tables become Markdown. Each character',
+  'of the extracted text is charged after extraction. A document that cannot be read is free, and so is one whose upload',
+  'is cancelled. Each user can have 2 documents read at a time; further ones are rejected with DOCUMENT_CONCURRENCY_LIMIT',
+  'before their body is read.',
 ].join(' ');

@@ -20,7 +20,7 @@ import {
   IngestBatchBody,
   IngestBody,
   MemoryTypeSchema,
-  readAsked,
+  readContextQuery,
   readMemories,
   readQuery,
   readScope,
@@ -41,14 +41,14 @@ import {
 } from '../schemas/memory-views.ts';
 
 const TAGS = ['memory'];
-/** 100 000 characters, each of them written as an escape. */
+/** 100 000 characters, each JSON-escaped. */
 const INGEST_LIMIT_BYTES = 640 * 1024;
-/** JSON is parsed on the thread that answers everybody: this takes it some 10 ms. */
+/** JSON is parsed on the main thread: this size takes about 10 ms. */
 const BATCH_LIMIT_BYTES = 2 * 1024 * 1024;
 const CONTEXT_LIMIT_BYTES = 640 * 1024;
 const DEFAULT_LIMIT = 10;
 const DEFAULT_MAX_TOKENS = 1_000;
-const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the memory.' }) });
+const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the memory.' }) });
 
 export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   const { memory, closing } = context;
@@ -61,10 +61,10 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'ingestMemory',
-        summary: 'Remember a text',
+        summary: 'Ingest a text',
         description: INGEST_DESCRIPTION,
         body: IngestBody,
-        response: { 202: billed(IngestedSchema, 'Stored; it is processed from now on.'), ...REFUSALS },
+        response: { 202: billed(IngestedSchema, 'The memory was stored and queued for processing.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -83,10 +83,10 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'ingestMemories',
-        summary: 'Remember up to 100 texts',
+        summary: 'Ingest up to 100 texts',
         description: BATCH_DESCRIPTION,
         body: IngestBatchBody,
-        response: { 202: billed(BatchIngestedSchema, 'One result for each memory, in their order.'), ...REFUSALS },
+        response: { 202: billed(BatchIngestedSchema, 'One result per memory, in the order sent.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -104,11 +104,11 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'searchMemory',
-        summary: 'Find memories by words and by meaning',
+        summary: 'Search memories',
         description:
-          'Among what the caller may see. Words "in quotes" have to occur, words after a minus must not; mistyped words are found too. Billed by the characters of the query once it was answered; a search that fails, or of which a part cannot be done, costs nothing.',
+          'Searches the memories you can access by meaning and by keyword, and tolerates typos. Quoted phrases must occur; words after a minus must not. Billed per character of the query. A search that fails or is `degraded` is free.',
         body: SearchBody,
-        response: { 200: billed(FoundSchema, 'What was found, one part of each memory.'), ...REFUSALS },
+        response: { 200: billed(FoundSchema, 'Search results, one per memory.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -128,16 +128,16 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'assembleMemoryContext',
-        summary: 'What is remembered about a question, as a text for a prompt',
+        summary: 'Assemble context for a prompt',
         description:
-          'Send `query`, or the `messages` of a conversation. Billed as a search. What was recalled is framed as data: it cannot pass for an instruction of yours.',
+          'Searches memories and returns the results as text for a prompt. Send `query`, or the `messages` of a conversation. Billed like a search. The text marks its content as data, so that the model does not follow instructions in it.',
         body: ContextBody,
-        response: { 200: billed(ContextSchema, 'Never more than `max_tokens`.'), ...REFUSALS },
+        response: { 200: billed(ContextSchema, 'The context, of at most `max_tokens` tokens.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
       const { body } = request;
-      const asked = readAsked(body);
+      const asked = readContextQuery(body);
       const maxTokens = body.max_tokens ?? DEFAULT_MAX_TOKENS;
       const wanted = { ...readScope(body), asked, maxTokens, by: memoryCallerOf(request) };
       const assembled = await memory.context(wanted, clientSignal(reply, closing));
@@ -153,14 +153,19 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listMemories',
-        summary: 'Memories that you may see, newest first',
+        summary: 'List memories',
+        description: 'Returns the memories you can access, newest first.',
         querystring: Type.Object({
           ...PAGE_QUERY,
-          collection_id: Type.Optional(Type.String({ maxLength: 64 })),
+          collection_id: Type.Optional(
+            Type.String({ maxLength: 64, description: 'Only memories of this collection.' }),
+          ),
           type: Type.Optional(MemoryTypeSchema),
-          status: Type.Optional(Type.Enum(['pending', 'processing', 'ready', 'failed'])),
+          status: Type.Optional(
+            Type.Enum(['pending', 'processing', 'ready', 'failed'], { description: 'Only memories with this status.' }),
+          ),
         }),
-        response: { 200: successOf(pageOf('memories', ListedMemorySchema), 'A page of them.'), ...REFUSALS },
+        response: { 200: successOf(pageOf('memories', ListedMemorySchema), 'One page of memories.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -184,7 +189,8 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getMemory',
-        summary: 'One memory, with its text and what was drawn from it',
+        summary: 'Get a memory',
+        description: 'Returns a memory with its text and the facts extracted from it.',
         params: IdParams,
         response: { 200: successOf(MemorySchema, 'The memory.'), ...REFUSALS },
       },
@@ -199,11 +205,11 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getMemoryStatus',
-        summary: 'How far a memory is',
+        summary: 'Get the processing status of a memory',
         description:
-          '`pending`, then `processing` in stages, then `ready` or `failed`. What breaks on our side is tried again some forty minutes long before it fails; what was charged is paid back then, and its words are found all the same.',
+          'The status is `pending`, then `processing` in several stages, then `ready` or `failed`. Server errors are retried for about 40 minutes before the memory fails. The charge for a failed memory is refunded, and keyword search still finds it.',
         params: IdParams,
-        response: { 200: successOf(MemoryStatusSchema, 'How far it is.'), ...REFUSALS },
+        response: { 200: successOf(MemoryStatusSchema, 'The processing status.'), ...REFUSALS },
       },
     },
     async (request) => success(presentStatus(await memory.status(keyOf(request)))),
@@ -216,10 +222,11 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'retryMemory',
-        summary: 'Process a memory again that failed',
-        description: 'Charged as when it was ingested, since that was paid back.',
+        summary: 'Retry a failed memory',
+        description:
+          'Processes a failed memory again. Charged like its ingestion, because the first charge was refunded.',
         params: IdParams,
-        response: { 202: billed(MemoryStatusSchema, 'It is pending again.'), ...REFUSALS },
+        response: { 202: billed(MemoryStatusSchema, 'The memory is pending again.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -238,9 +245,9 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'deleteMemory',
-        summary: 'Forget a memory for good',
+        summary: 'Delete a memory',
         description:
-          'Its text, its facts and everything it was found by are erased; what it cost stays in the usage log. A fact that a deleted one had superseded stays superseded.',
+          'Permanently deletes the text, facts and index entries of a memory. Its charges stay in the usage log. Facts that it superseded stay superseded.',
         params: IdParams,
         response: {
           200: successOf(
@@ -248,7 +255,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
               { id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) },
               { examples: [{ id: '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11', deleted: true }] },
             ),
-            'Forgotten.',
+            'The memory was deleted.',
           ),
           ...REFUSALS,
         },
@@ -261,7 +268,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
-/** Whose request it is, for the desk. */
+/** The caller, in the format of the memory desk. */
 export function memoryCallerOf(request: FastifyRequest): MemoryCaller {
   const { workspaceId, userId, apiKeyId, role } = principalOf(request);
   return { workspaceId, userId, apiKeyId, role, requestId: request.id };
@@ -271,7 +278,7 @@ function keyOf(request: FastifyRequest): { memoryId: string; by: MemoryCaller } 
   return { memoryId: (request.params as { id: string }).id, by: memoryCallerOf(request) };
 }
 
-/** A success that may have cost something. */
+/** Schema of a success that can have a charge. */
 function billed(data: Parameters<typeof successOf>[0], description: string): ResponseSchema {
   return responseOf({
     description,
@@ -281,17 +288,17 @@ function billed(data: Parameters<typeof successOf>[0], description: string): Res
 }
 
 const INGEST_DESCRIPTION = [
-  'Found by its words as soon as this is answered, and by its meaning once it is `ready`. Each character of `text` is',
-  'charged before; what cannot be processed is paid back. A text that the collection has already with the same title and',
-  'metadata is neither stored nor charged again: `deduplicated_into` names what is there. `user` memories are the',
-  'caller’s own; `knowledge` and `hive` are read by the whole workspace and written by owners and admins; viewers write',
-  'none (POLICY_DENY). NUL and halves of surrogate pairs are left out of what is stored.',
+  'Stores a text as a memory. Keyword search finds it at once, semantic search once its status is `ready`. Each character',
+  'of `text` is charged upfront, and refunded if processing fails. A text that the collection already has, with the same',
+  'title and metadata, is neither stored nor charged again: `deduplicated_into` names the existing memory. `user` memories',
+  'are personal. The whole workspace reads `knowledge` and `hive`; only owners and admins write them. Viewers cannot write',
+  'memories (POLICY_DENY). NUL characters and lone surrogates are removed from the stored text.',
 ].join(' ');
 
 const BATCH_DESCRIPTION = [
-  'Up to 2 MiB of JSON. All of it is stored and charged, or nothing: a memory that is not valid fails the request (400),',
-  'and so does a wallet that does not cover the sum (402). A memory that its sender may not store where it is to go',
-  '(POLICY_DENY, COLLECTION_NOT_FOUND) fails alone, with `status: failed` and its `code`, unless all of them do; then the',
-  'request is refused as the first one is. Each memory is charged by an entry of its own, so that it can be paid back by',
-  'itself: `x-billing-tx` is that of the first, `x-credit-charged` the sum.',
+  'Stores up to 100 texts, in up to 2 MiB of JSON. An invalid memory (400) or a wallet that does not cover the total (402)',
+  'fails the whole request. A memory that you cannot store in its collection (POLICY_DENY, COLLECTION_NOT_FOUND) fails',
+  'alone, with `status: failed` and its `code`; if all of them fail, the request fails with the error of the first. Each',
+  'memory is charged separately, so that it can be refunded separately: `x-billing-tx` is the first charge,',
+  '`x-credit-charged` the total.',
 ].join(' ');

@@ -22,7 +22,7 @@ const ModelResponse = Type.Object(
   { description: 'The model.' },
 );
 
-/** `/models`, and under `/v1/` for clients of OpenAI. */
+/** Serves `/models`, and `/v1/models` for OpenAI clients. */
 export function modelRoutes(app: HttpApp, context: HttpContext): void {
   const { models, transcriber, voices, logger } = context;
   for (const [path, operationId] of [
@@ -36,9 +36,9 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
         schema: {
           tags: ['platform'],
           operationId,
-          summary: 'Models there are to chat, to judge, to recognise and to speak with',
+          summary: operationId === 'listModels' ? 'List models' : 'List models (OpenAI clients)',
           description:
-            'An alias is an entry with `resolves_to`. Language models are missing while none is configured, and while their server does not answer.',
+            'Returns the chat, judge, speech-to-text and text-to-speech models. An entry with `resolves_to` is an alias. Language models are missing if none is configured or their server does not respond.',
           response: { 200: responseOf(ListResponse), ...REFUSALS },
         },
       },
@@ -56,16 +56,18 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: ['platform'],
         operationId: 'getModelForOpenai',
-        summary: 'One of the models',
-        params: Type.Object({ id: Type.String({ description: 'An id or alias of GET /models.' }) }),
+        summary: 'Get a model',
+        description: 'Returns a model by its id or alias.',
+        params: Type.Object({ id: Type.String({ description: 'Id or alias from GET /models.' }) }),
         response: { 200: responseOf(ModelResponse), ...REFUSALS },
       },
     },
     async (request) => {
       const models = await allModels(principalOf(request).workspaceId);
       const model = models.find(({ id }) => id === request.params.id);
-      if (model === undefined)
-        throw new TandemError('MODEL_NOT_FOUND', 'There is no such model: GET /models lists them.');
+      if (model === undefined) {
+        throw new TandemError('MODEL_NOT_FOUND', 'No model has this id. GET /models lists the available ones.');
+      }
       return { success: true, ...model };
     },
   );
@@ -88,11 +90,11 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
         return target === undefined ? [] : [presentAlias(name, target)];
       });
       const named = new Set(aliases.map(({ id }) => id));
-      // An alias hides the model that has its name.
+      // An alias takes precedence over a model with the same name.
       return [...aliases, ...[...entries.values()].filter(({ id }) => !named.has(id))];
     } catch (error) {
       if (!(error instanceof TandemError)) throw error;
-      logger.warn({ code: error.code }, 'language models could not be listed');
+      logger.warn({ code: error.code }, 'listing language models failed');
       return [];
     }
   }

@@ -39,7 +39,8 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listNumbers',
-        summary: 'Numbers the workspace has rented',
+        summary: 'List rented numbers',
+        description: 'Returns the numbers that the workspace rents.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('numbers', NumberSchema), 'One page of numbers.'), ...REFUSALS },
       },
@@ -58,18 +59,19 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listAvailableNumbers',
-        summary: 'Numbers that can be rented',
+        summary: 'List available numbers',
+        description: 'Returns numbers you can rent, in ascending order.',
         querystring: Type.Object({
           pattern: Type.Optional(
             Type.String({
               pattern: '^[+ ]?[0-9*]{1,15}$',
-              description: 'Digits that must occur in the number; * stands for any digits between.',
+              description: 'Digits that the number must contain, for example `+9122`. `*` matches any digits.',
             }),
           ),
           limit: PAGE_QUERY.limit,
         }),
         response: {
-          200: successOf(Type.Object({ numbers: Type.Array(NumberSchema) }), 'In order of the numbers.'),
+          200: successOf(Type.Object({ numbers: Type.Array(NumberSchema) }), 'Available numbers.'),
           ...REFUSALS,
         },
       },
@@ -91,9 +93,13 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         tags: TAGS,
         operationId: 'rentNumber',
         summary: 'Rent a number',
-        description: 'The first month is charged at once, the next ones when they begin, until the number is released.',
+        description:
+          'Rents a number until you release it. The first month is charged now, and each following month when it begins.',
         body: Type.Object({ e164: E164Schema }, { additionalProperties: false }),
-        response: { 201: responseOf({ ...successOf(NumberSchema, 'Rented.'), headers: BILLING_HEADERS }), ...REFUSALS },
+        response: {
+          201: responseOf({ ...successOf(NumberSchema, 'The number was rented.'), headers: BILLING_HEADERS }),
+          ...REFUSALS,
+        },
       },
     },
     async (request, reply) => {
@@ -119,12 +125,16 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'releaseNumber',
-        summary: 'Release a rented number',
-        params: Type.Object({ e164: Type.String({ description: '+E.164 with the plus sign as %2B.' }) }),
+        summary: 'Release a number',
+        description:
+          'Releases a rented number and stops its monthly charge. The current month is not refunded. A number that a live call uses cannot be released.',
+        params: Type.Object({
+          e164: Type.String({ description: 'Number in E.164 format, with the plus sign encoded as %2B.' }),
+        }),
         response: {
           200: successOf(
             Type.Object({ e164: E164Schema, status: Type.Literal('released'), released_at: TimeSchema }),
-            'Released.',
+            'The number was released.',
           ),
           ...REFUSALS,
         },
@@ -134,7 +144,12 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
       const principal = principalOf(request);
       await requireTrunk(context, principal);
       const e164 = normaliseE164(request.params.e164);
-      if (e164 === null) throw new TandemError('NUMBER_NOT_FOUND', 'The path is not a number in +E.164.');
+      if (e164 === null) {
+        throw new TandemError(
+          'NUMBER_NOT_FOUND',
+          'The path must be a number in E.164 format, such as %2B912240000001.',
+        );
+      }
       const at = now();
       const released = await inTransaction(sql, async (tx) => {
         const number = await releaseNumber(tx, { workspaceId: principal.workspaceId, e164, now: at });
@@ -148,10 +163,10 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
 
 const NumberSchema = Type.Object({
   e164: E164Schema,
-  status: Type.Enum(['available', 'assigned', 'reserved']),
-  outbound_trunk_id: Type.String({ format: 'uuid' }),
-  monthly_price_usd: Type.Number({ examples: [2] }),
-  rented_at: nullable(TimeSchema),
+  status: Type.Enum(['available', 'assigned', 'reserved'], { description: '`assigned`: rented by the workspace.' }),
+  outbound_trunk_id: Type.String({ format: 'uuid', description: 'Trunk that the number belongs to.' }),
+  monthly_price_usd: Type.Number({ description: 'Monthly charge, in USD.', examples: [2] }),
+  rented_at: nullable({ ...TimeSchema, description: 'When the number was rented. Null if it is not.' }),
 });
 
 function presentNumber(row: NumberRow) {

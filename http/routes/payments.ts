@@ -6,10 +6,10 @@ import { acceptRawBodies } from '../json-body.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { readStripeEvent } from '../stripe-events.ts';
 
-/** An invoice of many lines is larger than what clients may send. */
+/** An invoice with many lines exceeds the usual limit. */
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** What payment providers call: the signature over the very bytes of the body is the credential. */
+/** Webhook endpoint for payment providers. The signature over the raw body is the credential. */
 export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSecret }: HttpContext): void {
   app.register(async (scope: HttpApp) => {
     acceptRawBodies(scope);
@@ -18,23 +18,30 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
       {
         config: { access: 'public' },
         bodyLimit: BODY_LIMIT_BYTES,
-        // The bytes are looked at once the signature was.
+        // Parsed after the signature was verified.
         validatorCompiler: () => () => true,
         schema: {
           tags: ['billing'],
           operationId: 'receiveStripeEvent',
-          summary: 'Where Stripe tells of payments',
+          summary: 'Receive a Stripe event',
           description:
-            'Takes payment_intent.succeeded, .processing, .payment_failed and .canceled, invoice.paid and invoice.payment_failed, verified with STRIPE_WEBHOOK_SECRET; other events are passed over. `metadata.workspace_id` of the payment intent, invoice or subscription names the wallet. Each event counts once, each payment is credited once, in whatever order they arrive; only USD is credited.',
+            'Webhook endpoint for Stripe, verified with STRIPE_WEBHOOK_SECRET. Handles payment_intent.succeeded, .processing, .payment_failed and .canceled, invoice.paid and invoice.payment_failed; ignores other events. `metadata.workspace_id` of the payment intent, invoice or subscription selects the wallet. Events can arrive repeatedly and in any order: each payment is credited once. Only USD is credited.',
           security: [],
           headers: Type.Object({
-            'stripe-signature': Type.Optional(Type.String({ examples: ['t=1767323045,v1=5257a869e7ec...'] })),
+            'stripe-signature': Type.Optional(
+              Type.String({ description: 'Signature from Stripe.', examples: ['t=1767323045,v1=5257a869e7ec...'] }),
+            ),
           }),
           body: StripeEventSchema,
           response: {
             200: successOf(
-              Type.Object({ outcome: Type.Enum(['credited', 'recorded', 'ignored', 'replayed', 'passed_over']) }),
-              'Taken in: `ignored` was older than what is known, `passed_over` concerns no wallet.',
+              Type.Object({
+                outcome: Type.Enum(['credited', 'recorded', 'ignored', 'replayed', 'passed_over'], {
+                  description:
+                    '`credited`: the payment was added to the wallet. `recorded`: its status was stored. `ignored`: the event is older than the stored status. `replayed`: the event had been received before. `passed_over`: the event concerns no wallet.',
+                }),
+              }),
+              'The event was received.',
             ),
             ...REFUSALS,
           },
@@ -42,7 +49,10 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
       },
       async (request) => {
         if (stripeWebhookSecret === null) {
-          throw new TandemError('PAYMENTS_NOT_CONFIGURED', 'Payments by Stripe are off: set STRIPE_WEBHOOK_SECRET.');
+          throw new TandemError(
+            'PAYMENTS_NOT_CONFIGURED',
+            'Stripe payments are not configured. Set STRIPE_WEBHOOK_SECRET.',
+          );
         }
         const { 'stripe-signature': signature } = request.headers as { 'stripe-signature'?: string };
         const news = readStripeEvent(request.body ?? Buffer.alloc(0), {
@@ -52,7 +62,7 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
         });
         if (news === null) return success({ outcome: 'passed_over' });
         const outcome = await takePaymentNews(sql, news);
-        logger.info({ eventId: news.eventId, type: news.eventType, outcome }, 'payment event taken in');
+        logger.info({ eventId: news.eventId, type: news.eventType, outcome }, 'payment event received');
         return success({ outcome });
       },
     );
@@ -64,7 +74,7 @@ const StripeEventSchema = Type.Unsafe<Buffer>(
     { id: Type.String(), type: Type.String(), created: Type.Integer(), data: Type.Object({}) },
     {
       additionalProperties: true,
-      description: 'An event as Stripe sends it.',
+      description: 'A Stripe event.',
       examples: [
         {
           id: 'evt_1',

@@ -6,7 +6,7 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import { E164Schema } from '../schemas/phone-number.ts';
 
-/** Longer lists are for `GET /dialer/numbers` and `GET /dialer/numbers/available`. */
+/** `GET /dialer/numbers` and `GET /dialer/numbers/available` return the full lists. */
 const MAX_LISTED = 1000;
 
 export function poolRoutes(app: HttpApp, { sql }: HttpContext): void {
@@ -17,7 +17,8 @@ export function poolRoutes(app: HttpApp, { sql }: HttpContext): void {
       schema: {
         tags: ['numbers'],
         operationId: 'getPool',
-        summary: 'Numbers that can be rented, and those the workspace has',
+        summary: 'Get the number pool',
+        description: 'Returns the numbers that the workspace rents and those it can rent, up to 1000 of each.',
         response: { 200: successOf(PoolSchema, 'The number pool.'), ...REFUSALS },
       },
     },
@@ -40,11 +41,15 @@ export function poolRoutes(app: HttpApp, { sql }: HttpContext): void {
 }
 
 const PoolSchema = Type.Object({
-  provisioned: Type.Boolean({ description: 'Whether the workspace has an active trunk (Gate T).', examples: [true] }),
+  provisioned: Type.Boolean({ description: 'True if the workspace has an active trunk.', examples: [true] }),
   counts: Type.Object(
-    { available: Type.Integer(), assigned: Type.Integer(), reserved: Type.Integer() },
+    {
+      available: Type.Integer({ description: 'Numbers you can rent.' }),
+      assigned: Type.Integer({ description: 'Numbers the workspace rents.' }),
+      reserved: Type.Integer({ description: 'Numbers held back.' }),
+    },
     { examples: [{ available: 1, assigned: 1, reserved: 0 }] },
   ),
-  available: Type.Array(E164Schema, { description: 'At most 1000.' }),
-  allocated: Type.Array(E164Schema, { description: 'Rented by the workspace; at most 1000.' }),
+  available: Type.Array(E164Schema, { description: 'Numbers you can rent, at most 1000.' }),
+  allocated: Type.Array(E164Schema, { description: 'Numbers the workspace rents, at most 1000.' }),
 });

@@ -18,8 +18,10 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: ['click-to-call'],
         operationId: 'mintPlaybackUrl',
-        summary: 'A signed URL that plays the recording for five minutes',
-        params: Type.Object({ id: Type.String({ description: 'The recording_id.' }) }),
+        summary: 'Create a playback URL for a recording',
+        description:
+          'Returns a signed URL that plays the recording for five minutes. Each request creates a new URL. Only the user who placed the call can play it.',
+        params: Type.Object({ id: Type.String({ description: 'recording_id of the call.' }) }),
         response: {
           200: successOf(Type.Object({ playback_url: PlaybackUrlSchema, expires_at: TimeSchema }), 'The playback URL.'),
           ...REFUSALS,
@@ -31,7 +33,7 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
       await requireTrunk(context, principal);
       const stored = await getRecording(sql, request.params.id);
       const call = stored?.workspaceId === principal.workspaceId ? await getCallById(sql, stored.callId) : null;
-      if (call === null) throw new TandemError('CALL_NOT_FOUND', 'There is no such recording in the workspace.');
+      if (call === null) throw new TandemError('CALL_NOT_FOUND', 'No recording in this workspace has this id.');
       const recording = requirePlayable(call, { recording: stored, principal });
       return success(await mintPlaybackUrl(context, { objectKey: recording.objectKey, request }));
     },

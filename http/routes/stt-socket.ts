@@ -3,7 +3,7 @@ import type { HttpApp } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { STT_SOCKET_PATH } from '../websocket/stt-sockets.ts';
 
-/** What the address of the socket says to whoever does not upgrade. */
+/** Answers requests to the WebSocket address that do not upgrade. */
 export function sttSocketRoute(app: HttpApp): void {
   app.get(
     STT_SOCKET_PATH,
@@ -12,16 +12,16 @@ export function sttSocketRoute(app: HttpApp): void {
       schema: {
         tags: ['speech-to-text'],
         operationId: 'connectLiveTranscription',
-        summary: 'Live transcription over a WebSocket',
+        summary: 'Transcribe live audio over a WebSocket',
         description: [
-          'Upgrade to a WebSocket (RFC 6455), with credentials in the query: `apiKey`, or `token` and `workspace_id`.',
-          'A key that is limited needs `stt:write`; viewers may not. Messages are in `docs/stt-websocket.md`. Without an',
-          'upgrade the answer is `ok`, whoever asks.',
+          'Upgrade to a WebSocket (RFC 6455) with credentials in the query: `apiKey`, or `token` and `workspace_id`.',
+          'A key with scopes needs `stt:write`, and viewers are rejected. `docs/stt-websocket.md` describes the messages.',
+          'Billed by the duration of the final transcripts. A request without an upgrade returns `ok`.',
         ].join('\n'),
         security: [],
         response: {
           200: responseOf({
-            description: 'Nobody asked for an upgrade.',
+            description: 'The request was not an upgrade.',
             content: { 'text/plain': { schema: Type.String({ examples: ['ok'] }) } },
           }),
           ...REFUSALS,

@@ -19,7 +19,7 @@ import {
 const TAGS = ['speech-to-text'];
 const MAX_FILE_BYTES = 25 * 2 ** 20;
 
-/** What `receiveUpload` has made of the body by the time the handler runs. */
+/** Set by `receiveUpload` before the handler runs. */
 interface Upload {
   pending: PendingTranscription;
   file: UploadedFile;
@@ -36,12 +36,13 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listTranscriptionLanguages',
-        summary: 'Languages of transcription, and which of them live sessions take',
-        description: 'Which of them are understood depends on the engines and models that are installed.',
+        summary: 'List speech-to-text languages',
+        description:
+          'Returns the languages you can request. Which of them can be transcribed depends on the installed engines and models.',
         response: { 200: responseOf(LanguagesSchema), ...REFUSALS },
       },
     },
-    () => ({ success: true, message: 'Languages of transcription.', data: transcriber.languages() }),
+    () => ({ success: true, message: 'Speech-to-text languages.', data: transcriber.languages() }),
   );
 
   app.register(async (scope: HttpApp) => {
@@ -54,12 +55,12 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
         url,
         {
           config: { access: 'writer', receiveBody: receiveUpload },
-          // `parseTranscriptionForm` reads what is text in a form.
+          // `parseTranscriptionForm` parses and validates the strings of the form.
           validatorCompiler: () => () => true,
           schema: {
             tags: TAGS,
             operationId,
-            summary: url === '/stt' ? 'Transcribe a file' : 'Transcribe a file: the same as POST /stt',
+            summary: url === '/stt' ? 'Transcribe an audio file' : 'Transcribe an audio file (alias of POST /stt)',
             description: DESCRIPTION,
             consumes: ['multipart/form-data'],
             body: TranscriptionFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
@@ -79,16 +80,16 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
     }
   });
 
-  /** Takes a slot and then the form. Whatever comes of it is over when the response is out, or its client gone. */
+  /** Reserves a slot, then receives the form. The slot and the file are released once the connection is done. */
   async function receiveUpload(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const signal = clientSignal(reply, closing, 'STT_CLIENT_CANCELLED');
     const { userId } = callerOf(request);
-    // No response goes out, so that nothing else is logged.
+    // Logged here, because no response is sent.
     const logCancellation = () => logger.info({ requestId: request.id, ...codeOf(signal.reason) }, 'upload cancelled');
     signal.addEventListener('abort', logCancellation, { once: true });
     const pending = await transcriber.begin({ userId, requestId: request.id, signal });
     const end = () => {
-      pending.end().catch((error: unknown) => logger.error({ err: error }, 'a transcription did not end cleanly'));
+      pending.end().catch((error: unknown) => logger.error({ err: error }, 'transcription cleanup failed'));
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
@@ -109,25 +110,26 @@ function codeOf({ code, status }: TandemError) {
 }
 
 const DESCRIPTION = [
-  'The file is charged by its length once there is text; what is refused, cancelled by closing the connection or not',
-  'understood costs nothing. A user has 8 transcriptions at a time, live sessions included, and one more is refused',
-  'before its body is read. Audio that is cut into several chunks is recognised side by side, and then language_source',
-  'is long_audio_chunked. Within 600 seconds of its arrival a request is answered, or refused with STT_TIMEOUT.',
+  'Transcribes one file. The charge depends on the length of the audio and is made once there is a transcript: a rejected,',
+  'cancelled or failed request is free, and so is audio dropped because of noise. Each user can run 8 transcriptions at a',
+  'time, live sessions included; further requests are rejected with STT_CONCURRENCY_LIMIT before their body is read. Long',
+  'audio is split into chunks that are transcribed in parallel. A request that takes over 600 seconds fails with',
+  'STT_TIMEOUT. Close the connection to cancel.',
 ].join(' ');
 
 const LanguagesSchema = Type.Object(
   {
     success: Type.Literal(true),
-    message: Type.String({ examples: ['Languages of transcription.'] }),
+    message: Type.String({ examples: ['Speech-to-text languages.'] }),
     data: Type.Array(
       Type.Object({
-        language_id: Type.String({ description: 'ISO 639-1, or auto.', examples: ['en'] }),
-        name: Type.String({ examples: ['English'] }),
-        auto: Type.Boolean({ description: 'The entry that stands for whatever is spoken.', examples: [false] }),
-        rest: Type.Boolean({ description: 'Whether files may be in it.', examples: [true] }),
-        websocket: Type.Boolean({ description: 'Whether live sessions take it.', examples: [true] }),
+        language_id: Type.String({ description: 'ISO 639-1 code, or `auto`.', examples: ['en'] }),
+        name: Type.String({ description: 'Name in English.', examples: ['English'] }),
+        auto: Type.Boolean({ description: 'True for the entry that detects the language.', examples: [false] }),
+        rest: Type.Boolean({ description: 'True if POST /stt accepts it.', examples: [true] }),
+        websocket: Type.Boolean({ description: 'True if live sessions accept it.', examples: [true] }),
       }),
     ),
   },
-  { description: 'The catalogue.' },
+  { description: 'The languages.' },
 );

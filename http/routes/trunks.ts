@@ -18,7 +18,7 @@ import {
 import { validationFailed } from '../validation.ts';
 
 const TAGS = ['trunks'];
-const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the trunk.' }) });
+const IdParams = Type.Object({ id: Type.String({ description: 'Id of the trunk.' }) });
 
 export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): void {
   app.get(
@@ -28,7 +28,8 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'listTrunks',
-        summary: 'Trunks the workspace may call over',
+        summary: 'List trunks',
+        description: 'Returns the SIP trunks that the workspace can place calls over.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('trunks', TrunkSchema), 'One page of trunks.'), ...REFUSALS },
       },
@@ -47,9 +48,11 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'createTrunk',
-        summary: 'Add a SIP trunk',
+        summary: 'Create a trunk',
+        description:
+          'Adds a SIP trunk to place calls over. `numbers` become the inventory that the workspace can rent. The password is stored encrypted and never returned.',
         body: TrunkBody,
-        response: { 201: successOf(TrunkSchema, 'Added.'), ...REFUSALS },
+        response: { 201: successOf(TrunkSchema, 'The trunk was created.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -75,7 +78,8 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'getTrunk',
-        summary: 'One trunk',
+        summary: 'Get a trunk',
+        description: 'Returns a trunk, without its password.',
         params: IdParams,
         response: { 200: successOf(TrunkSchema, 'The trunk.'), ...REFUSALS },
       },
@@ -95,10 +99,12 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'updateTrunk',
-        summary: 'Change a trunk; only the fields sent change',
+        summary: 'Update a trunk',
+        description:
+          'Changes only the fields you send. A rented number cannot be removed from `numbers`: release it first.',
         params: IdParams,
         body: TrunkPatchBody,
-        response: { 200: successOf(TrunkSchema, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(TrunkSchema, 'The trunk was updated.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -113,7 +119,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
         const updated = await updateTrunk(tx, { id, workspaceId, patch, now: at });
-        // The names alone: a new password is nothing to keep here.
+        // Only the names: the audit log must not contain the password.
         const details = { changed: Object.keys(request.body) };
         await recordAction(tx, request, { action: 'trunk.updated', target: { type: 'trunk', id }, details, now: at });
         return updated;
@@ -129,10 +135,15 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'deleteTrunk',
-        summary: 'Remove a trunk and its numbers; its calls stay readable',
+        summary: 'Delete a trunk',
+        description:
+          'Deletes a trunk and its numbers. Its calls stay readable. A trunk with live calls cannot be deleted.',
         params: IdParams,
         response: {
-          200: successOf(Type.Object({ id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) }), 'Removed.'),
+          200: successOf(
+            Type.Object({ id: Type.String({ format: 'uuid' }), deleted: Type.Literal(true) }),
+            'The trunk was deleted.',
+          ),
           ...REFUSALS,
         },
       },
@@ -150,7 +161,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
   );
 }
 
-/** Another number would be passed over when a call is placed. */
+/** Placing a call ignores a caller ID that is not a number of the trunk. */
 function requireOwnCallerId(e164: string | null | undefined, numbers: readonly string[]): void {
   if (e164 && !numbers.includes(e164)) {
     throw validationFailed([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
@@ -158,5 +169,5 @@ function requireOwnCallerId(e164: string | null | undefined, numbers: readonly s
 }
 
 function trunkNotFound(): TandemError {
-  return new TandemError('TRUNK_NOT_FOUND', 'There is no such trunk.');
+  return new TandemError('TRUNK_NOT_FOUND', 'No trunk in this workspace has this id.');
 }

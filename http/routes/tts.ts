@@ -6,10 +6,10 @@ import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recip
 import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { endWithClient } from '../credential-watch.ts';
+import { abortWithClient } from '../credential-watch.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { SpeakBody, spokenLines } from '../schemas/tts.ts';
-import { spokenAsLines, takenInTime } from '../spoken-lines.ts';
+import { speechLines, withStallTimeout } from '../speech-lines.ts';
 
 const DEFAULT_SAMPLE_RATE_HZ = 24_000;
 
@@ -28,13 +28,14 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: ['speech'],
         operationId: 'listSpeechLanguages',
-        summary: 'Languages there are voices for',
+        summary: 'List text-to-speech languages',
+        description: 'Returns the languages that voices exist for, in no particular order.',
         response: { 200: LanguagesResponse, ...REFUSALS },
       },
     },
     async () => {
       const data = context.speech.languages().map(({ language, name }) => ({ language_id: language, name }));
-      return { success: true, message: `${data.length} languages can be spoken.`, data };
+      return { success: true, message: `${data.length} text-to-speech languages.`, data };
     },
   );
 
@@ -48,7 +49,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
     const slot = await context.limits.acquireSlot({ userId: principal.userId, kind: 'tts' });
     const ended = new AbortController();
     ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
-    endWithClient(context, { principal, reply, ended });
+    abortWithClient(context, { principal, reply, ended });
     let spoken: SpokenText;
     try {
       const { workspaceId, userId, apiKeyId } = principal;
@@ -61,15 +62,15 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       throw error;
     }
     const withWordTimes = (body.timestamp_type ?? 'WORD') === 'WORD';
-    const lines = takenInTime(spokenAsLines(spoken, { encoding, sampleRateHz, withWordTimes }), {
-      withinMs: context.listenerPatienceMs,
+    const lines = withStallTimeout(speechLines(spoken, { encoding, sampleRateHz, withWordTimes }), {
+      withinMs: context.stallTimeoutMs,
       onStalled: () => reply.raw.destroy(),
     });
     return reply
       .headers({
         'content-type': 'application/x-ndjson; charset=utf-8',
         'cache-control': 'no-cache, no-transform',
-        // nginx would hold lines back.
+        // Stops nginx from buffering lines.
         'x-accel-buffering': 'no',
         ...billingHeaders(spoken.charge),
       })
@@ -87,29 +88,37 @@ function styleOf({ wpm, speed, stability, similarity, enhance }: Static<typeof S
   };
 }
 
-function speakSchema(operationId: string) {
+function speakSchema(operationId: keyof typeof SUMMARIES) {
   return {
     tags: ['speech'],
     operationId,
-    summary: 'Text to speech, with word times',
+    summary: SUMMARIES[operationId],
     description:
-      'Speech is sent as it is made, no faster than it is read. The text is charged before anything is said, and paid back when it cannot be said to the end. Who leaves half-way, or whose credentials end meanwhile, owes for the whole. `sample_rate` and `audio_encoding` are older names of what is in `audio_config`, which wins over them.',
+      'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end. The text is charged before synthesis and refunded if synthesis fails midway. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
     body: SpeakBody,
     response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
   };
 }
+
+const SUMMARIES = {
+  streamSpeech: 'Stream speech from text',
+  streamSpeechByAlias: 'Stream speech from text (alias of POST /tts-stream)',
+  synthesizeSpeech: 'Synthesise speech with word timestamps',
+} as const;
 
 const LanguagesResponse = responseOf(
   Type.Object(
     {
       success: Type.Literal(true),
       message: Type.String(),
-      data: Type.Array(Type.Object({ language_id: Type.String(), name: Type.String() })),
+      data: Type.Array(
+        Type.Object({ language_id: Type.String({ description: 'ISO 639 code.' }), name: Type.String() }),
+      ),
     },
     {
-      description: 'ISO 639 codes, in no order.',
+      description: 'The languages.',
       examples: [
-        { success: true, message: '1 languages can be spoken.', data: [{ language_id: 'hi', name: 'Hindi' }] },
+        { success: true, message: '1 text-to-speech languages.', data: [{ language_id: 'hi', name: 'Hindi' }] },
       ],
     },
   ),

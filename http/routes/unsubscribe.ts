@@ -8,13 +8,13 @@ import { readUnsubscribeToken } from '../unsubscribe-token.ts';
 
 const TAGS = ['accounts'];
 const TokenQuery = Type.Object({
-  token: Type.String({ description: 'From the link in the mail.', examples: ['17.c2lnbmF0dXJl'] }),
+  token: Type.String({ description: 'Token from the link in the e-mail.', examples: ['17.c2lnbmF0dXJl'] }),
 });
 
-/** The link in a mail. Programs that look at mails follow links, so only a POST acts. */
+/** The link in an e-mail. Mail scanners follow links, so only a POST changes anything. */
 export function unsubscribeRoutes(app: HttpApp, context: HttpContext): void {
   app.register(async (scope) => {
-    // What RFC 8058 §3.1 has mail programs send. The token says it all: the body is not looked at.
+    // RFC 8058 §3.1 prescribes the body that mail clients send. The token has everything, so the body is ignored.
     for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data']) {
       scope.addContentTypeParser(type, { parseAs: 'buffer' }, (_request, _body, done) => done(null, undefined));
     }
@@ -30,7 +30,8 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'showUnsubscribe',
-        summary: 'A page that asks whether to stop mails; changes nothing',
+        summary: 'Show the unsubscribe page',
+        description: 'Returns a page with an unsubscribe button. Changes nothing.',
         security: [],
         querystring: TokenQuery,
         response: { 200: PAGE, ...REFUSALS },
@@ -38,7 +39,11 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
     },
     async (request, reply) => {
       requireUser(request.query.token);
-      return sendPage(reply, 'Stop our mails?', '<form method="post"><button>Unsubscribe</button></form>');
+      return sendPage(
+        reply,
+        'Unsubscribe from our e-mails?',
+        '<form method="post"><button>Unsubscribe</button></form>',
+      );
     },
   );
 
@@ -49,8 +54,9 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
       schema: {
         tags: TAGS,
         operationId: 'unsubscribe',
-        summary: 'Stop mails: one click (RFC 8058), as often as you like',
-        description: 'Answers a page to whoever accepts HTML, else JSON. The body is not looked at.',
+        summary: 'Unsubscribe from marketing e-mails',
+        description:
+          'One-click unsubscribe (RFC 8058). You can repeat it. Returns a page if the client accepts HTML, otherwise JSON. The body is ignored.',
         security: [],
         querystring: TokenQuery,
         response: { 200: PAGE, ...REFUSALS },
@@ -60,7 +66,7 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
       const userId = requireUser(request.query.token);
       await saveMarketingConsent(sql, { userId, consent: false, source: 'unsubscribe', now: now() });
       if (request.headers.accept?.includes('text/html')) {
-        return sendPage(reply, 'You are unsubscribed', '<p>We will send you no more of these mails.</p>');
+        return sendPage(reply, 'You are unsubscribed', '<p>We will not send you these e-mails any more.</p>');
       }
       return reply.send(success({ unsubscribed: true }));
     },
@@ -70,16 +76,16 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
   function requireUser(token: string): number {
     const userId = readUnsubscribeToken(token, urlSigningSecret);
     if (userId !== null) return userId;
-    throw new TandemError('INVALID_UNSUBSCRIBE_TOKEN', 'This link is not complete. Follow the one in the mail again.');
+    throw new TandemError('INVALID_UNSUBSCRIBE_TOKEN', 'This link is incomplete. Open the link in the e-mail again.');
   }
 }
 
 const PAGE = responseOf({
-  description: 'A page.',
+  description: 'An HTML page.',
   content: { 'text/html': { schema: Type.String({ examples: ['<!doctype html>...'] }) } },
 });
 
-/** Fixed text alone, so nothing needs escaping. */
+/** Inserts only constant text, so nothing needs escaping. */
 function sendPage(reply: FastifyReply, title: string, content: string): FastifyReply {
   const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title></head>`;
   return reply.type('text/html; charset=utf-8').send(`${head}<body><h1>${title}</h1>${content}</body></html>`);

@@ -16,11 +16,11 @@ export function userRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: ['accounts'],
         operationId: 'completeOnboarding',
-        summary: 'What a new user chose; may be sent again',
+        summary: 'Save onboarding choices',
         description:
-          'consent_timestamp and consent_source are set here; those of the client are ignored. Consent is saved after the rest and best effort: the answer tells what is stored.',
+          'Saves what a new user chose. You can repeat it. The server sets consent_timestamp and consent_source and ignores your values. Consent is saved last, on a best-effort basis: check the response for what is stored.',
         body: OnboardingBody,
-        response: { 200: successOf(ProfileSchema, 'What is stored now.'), ...REFUSALS },
+        response: { 200: successOf(ProfileSchema, 'The stored choices.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -29,7 +29,7 @@ export function userRoutes(app: HttpApp, context: HttpContext): void {
       await onboardUser(sql, { userId, defaultVoiceId, now: now() });
       if (consent !== undefined) {
         await saveMarketingConsent(sql, { userId, consent, source: 'onboarding', now: now() }).catch((error: unknown) =>
-          logger.warn({ err: error, userId }, 'consent was not saved'),
+          logger.warn({ err: error, userId }, 'saving marketing consent failed'),
         );
       }
       const token = unsubscribeToken(userId, urlSigningSecret);
@@ -41,8 +41,10 @@ export function userRoutes(app: HttpApp, context: HttpContext): void {
 
 const OnboardingBody = Type.Object(
   {
-    default_voice_id: Type.Optional(Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000]+$' })),
-    marketing_consent: Type.Optional(Type.Boolean({ description: 'Whether mails with news are welcome.' })),
+    default_voice_id: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 128, pattern: '^[^\\u0000]+$', description: 'Id of the default voice.' }),
+    ),
+    marketing_consent: Type.Optional(Type.Boolean({ description: 'True if the user agrees to marketing e-mails.' })),
     consent_timestamp: Type.Optional(Type.Unknown({ description: 'Ignored.' })),
     consent_source: Type.Optional(Type.Unknown({ description: 'Ignored.' })),
   },
@@ -54,13 +56,15 @@ const OnboardingBody = Type.Object(
 
 const ProfileSchema = Type.Object(
   {
-    user_id: Type.Integer(),
-    onboarded_at: TimeSchema,
-    default_voice_id: nullable(Type.String()),
-    marketing_consent: Type.Boolean(),
-    consent_timestamp: nullable(TimeSchema),
-    consent_source: nullable(Type.Enum(['onboarding', 'unsubscribe'])),
-    unsubscribe_url: Type.String({ format: 'uri', description: 'For List-Unsubscribe headers (RFC 8058).' }),
+    user_id: Type.Integer({ description: 'Id of the user.' }),
+    onboarded_at: { ...TimeSchema, description: 'When onboarding was completed first.' },
+    default_voice_id: nullable(Type.String({ description: 'Id of the default voice.' })),
+    marketing_consent: Type.Boolean({ description: 'True if the user agrees to marketing e-mails.' }),
+    consent_timestamp: nullable({ ...TimeSchema, description: 'When the consent was given or withdrawn.' }),
+    consent_source: nullable(
+      Type.Enum(['onboarding', 'unsubscribe'], { description: 'How the consent was given or withdrawn.' }),
+    ),
+    unsubscribe_url: Type.String({ format: 'uri', description: 'URL for List-Unsubscribe headers (RFC 8058).' }),
   },
   {
     examples: [

@@ -30,14 +30,14 @@ import {
 
 const TAGS = ['voices'];
 const MAX_FILE_BYTES = 25 * 2 ** 20;
-const MOST_FILES = 25;
-/** Of one request. */
+const MAX_FILES = 25;
+/** Per request. */
 const MAX_BYTES = 250 * 2 ** 20;
-const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'UUID of the voice.' }) });
+const IdParams = Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the voice.' }) });
 
 type FormFields = Record<string, string | string[]>;
 
-/** What was received of a form by the time its handler runs. */
+/** Set by `receive` before the handler runs. */
 interface Received {
   upload: VoiceUpload;
   files: UploadedFile[];
@@ -55,15 +55,18 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listVoices',
-        summary: 'Voices of a model: those of the workspace, then those of the platform',
+        summary: 'List voices',
+        description: 'Returns the voices of a tier: those of the workspace first, then those of the platform.',
         querystring: Type.Object({
           model: Type.Enum(['quality', 'fast'], {
             default: 'quality',
-            description: '`quality`: professional voices, `svc Quality`. `fast`: cloned and plain ones, `svc Fast`.',
+            description:
+              'Tier. `quality`: professional voices (`svc Quality`). `fast`: cloned and built-in voices (`svc Fast`).',
           }),
           status: Type.Enum(['ready', 'all'], {
             default: 'ready',
-            description: '`all`: also voices of the workspace that are being made, or failed.',
+            description:
+              '`ready`: voices you can use. `all`: also voices of the workspace that are in progress or failed.',
           }),
         }),
         response: { 200: responseOf(ListResponse), ...REFUSALS },
@@ -73,7 +76,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       const { workspaceId } = principalOf(request);
       const { model, status } = request.query;
       const data = await voices.list({ workspaceId, tier: model, unready: status === 'all' });
-      const message = `${data.length} voices of the model ${model}.`;
+      const message = `${data.length} ${model} voices.`;
       return { success: true, message, data: data.map(presentListedVoice), meta: { model } };
     },
   );
@@ -85,8 +88,9 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'getVoice',
-        summary: 'One voice, with a sample of how it sounds',
-        description: 'Whoever asks first may wait some seconds for the sample to be spoken.',
+        summary: 'Get a voice',
+        description:
+          'Returns a voice with the URL of an audio sample. The first request for a voice can take some seconds, because it synthesises the sample.',
         params: IdParams,
         response: { 200: successOf(VoiceSchema, 'The voice.'), ...REFUSALS },
       },
@@ -95,7 +99,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       const key = { workspaceId: principalOf(request).workspaceId, voiceId: request.params.id };
       const voice = await voices.get(key);
       const objectKey = await voices.sample(key).catch((error: unknown) => {
-        logger.warn({ voiceId: voice.id, err: error }, 'a sample of a voice cannot be had');
+        logger.warn({ voiceId: voice.id, err: error }, 'voice sample synthesis failed');
         return null;
       });
       const minted = objectKey === null ? null : await mintPlaybackUrl(context, { objectKey, request });
@@ -110,10 +114,12 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'updateVoice',
-        summary: 'Rename or describe a voice of the workspace',
+        summary: 'Update a voice',
+        description:
+          'Changes the name or the description of a voice of the workspace. Built-in voices cannot be changed.',
         params: IdParams,
         body: VoicePatchBody,
-        response: { 200: successOf(UpdatedVoiceSchema, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(UpdatedVoiceSchema, 'The voice was updated.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -132,8 +138,9 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'deleteVoice',
-        summary: 'Remove a voice of the workspace, its samples and what was made of them',
-        description: 'Texts that are being spoken go on. That the speaker had agreed stays recorded.',
+        summary: 'Delete a voice',
+        description:
+          "Deletes a voice of the workspace with its samples and model. Running synthesis requests finish. The record of the speaker's consent is kept.",
         params: IdParams,
         response: {
           200: successOf(
@@ -141,7 +148,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
               { id: Type.String(), deleted: Type.Literal(true) },
               { examples: [{ id: '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11', deleted: true }] },
             ),
-            'Removed.',
+            'The voice was deleted.',
           ),
           ...REFUSALS,
         },
@@ -161,12 +168,12 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'createProfessionalVoice',
-        summary: 'Begin a professional voice; its samples follow',
+        summary: 'Create a professional voice',
         description:
-          'It is `pending` until it has samples: send them to POST /voices/professional/{id}/samples, in as many requests as it takes.',
+          'Creates a voice with status `pending`. Upload its samples with POST /voices/professional/{id}/samples, in as many requests as you like. A workspace can have 100 voices.',
         body: ProfessionalVoiceBody,
         response: {
-          201: successOf(CreatedVoiceSchema, 'It waits for samples: its status is `pending`.'),
+          201: successOf(CreatedVoiceSchema, 'The voice was created and waits for samples.'),
           ...REFUSALS,
         },
       },
@@ -178,21 +185,24 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
   );
 
   app.register(async (scope: HttpApp) => {
-    acceptForms(scope as unknown as FastifyInstance, { mostFiles: MOST_FILES });
+    acceptForms(scope as unknown as FastifyInstance, { maxFiles: MAX_FILES });
     scope.post<{ Body: FormFields }>(
       '/voices',
       {
         config: { access: 'writer', receiveBody: (request, reply) => receive(request, reply, VOICE_FIELDS) },
-        // `readVoiceForm` reads what is text in a form.
+        // `readVoiceForm` parses and validates the strings of the form.
         validatorCompiler: () => () => true,
         schema: {
           tags: TAGS,
           operationId: 'cloneVoice',
-          summary: 'Make a voice of samples of a speaker',
+          summary: 'Clone a voice from audio samples',
           description: CLONE_DESCRIPTION,
           consumes: ['multipart/form-data'],
           body: VoiceFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
-          response: { 201: successOf(CreatedVoiceSchema, 'It is `processing`.'), ...REFUSALS },
+          response: {
+            201: successOf(CreatedVoiceSchema, 'The voice was created and is being processed.'),
+            ...REFUSALS,
+          },
         },
       },
       async (request, reply) => {
@@ -207,9 +217,9 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
       {
         config: {
           access: 'writer',
-          receiveBody: (request, reply) => receive(request, reply, SAMPLES_FIELDS, { fewestFiles: 0 }),
+          receiveBody: (request, reply) => receive(request, reply, SAMPLES_FIELDS, { minFiles: 0 }),
         },
-        // `readSamplesForm` reads what is text in a form.
+        // `readSamplesForm` parses and validates the strings of the form.
         validatorCompiler: () => () => true,
         schema: {
           tags: TAGS,
@@ -219,7 +229,7 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
           consumes: ['multipart/form-data'],
           params: IdParams as unknown as ReturnType<typeof Type.Unsafe<{ id: string }>>,
           body: SamplesFormSchema as unknown as ReturnType<typeof Type.Unsafe<FormFields>>,
-          response: { 200: successOf(AddedSamplesSchema, 'Added.'), ...REFUSALS },
+          response: { 200: successOf(AddedSamplesSchema, 'The samples were added.'), ...REFUSALS },
         },
       },
       async (request) => {
@@ -231,25 +241,25 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
     );
   });
 
-  /** Takes the form, whose files are gone when the response is out, or its client is. */
+  /** Receives the form. Its files are deleted once the connection is done. */
   async function receive(
     request: FastifyRequest,
     reply: FastifyReply,
     fields: Readonly<Record<string, 'once'>>,
-    { fewestFiles = 1 }: { fewestFiles?: number } = {},
+    { minFiles = 1 }: { minFiles?: number } = {},
   ): Promise<void> {
     const signal = clientSignal(reply, closing);
     const upload = await voices.beginUpload({ userId: callerOf(request).userId });
     const end = () => {
-      upload.end().catch((error: unknown) => logger.warn({ err: error }, 'samples of a voice could not be removed'));
+      upload.end().catch((error: unknown) => logger.warn({ err: error }, 'deleting uploaded voice samples failed'));
     };
     if (reply.raw.closed) end();
     else reply.raw.once('close', end);
     const form = await receiveForm(request, {
       fileField: 'files',
       fileFieldAlias: 'files[]',
-      fewestFiles,
-      mostFiles: MOST_FILES,
+      minFiles,
+      maxFiles: MAX_FILES,
       fields,
       pathOf: (index) => join(upload.folder, `upload-${index}`),
       maxFileBytes: MAX_FILE_BYTES,
@@ -272,26 +282,26 @@ function senderOf(request: FastifyRequest): VoiceCaller {
 }
 
 const CLONE_DESCRIPTION = [
-  'Of 5 seconds to 10 minutes of one speaker in all, best a minute without noise. A file that is no audio refuses the',
-  'request, and nothing is kept of it. The voice is `processing`, then `ready` or `failed`: GET /voices/{id} and the',
-  'webhook events voice.ready and voice.failed tell. Where no engine is installed that clones, it is the nearest voice',
-  'there is, fitted to the speaker and marked `approximate`. A workspace has at most 100 voices of its own.',
+  'Creates a voice from 5 seconds to 10 minutes of speech by one speaker; a minute without noise works best. Its status',
+  'is `processing`, then `ready` or `failed`: poll GET /voices/{id}, or subscribe to voice.ready and voice.failed. If no',
+  'installed engine clones voices, the voice is the closest built-in one, adapted to the speaker and marked',
+  '`approximate`. An invalid audio file rejects the whole request. A workspace can have 100 voices.',
 ].join(' ');
 
 const SAMPLES_DESCRIPTION = [
-  'In as many requests as it takes, 3 hours of speech in all at most; the same audio sent again is one sample. The voice',
-  'is made when a request says complete=true and there is a minute of speech (VOICE_SAMPLE_UNUSABLE otherwise, and',
-  'nothing of that request is kept), or by itself once there are 30 minutes. A request that only says complete=true',
-  'needs no files. While it is made it takes no more (VOICE_NOT_READY), nor once it is ready (VOICE_NOT_EDITABLE); a',
-  'voice that failed can be given more and completed again.',
+  'Adds samples, up to 3 hours of speech over all requests. Duplicate audio is ignored. Processing starts when you send',
+  '`complete=true` and the voice has at least a minute of speech, or when it reaches 30 minutes. With less than a minute,',
+  '`complete=true` is rejected with VOICE_SAMPLE_UNUSABLE and the samples of that request are discarded. A request with',
+  '`complete=true` needs no files. A voice rejects samples while it is processed (VOICE_NOT_READY) and once it is ready',
+  '(VOICE_NOT_EDITABLE). You can add samples to a failed voice and complete it again.',
 ].join(' ');
 
 const ListResponse = Type.Object(
   {
     success: Type.Literal(true),
-    message: Type.String({ examples: ['1 voices of the model quality.'] }),
+    message: Type.String({ examples: ['1 quality voices.'] }),
     data: Type.Array(ListedVoiceSchema),
     meta: Type.Object({ model: Type.Enum(['quality', 'fast']) }),
   },
-  { description: 'All of them.' },
+  { description: 'The voices.' },
 );

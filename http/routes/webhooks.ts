@@ -24,7 +24,7 @@ import {
 } from '../schemas/webhook.ts';
 
 const TAGS = ['webhooks'];
-const IdParams = Type.Object({ id: Type.String({ description: 'UUID of the webhook.' }) });
+const IdParams = Type.Object({ id: Type.String({ description: 'Id of the webhook.' }) });
 const DEFAULT_OVERLAP_S = 86_400;
 
 export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): void {
@@ -35,7 +35,8 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'listWebhooks',
-        summary: 'Webhooks of the workspace',
+        summary: 'List webhooks',
+        description: 'Returns the webhooks of the workspace.',
         querystring: Type.Object(PAGE_QUERY),
         response: { 200: successOf(pageOf('webhooks', WebhookSchema), 'One page of webhooks.'), ...REFUSALS },
       },
@@ -54,9 +55,11 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'createWebhook',
-        summary: 'Have events sent to a URL, signed as Standard Webhooks say',
+        summary: 'Create a webhook',
+        description:
+          'Subscribes a URL to events. Deliveries are signed as specified by Standard Webhooks. A generated secret is returned only in this response.',
         body: WebhookBody,
-        response: { 201: successOf(NewWebhookSchema, 'Subscribed.'), ...REFUSALS },
+        response: { 201: successOf(NewWebhookSchema, 'The webhook was created.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -73,7 +76,8 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'getWebhook',
-        summary: 'One webhook',
+        summary: 'Get a webhook',
+        description: 'Returns a webhook, without its secret.',
         params: IdParams,
         response: { 200: successOf(WebhookSchema, 'The webhook.'), ...REFUSALS },
       },
@@ -91,12 +95,12 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'updateWebhook',
-        summary: 'Change a webhook; only the fields sent change',
+        summary: 'Update a webhook',
         description:
-          'What is pending goes to the new URL. `status: active` takes a disabled webhook into service again.',
+          'Changes only the fields you send. Pending deliveries go to the new URL. `status: active` enables a disabled webhook.',
         params: IdParams,
         body: WebhookPatchBody,
-        response: { 200: successOf(WebhookSchema, 'Changed.'), ...REFUSALS },
+        response: { 200: successOf(WebhookSchema, 'The webhook was updated.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -112,7 +116,8 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'deleteWebhook',
-        summary: 'Remove a webhook, its secrets and its log; what is pending is not sent',
+        summary: 'Delete a webhook',
+        description: 'Deletes a webhook with its secrets and delivery log. Pending deliveries are dropped.',
         params: IdParams,
         response: {
           200: successOf(
@@ -120,7 +125,7 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
               { id: Type.String(), deleted: Type.Literal(true) },
               { examples: [{ id: '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11', deleted: true }] },
             ),
-            'Removed.',
+            'The webhook was deleted.',
           ),
           ...REFUSALS,
         },
@@ -140,14 +145,18 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'listWebhookDeliveries',
-        summary: 'What was sent to a webhook and how each attempt went, the newest first',
+        summary: 'List the deliveries of a webhook',
+        description: 'Returns the deliveries, newest first, each with a log of its attempts.',
         params: IdParams,
         querystring: Type.Object({
           ...PAGE_QUERY,
           status: Type.Optional(DeliveryStatusSchema),
           event: Type.Optional(WebhookEventSchema),
         }),
-        response: { 200: successOf(pageOf('deliveries', LoggedDeliverySchema), 'One page.'), ...REFUSALS },
+        response: {
+          200: successOf(pageOf('deliveries', LoggedDeliverySchema), 'One page of deliveries.'),
+          ...REFUSALS,
+        },
       },
     },
     async (request) => {
@@ -163,16 +172,16 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
     '/webhooks/:id/test',
     {
       config: { access: 'admin' },
-      preValidation: bodyMayBeLeftOut,
+      preValidation: defaultToEmptyBody,
       schema: {
         tags: TAGS,
         operationId: 'testWebhook',
-        summary: 'Send an example of an event, marked with data.test',
+        summary: 'Send a test event',
         description:
-          'Of the event in the body, else of the first the webhook is subscribed to. Its log tells how it went.',
+          'Sends an example event with `data.test: true`: the event in the body, or the first one that the webhook is subscribed to. List its deliveries to see the result.',
         params: IdParams,
         body: TestBody,
-        response: { 202: successOf(WebhookDeliverySchema, 'On its way.'), ...REFUSALS },
+        response: { 202: successOf(WebhookDeliverySchema, 'The delivery was queued.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -186,15 +195,16 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
     '/webhooks/:id/rotate-secret',
     {
       config: { access: 'admin' },
-      preValidation: bodyMayBeLeftOut,
+      preValidation: defaultToEmptyBody,
       schema: {
         tags: TAGS,
         operationId: 'rotateWebhookSecret',
-        summary: 'Sign with a new secret, and for a while with those before it too',
-        description: 'During the overlap `webhook-signature` has one signature per secret, parted by spaces.',
+        summary: 'Rotate the signing secret',
+        description:
+          'Replaces the signing secret. Until the overlap ends, the previous secrets sign too: `webhook-signature` then has one signature per secret, separated by spaces.',
         params: IdParams,
         body: RotateSecretBody,
-        response: { 200: successOf(RotatedWebhookSchema, 'Rotated.'), ...REFUSALS },
+        response: { 200: successOf(RotatedWebhookSchema, 'The secret was rotated.'), ...REFUSALS },
       },
     },
     async (request) => {
@@ -216,11 +226,11 @@ export function webhookRoutes(app: HttpApp, { sql, webhooks }: HttpContext): voi
       schema: {
         tags: TAGS,
         operationId: 'replayWebhookDelivery',
-        summary: 'Send a delivery once more, with the same webhook-id and body',
+        summary: 'Replay a delivery',
         description:
-          'A delivery of its own with `replay_of`, to where the webhook points now. One that is still pending is attempted now instead.',
-        params: Type.Object({ id: Type.String({ description: 'UUID of the delivery.' }) }),
-        response: { 202: successOf(WebhookDeliverySchema, 'On its way.'), ...REFUSALS },
+          'Sends a delivery again with the same webhook-id and body, to the current URL of the webhook, as a new delivery with `replay_of`. A pending delivery is attempted now instead.',
+        params: Type.Object({ id: Type.String({ description: 'Id of the delivery.' }) }),
+        response: { 202: successOf(WebhookDeliverySchema, 'The delivery was queued.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -235,11 +245,11 @@ function callerOf(request: FastifyRequest): Caller {
   return { workspaceId, userId, apiKeyId, requestId: request.id };
 }
 
-/** A minted secret is shown once; one that was given is never shown. */
+/** A generated secret is shown once. A secret from the client is never shown. */
 function once(mintedSecret: string | null): { secret?: string } {
   return mintedSecret === null ? {} : { secret: mintedSecret };
 }
 
-async function bodyMayBeLeftOut(request: FastifyRequest): Promise<void> {
+async function defaultToEmptyBody(request: FastifyRequest): Promise<void> {
   request.body ??= {};
 }

@@ -28,14 +28,15 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'listWorkspaces',
-        summary: 'Workspaces of the caller, oldest first',
-        description: 'An API key sees the one it is tied to.',
+        summary: 'List workspaces',
+        description:
+          'Returns the workspaces you are a member of, oldest first. An API key only sees its own workspace.',
         querystring: Type.Object(PAGE_QUERY),
         response: {
           200: responseOf(
             Type.Object(
               { success: Type.Literal(true), data: Type.Array(WorkspaceSchema), pagination: PaginationSchema },
-              { description: 'One row a workspace.' },
+              { description: 'One page of workspaces.' },
             ),
           ),
           ...REFUSALS,
@@ -61,9 +62,10 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
       schema: {
         tags: TAGS,
         operationId: 'createWorkspace',
-        summary: 'Another workspace, on the free plan and with an empty wallet',
+        summary: 'Create a workspace',
+        description: 'Creates a workspace on the free plan with an empty wallet. You become its owner.',
         body: Type.Object({ name: WorkspaceNameSchema }, { additionalProperties: false, examples: [{ name: 'Acme' }] }),
-        response: { 201: successOf(WorkspaceSchema, 'Made; the caller owns it.'), ...REFUSALS },
+        response: { 201: successOf(WorkspaceSchema, 'The workspace was created.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
@@ -91,14 +93,15 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
 
 const WorkspaceSchema = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    name: Type.String(),
+    id: Type.String({ format: 'uuid', description: 'Id of the workspace.' }),
+    name: Type.String({ description: 'Display name.' }),
     role: RoleSchema,
-    plan: Type.Enum(['free', 'starter', 'pro', 'enterprise']),
-    is_owner: Type.Boolean(),
+    plan: Type.Enum(['free', 'starter', 'pro', 'enterprise'], { description: 'Plan.' }),
+    is_owner: Type.Boolean({ description: 'True if you are an owner.' }),
     balance: Type.Optional(
       Type.Number({
-        description: 'USD that can be spent. Owners see it; of their limited keys, those with billing:manage.',
+        description:
+          'Amount you can spend, in USD. Returned to owners only, and to keys with scopes only with `billing:manage`.',
       }),
     ),
     created_at: TimeSchema,

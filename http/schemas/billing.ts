@@ -5,43 +5,52 @@ import type { CsvCell } from '../csv.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 import { nanoToDecimal, nanoToUsd } from './money.ts';
 
-const USD = { description: 'USD.' };
+const usd = (description: string) => Type.Number({ description: `${description}, in USD.` });
 
 export const WalletSchema = Type.Object(
   {
-    balance: Type.Number({ description: 'Available and held, in USD.' }),
-    held: Type.Number({ description: 'Set aside for calls and other work under way.' }),
-    available: Type.Number({ description: 'What can be spent.' }),
+    balance: usd('Available plus held amount'),
+    held: usd('Amount reserved for running calls and requests'),
+    available: usd('Amount you can spend'),
     currency: Type.Literal('USD'),
   },
   { examples: [{ balance: 25.5, held: 0.15, available: 25.35, currency: 'USD' }] },
 );
 
-export const ServiceSchema = Type.Enum(['tts', 'stt', 'llm', 'memory', 'call', 'number']);
+export const ServiceSchema = Type.Enum(['tts', 'stt', 'llm', 'memory', 'call', 'number'], {
+  description: 'Service that was used.',
+});
 export const UsageStatusSchema = Type.Enum(['succeeded', 'partial', 'failed', 'refunded'], {
   description:
-    '`partial` and `failed`: the wallet covered some or nothing of what was owed. `refunded`: a later entry gave it back.',
+    '`partial`, `failed`: the wallet covered only a part, or nothing, of the charge. `refunded`: a later entry refunds it.',
 });
-export const PaymentTypeSchema = Type.Enum(['one_time', 'subscription', 'admin_bonus']);
-export const PaymentStatusSchema = Type.Enum(['succeeded', 'pending', 'failed']);
+export const PaymentTypeSchema = Type.Enum(['one_time', 'subscription', 'admin_bonus'], {
+  description: 'Kind of payment. `admin_bonus`: credited by the operator.',
+});
+export const PaymentStatusSchema = Type.Enum(['succeeded', 'pending', 'failed'], {
+  description: 'Status of the payment.',
+});
 
 export const UsageSchema = Type.Object(
   {
-    id: Type.String({ format: 'uuid', description: 'What `x-billing-tx` named.' }),
+    id: Type.String({ format: 'uuid', description: 'Id of the entry, as in the `x-billing-tx` header.' }),
     service: ServiceSchema,
-    operation: Type.String({ examples: ['click2call', 'rent'] }),
-    resource_id: nullable(Type.String({ description: 'What it was for: a call, a number, a memory.' })),
-    quantity: Type.Number({ description: 'In units; the amount is exact where this is rounded.' }),
-    unit: Type.String({ examples: ['minute', 'character', 'token', 'month', '1000 characters'] }),
-    unit_price: Type.Number(USD),
-    amount: Type.Number(USD),
-    direction: Type.Enum(['debit', 'refund']),
-    balance_before: Type.Number(USD),
-    balance_after: Type.Number(USD),
+    operation: Type.String({ description: 'Operation that was charged.', examples: ['click2call', 'rent'] }),
+    resource_id: nullable(Type.String({ description: 'Charged resource: a call, a number or a memory.' })),
+    quantity: Type.Number({ description: 'Quantity in units, rounded. `amount` is exact.' }),
+    unit: Type.String({
+      description: 'Billing unit.',
+      examples: ['minute', 'character', 'token', 'month', '1000 characters'],
+    }),
+    unit_price: usd('Price per unit'),
+    amount: usd('Charged or refunded amount'),
+    direction: Type.Enum(['debit', 'refund'], { description: '`debit`: a charge. `refund`: returns a charge.' }),
+    balance_before: usd('Balance before the entry'),
+    balance_after: usd('Balance after the entry'),
     status: UsageStatusSchema,
-    reverses_id: nullable(Type.String({ description: 'Of a refund: the entry it gives back.' })),
-    api_key_id: nullable(Type.Integer()),
-    user_id: nullable(Type.Integer()),
+    reverses_id: nullable(Type.String({ description: 'Entry that this refund reverses.' })),
+    api_key_id: nullable(Type.Integer({ description: 'API key that made the request.' })),
+    user_id: nullable(Type.Integer({ description: 'User who made the request.' })),
     created_at: TimeSchema,
   },
   {
@@ -89,7 +98,7 @@ export function presentUsage(row: UsageRow) {
   };
 }
 
-/** Columns of the export, in the order of the fields above; money as exact decimals. */
+/** Columns of the export, in the order of the schema. Money as exact decimals. */
 export function usageCells(row: UsageRow): Record<string, CsvCell> {
   return {
     ...presentUsage(row),
@@ -104,14 +113,16 @@ export function usageCells(row: UsageRow): Record<string, CsvCell> {
 
 export const PaymentSchema = Type.Object(
   {
-    hash_id: Type.String(),
-    amount: Type.Number({ description: 'In `currency`.' }),
-    currency: Type.String({ description: 'ISO 4217; only USD reaches the wallet.' }),
+    hash_id: Type.String({ description: 'Id of the payment.' }),
+    amount: Type.Number({ description: 'Amount, in `currency`.' }),
+    currency: Type.String({ description: 'ISO 4217 code. Only USD is credited to the wallet.' }),
     payment_type: PaymentTypeSchema,
     status: PaymentStatusSchema,
-    balance_before: Type.Number(USD),
-    balance_after: Type.Number({ description: 'USD; equal to `balance_before` unless the payment succeeded.' }),
-    description: Type.String(),
+    balance_before: usd('Balance before the payment'),
+    balance_after: Type.Number({
+      description: 'Balance after the payment, in USD. Same as `balance_before` unless the payment succeeded.',
+    }),
+    description: Type.String({ description: 'Description of the payment.' }),
     created_at: TimeSchema,
   },
   {

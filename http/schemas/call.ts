@@ -3,18 +3,25 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { E164Schema } from './phone-number.ts';
 
 export const CALL_STATES = ['pending', 'initiated', 'bridged', 'completed', 'failed', 'rejected', 'unknown'] as const;
-export const CallStateSchema = Type.Enum([...CALL_STATES]);
+export const CallStateSchema = Type.Enum([...CALL_STATES], {
+  description:
+    '`pending`: accepted, not dialed yet. `initiated`: dialing the agent, then the customer. `bridged`: both parties talk. `completed`, `failed` and `rejected` are final. `unknown`: the outcome could not be determined.',
+});
 const TERMINAL_EVENTS = ['call.completed', 'call.not_answered', 'call.failed', 'call.temporaryfailed'] as const;
-const MetadataSchema = nullable(Type.Object({}, { additionalProperties: true }));
+const MetadataSchema = nullable(
+  Type.Object({}, { additionalProperties: true, description: 'The metadata sent when the call was placed.' }),
+);
 const LegSchema = Type.Enum(['agent', 'customer']);
 
 const LegQualitySchema = Type.Object({
-  codec: Type.String({ examples: ['PCMU'] }),
-  packets_received: Type.Integer(),
-  packets_lost: Type.Integer(),
-  jitter_ms: Type.Number(),
-  mos: nullable(Type.Number()),
-  snr_db: nullable(Type.Number()),
+  codec: Type.String({ description: 'Negotiated RTP codec.', examples: ['PCMU'] }),
+  packets_received: Type.Integer({ description: 'RTP packets received from the leg.' }),
+  packets_lost: Type.Integer({ description: 'RTP packets lost on the way from the leg.' }),
+  jitter_ms: Type.Number({ description: 'Interarrival jitter (RFC 3550), in milliseconds.' }),
+  mos: nullable(Type.Number({ description: 'Estimated mean opinion score, 1 (bad) to 5 (excellent).' })),
+  snr_db: nullable(
+    Type.Number({ description: 'Signal-to-noise ratio in dB. 15 or more is good, 0 to 15 fair, below 0 poor.' }),
+  ),
 });
 
 const CALL_EXAMPLE = {
@@ -57,7 +64,7 @@ const CALL_EXAMPLE = {
   quality: null,
 };
 
-/** The same call once it is over. */
+/** The same call after it ended. */
 export const ENDED_CALL_EXAMPLE = {
   ...CALL_EXAMPLE,
   state: 'completed',
@@ -81,55 +88,73 @@ export const ENDED_CALL_EXAMPLE = {
 };
 
 const CALL_PROPERTIES = {
-  call_id: Type.String(),
-  reference_id: Type.String(),
-  outbound_trunk_id: Type.String({ format: 'uuid' }),
-  did: E164Schema,
-  agent_number: E164Schema,
-  customer_number: E164Schema,
+  call_id: Type.String({ description: 'Id that the platform assigned to the call.' }),
+  reference_id: Type.String({ description: 'Your idempotency key, or a generated `qc2c-<uuid>`.' }),
+  outbound_trunk_id: Type.String({ format: 'uuid', description: 'Trunk that carries both legs.' }),
+  did: { ...E164Schema, description: 'Caller ID on both legs, in E.164 format.' },
+  agent_number: { ...E164Schema, description: 'Number dialed first, in E.164 format.' },
+  customer_number: { ...E164Schema, description: 'Number dialed after the agent answers, in E.164 format.' },
   state: CallStateSchema,
   call_done: Type.Boolean({ description: 'True once the outcome is final.' }),
-  terminal_event: nullable(Type.Enum([...TERMINAL_EVENTS])),
-  hangup_cause: nullable(Type.String({ examples: ['NORMAL_CLEARING'] })),
-  leg: nullable(LegSchema),
-  error: nullable(Type.String()),
-  error_detail: nullable(Type.String()),
-  talk_seconds: nullable(Type.Integer({ description: 'Bridged talk time; what is billed.' })),
-  total_seconds: nullable(Type.Integer()),
-  start_time: nullable(TimeSchema),
-  answer_time: nullable(TimeSchema),
-  end_time: nullable(TimeSchema),
-  metadata: MetadataSchema,
-  record_requested: Type.Boolean(),
-  recording_id: nullable(Type.String()),
-  recording_status: nullable(Type.String()),
-  recording_available: Type.Boolean({ description: 'True when a playback URL can be minted.' }),
-  transcribe_requested: Type.Boolean({ description: 'Beyond the specification.' }),
-  announce_requested: Type.Boolean({ description: 'Beyond the specification, as the next.' }),
-  whisper_requested: Type.Boolean(),
-  callback_url: nullable(Type.String()),
-  callback_secret_last4: nullable(Type.String()),
-  cost_usd: nullable(Type.Number({ description: 'Of the talk.' })),
-  speech_cost_usd: nullable(
-    Type.Number({ description: 'Of what the agent was told, beside `cost_usd`. Beyond the specification.' }),
+  terminal_event: nullable(
+    Type.Enum([...TERMINAL_EVENTS], { description: 'Event that ended the call. Null while it is live.' }),
   ),
-  billing_status: nullable(Type.Enum(['billed', 'failed'])),
-  placed_via: Type.Enum(['api_key', 'session']),
-  api_key_id: nullable(Type.Integer()),
-  api_key_name: nullable(Type.String()),
-  created_by_user_id: nullable(Type.Integer()),
-  created_at: TimeSchema,
-  quality: nullable(Type.Object({ agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) })),
+  hangup_cause: nullable(
+    Type.String({
+      description: 'Why the call ended, such as `NO_ANSWER`, `USER_BUSY`, `MAX_DURATION` or `INSUFFICIENT_FUNDS`.',
+      examples: ['NORMAL_CLEARING'],
+    }),
+  ),
+  leg: nullable({ ...LegSchema, description: 'On failure, the leg that failed.' }),
+  error: nullable(Type.String({ description: 'On failure, a machine-readable error code.' })),
+  error_detail: nullable(Type.String({ description: 'On failure, a human-readable explanation.' })),
+  talk_seconds: nullable(Type.Integer({ description: 'Seconds both parties were bridged. This is the billed time.' })),
+  total_seconds: nullable(Type.Integer({ description: 'Seconds from admission to the end of the call.' })),
+  start_time: nullable({ ...TimeSchema, description: 'When dialing started.' }),
+  answer_time: nullable({ ...TimeSchema, description: 'When the two legs were bridged.' }),
+  end_time: nullable({ ...TimeSchema, description: 'When the call ended.' }),
+  metadata: MetadataSchema,
+  record_requested: Type.Boolean({ description: 'True if the call was placed with `record: true`.' }),
+  recording_id: nullable(Type.String({ description: 'Id of the recording, once there is one.' })),
+  recording_status: nullable(Type.String({ description: 'Status of the recording, such as `uploaded`.' })),
+  recording_available: Type.Boolean({ description: 'True if you can create a playback URL.' }),
+  transcribe_requested: Type.Boolean({
+    description: 'True if the call was placed with `transcribe: true`. Tandem extension.',
+  }),
+  announce_requested: Type.Boolean({ description: 'True if the call was placed with `announce`. Tandem extension.' }),
+  whisper_requested: Type.Boolean({ description: 'True if the call was placed with `whisper`. Tandem extension.' }),
+  callback_url: nullable(Type.String({ description: 'URL that receives the terminal event.' })),
+  callback_secret_last4: nullable(Type.String({ description: 'Last four characters of the callback secret.' })),
+  cost_usd: nullable(Type.Number({ description: 'Charge for the talk time, in USD. Null if nothing was billed.' })),
+  speech_cost_usd: nullable(
+    Type.Number({
+      description: 'Charge for `announce` and `whisper`, in USD, in addition to `cost_usd`. Tandem extension.',
+    }),
+  ),
+  billing_status: nullable(
+    Type.Enum(['billed', 'failed'], { description: 'Result of billing. Null when nothing was owed.' }),
+  ),
+  placed_via: Type.Enum(['api_key', 'session'], { description: 'Kind of credentials that placed the call.' }),
+  api_key_id: nullable(Type.Integer({ description: 'API key that placed the call.' })),
+  api_key_name: nullable(Type.String({ description: 'Name of that key when the call was placed.' })),
+  created_by_user_id: nullable(Type.Integer({ description: 'User who placed the call.' })),
+  created_at: { ...TimeSchema, description: 'When the call was placed.' },
+  quality: nullable(
+    Type.Object(
+      { agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) },
+      { description: 'Media quality of each leg. Null until it has been measured. Tandem extension.' },
+    ),
+  ),
 };
 
 export const CallSchema = Type.Object(CALL_PROPERTIES, { examples: [CALL_EXAMPLE, ENDED_CALL_EXAMPLE] });
 
-/** What a receiver of callbacks gets; `call` is the schema of the call, or a reference to it. */
+/** Body of a callback. `call` is the schema of the call, or a reference to it. */
 export function callbackSchema(call: TSchema) {
   return Type.Object({
     event: Type.Enum([...TERMINAL_EVENTS]),
-    event_id: Type.String({ description: 'The same in every attempt: repeats are told by it.' }),
-    sequence: Type.Integer({ description: 'Position in the event log of the call.' }),
+    event_id: Type.String({ description: 'Id of the event, the same in every attempt. Use it to drop duplicates.' }),
+    sequence: Type.Integer({ description: "Position in the call's event log." }),
     timestamp: TimeSchema,
     call_id: Type.String(),
     reference_id: Type.String(),
@@ -139,37 +164,40 @@ export function callbackSchema(call: TSchema) {
 }
 
 const SPOKEN_PROPERTIES = {
-  text: Type.String({ examples: ['he was not an ill disposed young man'] }),
-  start: Type.Number({ description: 'Seconds since the legs were bridged.' }),
-  end: Type.Number(),
-  confidence: nullable(Type.Number({ description: '0 to 1; null where the engine has none.' })),
+  text: Type.String({ description: 'Transcribed text.', examples: ['he was not an ill disposed young man'] }),
+  start: Type.Number({ description: 'Start, in seconds since the legs were bridged.' }),
+  end: Type.Number({ description: 'End, in seconds since the legs were bridged.' }),
+  confidence: nullable(Type.Number({ description: 'Confidence, 0 to 1. Null if the engine reports none.' })),
 };
 
 const CALL_EVENT_PROPERTIES = {
-  sequence: Type.Integer(),
+  sequence: Type.Integer({ description: "Position in the call's event log, from 1." }),
   event: Type.String({
     description:
-      'What happened to the call, its legs (`agent.`, `customer.`), its `recording.` or its `transcript.`, or what the agent was told: `announcement.started`, `announcement.finished`, `announcement.failed`, and the same of `whisper`. There may be others.',
+      'Event type. The prefix names its subject: `call.`, `agent.`, `customer.`, `recording.`, `transcript.`, `announcement.` or `whisper.` (the last two with `started`, `finished` and `failed`). Ignore types you do not know.',
     examples: ['call.initiated', 'announcement.failed', 'call.completed'],
   }),
   state: CallStateSchema,
-  leg: nullable(LegSchema),
-  sip_status: nullable(Type.Integer()),
-  hangup_cause: nullable(Type.String()),
-  at: TimeSchema,
-  detail: nullable(Type.String()),
+  leg: nullable({ ...LegSchema, description: 'Leg that the event concerns.' }),
+  sip_status: nullable(Type.Integer({ description: 'SIP status code, if a SIP response caused the event.' })),
+  hangup_cause: nullable(Type.String({ description: 'Why the call or the leg ended.' })),
+  at: { ...TimeSchema, description: 'When the event happened.' },
+  detail: nullable(Type.String({ description: 'Human-readable detail.' })),
   transcript: nullable(
     Type.Object(SPOKEN_PROPERTIES, {
-      description: 'With `transcript.final`: what the leg said. Null for whoever may not read the transcript.',
+      description: 'Transcribed speech, on `transcript.final`. Null if you may not read the transcript.',
     }),
   ),
   delivery: nullable(
-    Type.Object({
-      status: Type.String({ examples: ['pending', 'delivered', 'failed'] }),
-      attempts: Type.Integer(),
-      last_http_status: nullable(Type.Integer()),
-      next_attempt_at: nullable(TimeSchema),
-    }),
+    Type.Object(
+      {
+        status: Type.String({ examples: ['pending', 'delivered', 'failed'] }),
+        attempts: Type.Integer({ description: 'Attempts so far.' }),
+        last_http_status: nullable(Type.Integer({ description: 'HTTP status of the last attempt.' })),
+        next_attempt_at: nullable({ ...TimeSchema, description: 'When the next attempt is due.' }),
+      },
+      { description: 'Delivery of the callback. Null for events that are not sent to `callback_url`.' },
+    ),
   ),
 };
 
@@ -203,31 +231,31 @@ export const TranscriptSchema = Type.Object(
   {
     call_id: Type.String(),
     status: Type.Enum(['none', 'in_progress', 'completed', 'failed'], {
-      description: '`none`: it was not asked for, or nobody has talked so far.',
+      description: '`none`: transcription was not requested, or there has been no speech yet.',
     }),
     error: nullable(
       Type.String({
         description:
-          'When it failed: OVERLOADED (the recogniser cannot keep up), INSUFFICIENT_FUNDS, INTERRUPTED (the server stopped), LISTENING_LOST, MEDIA_LOST, or a code of the API. What was understood before that stands.',
+          'On failure: OVERLOADED (the recogniser cannot keep up), INSUFFICIENT_FUNDS, INTERRUPTED (the server stopped), LISTENING_LOST, MEDIA_LOST, or an API error code. Segments transcribed before the failure remain.',
         examples: ['OVERLOADED'],
       }),
     ),
-    language: nullable(Type.String({ description: 'ISO 639-1 of what was said most.', examples: ['en'] })),
+    language: nullable(Type.String({ description: 'Most spoken language, as an ISO 639-1 code.', examples: ['en'] })),
     segments: Type.Array(
       Type.Object({
         leg: LegSchema,
         ...SPOKEN_PROPERTIES,
-        language: Type.String({ examples: ['en'] }),
+        language: Type.String({ description: 'ISO 639-1 code.', examples: ['en'] }),
         words: Type.Array(
           Type.Object({
             word: Type.String(),
-            start: Type.Number(),
-            end: Type.Number(),
-            confidence: nullable(Type.Number()),
+            start: Type.Number({ description: 'Start, in seconds since the legs were bridged.' }),
+            end: Type.Number({ description: 'End, in seconds since the legs were bridged.' }),
+            confidence: nullable(Type.Number({ description: 'Confidence, 0 to 1.' })),
           }),
         ),
       }),
-      { description: 'In the order in which they were said.' },
+      { description: 'Segments in chronological order.' },
     ),
   },
   {
@@ -245,16 +273,20 @@ export const TranscriptSchema = Type.Object(
 
 const PLAYBACK_URL_EXAMPLE =
   'https://voice.example.com/media/recordings/0b5c1c1e/b3b2c7e0.wav?expires=1769852112&signature=c2lnbmF0dXJl';
-export const PlaybackUrlSchema = Type.String({ format: 'uri', examples: [PLAYBACK_URL_EXAMPLE] });
+export const PlaybackUrlSchema = Type.String({
+  format: 'uri',
+  description: 'Signed URL of the audio. Anyone who has it can play the audio until it expires.',
+  examples: [PLAYBACK_URL_EXAMPLE],
+});
 
 const RECORDING_PROPERTIES = {
-  call_id: Type.String(),
-  recording_id: Type.String(),
-  recording_status: Type.String(),
-  recording_format: nullable(Type.String({ examples: ['wav'] })),
-  recording_size: nullable(Type.Integer({ description: 'Bytes.' })),
+  call_id: Type.String({ description: 'Call that was recorded.' }),
+  recording_id: Type.String({ description: 'Id of the recording.' }),
+  recording_status: Type.String({ description: 'Status of the recording, such as `uploaded`.' }),
+  recording_format: nullable(Type.String({ description: 'Audio container.', examples: ['wav'] })),
+  recording_size: nullable(Type.Integer({ description: 'Size in bytes.' })),
   playback_url: PlaybackUrlSchema,
-  expires_at: TimeSchema,
+  expires_at: { ...TimeSchema, description: 'When the playback URL expires.' },
 };
 
 export const RecordingSchema = Type.Object(RECORDING_PROPERTIES, {

@@ -1,12 +1,17 @@
 import { type TSchema, Type } from 'typebox';
 import { nullable } from './envelope.ts';
 
-/** What cannot be stored is not taken: NUL, and halves of surrogate pairs. */
+/** Rejects what cannot be stored: NUL and lone surrogates. */
 const TEXT = '^[^\\u0000\\ud800-\\udfff]*$';
 const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
 
-const TextSchema = Type.String({ pattern: TEXT, description: 'Text without NUL and halves of surrogate pairs.' });
-const IdSchema = Type.String({ minLength: 1, maxLength: 256, pattern: TEXT, description: 'As it was given.' });
+const TextSchema = Type.String({ pattern: TEXT, description: 'Text without NUL characters and lone surrogates.' });
+const IdSchema = Type.String({
+  minLength: 1,
+  maxLength: 256,
+  pattern: TEXT,
+  description: 'Id of the tool call, as the model returned it.',
+});
 
 function orNull<Schema extends TSchema>(schema: Schema) {
   return Type.Union([schema, Type.Null()]);
@@ -18,7 +23,11 @@ const ContentSchema = orNull(
     Type.Array(
       Type.Object(
         {
-          type: Type.String({ maxLength: 32, description: '`text`: nothing else is understood.', examples: ['text'] }),
+          type: Type.String({
+            maxLength: 32,
+            description: '`text`. Other content types are rejected.',
+            examples: ['text'],
+          }),
           text: Type.Optional(TextSchema),
         },
         { additionalProperties: true },
@@ -34,9 +43,14 @@ const ToolCallSchema = Type.Object(
     type: Type.Optional(Type.Literal('function')),
     function: Type.Object(
       {
-        name: Type.String({ minLength: 1, maxLength: 256, pattern: TEXT, description: 'As the model wrote it.' }),
+        name: Type.String({
+          minLength: 1,
+          maxLength: 256,
+          pattern: TEXT,
+          description: 'Name, as the model returned it.',
+        }),
         arguments: TextSchema,
-        parsed_arguments: Type.Optional(Type.Unknown({ description: "As OpenAI's clients add it; has no effect." })),
+        parsed_arguments: Type.Optional(Type.Unknown({ description: 'Ignored. OpenAI clients add it.' })),
       },
       { additionalProperties: false },
     ),
@@ -47,37 +61,40 @@ const ToolCallSchema = Type.Object(
 const MessageSchema = Type.Object(
   {
     role: Type.Enum(['system', 'developer', 'user', 'assistant', 'tool'], {
-      description: '`developer` is another name of `system`.',
+      description: '`developer` is an alias of `system`.',
     }),
     content: Type.Optional(ContentSchema),
     tool_calls: Type.Optional(orNull(Type.Array(ToolCallSchema, { maxItems: 128 }))),
     tool_call_id: Type.Optional(IdSchema),
-    name: Type.Optional(Type.String({ maxLength: 256, description: 'Has no effect.' })),
-    refusal: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
-    reasoning_content: Type.Optional(nullable(Type.String({ description: 'As answers have it; has no effect.' }))),
-    parsed: Type.Optional(Type.Unknown({ description: "As OpenAI's clients add it; has no effect." })),
-    annotations: Type.Optional(Type.Array(Type.Unknown(), { description: 'Has no effect.' })),
+    name: Type.Optional(Type.String({ maxLength: 256, description: 'Ignored.' })),
+    refusal: Type.Optional(nullable(Type.String({ description: 'Ignored. Part of answers.' }))),
+    reasoning_content: Type.Optional(nullable(Type.String({ description: 'Ignored. Part of answers.' }))),
+    parsed: Type.Optional(Type.Unknown({ description: 'Ignored. OpenAI clients add it.' })),
+    annotations: Type.Optional(Type.Array(Type.Unknown(), { description: 'Ignored.' })),
     audio: Type.Optional(Type.Null()),
     function_call: Type.Optional(Type.Null()),
   },
   { additionalProperties: false },
 );
 
-const JsonObjectSchema = Type.Object({}, { description: 'JSON Schema.' });
+const JsonObjectSchema = Type.Object({}, { description: 'JSON Schema of the arguments or of the answer.' });
 
 const ToolSchema = Type.Object(
   {
-    name: Type.String({ pattern: TOOL_NAME, description: 'Letters, digits, _ and -, up to 64.' }),
+    name: Type.String({
+      pattern: TOOL_NAME,
+      description: 'Function name: up to 64 letters, digits, underscores and hyphens.',
+    }),
     description: Type.Optional(orNull(TextSchema)),
     parameters: Type.Optional(orNull(JsonObjectSchema)),
-    strict: Type.Optional(nullable(Type.Boolean({ description: 'Has no effect.' }))),
+    strict: Type.Optional(nullable(Type.Boolean({ description: 'Ignored.' }))),
   },
   { additionalProperties: false },
 );
 
 const WEATHER = {
   name: 'weather_of',
-  description: 'The weather in a city, now.',
+  description: 'Returns the current weather of a city.',
   parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
 };
 
@@ -86,19 +103,19 @@ const CHAT_FIELDS = {
     minItems: 1,
     maxItems: 1000,
     description:
-      'What was said, in order. Each tool call of the assistant is answered by one message of the role `tool` with its id, before anybody says anything else.',
-    examples: [[{ role: 'user', content: 'What is a tandem?' }]],
+      'Conversation so far, oldest first. Follow an assistant message that has tool calls with one `tool` message per call, before any other message.',
+    examples: [[{ role: 'user', content: 'Explain what a tandem exchange is.' }]],
   }),
   tool: Type.Array(ToolSchema, {
     maxItems: 128,
-    description: 'What the model may call. The caller does it and sends the results.',
+    description: 'Functions that the model can call. You run them and send the results in `tool` messages.',
     examples: [[WEATHER]],
   }),
   tools: Type.Array(
     Type.Object({ type: Type.Literal('function'), function: ToolSchema }, { additionalProperties: false }),
     {
       maxItems: 128,
-      description: "The same as `tool`, as OpenAI's API has it.",
+      description: 'Same as `tool`, in the format of OpenAI.',
       examples: [[{ type: 'function', function: WEATHER }]],
     },
   ),
@@ -113,7 +130,7 @@ const CHAT_FIELDS = {
         { additionalProperties: false },
       ),
     ],
-    { description: '`auto` (default), `none`, `required`, or the function that has to be called.' },
+    { description: '`auto` (default), `none`, `required`, or the function that the model must call.' },
   ),
   response_format: Type.Object(
     {
@@ -121,7 +138,10 @@ const CHAT_FIELDS = {
       json_schema: Type.Optional(
         Type.Object(
           {
-            name: Type.String({ pattern: TOOL_NAME, description: 'Letters, digits, _ and -, up to 64.' }),
+            name: Type.String({
+              pattern: TOOL_NAME,
+              description: 'Schema name: up to 64 letters, digits, underscores and hyphens.',
+            }),
             description: Type.Optional(orNull(TextSchema)),
             schema: Type.Optional(JsonObjectSchema),
             strict: Type.Optional(nullable(Type.Boolean())),
@@ -130,34 +150,52 @@ const CHAT_FIELDS = {
         ),
       ),
     },
-    { additionalProperties: false, description: 'Whether the answer has to be JSON, and of which schema.' },
+    { additionalProperties: false, description: 'Format of the answer: text (default), JSON, or JSON of a schema.' },
   ),
-  temperature: orNull(Type.Number({ minimum: 0, maximum: 2 })),
-  top_p: orNull(Type.Number({ minimum: 0, maximum: 1 })),
-  top_k: orNull(
-    Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'Of so many tokens the next is chosen.' }),
+  temperature: orNull(
+    Type.Number({ minimum: 0, maximum: 2, description: 'Sampling temperature. Higher is more random.' }),
   ),
+  top_p: orNull(
+    Type.Number({ minimum: 0, maximum: 1, description: 'Sample from the most likely tokens up to this probability.' }),
+  ),
+  top_k: orNull(Type.Integer({ minimum: 1, maximum: 1000, default: 20, description: 'Sample from the top-k tokens.' })),
   max_tokens: orNull(
     Type.Integer({
       minimum: 1,
       maximum: 131_072,
-      description: 'Of the answer. Default 4096, or what the model has room for.',
+      description: 'Maximum number of tokens in the answer. Default: 4096, or what fits into the context of the model.',
     }),
   ),
   max_completion_tokens: orNull(
-    Type.Integer({ minimum: 1, maximum: 131_072, description: 'The newer name of `max_tokens`, which it wins over.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: 131_072,
+      description: 'Newer name of `max_tokens`. Takes precedence over it.',
+    }),
   ),
   stop: orNull(
-    Type.Union([
-      Type.String({ minLength: 1, maxLength: 256 }),
-      Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 4 }),
-    ]),
+    Type.Union(
+      [
+        Type.String({ minLength: 1, maxLength: 256 }),
+        Type.Array(Type.String({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 4 }),
+      ],
+      { description: 'Up to four sequences that end the answer.' },
+    ),
   ),
-  seed: orNull(Type.Integer({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER })),
+  seed: orNull(
+    Type.Integer({
+      minimum: Number.MIN_SAFE_INTEGER,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Seed for sampling, passed on to the model.',
+    }),
+  ),
   chat_template_kwargs: Type.Object(
     {
       enable_thinking: Type.Optional(
-        Type.Boolean({ default: false, description: 'A model that can think first does, as `reasoning_content`.' }),
+        Type.Boolean({
+          default: false,
+          description: 'Let a reasoning model think first. Its thoughts are returned in `reasoning_content`.',
+        }),
       ),
     },
     { additionalProperties: false },
@@ -170,41 +208,50 @@ const CORRECTION_FIELDS = {
     maxLength: 20_000,
     pattern: '^(?=[^]*\\S)[^\\u0000\\ud800-\\udfff]*$',
     description:
-      'Text to correct, instead of messages: not only white space, without NUL and halves of surrogate pairs.',
+      'Text to correct, instead of `messages`. Must not be blank, and must not contain NUL characters or lone surrogates.',
   }),
   dictionary: Type.Array(
     Type.Object(
       {
-        term: Type.String({ minLength: 1, maxLength: 200, pattern: TEXT, description: 'As it may stand in the text.' }),
-        replacement: Type.String({ maxLength: 200, pattern: TEXT, description: 'What belongs there.' }),
+        term: Type.String({ minLength: 1, maxLength: 200, pattern: TEXT, description: 'Term to replace.' }),
+        replacement: Type.String({ maxLength: 200, pattern: TEXT, description: 'Replacement of the term.' }),
       },
       { additionalProperties: false },
     ),
-    { maxItems: 100, examples: [[{ term: 'tandem', replacement: 'Tandem' }]] },
+    {
+      maxItems: 100,
+      description: 'Replacements to apply to the text.',
+      examples: [[{ term: 'tandem', replacement: 'Tandem' }]],
+    },
   ),
   style: Type.Object(
     {
       tone: Type.Optional(
-        Type.String({ maxLength: 100, pattern: TEXT, examples: ['professional'], description: 'Such as casual.' }),
+        Type.String({
+          maxLength: 100,
+          pattern: TEXT,
+          examples: ['professional'],
+          description: 'Tone of the text, such as professional, casual or friendly.',
+        }),
       ),
-      autoCapitalize: Type.Optional(Type.Boolean({ default: true })),
-      autoPunctuate: Type.Optional(Type.Boolean({ default: true })),
+      autoCapitalize: Type.Optional(Type.Boolean({ default: true, description: 'Correct capitalisation.' })),
+      autoPunctuate: Type.Optional(Type.Boolean({ default: true, description: 'Correct punctuation.' })),
       useContractions: Type.Optional(
         Type.Boolean({
           description:
-            'True contracts, false expands. Left out: a professional tone and `document` expand, and else both stay as they are.',
+            'True contracts (do not, don’t), false expands. If absent, a professional tone or the context `document` expands; otherwise both forms are kept.',
         }),
       ),
-      expandAbbreviations: Type.Optional(Type.Boolean({ default: false })),
+      expandAbbreviations: Type.Optional(Type.Boolean({ default: false, description: 'Expand abbreviations.' })),
     },
-    { additionalProperties: false },
+    { additionalProperties: false, description: 'Style of the corrected text.' },
   ),
   appContext: Type.Enum(['email', 'chat', 'document', 'message', 'social'], {
-    description: 'Where the text will stand.',
+    description: 'Kind of text. Influences the style.',
   }),
 };
 
-/** What both modes take. */
+/** Fields of both modes. */
 const COMMON_FIELDS = {
   model: orNull(
     Type.String({
@@ -212,21 +259,22 @@ const COMMON_FIELDS = {
       maxLength: 200,
       pattern: TEXT,
       default: 'svc-tiny',
-      description: 'Id or alias of a model; GET /models lists them.',
+      description: 'Id or alias of a model from GET /models.',
     }),
   ),
   stream: orNull(
     Type.Boolean({
-      description: 'Default true, unless the Accept header names application/json and not text/event-stream.',
+      description:
+        'Stream the answer as Server-Sent Events. Default: true, unless the Accept header has application/json and not text/event-stream.',
     }),
   ),
   stream_options: orNull(
     Type.Object(
       {
         include_usage: Type.Optional(
-          Type.Boolean({ description: 'Whether a chunk with the usage comes before the end.' }),
+          Type.Boolean({ description: 'Send a chunk with the token usage before the end of the stream.' }),
         ),
-        include_obfuscation: Type.Optional(Type.Boolean({ description: 'Has no effect.' })),
+        include_obfuscation: Type.Optional(Type.Boolean({ description: 'Ignored.' })),
       },
       { additionalProperties: false },
     ),
@@ -236,25 +284,25 @@ const COMMON_FIELDS = {
       minLength: 1,
       maxLength: 64,
       pattern: TEXT,
-      description: 'The chat that goes on; left out for a new one.',
+      description: 'Chat to continue. Omit it to start a new chat.',
     }),
   ),
-  save_chat: orNull(Type.Boolean({ default: true, description: 'Whether the chat keeps what is said.' })),
+  save_chat: orNull(Type.Boolean({ default: true, description: 'Save the messages and the answer in the chat.' })),
 };
 
-/** What OpenAI's clients send too. */
+/** Fields that OpenAI clients also send. */
 const TOLERATED_FIELDS = {
-  n: orNull(Type.Literal(1, { description: 'There is one answer.' })),
-  frequency_penalty: orNull(Type.Literal(0)),
-  presence_penalty: orNull(Type.Literal(0)),
-  logprobs: orNull(Type.Literal(false)),
-  parallel_tool_calls: orNull(Type.Literal(true)),
-  user: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
-  safety_identifier: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
-  prompt_cache_key: orNull(Type.String({ maxLength: 512, description: 'Has no effect.' })),
-  service_tier: orNull(Type.Enum(['auto', 'default'])),
-  store: orNull(Type.Boolean({ description: 'Has no effect: see `save_chat`.' })),
-  metadata: Type.Unknown({ description: 'Has no effect.' }),
+  n: orNull(Type.Literal(1, { description: 'Must be 1.' })),
+  frequency_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
+  presence_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
+  logprobs: orNull(Type.Literal(false, { description: 'Must be false.' })),
+  parallel_tool_calls: orNull(Type.Literal(true, { description: 'Must be true.' })),
+  user: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  safety_identifier: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  prompt_cache_key: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
+  service_tier: orNull(Type.Enum(['auto', 'default'], { description: 'Ignored.' })),
+  store: orNull(Type.Boolean({ description: 'Ignored. Use `save_chat`.' })),
+  metadata: Type.Unknown({ description: 'Ignored.' }),
 };
 
 export const CompletionBody = Type.Partial(
@@ -266,7 +314,7 @@ export const CompletionBody = Type.Partial(
         model: 'svc-tiny',
         messages: [
           { role: 'system', content: 'Answer in one sentence.' },
-          { role: 'user', content: 'What is a tandem exchange?' },
+          { role: 'user', content: 'Explain what a tandem exchange is.' },
         ],
         stream: false,
         max_tokens: 200,
@@ -282,5 +330,5 @@ export const CompletionBody = Type.Partial(
   },
 );
 
-/** Fields of one mode alone; the rest may be sent in both. */
+/** Fields of text correction only. */
 export const CORRECTION_ONLY = ['dictionary', 'style', 'appContext'] as const;

@@ -11,8 +11,8 @@ export function success<Data>(data: Data): Success<Data> {
 }
 
 /**
- * Responses are described for the document and not checked against their schemas, neither by the compiler nor when
- * they are sent: what presenters make goes out exactly as it is.
+ * Response schemas only document: neither the compiler nor the server checks bodies against them, and what the
+ * presenters return is sent unchanged.
  */
 export type ResponseSchema = TUnsafe<unknown>;
 
@@ -28,42 +28,51 @@ export function responseOf(schema: object): ResponseSchema {
 export const ErrorSchema = Type.Object(
   {
     success: Type.Literal(false),
-    error: Type.String({ description: 'Kind of refusal, by its status.', examples: ['bad_request', 'Unauthorized'] }),
-    message: Type.String({ description: 'For a person: what is wrong and what to do.' }),
-    code: Type.Enum(Object.keys(ERROR_CATALOGUE), { description: 'Stable code.' }),
-    error_code: Type.Optional(Type.String({ description: 'The code again, where it ends in _CONCURRENCY_LIMIT.' })),
-    details: Type.Optional(Type.Unknown({ description: 'For validation errors `[{path, message}]`.' })),
-    request_id: Type.String(),
-    retry_after: Type.Optional(Type.Integer({ description: 'Seconds; on 429 and 503, as is the Retry-After header.' })),
+    error: Type.String({
+      description: 'Error type, derived from the status.',
+      examples: ['bad_request', 'Unauthorized'],
+    }),
+    message: Type.String({
+      description: 'Human-readable explanation: the problem and its solution. The wording can change.',
+    }),
+    code: Type.Enum(Object.keys(ERROR_CATALOGUE), { description: 'Stable error code to branch on.' }),
+    error_code: Type.Optional(Type.String({ description: 'Same as `code`, on codes that end in _CONCURRENCY_LIMIT.' })),
+    details: Type.Optional(
+      Type.Unknown({ description: 'Structured details. For validation errors: `[{path, message}]`.' }),
+    ),
+    request_id: Type.String({ description: 'Id of the request. Quote it when you report a problem.' }),
+    retry_after: Type.Optional(
+      Type.Integer({ description: 'Seconds to wait before a retry, as in the Retry-After header. On 429 and 503.' }),
+    ),
   },
-  { description: 'Refused.' },
+  { description: 'Error.' },
 );
 
-/** Of operations that OpenAI's clients call. */
+/** Errors of the operations that OpenAI clients call. */
 export const OpenaiErrorSchema = Type.Object(
   {
     ...ErrorSchema.properties,
     error: Type.Object(
       {
-        message: Type.String(),
-        type: Type.String({ description: "Kind of refusal in OpenAI's words.", examples: ['invalid_request_error'] }),
-        param: Type.Union([Type.String(), Type.Null()], { description: 'The field that is wrong, where it is one.' }),
-        code: Type.String({ description: 'The code again.' }),
+        message: Type.String({ description: 'Human-readable explanation.' }),
+        type: Type.String({ description: 'Error type as OpenAI names it.', examples: ['invalid_request_error'] }),
+        param: Type.Union([Type.String(), Type.Null()], { description: 'Invalid field, if there is exactly one.' }),
+        code: Type.String({ description: 'Same as the outer `code`.' }),
       },
-      { description: "The same again as OpenAI's clients read it." },
+      { description: 'The same error in the format of OpenAI.' },
     ),
   },
-  { description: 'Refused.' },
+  { description: 'Error.' },
 );
 
-/** Responses of every operation that is not public. */
+/** Error responses of every operation. `complete-document.ts` replaces them with one response per status. */
 const Refusal = responseOf({
-  description: 'Refused.',
+  description: 'Error.',
   content: { 'application/json': { schema: { $ref: 'Error#' } } },
 });
 export const REFUSALS = { '4xx': Refusal, '5xx': Refusal };
 
-/** A shared schema of `openapi.ts`. */
+/** Reference to a schema that `openapi.ts` shares. */
 export function shared(name: 'Call' | 'CallEvent'): TSchema {
   return { $ref: `${name}#` } as TSchema;
 }
@@ -76,13 +85,18 @@ export interface Pagination {
 }
 
 export const PaginationSchema = Type.Object(
-  { page: Type.Integer(), limit: Type.Integer(), total: Type.Integer(), pages: Type.Integer() },
+  {
+    page: Type.Integer({ description: 'Page number.' }),
+    limit: Type.Integer({ description: 'Page size.' }),
+    total: Type.Integer({ description: 'Number of items on all pages.' }),
+    pages: Type.Integer({ description: 'Number of pages.' }),
+  },
   { examples: [{ page: 1, limit: 20, total: 1, pages: 1 }] },
 );
 
 export const PAGE_QUERY = {
-  page: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1 }),
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20 }),
+  page: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1, description: 'Page number.' }),
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items per page.' }),
 };
 
 export function paginationOf({ page, limit }: { page: number; limit: number }, total: number): Pagination {
@@ -99,5 +113,5 @@ export function nullable(schema: TSchema): TSchema {
   return Type.Union([schema, Type.Null()]);
 }
 
-/** ISO 8601, UTC, milliseconds. */
+/** ISO 8601 in UTC, with milliseconds. */
 export const TimeSchema = Type.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] });

@@ -6,8 +6,8 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { nanoToUsd } from './money.ts';
 import { ModelNameSchema, QuestionsSchema } from './rubric.ts';
 
-/** Of the candidate, `input` and `context` each; some 50,000 tokens. */
-export const MOST_CHARACTERS = 200_000;
+/** Limit for the candidate, `input` and `context` each: about 50,000 tokens. */
+export const MAX_CHARACTERS = 200_000;
 export const METADATA_MAX_BYTES = 2048;
 
 const SamplesSchema = Type.Integer({
@@ -15,14 +15,14 @@ const SamplesSchema = Type.Integer({
   maximum: 5,
   default: 1,
   description:
-    'How often the judge is asked, each time with the answers in another order. Of several the answer that most gave is taken, and `confidence` is the share of them. Each costs as much as one. Beyond the specification.',
+    'Number of times the judge is asked, each time with the answers in another order. The most frequent answer wins, and `confidence` is its share. Each sample is billed. Tandem extension.',
 });
 
 const SegmentSchema = Type.Object(
   {
-    leg: Type.String({ maxLength: 64, description: 'Who said it: `agent`, `customer`.' }),
-    text: Type.String({ maxLength: MOST_CHARACTERS }),
-    start: Type.Optional(Type.Number({ description: 'Seconds.' })),
+    leg: Type.String({ maxLength: 64, description: 'Speaker: `agent` or `customer`.' }),
+    text: Type.String({ maxLength: MAX_CHARACTERS, description: 'Transcribed text.' }),
+    start: Type.Optional(Type.Number({ description: 'Start, in seconds.' })),
   },
   { additionalProperties: true },
 );
@@ -30,24 +30,26 @@ const SegmentSchema = Type.Object(
 const TextPartSchema = Type.Object(
   {
     type: Type.String({ maxLength: 32, description: '`text`.' }),
-    text: Type.Optional(Type.String({ maxLength: MOST_CHARACTERS })),
+    text: Type.Optional(Type.String({ maxLength: MAX_CHARACTERS })),
   },
   { additionalProperties: true },
 );
 
-/** One of several ways to say what is judged; `readCandidate` sees to it that it is one. */
+/** The candidate has several alternative fields; `readCandidate` requires exactly one. */
 export const EvaluateBody = Type.Object(
   {
-    rubric_id: Type.Optional(Type.String({ maxLength: 64, description: 'A rubric, or `questions`.' })),
+    rubric_id: Type.Optional(
+      Type.String({ maxLength: 64, description: 'Rubric to evaluate against. Alternative to `questions`.' }),
+    ),
     questions: Type.Optional(QuestionsSchema),
     model: Type.Optional(ModelNameSchema),
-    output: Type.Optional(Type.String({ maxLength: MOST_CHARACTERS, description: 'A text that is judged.' })),
+    output: Type.Optional(Type.String({ maxLength: MAX_CHARACTERS, description: 'Text to evaluate.' })),
     transcript: Type.Optional(
       Type.Object(
         { segments: Type.Array(SegmentSchema, { maxItems: 20_000 }) },
         {
           additionalProperties: true,
-          description: 'A call: the `data` of GET /dialer/click2call/{id}/transcript as it is.',
+          description: 'Call to evaluate: the `data` of GET /dialer/click2call/{id}/transcript.',
         },
       ),
     ),
@@ -59,41 +61,49 @@ export const EvaluateBody = Type.Object(
             content: Type.Optional(
               nullable(
                 Type.Union([
-                  Type.String({ maxLength: MOST_CHARACTERS }),
-                  Type.Array(TextPartSchema, { maxItems: 256, description: 'Parts, all of which are text.' }),
+                  Type.String({ maxLength: MAX_CHARACTERS }),
+                  Type.Array(TextPartSchema, { maxItems: 256, description: 'Content parts, all of type `text`.' }),
                 ]),
               ),
             ),
             tool_calls: Type.Optional(
               nullable(
-                Type.Array(Type.Unknown(), { maxItems: 128, description: 'Judged by their names and arguments.' }),
+                Type.Array(Type.Unknown(), {
+                  maxItems: 128,
+                  description: 'Tool calls. Their names and arguments are evaluated.',
+                }),
               ),
             ),
           },
           { additionalProperties: true },
         ),
-        { maxItems: 2_000, description: 'A conversation, as chat completions have it.' },
+        { maxItems: 2_000, description: 'Conversation to evaluate, in the format of chat completions.' },
       ),
     ),
     call_id: Type.Optional(
       Type.String({
         maxLength: 128,
         description:
-          'A call of yours that was transcribed: its id or reference. Takes `recordings:read` of a limited key. Beyond the specification.',
+          'Transcribed call to evaluate, which you placed: its call_id or reference_id. A key with scopes also needs `recordings:read`. Tandem extension.',
       }),
     ),
     input: Type.Optional(
-      nullable(Type.String({ maxLength: MOST_CHARACTERS, description: 'What the candidate was an answer to.' })),
+      nullable(
+        Type.String({ maxLength: MAX_CHARACTERS, description: 'Prompt or question that the candidate answers.' }),
+      ),
     ),
     context: Type.Optional(
-      nullable(Type.String({ maxLength: MOST_CHARACTERS, description: 'What the judge should know about it.' })),
+      nullable(Type.String({ maxLength: MAX_CHARACTERS, description: 'Background information for the judge.' })),
     ),
     samples: Type.Optional(SamplesSchema),
     metadata: Type.Optional(
       nullable(
         Type.Object(
           {},
-          { additionalProperties: true, description: `At most ${METADATA_MAX_BYTES} bytes; comes back as it is.` },
+          {
+            additionalProperties: true,
+            description: `Any JSON object of at most ${METADATA_MAX_BYTES} bytes, returned with the evaluation.`,
+          },
         ),
       ),
     ),
@@ -113,13 +123,13 @@ export const EvaluateBody = Type.Object(
 
 const ResultSchema = Type.Object({
   type: Type.Enum([...QUESTION_TYPES]),
-  answer: Type.String({ description: 'Always one of the criteria.' }),
-  reason: Type.String(),
+  answer: Type.String({ description: 'Answer: always one of the criteria.' }),
+  reason: Type.String({ description: 'Reason for the answer.' }),
   confidence: Type.Number({
     description:
-      '0 to 1: what the judge says of itself, or with several samples the share that gave the answer. Half of it when the judge quotes, and nothing of that occurs in the candidate.',
+      'Confidence, 0 to 1: the estimate of the judge, or with several samples the share that gave the answer. Halved if the judge quotes evidence and none of it occurs in the candidate.',
   }),
-  evidence: Type.Array(Type.String(), { description: 'Quotes, each of which occurs in the candidate.' }),
+  evidence: Type.Array(Type.String(), { description: 'Verbatim quotes from the candidate.' }),
 });
 
 const RESULTS_EXAMPLE = {
@@ -133,27 +143,37 @@ const RESULTS_EXAMPLE = {
 };
 
 export const EvaluationSchema: TSchema = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  rubric_id: nullable(Type.String({ format: 'uuid', description: 'Null when the questions were sent with it.' })),
-  model: Type.String({ description: 'The versioned id.', examples: ['qwen3-8b-q4'] }),
+  id: Type.String({ format: 'uuid', description: 'Id of the evaluation.' }),
+  rubric_id: nullable(
+    Type.String({ format: 'uuid', description: 'Rubric. Null if the request sent its own questions.' }),
+  ),
+  model: Type.String({ description: 'Versioned id of the model.', examples: ['qwen3-8b-q4'] }),
   results: Type.Unsafe<unknown>({
     type: 'object',
-    description: 'By key of the question.',
+    description: 'Results by question key.',
     additionalProperties: ResultSchema,
     examples: [RESULTS_EXAMPLE],
   }),
-  summary: Type.String({ examples: ['A friendly answer that says what was asked.'] }),
-  usage: Type.Object({
-    prompt_tokens: Type.Integer({ examples: [612] }),
-    completion_tokens: Type.Integer({ examples: [88] }),
-    total_tokens: Type.Integer({ examples: [700] }),
+  summary: Type.String({
+    description: 'Summary of the evaluation.',
+    examples: ['A friendly answer that covers the question.'],
   }),
-  cost_usd: Type.Number({ examples: [0.014] }),
-  latency_ms: Type.Integer({ examples: [1840] }),
-  samples: Type.Integer({ examples: [1] }),
-  seed: Type.Integer({ description: 'Of the orders in which answers were shown.', examples: [1_730_518_733] }),
-  call_id: nullable(Type.String({ description: 'Of a batch: the call.', examples: [null] })),
-  batch_id: nullable(Type.String({ format: 'uuid', examples: [null] })),
+  usage: Type.Object({
+    prompt_tokens: Type.Integer({ description: 'Tokens of the prompts.', examples: [612] }),
+    completion_tokens: Type.Integer({ description: 'Tokens of the answers.', examples: [88] }),
+    total_tokens: Type.Integer({ description: 'Billed tokens.', examples: [700] }),
+  }),
+  cost_usd: Type.Number({ description: 'Charge, in USD.', examples: [0.014] }),
+  latency_ms: Type.Integer({ description: 'Duration, in milliseconds.', examples: [1840] }),
+  samples: Type.Integer({ description: 'Number of times the judge was asked.', examples: [1] }),
+  seed: Type.Integer({
+    description: 'Seed for the order in which the answers were shown.',
+    examples: [1_730_518_733],
+  }),
+  call_id: nullable(Type.String({ description: 'Evaluated call, if a batch evaluated it.', examples: [null] })),
+  batch_id: nullable(
+    Type.String({ format: 'uuid', description: 'Batch that started the evaluation.', examples: [null] }),
+  ),
   metadata: nullable(Type.Object({}, { additionalProperties: true, examples: [{ ticket: 4711 }] })),
   created_at: TimeSchema,
 });
@@ -175,27 +195,29 @@ export function presentEvaluation(row: EvaluationRow) {
 }
 
 export const JudgeModelSchema = Type.Object({
-  name: Type.String({ description: 'An id, or an alias that stands for one.', examples: ['jev-latest'] }),
-  description: Type.String({ examples: ['Stands for qwen3-8b-q4.'] }),
-  release_date: Type.String({ format: 'date', examples: ['2026-01-01'] }),
+  name: Type.String({ description: 'Model id or alias.', examples: ['jev-latest'] }),
+  description: Type.String({ description: 'Description.', examples: ['Alias of qwen3-8b-q4.'] }),
+  release_date: Type.String({ format: 'date', description: 'Release date.', examples: ['2026-01-01'] }),
 });
 
 export const BatchBody = Type.Object(
   {
-    rubric_id: Type.String({ maxLength: 64 }),
+    rubric_id: Type.String({ maxLength: 64, description: 'Rubric to evaluate against.' }),
     model: Type.Optional(ModelNameSchema),
     samples: Type.Optional(SamplesSchema),
     call_ids: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 128, pattern: '^[A-Za-z0-9._:-]+$' }), {
         minItems: 1,
         maxItems: 1000,
-        description: 'These calls; or those that the other fields let through, at most 1000.',
+        description: 'Calls to evaluate, at most 1000. Alternative to the filters below.',
       }),
     ),
-    from: Type.Optional(Type.String({ description: 'Created at or after: ISO 8601.' })),
-    to: Type.Optional(Type.String({ description: 'Created before: ISO 8601.' })),
-    state: Type.Optional(Type.Enum(['completed', 'failed', 'rejected'])),
-    agent_number: Type.Optional(Type.String({ description: 'In any accepted form.' })),
+    from: Type.Optional(Type.String({ description: 'Only calls created at or after this time. ISO 8601.' })),
+    to: Type.Optional(Type.String({ description: 'Only calls created before this time. ISO 8601.' })),
+    state: Type.Optional(Type.Enum(['completed', 'failed', 'rejected'], { description: 'Only calls in this state.' })),
+    agent_number: Type.Optional(
+      Type.String({ description: 'Only calls to this agent, in any format that placing a call accepts.' }),
+    ),
   },
   {
     additionalProperties: false,
@@ -204,26 +226,36 @@ export const BatchBody = Type.Object(
 );
 
 const BATCH_PROPERTIES = {
-  id: Type.String({ format: 'uuid' }),
+  id: Type.String({ format: 'uuid', description: 'Id of the batch.' }),
   status: Type.Enum(['pending', 'running', 'completed', 'stopped'], {
-    description: '`stopped`: the calls that are left are not judged; start another batch with them.',
+    description: '`stopped`: the remaining calls are not evaluated. Start another batch for them.',
   }),
   stop_reason: nullable(
     Type.String({
-      description: 'INSUFFICIENT_CREDITS, MODEL_NOT_FOUND, LLM_UNAVAILABLE, FORBIDDEN or another code.',
+      description:
+        'Error code that stopped the batch, such as INSUFFICIENT_CREDITS, MODEL_NOT_FOUND, LLM_UNAVAILABLE or FORBIDDEN.',
       examples: [null],
     }),
   ),
-  rubric_id: Type.String({ format: 'uuid' }),
-  rubric_name: Type.String({ description: 'As it was when the batch began.', examples: ['Support call'] }),
-  model: nullable(Type.String({ examples: ['jev-latest'] })),
-  samples: Type.Integer({ examples: [1] }),
-  filter: Type.Object({}, { additionalProperties: true, examples: [{ from: '2026-01-01', state: 'completed' }] }),
-  total: Type.Integer({ description: 'Calls.', examples: [42] }),
-  judged: Type.Integer({ examples: [40] }),
-  failed: Type.Integer({ examples: [1] }),
-  pending: Type.Integer({ examples: [1] }),
-  cost_usd: Type.Number({ examples: [0.56] }),
+  rubric_id: Type.String({ format: 'uuid', description: 'Rubric.' }),
+  rubric_name: Type.String({ description: 'Name of the rubric when the batch started.', examples: ['Support call'] }),
+  model: nullable(
+    Type.String({ description: 'Model id or alias. Null: the default model.', examples: ['jev-latest'] }),
+  ),
+  samples: Type.Integer({ description: 'Number of times the judge is asked per call.', examples: [1] }),
+  filter: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description: 'Filters or call ids, as sent.',
+      examples: [{ from: '2026-01-01', state: 'completed' }],
+    },
+  ),
+  total: Type.Integer({ description: 'Number of calls.', examples: [42] }),
+  judged: Type.Integer({ description: 'Number of evaluated calls.', examples: [40] }),
+  failed: Type.Integer({ description: 'Number of calls that could not be evaluated.', examples: [1] }),
+  pending: Type.Integer({ description: 'Number of remaining calls.', examples: [1] }),
+  cost_usd: Type.Number({ description: 'Charge so far, in USD.', examples: [0.56] }),
   created_at: TimeSchema,
   updated_at: TimeSchema,
   ended_at: nullable(TimeSchema),
@@ -236,29 +268,30 @@ export const BatchSchema = Type.Object({
   ...BATCH_PROPERTIES,
   answers: Type.Unsafe<unknown>({
     type: 'object',
-    description: 'How often each answer was given, by question.',
+    description: 'Number of times each answer was given, by question key.',
     additionalProperties: { type: 'object', additionalProperties: { type: 'integer' } },
     examples: [{ solved: { yes: 31, no: 9 } }],
   }),
   evaluations: Type.Array(Type.Object({ call_id: CallIdSchema, evaluation_id: Type.String({ format: 'uuid' }) }), {
-    description: 'For GET /judge/evaluations/{id}.',
+    description: 'Evaluations. Read them with GET /judge/evaluations/{id}.',
   }),
   failures: Type.Array(
     Type.Object({
       call_id: CallIdSchema,
       code: Type.String({
         description:
-          'TRANSCRIPT_EMPTY, TRANSCRIPT_NOT_FINISHED, CALL_NOT_FINISHED, JUDGE_ANSWER_INVALID, CONTEXT_LENGTH_EXCEEDED or another code. Nothing was charged.',
+          'TRANSCRIPT_EMPTY, TRANSCRIPT_NOT_FINISHED, CALL_NOT_FINISHED, JUDGE_ANSWER_INVALID, CONTEXT_LENGTH_EXCEEDED or another code.',
         examples: ['TRANSCRIPT_EMPTY'],
       }),
     }),
+    { description: 'Calls that could not be evaluated. They are free.' },
   ),
 });
 
 export const StartedBatchSchema = Type.Object({
   id: Type.String({ format: 'uuid' }),
   status: Type.Literal('pending'),
-  total: Type.Integer({ description: 'Calls that will be judged.', examples: [42] }),
+  total: Type.Integer({ description: 'Number of calls to evaluate.', examples: [42] }),
 });
 
 export function presentListedBatch(row: JudgeBatchRow, progress: JudgeBatchProgress | undefined) {
@@ -289,7 +322,7 @@ export function presentBatch(
   }
   return {
     ...presentListedBatch(row, progress),
-    // `fromEntries` defines fields, so that a question `__proto__` is one.
+    // `fromEntries` defines properties, so a question named `__proto__` is safe.
     answers: Object.fromEntries([...counts].map(([question, given]) => [question, Object.fromEntries(given)])),
     evaluations: judged.map(({ callId, evaluationId }) => ({ call_id: callId, evaluation_id: evaluationId })),
     failures: failed.map(({ callId, error }) => ({ call_id: callId, code: error })),

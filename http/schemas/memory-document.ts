@@ -4,35 +4,38 @@ import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
 import { fitsMetadata, IngestTypeSchema, METADATA_MAX_BYTES, titleOf } from './memory.ts';
 import { IngestedSchema } from './memory-views.ts';
+import { WorkspaceIdSchema } from './workspace.ts';
 
-const MOST_TITLE_CHARACTERS = 500;
+const MAX_TITLE_CHARACTERS = 500;
 
-/** The form of `POST /memory/documents/extract`: for the document. `readDocumentForm` reads it. */
+/** Documents the form of `POST /memory/documents/extract`. `readDocumentForm` validates it. */
 export const DocumentFormSchema = Type.Object(
   {
     file: Type.String({
       format: 'binary',
       description:
-        'The document, up to 25 MB: PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown or CSV. What it is is told by its bytes, whatever it is called.',
+        'Document, up to 25 MB: PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown or CSV. The format is detected from the content, not from the name.',
     }),
     title: Type.Optional(
       Type.String({
-        maxLength: MOST_TITLE_CHARACTERS,
-        description: 'Default: what the document calls itself, or else the name of the file.',
+        maxLength: MAX_TITLE_CHARACTERS,
+        description: 'Display title. Default: the title in the document, or else the file name.',
       }),
     ),
     type: Type.Optional(IngestTypeSchema),
     collection_id: Type.Optional(
-      Type.String({ maxLength: 64, description: 'A collection of GET /memory/collections.' }),
+      Type.String({ maxLength: 64, description: 'Id of a collection from GET /memory/collections.' }),
     ),
-    infer: Type.Optional(Type.Boolean({ default: true, description: 'As in POST /memory/ingest.' })),
+    infer: Type.Optional(
+      Type.Boolean({ default: true, description: 'Extract facts and preferences, as in POST /memory/ingest.' }),
+    ),
     metadata: Type.Optional(
       Type.String({
-        description: `What searches can be filtered by: an object as JSON, up to ${METADATA_MAX_BYTES} bytes.`,
+        description: `Metadata to filter searches by: a JSON object of up to ${METADATA_MAX_BYTES} bytes.`,
         examples: ['{"customer":"C-1042"}'],
       }),
     ),
-    workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' })),
+    workspace_id: Type.Optional(WorkspaceIdSchema),
   },
   {
     additionalProperties: false,
@@ -40,7 +43,7 @@ export const DocumentFormSchema = Type.Object(
   },
 );
 
-/** What `receiveForm` lets through. */
+/** The fields that `receiveForm` accepts. */
 export const DOCUMENT_FIELDS: Readonly<Record<string, 'once'>> = Object.fromEntries(
   Object.keys(DocumentFormSchema.properties)
     .filter((name) => name !== 'file')
@@ -49,7 +52,7 @@ export const DOCUMENT_FIELDS: Readonly<Record<string, 'once'>> = Object.fromEntr
 
 export type DocumentForm = Omit<NewMemoryText, 'text'>;
 
-/** A field that is empty is one that was left out: that is how pages send them. @throws TandemError `VALIDATION_FAILED` */
+/** An empty field counts as absent, because that is what HTML forms send. @throws TandemError `VALIDATION_FAILED` */
 export function readDocumentForm(fields: Readonly<Record<string, string | string[]>>): DocumentForm {
   const invalid: InvalidField[] = [];
   const given = (name: string): string | undefined => {
@@ -60,8 +63,8 @@ export function readDocumentForm(fields: Readonly<Record<string, string | string
   const refuse = (path: string, message: string) => void invalid.push({ path, message });
 
   const title = given('title');
-  if ((title?.length ?? 0) > MOST_TITLE_CHARACTERS) {
-    refuse('title', `must have at most ${MOST_TITLE_CHARACTERS} characters`);
+  if ((title?.length ?? 0) > MAX_TITLE_CHARACTERS) {
+    refuse('title', `must have at most ${MAX_TITLE_CHARACTERS} characters`);
   }
   const type = given('type');
   if (type !== undefined && !isType(type)) refuse('type', 'must be one of user, knowledge, hive');
@@ -70,8 +73,8 @@ export function readDocumentForm(fields: Readonly<Record<string, string | string
   const infer = given('infer')?.toLowerCase() ?? 'true';
   if (!['true', 'false', '1', '0'].includes(infer)) refuse('infer', 'must be true or false');
   const metadata = metadataIn(given('metadata') ?? '{}');
-  if (metadata === null) refuse('metadata', 'must be an object as JSON');
-  else if (!fitsMetadata(metadata)) refuse('metadata', `must have at most ${METADATA_MAX_BYTES} bytes as JSON`);
+  if (metadata === null) refuse('metadata', 'must be a JSON object');
+  else if (!fitsMetadata(metadata)) refuse('metadata', `must have at most ${METADATA_MAX_BYTES} bytes of JSON`);
   if (invalid.length > 0) throw validationFailed(invalid);
   return {
     title: titleOf(title),
@@ -97,32 +100,41 @@ function metadataIn(text: string): Record<string, unknown> | null {
 }
 
 const DocumentSchema = Type.Object({
-  name: nullable(Type.String({ description: 'As its sender calls it.', examples: ['terms.pdf'] })),
-  format: Type.Enum(['pdf', 'docx', 'xlsx', 'image', 'text', 'markdown', 'csv'], { examples: ['docx'] }),
+  name: nullable(Type.String({ description: 'File name from the client.', examples: ['terms.pdf'] })),
+  format: Type.Enum(['pdf', 'docx', 'xlsx', 'image', 'text', 'markdown', 'csv'], {
+    description: 'Detected format.',
+    examples: ['docx'],
+  }),
   pages: nullable(
-    Type.Integer({ description: 'Of a PDF; sheets of a workbook; 1 for an image; null for others.', examples: [12] }),
+    Type.Integer({
+      description: 'Pages of a PDF, sheets of a workbook, or 1 for an image. Null for other formats.',
+      examples: [12],
+    }),
   ),
-  characters: Type.Integer({ description: 'Of its text; those that were charged.', examples: [31_415] }),
-  is_ocr: Type.Boolean({ description: 'Whether text was recognised in pictures, which can err.', examples: [false] }),
+  characters: Type.Integer({ description: 'Length of the extracted text. Billed.', examples: [31_415] }),
+  is_ocr: Type.Boolean({
+    description: 'True if text was recognised in images, which can contain errors.',
+    examples: [false],
+  }),
   warnings: Type.Array(Type.String(), {
-    description: 'What was left out.',
+    description: 'Content that was left out.',
     examples: [['2 pictures in the document were not read.']],
   }),
 });
 
 export const ExtractedDocumentSchema = Type.Object({ ...IngestedSchema.properties, document: DocumentSchema });
 
-/** As it may be shown and stored: nothing in it turns the direction of what is read. */
+/** Removes control and bidirectional formatting characters, which could disguise the name. */
 export function fileNameOf(name: string | null): string | null {
   const shown = (name ?? '')
     .replace(/[\p{Cc}\p{Bidi_C}]/gu, '')
-    .slice(0, MOST_NAME_CHARACTERS)
+    .slice(0, MAX_NAME_CHARACTERS)
     .toWellFormed()
     .trim();
   return shown === '' ? null : shown;
 }
 
-const MOST_NAME_CHARACTERS = 255;
+const MAX_NAME_CHARACTERS = 255;
 
 export function presentDocument(
   document: IngestDocumentRequest['document'],
@@ -136,5 +148,5 @@ export function presentDocument(
   return { name, format, pages: pageCount, characters, is_ocr: isOcr, warnings };
 }
 
-/** Of surrogates, which are one character. */
+/** A surrogate pair, which is one character. */
 const PAIR = /[\ud800-\udbff][\udc00-\udfff]/g;

@@ -4,10 +4,10 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { MemoryTypeSchema } from './memory.ts';
 import { COLLECTION_ID, CollectionIdSchema, ID, IdSchema, STATEMENT_EXAMPLE } from './memory-views.ts';
 
-const ScoreSchema = Type.Number({ description: '0 to 1.', examples: [0.82] });
+const ScoreSchema = Type.Number({ description: 'Score, 0 to 1.', examples: [0.82] });
 const DegradedSchema = Type.Boolean({
   description:
-    'True when part of the search could not be done, such as that by meaning because the embeddings server did not answer. Then nothing is charged.',
+    'True if part of the search failed, such as semantic search because the embeddings server did not respond. A degraded search is free.',
 });
 const HIT_EXAMPLE = {
   id: ID,
@@ -25,19 +25,24 @@ export const FoundSchema = Type.Object(
     results: Type.Array(
       Type.Object({
         id: IdSchema,
-        memory: Type.String({ description: 'The words that were found: a fact, or a part of the text.' }),
-        title: nullable(Type.String()),
+        memory: Type.String({ description: 'Matching text: a fact or a chunk.' }),
+        title: nullable(Type.String({ description: 'Display title.' })),
         score: ScoreSchema,
-        scores: Type.Object({ semantic: nullable(ScoreSchema), keyword: nullable(ScoreSchema) }),
+        scores: Type.Object(
+          { semantic: nullable(ScoreSchema), keyword: nullable(ScoreSchema) },
+          { description: 'Scores by search method. Null if the method did not find the memory.' },
+        ),
         collection_id: CollectionIdSchema,
         type: MemoryTypeSchema,
-        metadata: Type.Record(Type.String(), Type.Unknown()),
+        metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata of the memory.' }),
         created_at: TimeSchema,
       }),
-      { description: 'The best first.' },
+      { description: 'Results, best first.' },
     ),
-    total: Type.Integer({ description: 'How many were found, some hundred at most; `limit` of them are here.' }),
-    timing_ms: Type.Number(),
+    total: Type.Integer({
+      description: 'Number of matches, capped at some hundred. `results` has up to `limit` of them.',
+    }),
+    timing_ms: Type.Number({ description: 'Duration of the search, in milliseconds.' }),
     degraded: DegradedSchema,
   },
   { examples: [{ results: [HIT_EXAMPLE], total: 1, timing_ms: 8.4, degraded: false }] },
@@ -62,11 +67,11 @@ export const ContextSchema = Type.Object(
   {
     context: Type.String({
       description:
-        'For a prompt: lines of JSON between tags that nothing in them can end, with a sentence that says they are data. Empty when nothing was found.',
+        'Text for a prompt: one line of JSON per memory, between tags that the content cannot close, with a note that it is data. Empty if nothing was found.',
     }),
-    token_count: Type.Integer({ description: 'At most `max_tokens`; the context has no more.' }),
+    token_count: Type.Integer({ description: 'Number of tokens, at most `max_tokens`.' }),
     sources: Type.Array(Type.Object({ id: IdSchema, score: ScoreSchema }), {
-      description: 'Of each line its memory, in their order.',
+      description: 'Memory of each line, in the same order.',
     }),
     degraded: DegradedSchema,
   },

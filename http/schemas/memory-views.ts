@@ -15,36 +15,39 @@ export const ID = '3f0d2c4e-8a51-4f43-9f5b-0c9f1b7c2a11';
 export const COLLECTION_ID = '0b7c8a52-1f0e-4b6a-9d1c-6a5f0e2d3c44';
 export const IdSchema = Type.String({ format: 'uuid', examples: [ID] });
 export const CollectionIdSchema = Type.String({ format: 'uuid', examples: [COLLECTION_ID] });
-const StatusSchema = Type.Enum(['pending', 'processing', 'ready', 'failed']);
-const StageSchema = nullable(Type.Enum(['extracting', 'chunking', 'embedding', 'indexing']));
+const StatusSchema = Type.Enum(['pending', 'processing', 'ready', 'failed'], { description: 'Processing status.' });
+const StageSchema = nullable(
+  Type.Enum(['extracting', 'chunking', 'embedding', 'indexing'], { description: 'Stage of `processing`.' }),
+);
 
 const IngestResultSchema = Type.Object({
   id: nullable(IdSchema),
   status: Type.Enum(['pending', 'processing', 'ready', 'failed'], {
-    description: '`pending` when it was queued; of one that was there before, what that is; `failed`: refused.',
+    description:
+      '`pending`: queued. `failed`: rejected, see `code`. For a duplicate, the status of the existing memory.',
   }),
   message: Type.String({ examples: ['Queued.'] }),
   deduplicated_into: Type.Optional(
     Type.String({
       format: 'uuid',
-      description: 'The memory that says the same already; nothing is stored or charged.',
+      description: 'Existing memory with the same content. Nothing was stored or charged.',
     }),
   ),
-  code: Type.Optional(Type.String({ description: 'Of one that was refused.' })),
+  code: Type.Optional(Type.String({ description: 'Error code of a rejected memory.' })),
 });
 
 const INGESTED = {
   collection_id: CollectionIdSchema,
-  collection_label: Type.String({ examples: ['Personal'] }),
+  collection_label: Type.String({ description: 'Display name of the collection.', examples: ['Personal'] }),
   memory_type: MemoryTypeSchema,
-  total_queued: Type.Integer({ examples: [1] }),
-  results: Type.Array(IngestResultSchema),
+  total_queued: Type.Integer({ description: 'Number of memories queued for processing.', examples: [1] }),
+  results: Type.Array(IngestResultSchema, { description: 'One result per memory, in the order sent.' }),
 };
 export const IngestedSchema = Type.Object(INGESTED);
 export const BatchIngestedSchema = Type.Object({
   ...INGESTED,
-  total_failed: Type.Integer({ examples: [0] }),
-  total_charged: Type.Number({ description: 'USD.', examples: [0.0000071] }),
+  total_failed: Type.Integer({ description: 'Number of rejected memories.', examples: [0] }),
+  total_charged: Type.Number({ description: 'Total charge, in USD.', examples: [0.0000071] }),
 });
 
 export function presentIngested({ collectionId, collectionLabel, memoryType, results }: Ingested) {
@@ -70,7 +73,7 @@ function presentResult(result: IngestedMemory) {
     case 'queued':
       return { id: result.id, status: 'pending', message: 'Queued.' };
     case 'deduplicated': {
-      const message = 'The collection has this memory already. Nothing was stored or charged.';
+      const message = 'The collection already has this memory. Nothing was stored or charged.';
       return { id: result.id, status: result.status, message, deduplicated_into: result.id };
     }
     case 'refused': {
@@ -83,14 +86,14 @@ function presentResult(result: IngestedMemory) {
 const ErrorOfMemorySchema = nullable(
   Type.Object(
     { code: Type.String(), message: Type.String() },
-    { description: 'Why it failed, or why the last attempt did; it is tried again while it is `processing`.' },
+    { description: 'Why processing failed, or why the last attempt did while it is retried.' },
   ),
 );
 const STATUS_FIELDS = {
   id: IdSchema,
   status: StatusSchema,
   stage: StageSchema,
-  attempts: Type.Integer({ description: 'So far.' }),
+  attempts: Type.Integer({ description: 'Processing attempts so far.' }),
   error: ErrorOfMemorySchema,
   created_at: TimeSchema,
   updated_at: TimeSchema,
@@ -114,33 +117,35 @@ export function presentStatus({ id, status, stage, attempts, error, createdAt, u
 const SourceSchema = nullable(
   Type.Object(
     {
-      file_name: nullable(Type.String()),
-      format: Type.String({ examples: ['pdf'] }),
-      pages: nullable(Type.Integer()),
-      ocr: Type.Boolean(),
-      warnings: Type.Array(Type.String()),
-      part: Type.Integer({ description: 'From 1: a document of over 100 000 characters becomes several memories.' }),
-      parts: Type.Integer(),
+      file_name: nullable(Type.String({ description: 'File name from the client.' })),
+      format: Type.String({ description: 'Detected format.', examples: ['pdf'] }),
+      pages: nullable(Type.Integer({ description: 'Number of pages.' })),
+      ocr: Type.Boolean({ description: 'True if text was recognised in images.' }),
+      warnings: Type.Array(Type.String(), { description: 'Content that was left out.' }),
+      part: Type.Integer({
+        description: 'Part number, from 1. A document of over 100 000 characters becomes several memories.',
+      }),
+      parts: Type.Integer({ description: 'Number of parts.' }),
     },
-    { description: 'The document that it was read from.' },
+    { description: 'Document that the memory came from. Null for texts.' },
   ),
 );
 const LISTED_FIELDS = {
   ...STATUS_FIELDS,
-  title: nullable(Type.String()),
+  title: nullable(Type.String({ description: 'Display title.' })),
   type: MemoryTypeSchema,
   collection_id: CollectionIdSchema,
-  infer: Type.Boolean(),
+  infer: Type.Boolean({ description: 'True if fact extraction was requested.' }),
   stored_as: nullable(
     Type.Enum(['facts', 'chunks'], {
       description:
-        'Once it is ready. `facts`: what a language model drew from it, beside its text in chunks. `chunks`: its text alone, because `infer` was false, no model is configured, or the model’s answer was of no use.',
+        'Set once the memory is ready. `facts`: facts extracted by a language model, plus the text in chunks. `chunks`: only the text, because `infer` was false, no model is configured, or its answer was unusable.',
     }),
   ),
-  characters: Type.Integer(),
-  metadata: Type.Record(Type.String(), Type.Unknown()),
+  characters: Type.Integer({ description: 'Length of the text, in characters.' }),
+  metadata: Type.Record(Type.String(), Type.Unknown(), { description: 'Metadata, as sent.' }),
   source: SourceSchema,
-  created_by: Type.Integer({ description: 'User id.' }),
+  created_by: Type.Integer({ description: 'Id of the user who created it.' }),
 };
 const LISTED_EXAMPLE = {
   ...STATUS_EXAMPLE,
@@ -157,15 +162,15 @@ const LISTED_EXAMPLE = {
 const TEXT_EXAMPLE = 'Asha Rao moved to Mumbai in May. She prefers calls after six in the evening.';
 export const STATEMENT_EXAMPLE = 'Asha Rao moved to Mumbai in May.';
 export const ListedMemorySchema = Type.Object(
-  { ...LISTED_FIELDS, excerpt: Type.String({ description: 'How its text begins.' }) },
+  { ...LISTED_FIELDS, excerpt: Type.String({ description: 'Start of the text.' }) },
   { examples: [{ ...LISTED_EXAMPLE, excerpt: TEXT_EXAMPLE }] },
 );
 const FactSchema = Type.Object({
   id: IdSchema,
   category: Type.Enum(['fact', 'preference']),
-  memory: Type.String({ examples: ['Asha Rao moved to Mumbai in May.'] }),
-  deduplicated_into: nullable(IdSchema as TSchema),
-  superseded_by: nullable(IdSchema as TSchema),
+  memory: Type.String({ description: 'The fact.', examples: ['Asha Rao moved to Mumbai in May.'] }),
+  deduplicated_into: nullable({ ...IdSchema, description: 'Fact that this one repeats.' } as TSchema),
+  superseded_by: nullable({ ...IdSchema, description: 'Later fact that contradicts this one.' } as TSchema),
 });
 const FACT_EXAMPLE = {
   id: '9a1d6c3b-27f4-4c58-8a5e-1f3f5b9f0d21',
@@ -177,10 +182,10 @@ const FACT_EXAMPLE = {
 export const MemorySchema = Type.Object(
   {
     ...LISTED_FIELDS,
-    text: Type.String(),
+    text: Type.String({ description: 'Stored text.' }),
     facts: Type.Array(FactSchema, {
       description:
-        'Drawn from it. One that repeats another fact names it in `deduplicated_into`; one that a later fact contradicts is kept as history and names that in `superseded_by`. Neither is found any more.',
+        'Facts extracted from the text. A fact that repeats another one (`deduplicated_into`) or that a later one contradicts (`superseded_by`) is kept as history, but not found by searches.',
     }),
   },
   { examples: [{ ...LISTED_EXAMPLE, text: TEXT_EXAMPLE, facts: [FACT_EXAMPLE] }] },
@@ -220,11 +225,11 @@ function presentBasics(memory: MemoryView) {
 export const CollectionSchema = Type.Object(
   {
     collection_id: CollectionIdSchema,
-    name: Type.String(),
-    label: Type.String({ description: 'For people.' }),
+    name: Type.String({ description: 'Name.' }),
+    label: Type.String({ description: 'Display name.' }),
     type: MemoryTypeSchema,
-    memory_count: Type.Integer(),
-    created_by: Type.Integer({ description: 'User id.' }),
+    memory_count: Type.Integer({ description: 'Number of memories.' }),
+    created_by: Type.Integer({ description: 'Id of the user who created it.' }),
     created_at: TimeSchema,
   },
   {
@@ -250,22 +255,22 @@ export function presentCollection({ id, name, label, type, memoryCount, createdB
 export const UsageSchema = Type.Object(
   {
     period: Type.Object({ from: TimeSchema, to: TimeSchema }),
-    total_usd: Type.Number({ description: 'What was given back counts as not spent.', examples: [0.0123] }),
+    total_usd: Type.Number({ description: 'Total charge minus refunds, in USD.', examples: [0.0123] }),
     breakdown: Type.Array(
       Type.Object({
         operation: Type.String({
-          description: '`ingest`, `ingest_batch`, `ingest_document`, `retry`, `search` or `context`.',
+          description: 'Operation: `ingest`, `ingest_batch`, `ingest_document`, `retry`, `search` or `context`.',
           examples: ['ingest'],
         }),
-        count: Type.Integer(),
-        units: Type.Number({ description: 'Of 1000 characters.' }),
-        amount_usd: Type.Number(),
+        count: Type.Integer({ description: 'Number of operations.' }),
+        units: Type.Number({ description: 'Billed units of 1000 characters.' }),
+        amount_usd: Type.Number({ description: 'Charge, in USD.' }),
       }),
     ),
     wallet: nullable(
       Type.Object(
-        { balance: Type.Number(), currency: Type.Literal('USD') },
-        { description: 'For owners; null for all others.' },
+        { balance: Type.Number({ description: 'Wallet balance.' }), currency: Type.Literal('USD') },
+        { description: 'Wallet. Null unless you are an owner.' },
       ),
     ),
   },

@@ -2,43 +2,43 @@ import { type Static, Type } from 'typebox';
 import type { NewMemoryText } from '../../actors/memory/memory-desk.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 
-export const MOST_TEXT_CHARACTERS = 100_000;
-export const MOST_QUERY_CHARACTERS = 2_000;
-export const MOST_MEMORIES = 100;
+export const MAX_TEXT_CHARACTERS = 100_000;
+export const MAX_QUERY_CHARACTERS = 2_000;
+export const MAX_MEMORIES = 100;
 export const METADATA_MAX_BYTES = 8_192;
 const MEMORY_TYPES = ['user', 'team', 'knowledge', 'hive'] as const;
 
 export const MemoryTypeSchema = Type.Enum([...MEMORY_TYPES], {
   description:
-    'Whose it is: `user`, one person’s; `team`, a team’s; `knowledge` and `hive`, the whole workspace’s, written by owners and admins.',
+    'Audience. `user`: one person. `team`: the members of a team. `knowledge`, `hive`: the whole workspace; written by owners and admins.',
 });
 
 export const IngestTypeSchema = Type.Enum(['user', 'knowledge', 'hive'], {
   description:
-    'Where it goes when no collection is named: `user` (default) into the caller’s personal collection, `knowledge` and `hive` into the workspace’s first of that type. Those two need an owner or admin.',
+    'Destination when no collection is named. `user` (default): your personal collection. `knowledge`, `hive`: the first collection of that type in the workspace; requires the admin or owner role.',
 });
 
 export const MetadataSchema = Type.Record(Type.String(), Type.Unknown(), {
-  description: `What searches can be filtered by; up to ${METADATA_MAX_BYTES} bytes as JSON.`,
+  description: `Metadata to filter searches by, up to ${METADATA_MAX_BYTES} bytes of JSON.`,
 });
 
 const INGEST_FIELDS = {
   text: Type.String({
     minLength: 1,
-    maxLength: MOST_TEXT_CHARACTERS,
+    maxLength: MAX_TEXT_CHARACTERS,
     pattern: '\\S',
-    description: `What to remember: up to ${MOST_TEXT_CHARACTERS} characters, all of which are billed. Plain text or Markdown; lines such as "Agent: ..." are turns of a dialogue.`,
+    description: `Text to store: plain text or Markdown, up to ${MAX_TEXT_CHARACTERS} characters. Lines such as "Agent: ..." are read as turns of a dialogue. Billed per character.`,
   }),
-  title: Type.Optional(Type.String({ maxLength: 500, description: 'For people; it is found by its words too.' })),
+  title: Type.Optional(Type.String({ maxLength: 500, description: 'Display title. Keyword search covers it.' })),
   type: Type.Optional(IngestTypeSchema),
   collection_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: 'A collection of GET /memory/collections.' }),
+    Type.String({ minLength: 1, maxLength: 64, description: 'Id of a collection from GET /memory/collections.' }),
   ),
   infer: Type.Optional(
     Type.Boolean({
       default: true,
       description:
-        'Whether facts and preferences are extracted by a language model, where one is configured. The text itself is kept either way.',
+        'Extract facts and preferences with a language model, if one is configured. The text itself is stored either way.',
     }),
   ),
   metadata: Type.Optional(MetadataSchema),
@@ -56,8 +56,8 @@ export const IngestBatchBody = Type.Object(
   {
     memories: Type.Array(Type.Object(INGEST_FIELDS, { additionalProperties: false }), {
       minItems: 1,
-      maxItems: MOST_MEMORIES,
-      description: 'As in POST /memory/ingest.',
+      maxItems: MAX_MEMORIES,
+      description: 'Memories, as in POST /memory/ingest.',
     }),
   },
   {
@@ -71,42 +71,44 @@ const SEARCH_FIELDS = {
     Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       minItems: 1,
       maxItems: 50,
-      description: 'Default: all that you may see.',
+      description: 'Collections to search. Default: all you can access.',
     }),
   ),
   type: Type.Optional(MemoryTypeSchema),
   filters: Type.Optional(
     Type.Record(Type.String(), Type.Unknown(), {
       description:
-        'Of metadata: `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions have to hold; a list means any of its values; dots lead deeper; `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`.',
+        'Metadata filter, such as `{"customer": "C-1042", "year": {"$gte": 2024}}`. All conditions must match. A list matches any of its values. Dots address nested fields. Operators: `$eq`, `$ne`, `$in`, `$nin`, `$gt`, `$gte`, `$lt`, `$lte`.',
     }),
   ),
   threshold: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1, description: 'Least score. Default: none, the best there are.' }),
+    Type.Number({ minimum: 0, maximum: 1, description: 'Minimum score of a result, 0 to 1. Default: no minimum.' }),
   ),
 };
 const QuerySchema = Type.String({
   minLength: 1,
-  maxLength: MOST_QUERY_CHARACTERS,
+  maxLength: MAX_QUERY_CHARACTERS,
   pattern: '\\S',
-  description: 'A question or words. Each character is billed.',
+  description: 'Question or keywords. Billed per character.',
 });
 
 export const SearchBody = Type.Object(
   {
     query: QuerySchema,
     ...SEARCH_FIELDS,
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 10 })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Maximum number of results.' }),
+    ),
   },
   { additionalProperties: false, examples: [{ query: 'Where does Asha live?', limit: 5 }] },
 );
 
 const ContentParts = Type.Array(
   Type.Object(
-    { type: Type.String({ maxLength: 64 }), text: Type.Optional(Type.String({ maxLength: MOST_TEXT_CHARACTERS })) },
+    { type: Type.String({ maxLength: 64 }), text: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARACTERS })) },
     { additionalProperties: true },
   ),
-  { maxItems: 100, description: 'As in OpenAI’s API; parts that are no text say nothing.' },
+  { maxItems: 100, description: 'Content parts in the format of OpenAI. Parts that are not text are ignored.' },
 );
 
 export const ContextBody = Type.Object(
@@ -118,7 +120,7 @@ export const ContextBody = Type.Object(
           {
             role: Type.String({ maxLength: 32 }),
             content: Type.Optional(
-              Type.Union([Type.String({ maxLength: MOST_TEXT_CHARACTERS }), ContentParts, Type.Null()]),
+              Type.Union([Type.String({ maxLength: MAX_TEXT_CHARACTERS }), ContentParts, Type.Null()]),
             ),
           },
           { additionalProperties: true },
@@ -127,7 +129,7 @@ export const ContextBody = Type.Object(
           minItems: 1,
           maxItems: 100,
           description:
-            'A conversation instead of `query`: what its user and assistant said last is asked, up to 2000 characters, which are billed.',
+            'Conversation, instead of `query`. The last messages of the user and the assistant are the query, up to 2000 characters, which are billed.',
         },
       ),
     ),
@@ -136,7 +138,7 @@ export const ContextBody = Type.Object(
         minimum: 64,
         maximum: 16_000,
         default: 1_000,
-        description: 'The context never has more, as o200k_base counts them.',
+        description: 'Maximum length of the context, in tokens of o200k_base.',
       }),
     ),
     ...SEARCH_FIELDS,
@@ -150,18 +152,18 @@ export const CollectionBody = Type.Object(
       minLength: 1,
       maxLength: 100,
       pattern: '\\S',
-      description: 'One of its type in the workspace.',
+      description: 'Name, unique per type in the workspace.',
     }),
     type: Type.Optional(
       Type.Enum(['team', 'knowledge', 'hive'], {
         description:
-          '`team` (default): of its members. `knowledge`, `hive`: everybody in the workspace reads it; needs an owner or admin.',
+          '`team` (default): for its members. `knowledge`, `hive`: readable by the whole workspace; requires the admin or owner role.',
       }),
     ),
     member_ids: Type.Optional(
       Type.Array(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), {
         maxItems: 199,
-        description: 'User ids of a team’s members beside you.',
+        description: 'User ids of the other members of a team collection.',
       }),
     ),
   },
@@ -176,14 +178,14 @@ export function readMemories(
   const wrong: InvalidField[] = [];
   const memories = bodies.map((body, index): NewMemoryText => {
     const { text, title, type, collection_id, infer, metadata } = body;
-    // Schemas count graphemes, of which one can have any number of characters; what is left of NUL alone is nothing.
-    if (longerThan(text, MOST_TEXT_CHARACTERS)) {
-      wrong.push({ path: at('text', index), message: `must have at most ${MOST_TEXT_CHARACTERS} characters` });
+    // Schemas count graphemes, which can have any number of characters. Stripping NUL can leave nothing.
+    if (longerThan(text, MAX_TEXT_CHARACTERS)) {
+      wrong.push({ path: at('text', index), message: `must have at most ${MAX_TEXT_CHARACTERS} characters` });
     } else if (text.replaceAll('\0', '').trim() === '') {
-      wrong.push({ path: at('text', index), message: 'has no text in it' });
+      wrong.push({ path: at('text', index), message: 'must not be blank' });
     }
     if (!fitsMetadata(metadata)) {
-      wrong.push({ path: at('metadata', index), message: `must have at most ${METADATA_MAX_BYTES} bytes as JSON` });
+      wrong.push({ path: at('metadata', index), message: `must have at most ${METADATA_MAX_BYTES} bytes of JSON` });
     }
     return {
       text,
@@ -198,7 +200,7 @@ export function readMemories(
   return memories;
 }
 
-/** What to look for and where, of searches and contexts. */
+/** Reads the filters of a search or context. */
 export function readScope(body: Static<typeof SearchBody> | Static<typeof ContextBody>) {
   return {
     collectionIds: body.collection_ids ?? null,
@@ -208,11 +210,11 @@ export function readScope(body: Static<typeof SearchBody> | Static<typeof Contex
   };
 }
 
-/** @throws TandemError VALIDATION_FAILED unless it is one of the two */
-export function readAsked({ query, messages }: Static<typeof ContextBody>) {
+/** @throws TandemError VALIDATION_FAILED unless exactly one of the two is sent. */
+export function readContextQuery({ query, messages }: Static<typeof ContextBody>) {
   if (query !== undefined && messages === undefined) return { query: readQuery(query) };
   if (messages !== undefined && query === undefined) return { messages: messages.map(readMessage) };
-  const message = messages === undefined ? 'is required, or messages' : 'cannot be sent together with messages';
+  const message = messages === undefined ? 'or messages is required' : 'must not be combined with messages';
   throw validationFailed([{ path: 'query', message }]);
 }
 
@@ -223,8 +225,8 @@ function readMessage({ role, content }: NonNullable<Static<typeof ContextBody>['
 
 /** @throws TandemError VALIDATION_FAILED */
 export function readQuery(query: string): string {
-  if (!longerThan(query, MOST_QUERY_CHARACTERS)) return query;
-  throw validationFailed([{ path: 'query', message: `must have at most ${MOST_QUERY_CHARACTERS} characters` }]);
+  if (!longerThan(query, MAX_QUERY_CHARACTERS)) return query;
+  throw validationFailed([{ path: 'query', message: `must have at most ${MAX_QUERY_CHARACTERS} characters` }]);
 }
 
 export function fitsMetadata(metadata: unknown): boolean {
@@ -236,10 +238,10 @@ export function titleOf(title: string | undefined): string | null {
   return line === '' ? null : line;
 }
 
-/** In code points. */
-function longerThan(text: string, most: number): boolean {
-  if (text.length <= most) return false;
+/** Counts code points. */
+function longerThan(text: string, max: number): boolean {
+  if (text.length <= max) return false;
   let characters = 0;
-  for (const _ of text) if (++characters > most) return true;
+  for (const _ of text) if (++characters > max) return true;
   return false;
 }

@@ -2,16 +2,16 @@ import { Type } from 'typebox';
 import type { LanguageModel } from '../../language/llm.ts';
 
 export const ModelSchema = Type.Object({
-  id: Type.String({ description: 'What requests name.', examples: ['qwen3-4b'] }),
+  id: Type.String({ description: 'Id to use in requests.', examples: ['qwen3-4b'] }),
   object: Type.Literal('model'),
-  created: Type.Integer({ description: 'Seconds since 1970; 0 where nobody says.', examples: [1767225600] }),
-  owned_by: Type.String({ examples: ['library'] }),
-  type: Type.Enum(['chat', 'stt', 'tts', 'judge']),
+  created: Type.Integer({ description: 'Creation time, in Unix seconds. 0 if unknown.', examples: [1767225600] }),
+  owned_by: Type.String({ description: 'Owner or engine.', examples: ['library'] }),
+  type: Type.Enum(['chat', 'stt', 'tts', 'judge'], { description: 'Purpose of the model.' }),
   resolves_to: Type.Optional(
-    Type.String({ description: 'Of an alias: the id that it stands for at the moment.', examples: ['qwen3-4b'] }),
+    Type.String({ description: 'On an alias: the id it currently resolves to.', examples: ['qwen3-4b'] }),
   ),
   context_tokens: Type.Optional(
-    Type.Integer({ description: 'Tokens of prompt and answer together, where it is known.', examples: [32768] }),
+    Type.Integer({ description: 'Context length, in tokens, if known.', examples: [32768] }),
   ),
 });
 
@@ -30,13 +30,13 @@ export function presentLanguageModel({ id, created, ownedBy, contextTokens }: La
   return { id, object: 'model', created, owned_by: ownedBy, type: 'chat', ...context };
 }
 
-/** Names that start with `jev-` are for judging. */
+/** Aliases that start with `jev-` are judge models. */
 export function presentAlias(name: string, target: PublicModel): PublicModel {
   const type = name.startsWith('jev-') ? 'judge' : 'chat';
   return { ...target, id: name, owned_by: 'tandem', type, resolves_to: target.id };
 }
 
-/** Such as `pocketsphinx/en-us`. */
+/** For example `pocketsphinx/en-us`. */
 export function presentRecogniser(name: string): PublicModel {
   return { id: name, object: 'model', created: 0, owned_by: name.replace(/\/.*$/, ''), type: 'stt' };
 }

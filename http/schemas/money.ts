@@ -1,10 +1,10 @@
 /**
- * USD as a JSON number to integer nano-dollars, exactly as its decimal digits read. Null when it is negative, not
- * finite, or has more than nine decimals.
+ * Converts USD as a JSON number to integer nano-dollars, exactly as its decimal digits read. Null if negative, not
+ * finite, or with more than nine decimals.
  */
 export function usdToNano(usd: number): bigint | null {
   if (!Number.isFinite(usd) || usd < 0) return null;
-  // The shortest decimal that means this number: what the client wrote, unless it wrote over 15 digits.
+  // The shortest decimal for this number is what the client wrote, up to 15 digits.
   const match = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(usd));
   if (!match) return null;
   const [, whole = '', fraction = '', exponent = '0'] = match;
@@ -15,12 +15,12 @@ export function usdToNano(usd: number): bigint | null {
   return digits % divisor === 0n ? digits / divisor : null;
 }
 
-/** Exact up to 4 million USD, where a double still tells nano-dollars apart. */
+/** Exact up to 4 million USD; beyond, a double cannot hold nano-dollars. */
 export function nanoToUsd(nano: bigint): number {
   return Number(nano) / 1e9;
 }
 
-/** Exact, without an exponent: 0.0000001. For headers and spreadsheets. */
+/** Exact decimal without exponent (0.0000001), for headers and spreadsheets. */
 export function nanoToDecimal(nano: bigint): string {
   const digits = (nano < 0n ? -nano : nano).toString().padStart(10, '0');
   const fraction = digits.slice(-9).replace(/0+$/, '');

@@ -4,22 +4,22 @@ export const MIN_PASSWORD_LENGTH = 10;
 export const MAX_PASSWORD_LENGTH = 256;
 
 /**
- * What NIST SP 800-63B asks for: length, and nothing that is guessed first. No rules about kinds of characters.
- * @throws TandemError WEAK_PASSWORD, which says what to do.
+ * Checks length and guessability, as NIST SP 800-63B recommends. Character classes are not required.
+ * @throws TandemError WEAK_PASSWORD
  */
 export function requireStrongPassword(password: string, { email, name }: { email: string; name: string }): void {
   const letters = [...password.normalize('NFKC')];
   if (letters.length < MIN_PASSWORD_LENGTH) {
-    throw weak(`It has ${letters.length} characters: use at least ${MIN_PASSWORD_LENGTH}, for example four words.`);
+    throw weak(`It has ${letters.length} characters. Use at least ${MIN_PASSWORD_LENGTH}, for example four words.`);
   }
   const folded = password.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
-  if (new Set(letters).size < 5) throw weak('It repeats the same few characters: use more different ones.');
-  if (isRun(folded)) throw weak('It is a run of neighbouring characters: use words that have nothing to do with it.');
+  if (new Set(letters).size < 5) throw weak('It repeats a few characters. Use more different ones.');
+  if (isRun(folded)) throw weak('It is a run of neighbouring characters. Use several unrelated words.');
   const stem = folded.replace(/^\d+|\d+$/g, '');
-  if (COMMON.has(stem) || COMMON.has(folded)) throw weak('It is among the first that are tried: use several words.');
+  if (COMMON.has(stem) || COMMON.has(folded)) throw weak('It is one of the most common passwords. Use several words.');
   const own = [email, email.split('@')[0]!, name].map((text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, ''));
   if (own.some((text) => text.length >= 4 && (stem === text || folded === text))) {
-    throw weak('It is your name or e-mail address: use words that have nothing to do with you.');
+    throw weak('It is your name or e-mail address. Use words that have nothing to do with you.');
   }
 }
 

@@ -2,13 +2,18 @@ import { type Static, Type } from 'typebox';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
-import { E164Schema, IndianMobileSchema, normaliseE164, normaliseIndianMobile } from './phone-number.ts';
+import {
+  E164Schema,
+  INDIAN_MOBILE_FORMATS,
+  IndianMobileSchema,
+  normaliseE164,
+  normaliseIndianMobile,
+} from './phone-number.ts';
 
 /**
- * Reads the body of a placement. Fields are looked at in the order of the specification's table, and the first that
- * is wrong is the one refused, with its own code; fields that do not exist come last. Null is not "absent": a field
- * is left out or has its type.
- * @throws TandemError with the INVALID_* codes, SAME_NUMBER, or VALIDATION_FAILED.
+ * Validates the body of a placement. Checks the fields in the order of the API reference and throws for the first
+ * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent.
+ * @throws TandemError with an INVALID_* code, SAME_NUMBER or VALIDATION_FAILED.
  */
 export function parsePlacement(body: unknown): Placement {
   if (!isObject(body)) throw new TandemError('VALIDATION_FAILED', 'The body must be a JSON object.');
@@ -36,12 +41,12 @@ export function parsePlacement(body: unknown): Placement {
   };
   const unknown = Object.keys(body).find((field) => !Object.hasOwn(PlacementSchema.properties, field));
   if (unknown !== undefined) {
-    refuse('VALIDATION_FAILED', unknown.slice(0, 64), 'is not a field of this request');
+    refuse('VALIDATION_FAILED', unknown.slice(0, 64), 'is not a known field');
   }
   return placement;
 }
 
-/** A placement with numbers in +E.164 and defaults filled in; what the client left open is null. */
+/** A placement with numbers in E.164 and defaults applied. Fields without a default are null when absent. */
 export type Placement = Omit<PlaceCallRequest, 'workspaceId' | 'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId'>;
 
 const SECONDS = {
@@ -58,45 +63,84 @@ const REFERENCE_PATTERN = '^[A-Za-z0-9._:-]{1,128}$';
 export const REFERENCE = new RegExp(REFERENCE_PATTERN);
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** For the OpenAPI document. The rules above are the ones applied, because each has its own error code. */
+/** Documentation only: `parsePlacement` validates, because each field has its own error code. */
 export const PlacementSchema = Type.Object(
   {
-    agent_number: IndianMobileSchema,
-    customer_number: IndianMobileSchema,
-    did: Type.Optional({ ...E164Schema, description: "Caller ID on both legs; the trunk's saved one by default." }),
-    outbound_trunk_id: Type.Optional(Type.String({ format: 'uuid' })),
+    agent_number: {
+      ...IndianMobileSchema,
+      description: `Number to dial first. ${INDIAN_MOBILE_FORMATS}`,
+    },
+    customer_number: {
+      ...IndianMobileSchema,
+      description: `Number to dial once the agent answers. Must differ from \`agent_number\`. ${INDIAN_MOBILE_FORMATS}`,
+    },
+    did: Type.Optional({
+      ...E164Schema,
+      description:
+        "Caller ID on both legs, in E.164 format. Must be a number of the trunk, rented by the workspace. Default: the trunk's saved caller ID.",
+    }),
+    outbound_trunk_id: Type.Optional(
+      Type.String({ format: 'uuid', description: "Trunk to dial over. Default: the workspace's active trunk." }),
+    ),
     reference_id: Type.Optional(
-      Type.String({ pattern: REFERENCE_PATTERN, description: 'Idempotency key, unique per trunk, permanent.' }),
+      Type.String({
+        pattern: REFERENCE_PATTERN,
+        description:
+          'Idempotency key, unique per trunk and permanent: a failed call keeps it. 1 to 128 characters. Default: a generated `qc2c-<uuid>`.',
+      }),
     ),
     callback_url: Type.Optional(
       Type.String({
         format: 'uri',
         maxLength: URL_MAX_LENGTH,
-        description: 'Public HTTPS URL that terminal events are delivered to; needs callback_secret.',
+        description: 'Public HTTPS URL that receives the terminal event. Requires `callback_secret`.',
       }),
     ),
-    callback_secret: Type.Optional(Type.String({ ...SECRET_LENGTH, writeOnly: true })),
-    agent_ring_timeout: Type.Optional(Type.Integer(SECONDS.agent_ring_timeout)),
-    customer_ring_timeout: Type.Optional(Type.Integer(SECONDS.customer_ring_timeout)),
-    max_duration: Type.Optional(
-      Type.Integer({ ...SECONDS.max_duration, description: 'Seconds of bridged talk after which the call is ended.' }),
+    callback_secret: Type.Optional(
+      Type.String({
+        ...SECRET_LENGTH,
+        writeOnly: true,
+        description:
+          'Key that signs callbacks, 16 to 256 characters. Required with `callback_url`. Stored encrypted; only its last four characters can be read back.',
+      }),
     ),
-    record: Type.Optional(Type.Boolean({ default: false })),
+    agent_ring_timeout: Type.Optional(
+      Type.Integer({ ...SECONDS.agent_ring_timeout, description: 'Seconds to ring the agent.' }),
+    ),
+    customer_ring_timeout: Type.Optional(
+      Type.Integer({ ...SECONDS.customer_ring_timeout, description: 'Seconds to ring the customer.' }),
+    ),
+    max_duration: Type.Optional(
+      Type.Integer({
+        ...SECONDS.max_duration,
+        description: 'Seconds of bridged talk after which the call is hung up.',
+      }),
+    ),
+    record: Type.Optional(
+      Type.Boolean({ default: false, description: 'Record the call. The recording is uploaded after the call ends.' }),
+    ),
     metadata: Type.Optional(
-      Type.Object({}, { additionalProperties: true, description: 'At most 2048 bytes serialised, no NUL characters.' }),
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description:
+            'Any JSON object, returned with the call and in every callback. At most 2048 bytes serialised, without NUL characters.',
+        },
+      ),
     ),
     transcribe: Type.Optional(
       Type.Boolean({
         default: false,
         description:
-          'Recognise what both parties say while they talk: `transcript.final` events, and GET /dialer/click2call/{id}/transcript. Costs `stt` per minute of speech. Beyond the specification.',
+          'Transcribe both parties during the call, as `transcript.final` events and at GET /dialer/click2call/{id}/transcript. Billed per minute of speech at the `stt` rate. Tandem extension.',
       }),
     ),
     announce: Type.Optional(
       Type.String({
         ...SPOKEN_LENGTH,
         description:
-          'Said to the agent on answering, before the customer is dialed: text or SSML, 30 seconds of it at the most. Costs `tts` per character once it is heard. If it cannot be said the call goes on without, which `announcement.failed` tells. Beyond the specification.',
+          'Text or SSML to play to the agent on answer, before the customer is dialed. At most 30 seconds are played. Billed per character at the `tts` rate once playback starts. If synthesis fails, the call continues and emits `announcement.failed`. Tandem extension.',
         examples: ['Call from the web shop, order 1042.'],
       }),
     ),
@@ -104,14 +148,15 @@ export const PlacementSchema = Type.Object(
       Type.String({
         ...SPOKEN_LENGTH,
         description:
-          'Likewise, said to the agent alone as the talk begins, over the customer, who is turned down meanwhile and does not hear it. It is in no recording. Beyond the specification.',
+          'Text or SSML to play to the agent only, at the start of the talk. The customer does not hear it and is played to the agent at reduced volume meanwhile. Not recorded. Billed like `announce`. Tandem extension.',
         examples: ['She has called twice today.'],
       }),
     ),
     voice_id: Type.Optional(
       Type.String({
         ...VOICE_ID_LENGTH,
-        description: 'Who says `announce` and `whisper`: a voice of GET /voices, or a name such as `en-us` or `hi`.',
+        description:
+          'Voice for `announce` and `whisper`: an id from GET /voices, or a short name such as `en-us` or `hi`.',
         examples: ['en-us'],
       }),
     ),
@@ -137,13 +182,13 @@ function requireMobile(body: Body, field: 'agent_number' | 'customer_number'): s
   if (!Object.hasOwn(body, field)) refuse('INVALID_NUMBER', field, 'is required');
   return (
     normaliseIndianMobile(body[field]) ??
-    refuse('INVALID_NUMBER', field, 'must be an Indian mobile number such as +919812345678')
+    refuse('INVALID_NUMBER', field, 'must be an Indian mobile number, such as +919812345678')
   );
 }
 
 function readDid(body: Body): string | null {
   if (!Object.hasOwn(body, 'did')) return null;
-  return normaliseE164(body.did) ?? refuse('INVALID_NUMBER', 'did', 'must be a number in +E.164');
+  return normaliseE164(body.did) ?? refuse('INVALID_NUMBER', 'did', 'must be in E.164 format, such as +912240000001');
 }
 
 function readTrunkId(body: Body): string | null {
@@ -160,7 +205,7 @@ function readReference(body: Body): string | null {
   return refuse('INVALID_REFERENCE', 'reference_id', 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -');
 }
 
-/** The shape only: whether the URL is https, public and resolvable is for the dialer to find out. */
+/** Checks the syntax only; the dialer checks that the host is public and resolves. */
 function readCallback(body: Body): Pick<Placement, 'callbackUrl' | 'callbackSecret'> {
   const callbackUrl = Object.hasOwn(body, 'callback_url') ? parseCallbackUrl(body.callback_url) : null;
   if (!Object.hasOwn(body, 'callback_secret')) {
@@ -169,7 +214,11 @@ function readCallback(body: Body): Pick<Placement, 'callbackUrl' | 'callbackSecr
   }
   const secret = body.callback_secret;
   if (typeof secret !== 'string' || !isPlainText(secret) || !hasLength(secret, SECRET_LENGTH)) {
-    return refuse('INVALID_CALLBACK_SECRET', 'callback_secret', 'must be 16 to 256 characters, none of them control');
+    return refuse(
+      'INVALID_CALLBACK_SECRET',
+      'callback_secret',
+      'must be 16 to 256 characters without control characters',
+    );
   }
   return { callbackUrl, callbackSecret: secret };
 }
@@ -201,21 +250,21 @@ function readFlag(body: Body, field: 'record' | 'transcribe', code: ErrorCode): 
   return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');
 }
 
-/** Whether it can be spoken is for the dialer to find out. */
+/** Checks the length only; the dialer checks the SSML. */
 function readSpokenText(body: Body, field: 'announce' | 'whisper', code: ErrorCode): string | null {
   if (!Object.hasOwn(body, field)) return null;
   const text = body[field];
   if (typeof text === 'string' && hasLength(text, SPOKEN_LENGTH) && isPlainText(text.replaceAll(/[\t\r\n]/g, ' '))) {
     return text;
   }
-  return refuse(code, field, 'must be 1 to 500 characters of text or SSML, none of them control');
+  return refuse(code, field, 'must be 1 to 500 characters of text or SSML, without control characters');
 }
 
 function readVoiceId(body: Body): string | null {
   if (!Object.hasOwn(body, 'voice_id')) return null;
   const id = body.voice_id;
   if (typeof id === 'string' && hasLength(id, VOICE_ID_LENGTH) && isPlainText(id)) return id;
-  return refuse('VALIDATION_FAILED', 'voice_id', 'must be the id or the name of a voice');
+  return refuse('VALIDATION_FAILED', 'voice_id', 'must be the id or the short name of a voice. GET /voices lists them');
 }
 
 function readMetadata(body: Body): Record<string, unknown> | null {
@@ -223,19 +272,19 @@ function readMetadata(body: Body): Record<string, unknown> | null {
   const metadata = body.metadata;
   if (!isObject(metadata)) return refuse('INVALID_METADATA', 'metadata', 'must be an object');
   if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_MAX_BYTES) {
-    refuse('INVALID_METADATA', 'metadata', `must be at most ${METADATA_MAX_BYTES} bytes as JSON`);
+    refuse('INVALID_METADATA', 'metadata', `must be at most ${METADATA_MAX_BYTES} bytes of JSON`);
   }
   if (someScalar(metadata, (scalar) => typeof scalar === 'string' && scalar.includes('\0'))) {
     refuse('INVALID_METADATA', 'metadata', 'must not contain NUL characters');
   }
-  // 1e999 parses to Infinity, which would come back as null.
+  // 1e999 parses to Infinity, which JSON would return as null.
   if (someScalar(metadata, (scalar) => typeof scalar === 'number' && !Number.isFinite(scalar))) {
     refuse('INVALID_METADATA', 'metadata', 'must not contain numbers beyond 1.8e308');
   }
   return metadata;
 }
 
-/** Whether any key or leaf satisfies the test. Depth is bounded by the body parser. */
+/** Whether any key or leaf satisfies the test. The body parser bounds the depth. */
 function someScalar(value: unknown, test: (scalar: unknown) => boolean): boolean {
   const exactNumber = numberOfRawJson(value);
   if (exactNumber !== null) return test(exactNumber);
@@ -248,15 +297,15 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** No control characters, no halves of a surrogate pair: text that every layer below carries unchanged. */
+/** No control characters and no lone surrogates: every layer below stores such text unchanged. */
 function isPlainText(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: rejects control characters
   return text.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(text);
 }
 
-/** In code points. */
+/** Counts code points. */
 function hasLength(text: string, { minLength, maxLength }: { minLength: number; maxLength: number }): boolean {
-  // No code point has more than two units.
+  // A code point has at most two UTF-16 units.
   if (text.length > 2 * maxLength) return false;
   const characters = [...text].length;
   return characters >= minLength && characters <= maxLength;

@@ -11,22 +11,22 @@ import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 
 const LINES = '^[^\\u0000\\ud800-\\udfff]*$';
-/** Not blank, neither control characters nor halves of surrogate pairs. */
+/** Rejects blank names, control characters and lone surrogates. */
 const NAME = '^(?=.*\\S)[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
-const MOST_QUESTIONS = 20;
-const MOST_ANSWERS = 20;
+const MAX_QUESTIONS = 20;
+const MAX_ANSWERS = 20;
 
 const NameSchema = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: NAME,
-  description: 'One line, unique in the workspace; spaces around it do not count.',
+  description: 'Name: one line, unique in the workspace. Surrounding spaces are removed.',
   examples: ['Support call'],
 });
 const DescriptionSchema = Type.String({
   maxLength: 2000,
   pattern: LINES,
-  description: 'Any text; an empty one clears it.',
+  description: 'Description. An empty string clears it.',
   examples: ['How an agent opens a call and whether they help.'],
 });
 export const ModelNameSchema = nullable(
@@ -35,7 +35,7 @@ export const ModelNameSchema = nullable(
     maxLength: 200,
     pattern: NAME,
     description:
-      'An id or alias of GET /judge/models; null or none: the usual model. Of a rubric it is looked up when it is used, for models come and go.',
+      'Model: an id or alias from GET /judge/models. Default: the default judge model. The model of a rubric is resolved when the rubric is used.',
     examples: ['jev-latest'],
   }),
 );
@@ -44,7 +44,7 @@ const QUESTIONS_EXAMPLE = {
   greeting: {
     type: 'choice',
     question: 'How does the agent greet the customer?',
-    criteria: { by_name: 'With the name of the customer.', plain: 'Without a name.', none: 'Not at all.' },
+    criteria: { by_name: 'By name.', plain: 'Without a name.', none: 'Not at all.' },
   },
   solved: { type: 'boolean', question: 'Is the problem solved at the end of the call?' },
 };
@@ -52,20 +52,20 @@ const QUESTIONS_EXAMPLE = {
 const QuestionSchema = Type.Object(
   {
     type: Type.Enum([...QUESTION_TYPES], {
-      description: '`choice`: one of the criteria. `boolean`: a choice of `yes` and `no`.',
+      description: '`choice`: one of the criteria. `boolean`: `yes` or `no`.',
     }),
     question: Type.Optional(
       Type.String({
         maxLength: 1000,
         pattern: LINES,
-        description: 'Any text that says what is asked; without it the key does. Beyond the specification.',
+        description: 'Question. Default: its key. Tandem extension.',
       }),
     ),
     criteria: Type.Optional(
       Type.Record(Type.String({ pattern: keyPattern() }), Type.String({ maxLength: 1000, pattern: LINES }), {
-        maxProperties: MOST_ANSWERS,
+        maxProperties: MAX_ANSWERS,
         additionalProperties: false,
-        description: `What each answer means: 2 to ${MOST_ANSWERS} answers. Of a \`boolean\` only \`yes\` and \`no\`, which may be left out.`,
+        description: `Meaning of each answer, for 2 to ${MAX_ANSWERS} answers. Optional for a \`boolean\`, which only takes \`yes\` and \`no\`.`,
       }),
     ),
   },
@@ -74,14 +74,14 @@ const QuestionSchema = Type.Object(
 
 export const QuestionsSchema = Type.Record(Type.String({ pattern: keyPattern() }), QuestionSchema, {
   minProperties: 1,
-  maxProperties: MOST_QUESTIONS,
+  maxProperties: MAX_QUESTIONS,
   additionalProperties: false,
-  description: `Questions by key, 1 to ${MOST_QUESTIONS}: a key is one line of at most 100 characters.`,
+  description: `Questions by key, 1 to ${MAX_QUESTIONS}. A key is one line of at most 100 characters.`,
   examples: [QUESTIONS_EXAMPLE],
 });
 
 const SharedSchema = Type.Boolean({
-  description: 'Whether all of the workspace may see and use it. Only owners and admins set it to true.',
+  description: 'Share the rubric with the whole workspace. Requires the admin or owner role.',
   examples: [false],
 });
 
@@ -115,12 +115,15 @@ export const RubricPatchBody = Type.Object(
 export const RubricSchema: TSchema = Type.Object({
   id: Type.String({ format: 'uuid', examples: ['c0a8e7d2-4a3b-4c1d-9e8f-1a2b3c4d5e6f'] }),
   name: NameSchema,
-  description: nullable(Type.String({ examples: ['How an agent opens a call.'] })),
-  model: nullable(Type.String({ description: 'As it was given.', examples: ['jev-latest'] })),
-  questions: Type.Object({}, { additionalProperties: true, examples: [QUESTIONS_EXAMPLE] }),
-  question_count: Type.Integer({ examples: [2] }),
+  description: nullable(Type.String({ description: 'Description.', examples: ['How an agent opens a call.'] })),
+  model: nullable(Type.String({ description: 'Model id or alias, as sent.', examples: ['jev-latest'] })),
+  questions: Type.Object(
+    {},
+    { additionalProperties: true, description: 'Questions by key.', examples: [QUESTIONS_EXAMPLE] },
+  ),
+  question_count: Type.Integer({ description: 'Number of questions.', examples: [2] }),
   shared: SharedSchema,
-  is_mine: Type.Boolean({ description: 'Whether the caller made it.', examples: [true] }),
+  is_mine: Type.Boolean({ description: 'True if you created the rubric.', examples: [true] }),
   created_at: TimeSchema,
   updated_at: TimeSchema,
 });
@@ -133,7 +136,7 @@ export interface ParsedRubricFields {
   shared?: boolean;
 }
 
-/** Those fields that were sent. @throws TandemError VALIDATION_FAILED */
+/** Reads the fields that were sent. @throws TandemError VALIDATION_FAILED */
 export function readRubricFields(body: Static<typeof RubricPatchBody>): ParsedRubricFields {
   const { name, description, model, questions, shared } = body as ParsedRubricFields;
   return {
@@ -145,7 +148,7 @@ export function readRubricFields(body: Static<typeof RubricPatchBody>): ParsedRu
   };
 }
 
-/** @throws TandemError VALIDATION_FAILED for a question that has no choice */
+/** @throws TandemError VALIDATION_FAILED for a question with fewer than two answers. */
 export function readRubricQuestions(questions: Record<string, unknown>): RubricQuestions {
   const plain = questions as PlainQuestions;
   const invalid = Object.entries(plain).flatMap(([key, { type, criteria }]): InvalidField[] => {
@@ -153,7 +156,7 @@ export function readRubricQuestions(questions: Record<string, unknown>): RubricQ
     const path = `questions.${key}.criteria`.slice(0, 128);
     if (type === 'boolean') {
       const isKnown = answers.every((answer) => answer === 'yes' || answer === 'no');
-      return isKnown ? [] : [{ path, message: 'of a boolean has the answers yes and no alone' }];
+      return isKnown ? [] : [{ path, message: 'must have only the answers yes and no, because the type is boolean' }];
     }
     return answers.length >= 2 ? [] : [{ path, message: 'must have at least two answers' }];
   });

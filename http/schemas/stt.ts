@@ -4,51 +4,66 @@ import { WARNING_CODES } from '../../actors/stt/transcriber.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
+import { WorkspaceIdSchema } from './workspace.ts';
 
-/** The form of `POST /stt`: for the document. `parseTranscriptionForm` reads it. */
+/** Documents the form of `POST /stt`. `parseTranscriptionForm` validates it. */
 export const TranscriptionFormSchema = Type.Object(
   {
     file: Type.String({
       format: 'binary',
       description:
-        'The audio, up to 25 MB and 70 minutes: any container that ffmpeg reads, WAV and AU with PCM or G.711, and raw G.711 at 8 kHz when its name ends in .ulaw, .mulaw or .alaw or its type is audio/basic, audio/PCMU or audio/PCMA.',
+        'Audio file, up to 25 MB and 70 minutes: any container that ffmpeg decodes, WAV and AU with PCM or G.711, or raw 8 kHz G.711 (file extension .ulaw, .mulaw or .alaw, or media type audio/basic, audio/PCMU or audio/PCMA).',
     }),
     language: Type.Optional(
-      Type.String({ default: 'auto', description: 'ISO 639-1, of GET /stt/languages, or auto.', examples: ['en'] }),
+      Type.String({
+        default: 'auto',
+        description: 'Spoken language: an ISO 639-1 code from GET /stt/languages, or `auto` to detect it.',
+        examples: ['en'],
+      }),
     ),
     languages: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String())], {
-        description: 'Those that may be spoken: separated by commas, a JSON array, or the field repeated.',
+        description: 'Candidate languages for detection, as a comma-separated list, a JSON array, or a repeated field.',
         examples: ['en,hi'],
       }),
     ),
     diarize: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Say who speaks; costs 30 per cent more. The two channels of a call are told apart by channel.',
+        description:
+          'Label the speakers. Adds 30 percent to the price. A two-channel recording of a call is labelled by channel.',
       }),
     ),
-    min_speakers: Type.Optional(Type.Integer({ description: 'Read with diarize; zero and below leave it open.' })),
-    max_speakers: Type.Optional(Type.Integer({ minimum: 1, maximum: 20, description: 'Read with diarize.' })),
+    min_speakers: Type.Optional(
+      Type.Integer({ description: 'Minimum number of speakers, with `diarize`. 0 or less means no minimum.' }),
+    ),
+    max_speakers: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 20, description: 'Maximum number of speakers, with `diarize`.' }),
+    ),
     context: Type.Optional(
       Type.String({
         maxLength: 8000,
-        description: 'What the talk is about: opens refinement by a language model. Not in the free plan.',
+        description:
+          'Topic of the audio, at most 8000 characters. A language model refines the transcript with it. Ignored on the free plan, with the warning `llm_refinement_not_in_plan`.',
       }),
     ),
     keywords: Type.Optional(
       Type.Union([Type.String(), Type.Array(Type.String())], {
         description:
-          'Terms that are likely to be said, separated by commas, each with a :weight of 0 to 10 if need be.',
+          'Terms to boost, comma-separated, at most 200 of 100 characters. Append `:weight`, from 0 to 10, to change the weight of a term. Default weight: 1.',
         examples: ['Tandem:3,click-to-call'],
       }),
     ),
-    return_timestamps: Type.Optional(Type.Literal('word', { description: 'Adds words, with their times.' })),
-    include_confidence: Type.Optional(Type.Boolean({ default: false, description: 'Adds a confidence to each word.' })),
+    return_timestamps: Type.Optional(
+      Type.Literal('word', { description: '`word` adds the start and end of each word.' }),
+    ),
+    include_confidence: Type.Optional(
+      Type.Boolean({ default: false, description: 'Add the confidence of each word, 0 to 1.' }),
+    ),
     script_correction: Type.Optional(
       Type.Boolean({
         default: false,
-        description: 'Writes each word of a mix of Hindi and English in the script of its language.',
+        description: 'For mixed Hindi and English: write each word in the script of its language.',
       }),
     ),
     min_split_sec: Type.Optional(
@@ -56,10 +71,10 @@ export const TranscriptionFormSchema = Type.Object(
         minimum: 1,
         maximum: 600,
         default: 20,
-        description: 'Long audio is cut at silences into chunks of at least so many seconds.',
+        description: 'Minimum length in seconds of the chunks that long audio is split into, at silences.',
       }),
     ),
-    workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' })),
+    workspace_id: Type.Optional(WorkspaceIdSchema),
   },
   {
     additionalProperties: false,
@@ -67,7 +82,7 @@ export const TranscriptionFormSchema = Type.Object(
   },
 );
 
-/** What `receiveForm` lets through. */
+/** The fields that `receiveForm` accepts. */
 export const TRANSCRIPTION_FIELDS: Readonly<Record<string, 'once' | 'repeated'>> = Object.fromEntries(
   Object.keys(TranscriptionFormSchema.properties)
     .filter((name) => name !== 'file')
@@ -78,7 +93,7 @@ type ParsedForm = Omit<TranscribeRequest, 'workspaceId' | 'userId' | 'apiKeyId' 
 
 export type FormFields = Readonly<Record<string, string | string[]>>;
 
-/** @throws TandemError `VALIDATION_FAILED` with all that is wrong; `unsupported_language` */
+/** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language`. */
 export function parseTranscriptionForm(fields: FormFields, languages: readonly PublicLanguage[]): ParsedForm {
   const form = readForm(fields);
   const spoken = languagesOf(form);
@@ -100,32 +115,35 @@ export function parseTranscriptionForm(fields: FormFields, languages: readonly P
   if (form.invalid.length > 0) throw validationFailed(form.invalid);
   const unsupported = spoken?.find((code) => !languages.some(({ language_id, rest }) => rest && language_id === code));
   if (unsupported !== undefined) {
-    const message = `There is no language ${JSON.stringify(unsupported.slice(0, 20))}: GET /stt/languages lists them.`;
-    throw new TandemError('unsupported_language', message);
+    const code = JSON.stringify(unsupported.slice(0, 20));
+    throw new TandemError(
+      'unsupported_language',
+      `Language ${code} is not supported. GET /stt/languages lists the supported ones.`,
+    );
   }
   return { ...parsed, languages: spoken };
 }
 
-/** Null for whatever is spoken. */
+/** Null for automatic detection. */
 function languagesOf(form: Form): string[] | null {
   const [language = 'auto', ...more] = form.list('language').map((code) => code.toLowerCase());
   const languages = [...new Set(form.list('languages').map((code) => code.toLowerCase()))];
-  if (more.length > 0) form.refuse('language', 'takes one language; languages takes several');
-  if (languages.length > 1 && languages.includes('auto')) form.refuse('languages', 'takes auto only by itself');
+  if (more.length > 0) form.refuse('language', 'must be one language. Send several in languages');
+  if (languages.length > 1 && languages.includes('auto')) form.refuse('languages', 'must not combine auto with others');
   if (languages.length === 0 || languages[0] === 'auto') return language === 'auto' ? null : [language];
   if (language !== 'auto' && !languages.includes(language)) form.refuse('language', 'must be one of languages');
   return languages;
 }
 
-const MOST_KEYWORDS = 200;
+const MAX_KEYWORDS = 200;
 
 function keywordsOf(form: Form): TranscribeRequest['keywords'] {
   const given = form.list('keywords');
-  if (given.length > MOST_KEYWORDS) form.refuse('keywords', `must be at most ${MOST_KEYWORDS} terms`);
-  return given.slice(0, MOST_KEYWORDS).map((text) => {
+  if (given.length > MAX_KEYWORDS) form.refuse('keywords', `must be at most ${MAX_KEYWORDS} terms`);
+  return given.slice(0, MAX_KEYWORDS).map((text) => {
     const [, term = text, weight = '1'] = /^(.*\S)\s*:\s*(\d{1,3}(?:\.\d{1,6})?)$/.exec(text) ?? [];
-    if (term.length > 100) form.refuse('keywords', 'must be terms of at most 100 characters');
-    if (Number(weight) > 10) form.refuse('keywords', 'must have weights of 0 to 10');
+    if (term.length > 100) form.refuse('keywords', 'must have terms of at most 100 characters');
+    if (Number(weight) > 10) form.refuse('keywords', 'must have weights from 0 to 10');
     return { term, weight: Number(weight) };
   });
 }
@@ -138,11 +156,11 @@ interface Form {
   integer(name: string, bounds: { min?: number; max: number }): number | null;
   number(name: string, bounds: { min: number; max: number }): number | null;
   choice(name: string, choices: readonly string[]): string | null;
-  /** Separated by commas, a JSON array of texts, or repeated. */
+  /** Reads a comma-separated list, a JSON array of strings, or a repeated field. */
   list(name: string): string[];
 }
 
-/** A field that is empty is one that was left out: that is how pages send them. */
+/** An empty field counts as absent, because that is what HTML forms send. */
 function readForm(fields: FormFields): Form {
   const invalid: InvalidField[] = [];
   const refuse = (path: string, message: string) => {
@@ -185,7 +203,9 @@ function readForm(fields: FormFields): Form {
     },
     list(name) {
       const items = [fields[name] ?? []].flat().flatMap((text) => listIn(text) ?? []);
-      if ([fields[name] ?? []].flat().some((text) => listIn(text) === null)) refuse(name, 'must be a list of texts');
+      if ([fields[name] ?? []].flat().some((text) => listIn(text) === null)) {
+        refuse(name, 'must be a comma-separated list or a JSON array of strings');
+      }
       return items.map((item) => item.trim()).filter((item) => item !== '');
     },
   };
@@ -206,46 +226,69 @@ function listIn(text: string): string[] | null {
 
 const WordSchema = Type.Object({
   word: Type.String({ examples: ['hello'] }),
-  start: Type.Number({ examples: [0.12] }),
-  end: Type.Number({ examples: [0.48] }),
-  confidence: Type.Optional(Type.Number({ description: 'With include_confidence, where the engine has one.' })),
-  speaker: Type.Optional(Type.String()),
-  boosted: Type.Optional(Type.Boolean({ description: 'A keyword took the place of `original`.' })),
-  original: Type.Optional(Type.String()),
+  start: Type.Number({ description: 'Start, in seconds.', examples: [0.12] }),
+  end: Type.Number({ description: 'End, in seconds.', examples: [0.48] }),
+  confidence: Type.Optional(
+    Type.Number({ description: 'Confidence, 0 to 1. With `include_confidence`, if the engine reports one.' }),
+  ),
+  speaker: Type.Optional(Type.String({ description: 'Speaker label, with `diarize`.' })),
+  boosted: Type.Optional(Type.Boolean({ description: 'True if a keyword replaced the recognised word.' })),
+  original: Type.Optional(Type.String({ description: 'The word before keyword boosting.' })),
 });
 
 const SegmentSchema = Type.Object({
   id: Type.Integer({ examples: [0] }),
-  chunk_idx: Type.Integer({ description: 'Of the chunk that long audio was cut into.', examples: [0] }),
-  start: Type.Number({ examples: [0.12] }),
-  end: Type.Number({ examples: [1.5] }),
+  chunk_idx: Type.Integer({ description: 'Index of the chunk, if long audio was split.', examples: [0] }),
+  start: Type.Number({ description: 'Start, in seconds.', examples: [0.12] }),
+  end: Type.Number({ description: 'End, in seconds.', examples: [1.5] }),
   text: Type.String({ examples: ['hello how may i help you'] }),
-  speaker: Type.Optional(Type.String({ examples: ['speaker_1'] })),
-  language: Type.String({ examples: ['en'] }),
+  speaker: Type.Optional(Type.String({ description: 'Speaker label, with `diarize`.', examples: ['speaker_1'] })),
+  language: Type.String({ description: 'ISO 639-1 code.', examples: ['en'] }),
 });
 
 export const TranscriptSchema: TSchema = Type.Object(
   {
     success: Type.Literal(true),
     request_id: Type.String({ examples: ['5b0e1c5e-8a51-4cf5-9d0c-6d1f3f0e7a42'] }),
-    text: Type.String({ examples: ['hello how may i help you'] }),
-    language: Type.Union([Type.String(), Type.Null()], { examples: ['en'] }),
-    language_source: Type.Enum(['requested', 'detected', 'long_audio_chunked']),
-    language_probability: nullable(Type.Number({ examples: [0.98] })),
-    duration: Type.Number({ description: 'Seconds.', examples: [1.62] }),
-    snr_db: nullable(Type.Number({ description: '15 and more is good, below 0 poor.', examples: [24.5] })),
-    warning_codes: Type.Array(Type.Enum([...WARNING_CODES]), { examples: [[]] }),
-    words: Type.Array(WordSchema, { description: 'With return_timestamps=word.' }),
-    segments: Type.Array(SegmentSchema),
-    speakers: Type.Array(Type.String(), { description: 'With diarize.', examples: [[]] }),
-    llm_applied: Type.Boolean({ examples: [false] }),
+    text: Type.String({
+      description: 'Transcript. Empty if the audio was dropped because of noise (`low_snr_dropped`).',
+      examples: ['hello how may i help you'],
+    }),
+    language: Type.Union([Type.String(), Type.Null()], {
+      description: 'Language of the transcript, as an ISO 639-1 code.',
+      examples: ['en'],
+    }),
+    language_source: Type.Enum(['requested', 'detected', 'long_audio_chunked'], {
+      description: 'How the language was determined. `long_audio_chunked`: the audio was split into chunks.',
+    }),
+    language_probability: nullable(
+      Type.Number({ description: 'Probability of the detected language, 0 to 1.', examples: [0.98] }),
+    ),
+    duration: Type.Number({ description: 'Length of the audio, in seconds.', examples: [1.62] }),
+    snr_db: nullable(
+      Type.Number({
+        description: 'Signal-to-noise ratio in dB. 15 or more is good, 0 to 15 fair, below 0 poor.',
+        examples: [24.5],
+      }),
+    ),
+    warning_codes: Type.Array(Type.Enum([...WARNING_CODES]), {
+      description: 'Problems that did not fail the request.',
+      examples: [[]],
+    }),
+    words: Type.Array(WordSchema, { description: 'Words, with `return_timestamps=word`.' }),
+    segments: Type.Array(SegmentSchema, { description: 'Segments in chronological order.' }),
+    speakers: Type.Array(Type.String(), { description: 'Speaker labels, with `diarize`.', examples: [[]] }),
+    llm_applied: Type.Boolean({ description: 'True if a language model refined the transcript.', examples: [false] }),
     llm_reason: Type.Union([Type.String(), Type.Null()], {
-      description: 'Why a context did not refine the text.',
+      description: 'Why `context` did not change the transcript. Null if it did, or was not sent.',
       examples: [null],
     }),
-    model: Type.String({ examples: ['pocketsphinx/en-us'] }),
-    processing_time_ms: Type.Integer({ examples: [840] }),
-    cost_usd: Type.Number({ examples: [0.000162] }),
+    model: Type.String({
+      description: 'Engine and model that transcribed the audio.',
+      examples: ['pocketsphinx/en-us'],
+    }),
+    processing_time_ms: Type.Integer({ description: 'Processing time, in milliseconds.', examples: [840] }),
+    cost_usd: Type.Number({ description: 'Charge, in USD.', examples: [0.000162] }),
   },
-  { description: 'What was said.' },
+  { description: 'The transcript.' },
 );

@@ -3,8 +3,8 @@ import { validationFailed } from '../validation.ts';
 const ISO_8601 = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
 
 /**
- * A time filter: an ISO 8601 date (midnight UTC) or date and time with its zone. A plus sign that arrived as a
- * space, as it does in a query that was not encoded, is put back. Null for anything else.
+ * Parses a time filter: an ISO 8601 date (midnight UTC), or a date and time with a time zone. Accepts a space for the
+ * plus sign of the zone, because an unencoded query turns one into the other. Null if invalid.
  */
 export function parseTime(text: string): Date | null {
   const restored = text.replace(/ (\d{2}:\d{2})$/, '+$1');
@@ -12,16 +12,16 @@ export function parseTime(text: string): Date | null {
   return time === null || Number.isNaN(time.getTime()) || !isDay(restored.slice(0, 10)) ? null : time;
 }
 
-/** The time filter of a query parameter. @throws TandemError VALIDATION_FAILED */
+/** Parses a time filter of the query. @throws TandemError VALIDATION_FAILED */
 export function readTime(path: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
   const time = parseTime(text);
   if (time === null)
-    throw validationFailed([{ path, message: 'must be an ISO 8601 date, or date and time with zone' }]);
+    throw validationFailed([{ path, message: 'must be an ISO 8601 date, or a date and time with time zone' }]);
   return time;
 }
 
-/** Dates roll over: 30 February reads as 2 March. The database knows no year 0. */
+/** `Date` rolls over (30 February becomes 2 March), and PostgreSQL has no year 0. */
 function isDay(date: string): boolean {
   return !date.startsWith('0000') && new Date(date).toISOString().startsWith(date);
 }

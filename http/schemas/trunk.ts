@@ -8,41 +8,69 @@ import { nanoToUsd, usdToNano } from './money.ts';
 import { E164Schema, normaliseE164 } from './phone-number.ts';
 
 const SIP_URI = '^[sS][iI][pP]:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';
-/** Halves of surrogate pairs cannot be stored as they were sent. */
+/** Lone surrogates cannot be stored unchanged. */
 const PLAIN_TEXT = {
   pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
-  description: 'Without control characters.',
+  description: 'No control characters.',
 };
-/** What may stand in a quoted string of a Digest header without escaping. */
+/** The characters that a quoted string of a Digest header holds without escaping. */
 const USERNAME = {
   pattern: '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$',
-  description: 'Printable ASCII without quotation marks and backslashes.',
+  description: 'Printable ASCII, without quotation marks and backslashes.',
 };
 
 const FIELDS = {
-  name: Type.String({ minLength: 1, maxLength: 100, ...PLAIN_TEXT }),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 100,
+    ...PLAIN_TEXT,
+    description: 'Display name. No control characters.',
+  }),
   sip_uri: Type.String({
     pattern: SIP_URI,
     maxLength: 300,
-    description: 'sip:host or sip:host:port; the called number takes the place of the user part.',
+    description: '`sip:host` or `sip:host:port`. The dialed number becomes the user part.',
     examples: ['sip:carrier.example:5060'],
   }),
-  transport: Type.Enum(['udp', 'tcp']),
-  username: nullableText({ maxLength: 128, ...USERNAME }),
-  password: nullableText({ maxLength: 256, ...PLAIN_TEXT, writeOnly: true }),
-  register: Type.Boolean(),
-  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), { minItems: 1, maxItems: 2, uniqueItems: true }),
-  channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Calls at a time.' }),
-  allowed_prefixes: Type.Array(Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Such as +91.' }), {
-    maxItems: 200,
-    description: 'Destinations that may be called; empty allows all.',
+  transport: Type.Enum(['udp', 'tcp'], { description: 'Transport of SIP messages.' }),
+  username: nullableText({
+    maxLength: 128,
+    ...USERNAME,
+    description: `User name for Digest authentication. ${USERNAME.description}`,
   }),
+  password: nullableText({
+    maxLength: 256,
+    ...PLAIN_TEXT,
+    writeOnly: true,
+    description: `Password for Digest authentication. ${PLAIN_TEXT.description}`,
+  }),
+  register: Type.Boolean({ description: 'Register with the carrier before placing calls.' }),
+  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), {
+    minItems: 1,
+    maxItems: 2,
+    uniqueItems: true,
+    description: 'RTP codecs to offer, preferred first.',
+  }),
+  channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Maximum number of simultaneous calls.' }),
+  allowed_prefixes: Type.Array(
+    Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Prefix in E.164 format, such as +91.' }),
+    {
+      maxItems: 200,
+      description: 'Prefixes of the numbers that may be called. An empty list allows all.',
+    },
+  ),
   numbers: Type.Array(E164Schema, {
     maxItems: 1000,
-    description: 'DIDs the carrier gave: the inventory that can be rented.',
+    description: 'Numbers that the carrier assigned to the trunk. Workspaces rent them.',
   }),
-  default_caller_id: Type.Union([E164Schema, Type.Null()]),
-  price_per_minute_usd: Type.Number({ minimum: 0, maximum: 1000, description: 'At most nine decimals.' }),
+  default_caller_id: Type.Union([E164Schema, Type.Null()], {
+    description: 'Caller ID of calls placed without `did`. Must be one of `numbers`.',
+  }),
+  price_per_minute_usd: Type.Number({
+    minimum: 0,
+    maximum: 1000,
+    description: 'Charge per minute of talk, in USD, with at most nine decimals.',
+  }),
 };
 const EXAMPLE = {
   name: 'Carrier',
@@ -85,26 +113,28 @@ export const TrunkPatchBody = Type.Object(
     numbers: Type.Optional(FIELDS.numbers),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
     price_per_minute_usd: Type.Optional(FIELDS.price_per_minute_usd),
-    status: Type.Optional(Type.Enum(['active', 'disabled'])),
+    status: Type.Optional(Type.Enum(['active', 'disabled'], { description: 'A disabled trunk places no calls.' })),
   },
   { additionalProperties: false, minProperties: 1, examples: [{ channels: 30 }] },
 );
 
 const TRUNK_PROPERTIES = {
-  id: Type.String({ format: 'uuid' }),
-  name: Type.String(),
-  sip_uri: Type.String(),
-  transport: Type.Enum(['udp', 'tcp', 'tls']),
-  username: nullable(Type.String()),
-  register: Type.Boolean(),
-  codecs: Type.Array(Type.String()),
-  channels: Type.Integer(),
-  allowed_prefixes: Type.Array(Type.String()),
-  numbers: Type.Array(E164Schema),
-  status: Type.Enum(['active', 'disabled']),
-  default_caller_id: nullable(E164Schema),
-  price_per_minute_usd: Type.Number(),
-  created_at: TimeSchema,
+  id: Type.String({ format: 'uuid', description: 'Id of the trunk.' }),
+  name: Type.String({ description: 'Display name.' }),
+  sip_uri: Type.String({ description: 'SIP URI of the carrier.' }),
+  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
+  username: nullable(Type.String({ description: 'User name for Digest authentication.' })),
+  register: Type.Boolean({ description: 'True if the trunk registers with the carrier.' }),
+  codecs: Type.Array(Type.String(), { description: 'RTP codecs to offer, preferred first.' }),
+  channels: Type.Integer({ description: 'Maximum number of simultaneous calls.' }),
+  allowed_prefixes: Type.Array(Type.String(), {
+    description: 'Prefixes of the numbers that may be called. An empty list allows all.',
+  }),
+  numbers: Type.Array(E164Schema, { description: 'Numbers that the carrier assigned to the trunk.' }),
+  status: Type.Enum(['active', 'disabled'], { description: 'A disabled trunk places no calls.' }),
+  default_caller_id: nullable({ ...E164Schema, description: 'Caller ID of calls placed without `did`.' }),
+  price_per_minute_usd: Type.Number({ description: 'Charge per minute of talk, in USD.' }),
+  created_at: { ...TimeSchema, description: 'When the trunk was created.' },
 };
 
 export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
@@ -179,7 +209,7 @@ export function presentTrunk(row: TrunkRow) {
   };
 }
 
-/** Exactly the fields that were sent. */
+/** Maps exactly the fields that were sent. */
 function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: SealFor): TrunkPatch {
   const patch: TrunkPatch = {};
   if (body.name !== undefined) patch.name = body.name;
@@ -213,13 +243,17 @@ function requirePort(sipUri: string): string {
 
 function requireNumber(path: string, text: string): string {
   const e164 = normaliseE164(text);
-  if (e164 === null) throw validationFailed([{ path, message: 'must be a number in +E.164' }]);
+  if (e164 === null) {
+    throw validationFailed([{ path, message: 'must be a phone number in E.164 format, such as +912240000001' }]);
+  }
   return e164;
 }
 
 function requireNano(usd: number): bigint {
   const nano = usdToNano(usd);
-  if (nano === null) throw validationFailed([{ path: 'price_per_minute_usd', message: 'has more than nine decimals' }]);
+  if (nano === null) {
+    throw validationFailed([{ path: 'price_per_minute_usd', message: 'must have at most nine decimals' }]);
+  }
   return nano;
 }
 

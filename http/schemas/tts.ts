@@ -7,13 +7,13 @@ export const SAMPLE_RATES_HZ = [8000, 11025, 12000, 16000, 22050, 24000, 32000, 
 
 const EncodingSchema = Type.Enum([...AUDIO_ENCODINGS], {
   description:
-    'LINEAR16 (default) is 16-bit little-endian without a header, WAV the same behind one; MULAW and ALAW are G.711 without a header; MP3 and OGG_OPUS are whole files.',
+    'Audio encoding. `LINEAR16` (default): 16-bit little-endian PCM without header. `WAV`: the same with a header. `MULAW`, `ALAW`: G.711 without header. `MP3`, `OGG_OPUS`: complete files.',
 });
 const SampleRateSchema = Type.Enum([...SAMPLE_RATES_HZ], {
-  description: 'Default 24000. OGG_OPUS is played at 48000 whatever it was made of.',
+  description: 'Sample rate in Hz. Default: 24000. `OGG_OPUS` always decodes at 48000.',
 });
 
-/** What all speech operations take. */
+/** Body of every synthesis operation. */
 export const SpeakBody = Type.Object(
   {
     text: Type.String({
@@ -21,24 +21,24 @@ export const SpeakBody = Type.Object(
       maxLength: 5000,
       pattern: '\\S',
       description:
-        'What to say: plain text, or SSML in a `<speak>` element (`p`, `s`, `break`, `say-as`, `prosody`, `emphasis`, `phoneme`, `sub`). Each character is billed, markup is not.',
+        'Text to synthesise: plain text, or SSML in a `<speak>` element (`p`, `s`, `break`, `say-as`, `prosody`, `emphasis`, `phoneme`, `sub`). Billed per character, without markup.',
     }),
     voice_id: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 64,
         default: 'en-us',
-        description: 'Id of a voice (`GET /voices` lists them), or the short name of one, such as `en-us` or `hi`.',
+        description: 'Voice: an id from GET /voices, or a short name such as `en-us` or `hi`.',
       }),
     ),
     speed: Type.Optional(
-      Type.Number({ minimum: 0.5, maximum: 2, default: USUAL_STYLE.speed, description: 'Factor on the pace.' }),
+      Type.Number({ minimum: 0.5, maximum: 2, default: USUAL_STYLE.speed, description: 'Speed factor.' }),
     ),
     wpm: Type.Optional(
       Type.Number({
         minimum: 60,
         maximum: 400,
-        description: `Pace in words per minute, pauses included. Default: that of the voice, else ${DEFAULT_WORDS_PER_MINUTE}. Times speed.`,
+        description: `Pace in words per minute, including pauses; multiplied by \`speed\`. Default: the pace of the voice, or else ${DEFAULT_WORDS_PER_MINUTE}.`,
       }),
     ),
     stability: Type.Optional(
@@ -47,7 +47,7 @@ export const SpeakBody = Type.Object(
         maximum: 100,
         default: USUAL_STYLE.stability,
         description:
-          'How little the pitch moves: 0 is the liveliest, 50 as the voice does by itself, 100 almost monotone.',
+          'Stability of the pitch: 0 varies most, 50 is the natural intonation of the voice, 100 is monotone.',
       }),
     ),
     similarity: Type.Optional(
@@ -56,13 +56,13 @@ export const SpeakBody = Type.Object(
         maximum: 100,
         default: USUAL_STYLE.similarity,
         description:
-          "How far the engine's sound is brought to the voice's own long-term spectrum: 0 leaves it alone, 100 goes all the way. Without effect on voices that are the engine's own sound.",
+          "How closely the engine's output is equalised to the long-term spectrum of the voice: 0 not at all, 100 completely. No effect on the engine's own voices.",
       }),
     ),
     enhance: Type.Optional(
       Type.Boolean({
         default: USUAL_STYLE.enhance,
-        description: 'Brings speech to one level and makes it clearer. False leaves it as the engine made it.',
+        description: 'Normalise the level and improve clarity. False returns the audio as the engine generated it.',
       }),
     ),
     audio_config: Type.Optional(
@@ -71,14 +71,20 @@ export const SpeakBody = Type.Object(
           audio_encoding: Type.Optional(EncodingSchema),
           sample_rate_hertz: Type.Optional(SampleRateSchema),
         },
-        { additionalProperties: false },
+        { additionalProperties: false, description: 'Format of the audio.' },
       ),
     ),
     timestamp_type: Type.Optional(
-      Type.Enum(['WORD', 'NONE'], { description: 'WORD (default) puts word times into the last line.' }),
+      Type.Enum(['WORD', 'NONE'], { description: '`WORD` (default) adds word timestamps to the last line.' }),
     ),
-    sample_rate: Type.Optional(SampleRateSchema),
-    audio_encoding: Type.Optional(EncodingSchema),
+    sample_rate: Type.Optional({
+      ...SampleRateSchema,
+      description: 'Deprecated: use `audio_config.sample_rate_hertz`, which takes precedence.',
+    }),
+    audio_encoding: Type.Optional({
+      ...EncodingSchema,
+      description: 'Deprecated: use `audio_config.audio_encoding`, which takes precedence.',
+    }),
   },
   {
     additionalProperties: false,
@@ -110,11 +116,11 @@ const LINES = [
   },
 ];
 
-/** One JSON object a line. */
+/** Describes the NDJSON response. */
 export function spokenLines(headers: Record<string, unknown>) {
   return responseOf({
     description:
-      'Lines of JSON: `chunk` with audio in base64, again and again, then `complete`; or `error` with a message when it fails half-way, and then nothing is charged, unless the credentials have ended.',
+      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked.',
     headers,
     content: {
       'application/x-ndjson': {

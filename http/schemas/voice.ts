@@ -4,9 +4,10 @@ import { TandemError } from '../../machines/errors.ts';
 import { VOICE_ACCENTS } from '../../speech/voices/catalogue.ts';
 import { compileCheck, validationFailed } from '../validation.ts';
 import { nullable, TimeSchema } from './envelope.ts';
+import { WorkspaceIdSchema } from './workspace.ts';
 
 const VOICE_ID = '6f6a1a0e-6c0f-4b39-9a43-0d9f4b1f8e11';
-/** Neither line feeds, nor halves of surrogate pairs, which cannot be stored. */
+/** No line feeds, and no lone surrogates, which cannot be stored. */
 const ONE_LINE = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$';
 const LINES = '^[^\\u0000\\ud800-\\udfff]*$';
 
@@ -17,11 +18,16 @@ const NameSchema = Type.String({
   description: 'Display name.',
   examples: ['Asha'],
 });
-const DescriptionSchema = Type.String({ maxLength: 1000, pattern: LINES, examples: ['Calm and clear.'] });
+const DescriptionSchema = Type.String({
+  maxLength: 1000,
+  pattern: LINES,
+  description: 'Description.',
+  examples: ['Calm and clear.'],
+});
 const LanguageSchema = Type.String({
   minLength: 2,
   maxLength: 20,
-  description: 'A language_id of GET /tts/languages; unsupported_language otherwise.',
+  description: 'Language of the voice: a `language_id` from GET /tts/languages.',
   examples: ['en'],
 });
 const LabelsSchema = Type.Record(
@@ -31,7 +37,7 @@ const LabelsSchema = Type.Record(
     maxProperties: 20,
     additionalProperties: false,
     description:
-      'Of these, `gender` (female, male), `accent` (American, British, Indian, Neutral), `age` and `use_case` (categories of the list, with commas) are shown again; others are kept.',
+      'Labels of the voice. `gender` (`female`, `male`), `accent` (`American`, `British`, `Indian`, `Neutral`), `age` and `use_case` (comma-separated categories) appear in the voice; other labels are stored.',
     examples: [{ gender: 'female', accent: 'Indian', use_case: 'Conversational' }],
   },
 );
@@ -43,7 +49,7 @@ const FIELDS = {
   labels: Type.Optional(LabelsSchema),
 };
 
-/** `POST /voices/professional`, and what the fields of `POST /voices` come to. */
+/** Body of `POST /voices/professional`, and what the form of `POST /voices` is parsed into. */
 export const ProfessionalVoiceBody = Type.Object(FIELDS, { additionalProperties: false });
 
 export const VoicePatchBody = Type.Object(
@@ -55,15 +61,15 @@ const FilesSchema = Type.Array(Type.String({ format: 'binary' }), {
   minItems: 1,
   maxItems: 25,
   description:
-    'The speech of one person: at most 25 files, each up to 25 MB, of any format that POST /stt takes. The field may be called `files[]`.',
+    'Speech of one speaker: at most 25 files of up to 25 MB, in any format that POST /stt accepts. The field may also be named `files[]`.',
   examples: [['audio']],
 });
 const ConsentSchema = Type.Literal('true', {
   description:
-    'That the speaker agrees to have a voice made of theirs: exactly `true`, or VOICE_CONSENT_REQUIRED. Who said so, when and from which address is recorded.',
+    'Confirms that the speaker agrees to the voice being cloned. Must be exactly `true`; any other value is rejected with VOICE_CONSENT_REQUIRED. The user, the time and the network address are recorded.',
 });
 
-/** For the document; `readVoiceForm` reads it. */
+/** Documentation only: `readVoiceForm` validates. */
 export const VoiceFormSchema = Type.Object(
   {
     name: NameSchema,
@@ -72,12 +78,12 @@ export const VoiceFormSchema = Type.Object(
     description: Type.Optional(DescriptionSchema),
     labels: Type.Optional(
       Type.String({
-        description: 'A JSON object of texts, as in POST /voices/professional.',
+        description: 'Labels as a JSON object of strings, as in POST /voices/professional.',
         examples: ['{"gender":"female","accent":"Indian"}'],
       }),
     ),
     consent: ConsentSchema,
-    workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' })),
+    workspace_id: Type.Optional(WorkspaceIdSchema),
   },
   {
     additionalProperties: false,
@@ -85,7 +91,7 @@ export const VoiceFormSchema = Type.Object(
   },
 );
 
-/** For the document; `readSamplesForm` reads it. */
+/** Documentation only: `readSamplesForm` validates. */
 export const SamplesFormSchema = Type.Object(
   {
     files: Type.Optional(FilesSchema),
@@ -93,10 +99,10 @@ export const SamplesFormSchema = Type.Object(
     complete: Type.Optional(
       Type.Enum(['true', 'false'], {
         default: 'false',
-        description: 'Whether these are the last: the voice is made of at least a minute of speech.',
+        description: '`true` starts processing. Requires at least a minute of speech in all samples.',
       }),
     ),
-    workspace_id: Type.Optional(Type.String({ format: 'uuid', description: 'Of a session; keys are tied to theirs.' })),
+    workspace_id: Type.Optional(WorkspaceIdSchema),
   },
   {
     additionalProperties: false,
@@ -119,9 +125,9 @@ export interface ParsedVoice {
   labels: VoiceLabels;
 }
 
-/** @throws TandemError `VALIDATION_FAILED` with all that is wrong, `VOICE_CONSENT_REQUIRED` */
+/** @throws TandemError `VALIDATION_FAILED` with every invalid field, `VOICE_CONSENT_REQUIRED` */
 export function readVoiceForm({ labels, consent, ...fields }: FormFields): ParsedVoice {
-  // A field that is empty is one that was left out: that is how pages send them.
+  // An empty field counts as absent, because that is what HTML forms send.
   const given = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));
   const metadata = { ...given, ...(labels !== undefined && labels !== '' && { labels: parsedLabels(labels) }) };
   const refusal = checkMetadata(metadata);
@@ -165,7 +171,7 @@ export function readVoiceBody({ name, description, language, labels = {} }: Voic
 
 function requireConsent(consent: string | string[] | undefined): void {
   if (consent === 'true') return;
-  const message = 'Send consent=true when the speaker agrees to have a voice made of theirs, and only then.';
+  const message = 'consent must be true. Send it only if the speaker agrees to the voice being cloned.';
   throw new TandemError('VOICE_CONSENT_REQUIRED', message);
 }
 
@@ -187,34 +193,40 @@ function fieldsOf(properties: object): Readonly<Record<string, 'once'>> {
 
 const IdSchema = Type.String({ format: 'uuid', examples: [VOICE_ID] });
 const StatusSchema = Type.Enum(['ready', 'pending', 'processing', 'failed'], {
-  description: '`pending` waits for samples; only `ready` voices speak.',
+  description: '`pending`: waits for samples. `processing`: is being built. Only `ready` voices can be used.',
 });
 const ApproximateSchema = nullable(
   Type.Boolean({
     examples: [true],
     description:
-      'Whether it is the nearest voice there is, fitted to pitch, pace and sound of the speaker, and not a clone. Null for voices of the platform, and before it is ready.',
+      'True if the voice is the closest built-in one, adapted to the pitch, pace and timbre of the speaker, because no installed engine clones voices. Null for built-in voices and until the voice is ready.',
   }),
 );
-const CategoriesSchema = Type.Array(Type.String(), { examples: [['Conversational', 'IVR/Call Center']] });
-const GenderSchema = nullable(Type.Enum(['female', 'male'], { description: 'Null where nobody has said.' }));
+const CategoriesSchema = Type.Array(Type.String(), {
+  description: 'Use cases.',
+  examples: [['Conversational', 'IVR/Call Center']],
+});
+const GenderSchema = nullable(Type.Enum(['female', 'male'], { description: 'Null if unknown.' }));
 
 export const ListedVoiceSchema = Type.Object({
   voice_id: IdSchema,
   name: Type.String({ examples: ['Asha'] }),
-  model: Type.Enum(['svc Quality', 'svc Fast']),
+  model: Type.Enum(['svc Quality', 'svc Fast'], { description: 'Model tier.' }),
   labels: Type.Object({
-    language: Type.String({ description: 'ISO 639.', examples: ['en'] }),
+    language: Type.String({ description: 'ISO 639 code.', examples: ['en'] }),
     language_name: Type.String({ examples: ['English'] }),
     gender: GenderSchema,
     accent: Type.Enum([...VOICE_ACCENTS]),
   }),
   wpm: nullable(
-    Type.Number({ description: 'Natural pace; null: texts are spoken at 137 words per minute.', examples: [150] }),
+    Type.Number({
+      description: 'Natural pace, in words per minute. Null means that synthesis uses 137.',
+      examples: [150],
+    }),
   ),
   description: nullable(Type.String({ examples: ['Calm and clear.'] })),
   categories: CategoriesSchema,
-  is_custom: Type.Boolean({ description: 'Whether the workspace made it.', examples: [false] }),
+  is_custom: Type.Boolean({ description: 'True if the workspace created the voice.', examples: [false] }),
   status: StatusSchema,
 });
 
@@ -222,7 +234,7 @@ export const VoiceSchema = Type.Object({
   id: IdSchema,
   name: Type.String({ examples: ['Asha'] }),
   description: nullable(Type.String({ examples: ['Calm and clear.'] })),
-  language: Type.String({ examples: ['en'] }),
+  language: Type.String({ description: 'ISO 639 code.', examples: ['en'] }),
   gender: GenderSchema,
   age: nullable(Type.String({ examples: ['middle-aged'] })),
   accent: Type.String({ examples: ['Neutral'] }),
@@ -231,17 +243,19 @@ export const VoiceSchema = Type.Object({
     Type.String({
       format: 'uri',
       description:
-        'Speech of the voice, for five minutes. Made when somebody first asks; null until the voice is ready, or when it cannot be spoken in time.',
+        'Signed URL of an audio sample, valid for five minutes. Null until the voice is ready, or if synthesis takes too long.',
       examples: ['http://localhost:8080/media/voice-samples/0a1b2c.mp3?expires=1767322800&signature=c2lnbmF0dXJl'],
     }),
   ),
-  is_custom: Type.Boolean({ examples: [true] }),
+  is_custom: Type.Boolean({ description: 'True if the workspace created the voice.', examples: [true] }),
   created_at: TimeSchema,
-  model: Type.Enum(['svc Quality', 'svc Fast']),
-  wpm: nullable(Type.Number({ examples: [150] })),
+  model: Type.Enum(['svc Quality', 'svc Fast'], { description: 'Model tier.' }),
+  wpm: nullable(Type.Number({ description: 'Natural pace, in words per minute.', examples: [150] })),
   status: StatusSchema,
   approximate: ApproximateSchema,
-  error: nullable(Type.String({ description: 'Why it failed, and what to do.', examples: [null] })),
+  error: nullable(
+    Type.String({ description: 'Why processing failed and what to do. Null unless failed.', examples: [null] }),
+  ),
 });
 
 export const UpdatedVoiceSchema = Type.Object({
@@ -259,7 +273,7 @@ export const CreatedVoiceSchema = Type.Object({
 export const AddedSamplesSchema = Type.Object({
   voice_id: IdSchema,
   status: Type.Enum(['pending', 'processing', 'failed']),
-  sample_seconds: Type.Number({ description: 'Of all its samples.', examples: [94.2] }),
+  sample_seconds: Type.Number({ description: 'Seconds of speech in all samples of the voice.', examples: [94.2] }),
 });
 
 const MODELS = { quality: 'svc Quality', fast: 'svc Fast' } as const;

@@ -5,30 +5,30 @@ import { WEBHOOK_EVENTS } from '../../storage/queries/webhook-events.ts';
 import type { WebhookRow } from '../../storage/queries/webhooks.ts';
 import { nullable, TimeSchema } from './envelope.ts';
 
-export const WebhookEventSchema = Type.Enum([...WEBHOOK_EVENTS]);
+export const WebhookEventSchema = Type.Enum([...WEBHOOK_EVENTS], { description: 'Event type.' });
 const MAX_OVERLAP_S = 7 * 86_400;
 
 const FIELDS = {
   url: Type.String({
     description:
-      'An https URL of a public host, looked up now and before every attempt; no redirect is followed. INVALID_WEBHOOK_URL otherwise.',
+      'Public HTTPS URL to send events to. The host is resolved now and before every attempt. Redirects are not followed.',
     examples: ['https://hooks.example.com/tandem'],
   }),
-  events: Type.Array(WebhookEventSchema, { minItems: 1, maxItems: 100, description: 'Which events are sent.' }),
+  events: Type.Array(WebhookEventSchema, { minItems: 1, maxItems: 100, description: 'Events to send.' }),
   status: Type.Enum(['active', 'disabled'], {
-    description: 'A disabled webhook gets nothing, and what was pending for it has failed.',
+    description: 'A disabled webhook receives no events, and its pending deliveries fail.',
   }),
   secret: Type.String({
     minLength: 16,
     maxLength: 256,
     pattern: '^[ -~]*$',
     description:
-      'Printable ASCII: `whsec_` and at least 16 bytes in base64, or any text, whose bytes are the key. Minted when left out.',
+      'Signing secret: `whsec_` followed by at least 16 bytes in base64, or 16 to 256 printable ASCII characters. Default: generated.',
     writeOnly: true,
   }),
 };
 const SECRET_ONCE = Type.String({
-  description: 'Only when it was minted, and only in this response.',
+  description: 'Signing secret. Returned only if it was generated, and only in this response.',
   examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
 });
 
@@ -58,7 +58,7 @@ export const RotateSecretBody = Type.Object(
         minimum: 0,
         maximum: MAX_OVERLAP_S,
         default: 86_400,
-        description: 'For how long the secrets before it sign as well.',
+        description: 'Seconds that the previous secrets continue to sign.',
       }),
     ),
   },
@@ -76,16 +76,20 @@ const EXAMPLE_WEBHOOK = {
   updated_at: '2026-01-31T09:30:00.000Z',
 };
 const WEBHOOK_PROPERTIES = {
-  id: Type.String({ format: 'uuid' }),
-  url: Type.String(),
-  events: Type.Array(WebhookEventSchema),
+  id: Type.String({ format: 'uuid', description: 'Id of the webhook.' }),
+  url: Type.String({ description: 'URL that receives the events.' }),
+  events: Type.Array(WebhookEventSchema, { description: 'Events to send.' }),
   status: FIELDS.status,
   disabled_reason: nullable(
     Type.Enum(['by_request', 'gone', 'failing'], {
-      description: '`gone`: the receiver answered 410. `failing`: every attempt of five days failed.',
+      description:
+        'Why the webhook was disabled. `by_request`: you did. `gone`: the endpoint returned 410. `failing`: every attempt failed for five days.',
     }),
   ),
-  failing_since: nullable(TimeSchema),
+  failing_since: nullable({
+    ...TimeSchema,
+    description: 'When attempts started to fail. Null if the last one succeeded.',
+  }),
   created_at: TimeSchema,
   updated_at: TimeSchema,
 };
@@ -95,7 +99,11 @@ export const NewWebhookSchema = Type.Object(
   { examples: [{ ...EXAMPLE_WEBHOOK, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }] },
 );
 export const RotatedWebhookSchema = Type.Object(
-  { ...WEBHOOK_PROPERTIES, secret: Type.Optional(SECRET_ONCE), previous_secret_expires_at: TimeSchema },
+  {
+    ...WEBHOOK_PROPERTIES,
+    secret: Type.Optional(SECRET_ONCE),
+    previous_secret_expires_at: { ...TimeSchema, description: 'When the previous secrets stop signing.' },
+  },
   { examples: [{ ...EXAMPLE_WEBHOOK, previous_secret_expires_at: '2026-02-01T09:30:00.000Z' }] },
 );
 
@@ -112,7 +120,9 @@ export function presentWebhook(row: WebhookRow) {
   };
 }
 
-export const DeliveryStatusSchema = Type.Enum(['pending', 'delivered', 'failed']);
+export const DeliveryStatusSchema = Type.Enum(['pending', 'delivered', 'failed'], {
+  description: 'Status of the delivery.',
+});
 const EXAMPLE_DELIVERY = {
   id: '0d1f8f6e-1b1e-4f6e-8e54-2b9a6f3f5c11',
   subscription_id: EXAMPLE_WEBHOOK.id,
@@ -128,20 +138,23 @@ const EXAMPLE_DELIVERY = {
   delivered_at: null,
 };
 const DELIVERY_PROPERTIES = {
-  id: Type.String({ format: 'uuid' }),
-  subscription_id: Type.String({ format: 'uuid' }),
-  message_id: Type.String({ description: 'Sent as `webhook-id`: the same in every attempt and replay.' }),
+  id: Type.String({ format: 'uuid', description: 'Id of the delivery.' }),
+  subscription_id: Type.String({ format: 'uuid', description: 'Id of the webhook.' }),
+  message_id: Type.String({ description: 'Value of `webhook-id`, the same in every attempt and replay.' }),
   event: WebhookEventSchema,
   status: DeliveryStatusSchema,
-  attempts: Type.Integer({ description: 'How many were made, of at most eight.' }),
-  last_http_status: nullable(Type.Integer()),
+  attempts: Type.Integer({ description: 'Attempts so far, of at most eight.' }),
+  last_http_status: nullable(Type.Integer({ description: 'HTTP status of the last attempt.' })),
   last_error: nullable(
-    Type.String({ examples: ['timeout', 'status_not_2xx', 'redirect_refused', 'endpoint_disabled'] }),
+    Type.String({
+      description: 'Why the last attempt failed.',
+      examples: ['timeout', 'status_not_2xx', 'redirect_refused', 'endpoint_disabled'],
+    }),
   ),
-  next_attempt_at: nullable(TimeSchema),
-  replay_of: nullable(Type.String({ format: 'uuid' })),
+  next_attempt_at: nullable({ ...TimeSchema, description: 'When the next attempt is due.' }),
+  replay_of: nullable(Type.String({ format: 'uuid', description: 'Delivery that this one replays.' })),
   created_at: TimeSchema,
-  delivered_at: nullable(TimeSchema),
+  delivered_at: nullable({ ...TimeSchema, description: 'When the endpoint accepted it.' }),
 };
 export const WebhookDeliverySchema = Type.Object(DELIVERY_PROPERTIES, { examples: [EXAMPLE_DELIVERY] });
 export const LoggedDeliverySchema = Type.Object(
@@ -149,12 +162,13 @@ export const LoggedDeliverySchema = Type.Object(
     ...DELIVERY_PROPERTIES,
     log: Type.Array(
       Type.Object({
-        attempt: Type.Integer(),
-        http_status: nullable(Type.Integer()),
-        error: nullable(Type.String()),
+        attempt: Type.Integer({ description: 'Number of the attempt, from 1.' }),
+        http_status: nullable(Type.Integer({ description: 'HTTP status of the response.' })),
+        error: nullable(Type.String({ description: 'Why the attempt failed.' })),
         started_at: TimeSchema,
-        duration_ms: Type.Integer(),
+        duration_ms: Type.Integer({ description: 'Duration, in milliseconds.' }),
       }),
+      { description: 'Attempts, oldest first.' },
     ),
   },
   {

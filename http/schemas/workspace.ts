@@ -1,10 +1,10 @@
 import { Type } from 'typebox';
 
-/** One address, no display name. Unusual ones that no mail server takes are refused. */
+/** One address without display name. Rejects unusual forms that no mail server accepts. */
 export const EmailSchema = Type.String({
   maxLength: 254,
   pattern: "^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$",
-  description: 'An e-mail address. Upper and lower case are the same.',
+  description: 'E-mail address. Case-insensitive.',
   examples: ['ada@example.com'],
 });
 
@@ -12,11 +12,18 @@ export const WorkspaceNameSchema = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: '^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$',
-  description: 'Up to 100 characters.',
+  description: 'Display name, up to 100 characters.',
   examples: ['Acme'],
 });
 
 export const RoleSchema = Type.Enum(['owner', 'admin', 'developer', 'member', 'viewer'], {
-  description: 'Viewers look; members and developers act too; admins manage members and trunks; owners also see money.',
+  description:
+    '`viewer`: read only. `member`, `developer`: read and write. `admin`: also manages members and trunks. `owner`: also has access to billing.',
   examples: ['developer'],
+});
+
+/** Sent with a session token; API keys imply their workspace. */
+export const WorkspaceIdSchema = Type.String({
+  format: 'uuid',
+  description: 'Workspace to act on. Required with a session token; an API key implies its own workspace.',
 });

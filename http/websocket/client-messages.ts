@@ -5,7 +5,7 @@ import type { AudioFormat } from '../../machines/utterances.ts';
 import { compileCheck, validationFailed } from '../validation.ts';
 import { CONFIG_FIELDS, orNull, readChange, readSettings, SAMPLE_RATES } from './session-settings.ts';
 
-/** What a client may say in text, parsed. Fields that are not known are ignored, as clients of other servers send some. */
+/** A parsed text message of a client. Unknown fields are ignored, because clients of other servers send some. */
 export type ClientMessage =
   | { type: 'start'; settings: SttSettings; talk: TalkContext | null }
   | { type: 'config'; change: Partial<SttSettings> }
@@ -13,7 +13,7 @@ export type ClientMessage =
   | { type: 'stop' }
   | { type: 'test'; timestamp: unknown };
 
-/** The specification's words for what is no message of a client. */
+/** Its message is the wording of the platform specification. */
 export class UnknownMessageType extends Error {
   override readonly name = 'UnknownMessageType';
 }
@@ -34,7 +34,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new TandemError('MALFORMED_JSON', 'A text frame must be one JSON object.', { cause });
+    throw new TandemError('MALFORMED_JSON', 'A text frame must contain one JSON object.', { cause });
   }
 }
 
@@ -99,13 +99,13 @@ function reader<Schema extends TSchema, Message>(schema: Schema, read: (value: S
   };
 }
 
-/** RFC 4648 §4, with padding: Node itself would skip over what is not base64. */
+/** RFC 4648 §4, with padding. Node itself would skip invalid characters. */
 function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
   if (text.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(text)) {
-    throw validationFailed([{ path: 'audio', message: 'must be base64' }]);
+    throw validationFailed([{ path: 'audio', message: 'must be base64 with padding' }]);
   }
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
-  // A buffer of its own: the listener takes it over.
+  // Not pooled, because the listener takes ownership of the buffer.
   const bytes = Buffer.allocUnsafeSlow((text.length / 4) * 3 - padding);
   bytes.write(text, 'base64');
   return bytes;

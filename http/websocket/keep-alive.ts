@@ -7,19 +7,19 @@ export interface KeepAliveTimes {
   pongWithinMs?: number;
 }
 
-/** Ends a connection whose other end is gone without a word: it answers no ping and sends nothing either. */
+/** Terminates a dead connection: one that neither answers a ping nor sends anything else. */
 export function keepAlive(
   socket: WebSocket,
   { pingEveryMs = 30_000, pongWithinMs = 10_000 }: KeepAliveTimes,
   signal: AbortSignal,
 ): void {
   let overdue: NodeJS.Timeout | null = null;
-  const hear = () => {
+  const onActivity = () => {
     if (overdue !== null) clearTimeout(overdue);
     overdue = null;
   };
-  socket.on('pong', hear);
-  socket.on('message', hear);
+  socket.on('pong', onActivity);
+  socket.on('message', onActivity);
   const pinging = setInterval(() => {
     if (socket.readyState !== socket.OPEN) return;
     overdue ??= setTimeout(() => socket.terminate(), pongWithinMs);
@@ -29,7 +29,7 @@ export function keepAlive(
     'abort',
     () => {
       clearInterval(pinging);
-      hear();
+      onActivity();
     },
     { once: true },
   );

@@ -1,21 +1,21 @@
 import { WebSocket } from 'ws';
 
-/** The way to a client, as long as it reads what it is told. */
+/** Sends messages to a client, as long as it reads them. */
 export interface Outlet {
-  tell(message: object): void;
-  /** The first one counts. */
+  send(message: object): void;
+  /** Only the first call has an effect. */
   close(code: number, reason: string): void;
 }
 
-/** A client that does not read must not make us keep more than this for it. */
-const MOST_BUFFERED_BYTES = 1024 * 1024;
+/** Limits the memory for a client that does not read. */
+const MAX_BUFFERED_BYTES = 1024 * 1024;
 
-export function createOutlet(socket: WebSocket, { mostBufferedBytes = MOST_BUFFERED_BYTES } = {}): Outlet {
+export function createOutlet(socket: WebSocket, { maxBufferedBytes = MAX_BUFFERED_BYTES } = {}): Outlet {
   return {
-    tell(message) {
+    send(message) {
       if (socket.readyState !== WebSocket.OPEN) return;
-      // It would not read why either.
-      if (socket.bufferedAmount > mostBufferedBytes) socket.terminate();
+      // A close frame would not be read either.
+      if (socket.bufferedAmount > maxBufferedBytes) socket.terminate();
       else socket.send(JSON.stringify(message));
     },
     close(code, reason) {

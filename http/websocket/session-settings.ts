@@ -20,11 +20,11 @@ const DEFAULTS: SttSettings = {
   removeFillers: false,
 };
 
-const LEAST_UTTERANCE_END_MS = 1_000;
-const LEAST_INTERIM_MS = 300;
-const MOST_SPEAKERS = 100;
+const MIN_UTTERANCE_END_MS = 1_000;
+const MIN_INTERIM_MS = 300;
+const MAX_SPEAKERS = 100;
 
-/** A field that is null is as if it were not there, so that it has its default in `start` and goes back to it later. */
+/** Null counts as absent: it sets the default in `start`, and resets to it in `config`. */
 export const CONFIG_FIELDS = {
   languages: Type.Optional(
     orNull(Type.Union([Type.String({ maxLength: 64 }), Type.Array(Type.String({ maxLength: 64 }))])),
@@ -36,22 +36,22 @@ export const CONFIG_FIELDS = {
   interim_results_frequency: Type.Optional(orNull(Type.Number({ maximum: 60_000 }))),
   audio_enhancement: Type.Optional(orNull(Type.Enum(['off', 'light', 'adaptive']))),
   diarize: Type.Optional(orNull(Type.Boolean())),
-  // Only read with diarize.
+  // Only validated with `diarize`.
   min_speakers: Type.Optional(Type.Unknown()),
   max_speakers: Type.Optional(Type.Unknown()),
-  // What is no boolean counts as false.
+  // A value that is not a boolean counts as false.
   remove_fillers: Type.Optional(Type.Unknown()),
 };
 
 const CONFIG_BLOCK = Type.Object(CONFIG_FIELDS);
 type ConfigBlock = Static<typeof CONFIG_BLOCK>;
 
-/** The whole settings of a session that starts. @throws TandemError VALIDATION_FAILED */
+/** Reads the complete settings of a new session. @throws TandemError VALIDATION_FAILED */
 export function readSettings(block: ConfigBlock): SttSettings {
   return { ...DEFAULTS, ...readChange({ ...block, diarize: block.diarize ?? DEFAULTS.diarize }) };
 }
 
-/** What a message changes: the fields that it has, clamped. @throws TandemError VALIDATION_FAILED */
+/** Reads the settings that a message changes, clamped. @throws TandemError VALIDATION_FAILED */
 export function readChange(block: ConfigBlock): Partial<SttSettings> {
   const change: { -readonly [Key in keyof SttSettings]?: SttSettings[Key] } = {};
   if (block.languages !== undefined) change.languages = readLanguages(block.languages);
@@ -63,7 +63,7 @@ export function readChange(block: ConfigBlock): Partial<SttSettings> {
   if (block.continuous_mode !== undefined) change.isContinuous = block.continuous_mode ?? DEFAULTS.isContinuous;
   if (block.interim_results_frequency !== undefined) {
     const everyMs = block.interim_results_frequency;
-    change.interimEveryMs = everyMs === null ? null : Math.max(LEAST_INTERIM_MS, Math.round(everyMs));
+    change.interimEveryMs = everyMs === null ? null : Math.max(MIN_INTERIM_MS, Math.round(everyMs));
   }
   if (block.audio_enhancement !== undefined) change.enhancement = block.audio_enhancement ?? DEFAULTS.enhancement;
   if (block.diarize !== undefined) change.diarize = block.diarize ?? DEFAULTS.diarize;
@@ -75,8 +75,8 @@ export function readChange(block: ConfigBlock): Partial<SttSettings> {
 }
 
 /**
- * `auto`, alone or in a list, is what other clients send to have the language detected, which is what null does. The
- * specification has a proxy strip it before a server that would reject it; here they are one.
+ * `auto`, alone or in a list, requests language detection, like null. The specification has a proxy strip it for a
+ * server that would reject it; this server is both.
  */
 function readLanguages(languages: ConfigBlock['languages']): SttSettings['languages'] {
   if (typeof languages === 'string' && languages.toLowerCase() !== 'auto') {
@@ -85,20 +85,20 @@ function readLanguages(languages: ConfigBlock['languages']): SttSettings['langua
   const codes = typeof languages === 'string' ? [] : (languages ?? []).map((code) => code.toLowerCase());
   const wanted = [...new Set(codes.filter((code) => code !== 'auto'))];
   if (wanted.length > MAX_LANGUAGES) {
-    throw invalid({ path: 'languages', message: `must not be more than ${MAX_LANGUAGES}` });
+    throw invalid({ path: 'languages', message: `must have at most ${MAX_LANGUAGES} entries` });
   }
   return wanted.length === 0 ? null : wanted;
 }
 
 function readUtteranceEnd(ms: number): number {
-  return Math.round(Math.min(Math.max(ms, LEAST_UTTERANCE_END_MS), LONGEST_LIVE_UTTERANCE_MS));
+  return Math.round(Math.min(Math.max(ms, MIN_UTTERANCE_END_MS), LONGEST_LIVE_UTTERANCE_MS));
 }
 
-/** None is as good as not said. */
+/** Zero and negative numbers count as absent. */
 function readSpeakers(path: string, value: unknown): number | null {
   if (value === null) return null;
-  if (typeof value !== 'number' || !Number.isInteger(value) || value > MOST_SPEAKERS) {
-    throw invalid({ path, message: `must be an integer up to ${MOST_SPEAKERS}, or null` });
+  if (typeof value !== 'number' || !Number.isInteger(value) || value > MAX_SPEAKERS) {
+    throw invalid({ path, message: `must be an integer of at most ${MAX_SPEAKERS}, or null` });
   }
   return value <= 0 ? null : value;
 }

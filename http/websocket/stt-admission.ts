@@ -6,18 +6,18 @@ import type { HttpContext } from '../context.ts';
 import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
 
-/** Somebody who may be transcribed. */
+/** A client that may open a session. */
 export interface Admitted {
   principal: Principal;
-  /** What the wallet has to spend. */
+  /** Wallet amount that can be spent. */
   availableNano: bigint;
 }
 
 export type AdmissionContext = Pick<HttpContext, 'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now'>;
 
 /**
- * Judges who connects, by the credentials in the query, which must never get into a log. In this order: credentials,
- * role and scope, rate limit, wallet.
+ * Admits a client by the credentials in its query, which must never be logged. Checks in this order: credentials, role
+ * and scope, rate limit, wallet.
  * @throws TandemError
  */
 export async function admitToStt(
@@ -28,7 +28,7 @@ export async function admitToStt(
   const principal = await identify(query, context).catch(async (error: unknown) => {
     const refusal = toRefusal(error);
     if (refusal.status < 500) {
-      // Whoever guesses is stopped as over REST.
+      // Password guessing is limited as over REST.
       const state = await limits.consumeAddress(address);
       if (state.exceeded) throw rateLimited(state);
     }
@@ -38,7 +38,7 @@ export async function admitToStt(
   if (state.exceeded) throw rateLimited(state);
   const { availableNano } = await walletOf(sql, principal.workspaceId);
   if (availableNano <= 0n) {
-    throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet is empty. Top it up, then connect again.', {
+    throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet is empty. Top up the wallet, then reconnect.', {
       details: { available: Number(availableNano) / 1e9 },
     });
   }
@@ -49,13 +49,13 @@ async function identify(query: URLSearchParams, context: AdmissionContext): Prom
   const { sql, sessionTokens: tokens, logger, now } = context;
   const credential = query.get('apiKey') || query.get('token') || '';
   if (credential === '') {
-    throw new TandemError('UNAUTHORIZED', 'Name credentials in the query: apiKey, or token and workspace_id.');
+    throw new TandemError('UNAUTHORIZED', 'Send credentials in the query: apiKey, or token and workspace_id.');
   }
   const identity = await authenticate(`Bearer ${credential}`, {
     sql,
     tokens,
     now: now(),
-    onTouchFailed: (error) => logger.warn({ err: error }, 'last use of an API key was not noted'),
+    onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
   });
   const workspaceId = query.get('workspace_id') || undefined;
   const principal = await enterWorkspace(identity, { sql, workspaceId });
@@ -64,7 +64,7 @@ async function identify(query: URLSearchParams, context: AdmissionContext): Prom
   return principal;
 }
 
-/** A refusal as a message; what is wrong with the credentials has one code on a socket. */
+/** Converts an error to a message. All credential errors have the same code on a socket. */
 export function errorMessageOf(refusal: TandemError): ErrorMessage {
   const isAboutCredentials = refusal.status === 401 || refusal.code === 'WORKSPACE_NOT_FOUND';
   return {

@@ -3,15 +3,15 @@ import type { LiveSession, LiveStt } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { AudioFormat } from '../../machines/utterances.ts';
 import type { HttpContext } from '../context.ts';
-import { endWithCredentials } from '../credential-watch.ts';
+import { abortWithCredentials } from '../credential-watch.ts';
 import { toRefusal } from '../refusals.ts';
 import { nanoToUsd } from '../schemas/money.ts';
-import { createAllowance } from './allowance.ts';
 import { type ClientMessage, readClientMessage, UnknownMessageType } from './client-messages.ts';
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { MAX_LANGUAGES } from './session-settings.ts';
 import { type Admitted, admitToStt, errorMessageOf } from './stt-admission.ts';
+import { createTokenBucket } from './token-bucket.ts';
 
 export type SttConnectionContext = Pick<
   HttpContext,
@@ -20,80 +20,80 @@ export type SttConnectionContext = Pick<
 
 export interface SttConnectionOptions {
   context: SttConnectionContext;
-  /** Of the URL: it has the credentials. */
+  /** Query of the URL. Contains the credentials. */
   query: URLSearchParams;
   address: string;
   /** Aborted when the server closes. */
   closing: AbortSignal;
   times: KeepAliveTimes;
-  mostBufferedBytes?: number;
+  maxBufferedBytes?: number;
 }
 
 /**
- * Serves one client from the upgrade on: tells it how its admission goes, opens a session for it, hands over what it
- * sends, and passes on what the session says. Resolves when neither the connection nor anything of the session is left.
+ * Serves one client from the upgrade on: reports its admission, opens a session, passes its messages to the session and
+ * the messages of the session to it. Resolves when both the connection and the session have ended.
  */
 export async function serveSttConnection(socket: WebSocket, options: SttConnectionOptions): Promise<void> {
-  const { context, closing, times, mostBufferedBytes } = options;
+  const { context, closing, times, maxBufferedBytes } = options;
   const gone = new AbortController();
-  const outlet = createOutlet(socket, { ...(mostBufferedBytes !== undefined && { mostBufferedBytes }) });
+  const outlet = createOutlet(socket, { ...(maxBufferedBytes !== undefined && { maxBufferedBytes }) });
   let session: LiveSession | null = null;
-  const hear = listenerOf(outlet);
+  const handleFrame = frameHandler(outlet);
   socket.on('error', () => {
-    // What is against RFC 6455 or too large: ws closes the connection and says so.
+    // The ws library closes the connection after a violation of RFC 6455 or an oversized frame.
   });
   const left = Promise.withResolvers<void>();
   socket.on('close', () => {
     gone.abort();
     left.resolve();
   });
-  const frames = createAllowance(FRAMES);
+  const frames = createTokenBucket(FRAMES);
   socket.on('message', (data, isBinary) => {
-    // What comes before the session is there is dropped (platform specification, Ordering rule 1).
-    if (frames.take()) session && hear(session, data, isBinary);
+    // Frames before the session exists are dropped (platform specification, Ordering rule 1).
+    if (frames.take()) session && handleFrame(session, data, isBinary);
     else if (socket.readyState === socket.OPEN) {
-      // Reading on would keep the process from everything else.
+      // Reading on would starve everything else in the process.
       socket.pause();
-      cutOff(outlet, session, 'Too many frames.');
+      cutOff(outlet, session, 'Too many frames. Send fewer per second.');
     }
   });
   keepAlive(socket, times, gone.signal);
-  outlet.tell({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
+  outlet.send({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
 
   try {
     const admitted = await admitToStt(options.query, options);
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'stt' });
     if (gone.signal.aborted) return;
-    if (closing.aborted) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Connect again shortly.');
+    if (closing.aborted) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Reconnect shortly.');
     welcome(outlet, admitted, context.liveStt);
     session = openSession(outlet, admitted, context);
-    endWhenDue(session, { ...options, admitted, gone: gone.signal });
+    endSessionOnAbort(session, { ...options, admitted, gone: gone.signal });
     await session.ended;
   } catch (error) {
     refuse(error);
   }
-  // A client that answers no close is cut off.
+  // The ws library terminates a client that does not answer the close.
   await left.promise;
 
   function refuse(error: unknown): void {
     const refusal = toRefusal(error);
-    if (refusal.status === 500) context.logger.error({ err: refusal.cause ?? refusal }, 'a live transcription failed');
+    if (refusal.status === 500) context.logger.error({ err: refusal.cause ?? refusal }, 'live transcription failed');
     const message = errorMessageOf(refusal);
-    outlet.tell(message);
+    outlet.send(message);
     outlet.close(refusal.code === 'SHUTTING_DOWN' ? 1012 : refusal.status < 500 ? 1008 : 1011, message.code);
   }
 }
 
 function welcome(outlet: Outlet, { principal, availableNano }: Admitted, liveStt: LiveStt): void {
-  outlet.tell({ type: 'connected', message: 'Connected.', timestamp: Date.now() });
-  outlet.tell({
+  outlet.send({ type: 'connected', message: 'Connected.', timestamp: Date.now() });
+  outlet.send({
     type: 'connection_established',
     service: 'stt',
     user_id: principal.userId,
     credit_balance: nanoToUsd(availableNano),
     workspace: principal.workspaceId,
   });
-  outlet.tell({
+  outlet.send({
     type: 'connected',
     server_info: {
       server_type: 'tandem',
@@ -119,18 +119,18 @@ function openSession(outlet: Outlet, { principal }: Admitted, { liveStt }: SttCo
     userId,
     apiKeyId,
     mayRefine: plan !== 'free',
-    onMessage: (message) => outlet.tell(message),
+    onMessage: (message) => outlet.send(message),
     onClosed: ({ code, reason }) => outlet.close(code, reason),
   });
 }
 
-/** The client may go, its credentials may end, the server may close: the session ends with any of them. */
-function endWhenDue(
+/** Ends the session when the client disconnects, its credentials end or the server closes. */
+function endSessionOnAbort(
   session: LiveSession,
   { context, admitted, gone, closing }: SttConnectionOptions & { admitted: Admitted; gone: AbortSignal },
 ): void {
   const credentials = new AbortController();
-  endWithCredentials(context, { principal: admitted.principal, ended: credentials });
+  abortWithCredentials(context, { principal: admitted.principal, ended: credentials });
   const over = new AbortController();
   const whenever = (signal: AbortSignal, reason: Parameters<LiveSession['end']>[0]) => {
     signal.addEventListener('abort', () => session.end(reason), { once: true, signal: over.signal });
@@ -140,64 +140,64 @@ function endWhenDue(
   whenever(credentials.signal, 'credentials');
   void session.ended.then(() => {
     over.abort();
-    // Nobody watches them any more.
+    // Stops watching them.
     credentials.abort();
   });
 }
 
-/** Raw binary frames are what telephones send. */
+/** Format of raw binary frames, as telephony clients send them. */
 const TELEPHONY: AudioFormat = { encoding: 'mulaw', sampleRateHz: 8_000, channels: 1 };
 
-/** Of all; a minute ahead in frames of 5 ms. */
-const FRAMES = { atOnce: 12_000, perSecond: 1_000 };
-/** Of messages that make no sense, and of those that are no audio: a client that goes on and on is cut off. */
-const FAULTS = { atOnce: 60, perSecond: 1 };
-const COMMANDS = { atOnce: 100, perSecond: 10 };
-/** Of answers to audio that comes too early: a microphone may well be on already while recognition starts. */
-const EARLY_AUDIO = { atOnce: 60, perSecond: 1 };
+/** All frames: allows a minute of audio ahead in frames of 5 ms. */
+const FRAMES = { capacity: 12_000, perSecond: 1_000 };
+/** Invalid messages and invalid audio. A client that keeps sending them is disconnected. */
+const FAULTS = { capacity: 60, perSecond: 1 };
+const COMMANDS = { capacity: 100, perSecond: 10 };
+/** Error messages for audio before the session has started, because a microphone can be on early. */
+const EARLY_AUDIO = { capacity: 60, perSecond: 1 };
 
 function cutOff(outlet: Outlet, session: LiveSession | null, message: string): void {
-  outlet.tell({ type: 'error', code: 'RATE_LIMITED', message });
+  outlet.send({ type: 'error', code: 'RATE_LIMITED', message });
   outlet.close(1008, 'RATE_LIMITED');
-  // Nothing more can be told, so nothing more may be billed.
+  // Results can no longer be delivered, so nothing more may be billed.
   session?.end('disconnected');
 }
 
-/** Takes the frames of one client. */
-function listenerOf(outlet: Outlet) {
-  const faults = createAllowance(FAULTS);
-  const commands = createAllowance(COMMANDS);
-  const earlyAudio = createAllowance(EARLY_AUDIO);
+/** Handles the frames of one client. */
+function frameHandler(outlet: Outlet) {
+  const faults = createTokenBucket(FAULTS);
+  const commands = createTokenBucket(COMMANDS);
+  const earlyAudio = createTokenBucket(EARLY_AUDIO);
 
   function refuse(session: LiveSession, error: unknown): void {
-    if (!faults.take()) cutOff(outlet, session, 'Too many messages that make no sense.');
-    else if (error instanceof UnknownMessageType) tellUnknown(error);
-    else outlet.tell(errorMessageOf(toRefusal(error)));
+    if (!faults.take()) cutOff(outlet, session, 'Too many invalid messages.');
+    else if (error instanceof UnknownMessageType) sendUnknownType(error);
+    else outlet.send(errorMessageOf(toRefusal(error)));
   }
 
-  function tellUnknown({ message }: UnknownMessageType): void {
-    outlet.tell({ type: 'error', code: 'unknown_message_type', message });
+  function sendUnknownType({ message }: UnknownMessageType): void {
+    outlet.send({ type: 'error', code: 'unknown_message_type', message });
   }
 
   function take(session: LiveSession, bytes: Uint8Array<ArrayBuffer>, format: AudioFormat): void {
     if (session.audio(bytes, format) || !earlyAudio.take()) return;
-    tellUnknown(new UnknownMessageType('unknown message type: audio'));
+    sendUnknownType(new UnknownMessageType('unknown message type: audio'));
   }
 
-  function hearText(session: LiveSession, message: ClientMessage): void {
+  function handleMessage(session: LiveSession, message: ClientMessage): void {
     if (message.type === 'audio') take(session, message.bytes, message.format);
-    else if (!commands.take()) cutOff(outlet, session, 'Too many messages.');
-    else if (message.type === 'test') outlet.tell({ type: 'test_response', timestamp: message.timestamp });
+    else if (!commands.take()) cutOff(outlet, session, 'Too many messages. Send fewer per second.');
+    else if (message.type === 'test') outlet.send({ type: 'test_response', timestamp: message.timestamp });
     else session.send(message);
   }
 
   return (session: LiveSession, data: RawData, isBinary: boolean): void => {
-    // One Buffer, as the server's `binaryType` has it.
+    // A single Buffer, because of the `binaryType` of the server.
     const frame = data as Buffer;
     try {
-      // It may be part of a larger one, and the listener takes over the whole.
+      // Copied, because it may be part of a larger buffer and the listener takes ownership.
       if (isBinary) take(session, new Uint8Array(frame), TELEPHONY);
-      else hearText(session, readClientMessage(frame.toString()));
+      else handleMessage(session, readClientMessage(frame.toString()));
     } catch (error) {
       refuse(session, error);
     }

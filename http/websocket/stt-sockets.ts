@@ -7,18 +7,18 @@ import { type SttConnectionContext, serveSttConnection } from './stt-connection.
 
 export const STT_SOCKET_PATH = '/ws/stt';
 
-/** Two seconds of the largest samples in base64. */
+/** Two seconds of audio in the largest format, as base64. */
 const MAX_FRAME_BYTES = 256 * 1024;
 
-/** How long a client may take to answer a close. */
+/** How long to wait for the close frame of the client. */
 const CLOSE_WITHIN_MS = 2_000;
 
-/** Not written where it is used, because the types of the library do not know `closeTimeout` yet. */
+/** A constant of its own, because the types of the library do not have `closeTimeout` yet. */
 const SERVER_OPTIONS = {
   noServer: true,
   clientTracking: false,
   maxPayload: MAX_FRAME_BYTES,
-  // Audio does not compress, and a bomb does.
+  // Audio does not compress, and this avoids compression bombs.
   perMessageDeflate: false,
   closeTimeout: CLOSE_WITHIN_MS,
 };
@@ -26,24 +26,24 @@ const SERVER_OPTIONS = {
 export interface SttSocketsOptions {
   context: SttConnectionContext;
   trustedProxies: readonly string[];
-  /** Answers a handshake that is none, in HTTP. */
+  /** Responds to an invalid handshake over HTTP. */
   refuseHandshake: (socket: Duplex, message: string) => void;
   times?: SttSocketTimes;
 }
 
 export interface SttSocketTimes extends KeepAliveTimes {
-  /** Of what a client has not read; default 1 MiB. */
-  mostBufferedBytes?: number;
+  /** Limit for unread messages of a client. Default 1 MiB. */
+  maxBufferedBytes?: number;
 }
 
-/** The WebSocket end of live transcription, on the server of the API. */
+/** WebSocket server for live transcription, on the HTTP server of the API. */
 export interface SttSockets {
-  /** Whether a request with an Upgrade header is for us; others are answered as if they had none (RFC 9110 §7.8). */
+  /** Whether to upgrade this request. Others are answered as if they had no Upgrade header (RFC 9110 §7.8). */
   wants(request: IncomingMessage): boolean;
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Connections that are open, or whose session is. */
+  /** Connections whose socket or session is open. */
   count(): number;
-  /** Tells everybody, and waits until they are gone. */
+  /** Ends all sessions, and waits until their sockets are closed. */
   close(): Promise<void>;
 }
 
@@ -55,14 +55,14 @@ export function createSttSockets(options: SttSocketsOptions): SttSockets {
   server.on('wsClientError', (error, socket) => refuseHandshake(socket, error.message));
 
   function serve(socket: WebSocket, request: IncomingMessage): void {
-    const { mostBufferedBytes, ...keepAliveTimes } = times;
+    const { maxBufferedBytes, ...keepAliveTimes } = times;
     const served = serveSttConnection(socket, {
       context,
       query: new URLSearchParams(request.url?.split('?', 2)[1] ?? ''),
       address: addressOfUpgrade(request, trustedProxies),
       closing: closing.signal,
       times: keepAliveTimes,
-      ...(mostBufferedBytes !== undefined && { mostBufferedBytes }),
+      ...(maxBufferedBytes !== undefined && { maxBufferedBytes }),
     }).finally(() => serving.delete(socket));
     serving.set(socket, served);
   }

@@ -34,7 +34,7 @@ beforeAll(async () => {
     chat: { ask: (...asked) => desk.ask(...asked), close: () => desk.close() },
     models: { list: () => models.list(), aliases: () => models.aliases() } as LanguageModels,
     heartbeatMs: HEARTBEAT_MS,
-    listenerPatienceMs: PATIENCE_MS,
+    stallTimeoutMs: PATIENCE_MS,
     rateLimits: { concurrency: { llm: 2 } },
   });
   await fixture.app.listen({ host: '127.0.0.1', port: 0 });
@@ -316,11 +316,11 @@ describe('a stream', () => {
     upstream.chat({ text: ['one', 'two'], before: (index) => [null, first, second][index]?.promise });
     const { answer, until: read } = await open();
     expect(answer.status).toBe(200);
-    await read(': still here');
+    await read(': heartbeat');
     first.resolve();
     const soFar = await read('"one"');
     expect(soFar).toMatch(/^data: \{"type":"chat_id"/);
-    await read(`${soFar}: still here`);
+    await read(`${soFar}: heartbeat`);
     second.resolve();
     expect(await read(null)).toMatch(/data: \[DONE\]\n\n$/);
   });

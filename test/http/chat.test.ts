@@ -360,7 +360,7 @@ describe('a body', () => {
     const more = await ask({ messages: said('a '.repeat(270_000)), stream: false });
     expect(more).toMatchObject({
       status: 413,
-      body: { code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 512 KiB.' },
+      body: { code: 'PAYLOAD_TOO_LARGE', message: 'The body must be at most 512 KiB.' },
     });
     expect(
       (await fixture.call('POST', '/tts-stream', { as: owner, body: { text: 'a'.repeat(70_000) } })).body.message,

@@ -57,7 +57,7 @@ describe('the error envelope', () => {
   ])('names fields that nobody knows, however many: %s', async (_many, count, bodyOf, place) => {
     const fields = Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, 1]));
     const { body } = await fixture.call('POST', '/v1/chat/completions', { body: bodyOf(fields) });
-    expect(body).toMatchObject({ code: 'VALIDATION_FAILED', message: `${place}f0 is not a field here.` });
+    expect(body).toMatchObject({ code: 'VALIDATION_FAILED', message: `${place}f0 is not a known field.` });
     expect(body.details.length).toBeGreaterThanOrEqual(8);
   });
 
@@ -101,14 +101,14 @@ describe('the error envelope', () => {
   });
 
   it.each([
-    ['/dialer/click2call?page=1&page=2', 'page is given more than once.'],
+    ['/dialer/click2call?page=1&page=2', 'page must be sent only once.'],
     ['/dialer/click2call?limit=0', 'limit must be at least 1.'],
     ['/dialer/click2call?limit=101', 'limit must be at most 100.'],
     ['/dialer/click2call?page=two', 'page must be an integer.'],
     ['/dialer/click2call/x?refresh=2', 'refresh must be true or false.'],
     [
       '/dialer/numbers/available?pattern=x',
-      'pattern is not as described: Digits that must occur in the number; * stands for any digits between.',
+      'pattern is invalid. Expected: Digits that the number must contain, for example `+9122`. `*` matches any digits.',
     ],
   ])('of %s reads: %s', async (url, message) => {
     const answer = await fixture.call('GET', url);

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { expect, it, vi } from 'vitest';
 import type { Principal } from '../../http/auth.ts';
-import { endWithClient } from '../../http/credential-watch.ts';
+import { abortWithClient } from '../../http/credential-watch.ts';
 import { createRevocations } from '../../http/revocations.ts';
 import type { Sql } from '../../storage/database.ts';
 
@@ -32,7 +32,7 @@ function openResponse() {
     closing: server.signal,
   };
   const ended = new AbortController();
-  const watch = () => endWithClient(context, { principal: PRINCIPAL, reply: { raw } as FastifyReply, ended });
+  const watch = () => abortWithClient(context, { principal: PRINCIPAL, reply: { raw } as FastifyReply, ended });
   return { raw, server, ended: ended.signal, watch };
 }
 

@@ -248,7 +248,7 @@ function expectDocumented({ operationId, responses }: NamedOperation, { status, 
 }
 
 function isNowhere(body: { code?: string; message?: string } | null): boolean {
-  return body?.code === 'NOT_FOUND' && body.message?.startsWith('There is nothing at this address') === true;
+  return body?.code === 'NOT_FOUND' && body.message?.startsWith('No such path') === true;
 }
 
 function errorsOf(schema: object, value: unknown): unknown[] {

@@ -55,7 +55,7 @@ describe('registering', () => {
     ['aaaaaaaaaaaaaa', 'repeats'],
     ['1234567890', 'run'],
     ['qwertyuiop', 'run'],
-    ['Password-2026', 'first that are tried'],
+    ['Password-2026', 'most common passwords'],
     ['grace.hopper99', 'name or e-mail'],
   ])('refuses the password %s and says what to do', async (password, hint) => {
     const answer = await post('/auth/register', { email: 'grace.hopper@example.com', password });
@@ -317,7 +317,7 @@ it('no password, token or e-mail address is ever logged', async () => {
   await quiet.sql.end({ timeout: 0 });
   await callWith(quiet, token, ['GET', '/workspaces']);
   const log = quiet.logLines.join('');
-  expect(log).toContain('request answered');
+  expect(log).toContain('request completed');
   for (const hidden of [PASSWORD, 'a wrong password', email, token, ...token.split('.').slice(1)]) {
     expect(log).not.toContain(hidden);
   }

@@ -434,7 +434,7 @@ describe('onboarding', () => {
       marketing_consent: false,
       consent_timestamp: null,
     });
-    expect(broken.logLines.join('')).toContain('consent was not saved');
+    expect(broken.logLines.join('')).toContain('saving marketing consent failed');
   });
 });
 

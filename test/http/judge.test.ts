@@ -72,8 +72,8 @@ describe('GET /judge/models', () => {
         cached: false,
         models: [
           { name: 'tiny-1.0', description: 'A scripted model', release_date: '2026-01-01' },
-          { name: 'svc-tiny', description: 'Stands for tiny-1.0.', release_date: '2026-01-01' },
-          { name: 'jev-latest', description: 'Stands for tiny-1.0.', release_date: '2026-01-01' },
+          { name: 'svc-tiny', description: 'Alias of tiny-1.0.', release_date: '2026-01-01' },
+          { name: 'jev-latest', description: 'Alias of tiny-1.0.', release_date: '2026-01-01' },
         ],
       },
     });
@@ -195,7 +195,7 @@ describe('POST /judge/evaluate', () => {
     await fixture.sql`update call_transcripts set status = 'in_progress' where call_id = ${callId}`;
     expect((await evaluate({ call_id: callId })).body).toMatchObject({
       code: 'VALIDATION_FAILED',
-      message: expect.stringContaining('not over'),
+      message: expect.stringContaining('finished call'),
     });
     await fixture.sql`update call_transcripts set status = 'completed' where call_id = ${callId}`;
     const { state } = (await getCallById(fixture.sql, callId))!;

@@ -52,7 +52,7 @@ it('no number, key, secret or signature is ever logged, whatever goes wrong', as
 
   const log = fixture.logLines.join('');
   expect(fixture.logLines.length).toBeGreaterThanOrEqual(13);
-  expect(log).toContain('request answered');
+  expect(log).toContain('request completed');
   expect(log).toContain('request failed');
   expect(log).toContain('/dialer/click2call/:id/stream');
   const signature = new URL(playbackPath, 'http://voice.test').searchParams.get('signature')!;

@@ -209,15 +209,23 @@ describe('trunks', () => {
   it.each<[Record<string, unknown>, string[]]>([
     [
       { ...NEW, sip_uri: 'http://carrier.example' },
-      ['sip_uri is not as described: sip:host or sip:host:port; the called number takes the place of the user part.'],
+      ['sip_uri is invalid. Expected: `sip:host` or `sip:host:port`. The dialed number becomes the user part.'],
     ],
     [
       { ...NEW, username: '"' },
-      ['username is not as described: Printable ASCII without quotation marks and backslashes.'],
+      [
+        'username is invalid. Expected: User name for Digest authentication. Printable ASCII, without quotation marks and backslashes.',
+      ],
     ],
     [{ ...NEW, username: 5 }, ['username must be a string.']],
-    [{ ...NEW, password: 'a\nb' }, ['password is not as described: Without control characters.']],
-    [{ ...NEW, allowed_prefixes: ['91'] }, ['allowed_prefixes.0 is not as described: Such as +91.']],
+    [
+      { ...NEW, password: 'a\nb' },
+      ['password is invalid. Expected: Password for Digest authentication. No control characters.'],
+    ],
+    [
+      { ...NEW, allowed_prefixes: ['91'] },
+      ['allowed_prefixes.0 is invalid. Expected: Prefix in E.164 format, such as +91.'],
+    ],
     [{ name: 5, sip_uri: 5 }, ['name must be a string.', 'sip_uri must be a string.']],
   ])('created from %j are refused in words for a person', async (body, messages) => {
     const answer = await fixture.call('POST', '/dialer/trunks', { body });

@@ -210,7 +210,9 @@ describe('a text over HTTP', () => {
     expect((await fixture.call('DELETE', `/developer/api/${leaver.keyId}`)).status).toBe(200);
     let rest = '';
     for (let read = await lines.read(); !read.done; read = await lines.read()) rest = (rest + read.value).slice(-200);
-    expect(rest.trimEnd().split('\n').at(-1)).toBe('{"type":"error","message":"The credentials have ended."}');
+    expect(rest.trimEnd().split('\n').at(-1)).toBe(
+      '{"type":"error","message":"The credentials were revoked or have expired."}',
+    );
     await vi.waitFor(async () => {
       const [row] = await fixture.sql`select state from tts_streams where user_id = ${leaver.userId}`;
       expect(row).toEqual({ state: 'abandoned' });

@@ -166,7 +166,7 @@ describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path
     fixture.speech.failure = new Error('secret of the house');
     const { status, raw } = await fixture.call('POST', path, { body: { text: 'a' } });
     expect(status).toBe(200);
-    expect(linesOf(raw).at(-1)).toEqual({ type: 'error', message: 'The speech was broken off.' });
+    expect(linesOf(raw).at(-1)).toEqual({ type: 'error', message: 'Speech synthesis failed.' });
   });
 
   it('is not for viewers', async () => {
@@ -226,9 +226,9 @@ describe('a listener', () => {
   it.each([
     ['does not read goes no further, and is given up after a while', 100],
     ['reads again in time gets all', 600_000],
-  ])('who %s', async (_, listenerPatienceMs) => {
-    const isGivenUp = listenerPatienceMs < 1000;
-    await using stalling = await createHttpFixture({ limits, listenerPatienceMs });
+  ])('who %s', async (_, stallTimeoutMs) => {
+    const isGivenUp = stallTimeoutMs < 1000;
+    await using stalling = await createHttpFixture({ limits, stallTimeoutMs });
     await stalling.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = stalling.app.server.address() as { port: number };
     const COUNT = 4000;

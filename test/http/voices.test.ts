@@ -35,7 +35,7 @@ describe('GET /voices', () => {
     expect(status).toBe(200);
     expect(body).toEqual({
       success: true,
-      message: '0 voices of the model quality.',
+      message: '0 quality voices.',
       data: [],
       meta: { model: 'quality' },
     });

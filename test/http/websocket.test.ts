@@ -298,7 +298,7 @@ describe('what a client sends', () => {
       [{ type: 'start', config: { utterance_end_ms: '1000' } }, 'VALIDATION_FAILED', 'utterance_end_ms'],
       [{ type: 'start', config: { diarize: true, max_speakers: 'two' } }, 'VALIDATION_FAILED', 'max_speakers'],
       [{ type: 'start', languages: 'en' }, 'VALIDATION_FAILED', 'array'],
-      [{ type: 'start', languages: ['en', 'de', 'fr', 'es', 'it', 'pt'] }, 'VALIDATION_FAILED', 'more than 5'],
+      [{ type: 'start', languages: ['en', 'de', 'fr', 'es', 'it', 'pt'] }, 'VALIDATION_FAILED', 'at most 5'],
       [{ type: 'start', context: 'orders' }, 'VALIDATION_FAILED', 'context'],
       [{ type: 'start', context: { terms: [1] } }, 'VALIDATION_FAILED', 'terms'],
     ];
@@ -494,7 +494,7 @@ describe('a client that misbehaves', () => {
   });
 
   it('is cut off when it does not read', async () => {
-    await useServerWith({ sttTimes: { mostBufferedBytes: 1_000 } });
+    await useServerWith({ sttTimes: { maxBufferedBytes: 1_000 } });
     const client = await established();
     client.socket.pause();
     const { session } = fixture.liveStt;

@@ -72,7 +72,7 @@ it('a client that leaves in the midst of its body is no failure of ours', async 
     expect(found).toBeDefined();
     return JSON.parse(found!);
   });
-  expect(line).toMatchObject({ level: 'info', msg: 'client left while sending its request' });
+  expect(line).toMatchObject({ level: 'info', msg: 'client disconnected while sending its request' });
   expect(server.logLines.filter((logged) => logged.includes('"level":"error"'))).toEqual([]);
 });
 

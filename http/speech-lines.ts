@@ -5,24 +5,24 @@ import { wavHeader } from '../media/wav.ts';
 import { nanoToUsd } from './schemas/money.ts';
 import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
 
-export interface SpokenLinesOptions {
+export interface SpeechLinesOptions {
   encoding: (typeof AUDIO_ENCODINGS)[number];
   sampleRateHz: number;
   withWordTimes: boolean;
 }
 
-/** A line holds this much audio at the most: a player begins with the first. Even, so that samples stay whole. */
+/** Maximum audio per line, so that a player can start with the first one. Even, so that samples stay whole. */
 const CHUNK_BYTES = 16 * 1024;
 
-/** The response of the speech operations, line by line. An error is a line too: the status went out long before. */
-export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOptions): AsyncGenerator<string, void> {
+/** Formats speech as NDJSON. An error becomes a line too, because the status has been sent by then. */
+export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptions): AsyncGenerator<string, void> {
   const { encoding, sampleRateHz, withWordTimes } = options;
   const words: string[] = [];
   const starts: number[] = [];
   const ends: number[] = [];
   let durationMs = 0;
   try {
-    // How much will follow is not known; a reader goes on to the end.
+    // The total length is unknown, so the header says to read to the end.
     if (encoding === 'WAV') yield chunkLine(wavHeader({ channels: 1, sampleRateHz }, Number.POSITIVE_INFINITY));
     for await (const part of spoken.parts) {
       for (let start = 0; start < part.audio.byteLength; start += CHUNK_BYTES) {
@@ -36,7 +36,7 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
       durationMs = part.durationMs;
     }
   } catch (error) {
-    const message = error instanceof TandemError ? error.message : 'The speech was broken off.';
+    const message = error instanceof TandemError ? error.message : 'Speech synthesis failed.';
     yield `${JSON.stringify({ type: 'error', message })}\n`;
     return;
   }
@@ -57,10 +57,10 @@ export async function* spokenAsLines(spoken: SpokenText, options: SpokenLinesOpt
 }
 
 /**
- * The same lines. Whoever has taken one and asks for no other within the time is given up: a client that keeps its
- * connection and reads nothing would hold a slot and an engine.
+ * Calls `onStalled` if the consumer does not ask for the next line in time. A client that stays connected without
+ * reading would otherwise hold a slot and an engine.
  */
-export async function* takenInTime(
+export async function* withStallTimeout(
   lines: AsyncGenerator<string, void>,
   { withinMs, onStalled }: { withinMs: number; onStalled: () => void },
 ): AsyncGenerator<string, void> {
