@@ -58,7 +58,6 @@ export const ERROR_CATALOGUE = {
   VOICE_NOT_FOUND: { status: 404, retryable: false },
   VOICE_NOT_READY: { status: 409, retryable: true },
   VOICE_NOT_EDITABLE: { status: 403, retryable: false },
-  VOICE_NOT_OWNED: { status: 403, retryable: false },
   VOICE_CONSENT_REQUIRED: { status: 400, retryable: false },
   VOICE_LIMIT_REACHED: { status: 409, retryable: false },
   VOICE_SAMPLE_UNUSABLE: { status: 422, retryable: false },
