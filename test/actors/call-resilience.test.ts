@@ -81,6 +81,7 @@ it('leaves nothing behind after 500 calls that end in every phase: no entry, no 
   const rows = await dialer.rows();
   expect(rows).toHaveLength(500);
   expect(new Set(rows.map(({ state }) => state))).toEqual(new Set(['completed', 'failed']));
+  expect(dialer.mediaPlane.sessions.length).toBeGreaterThan(0);
   expect(dialer.mediaPlane.sessions.every(({ closed }) => closed > 0)).toBe(true);
 }, 60_000);
 

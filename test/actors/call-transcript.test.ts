@@ -87,6 +87,7 @@ describe('a call that is transcribed', () => {
     const stopping = Promise.withResolvers<void>();
     session.onCommand = (command) => (command === 'stop tap' ? stopping.promise : undefined);
     await call.hangup();
+    await eventually(() => expect(session.log).toContain('stop tap'));
     await quiet();
     expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0]);
     stopping.resolve();

@@ -73,9 +73,9 @@ describe('the watch over the trunks', () => {
   it('asks at once and then at intervals', async () => {
     const { sip, clock } = await startedWatch();
     expect(sip.probed).toHaveLength(1);
+    await eventually(() => expect(clock.waiting()).toEqual([30_000]));
     clock.advance(29_999);
-    await quiet();
-    expect(sip.probed).toHaveLength(1);
+    expect(clock.waiting()).toEqual([1]);
     clock.advance(1);
     await eventually(() => expect(sip.probed).toHaveLength(2));
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));

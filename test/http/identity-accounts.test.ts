@@ -298,6 +298,7 @@ describe('the private half of a signing key', () => {
     await register(fixture);
     const rows = await fixture.sql<{ text: string; publicKey: object }[]>`
       select encode(private_key_encrypted, 'escape') as text, public_key from signing_keys`;
+    expect(rows.length).toBeGreaterThan(0);
     for (const { text, publicKey } of rows) {
       expect(text).not.toContain('Ed25519');
       expect(Object.keys(publicKey)).not.toContain('d');

@@ -110,7 +110,9 @@ describe('the taps of a session', () => {
     await session.stopTap();
     const heard = joined(received(ears.agent.port2));
     expect(toneLevelDbov(heard, 500, 8000)).toBeGreaterThan(-40);
-    expect(joined(received(ears.customer.port2)).every((sample) => sample === 0)).toBe(true);
+    const silence = joined(received(ears.customer.port2));
+    expect(silence.length).toBeGreaterThan(0);
+    expect(silence.every((sample) => sample === 0)).toBe(true);
     // Stopped and closed sessions have nothing to stop.
     await session.stopTap();
     await session.close();

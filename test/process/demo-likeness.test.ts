@@ -4,6 +4,10 @@ import { FOREIGN_LIKENESS, likenessOf, SAME_LIKENESS, wordsUnderstood } from '..
 
 const conversation = conversationOf(MOST_SENTENCES);
 
+it('the demo says as many sentences as it is asked for', () => {
+  expect(conversation.sentences).toHaveLength(MOST_SENTENCES);
+});
+
 it('each sentence of the demo is found in what its speaker says, also when a packet of it is lost', () => {
   for (const { speaker, samples, startMs } of conversation.sentences) {
     const heard = conversation.trackOf(speaker, { leadMs: 1_234 });

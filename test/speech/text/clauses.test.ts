@@ -66,6 +66,7 @@ describe('clauses', () => {
 
   it('are cut by what is spoken, which may be longer than what is written', () => {
     const { clauses } = readScript('1,234,567 '.repeat(100), { language: 'ml' });
+    expect(clauses.length).toBeGreaterThan(1);
     for (const { words } of clauses) {
       expect(words.map(({ spoken }) => spoken).join(' ').length).toBeLessThanOrEqual(250);
     }

@@ -61,6 +61,7 @@ describe('What was measured of eSpeak NG’s voices', () => {
 
 describe('The measured catalogue', () => {
   it('has women whose pitch is well above that of the men of their language', () => {
+    expect(catalogue.languages().length).toBeGreaterThan(0);
     for (const { language } of catalogue.languages()) {
       const ofLanguage = catalogue.list('quality').filter((voice) => voice.language === language);
       const women = ofLanguage.filter(({ gender }) => gender === 'female').map(pitchOf);
@@ -72,6 +73,8 @@ describe('The measured catalogue', () => {
   });
 
   it('gives each of its people a measured pace at which one can listen', () => {
+    expect(catalogue.list('quality').length).toBeGreaterThan(0);
+    expect(catalogue.list('fast').length).toBeGreaterThan(0);
     for (const { recipe, shortNames } of catalogue.list('quality')) {
       expect(recipe.own, shortNames[0]).not.toBeNull();
       // Words are long in Odia and short in Vietnamese.
