@@ -17,7 +17,6 @@ import type { Sql } from '../storage/database.ts';
 import type { Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import type { LoginThrottle } from './login-throttle.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
@@ -44,11 +43,10 @@ export interface HttpContext {
   objects: ObjectStore;
   /** Encrypts trunk passwords. */
   secrets: SecretBox;
-  /** Rate limits and concurrency slots. */
+  /** Rate limits, login throttling and concurrency slots. */
   limits: Limits;
   /** Tokens of logged-in users. */
   sessionTokens: SessionTokens;
-  loginThrottle: LoginThrottle;
   /** Closes open connections when their credentials are revoked. */
   revocations: Revocations;
   /** Signs playback URLs. */

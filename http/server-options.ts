@@ -1,6 +1,5 @@
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { HttpContext } from './context.ts';
-import type { ThrottleSettings } from './login-throttle.ts';
 import type { SttSocketTimes } from './websocket/stt-sockets.ts';
 
 export interface HttpServerOptions
@@ -43,6 +42,4 @@ export interface HttpServerOptions
   bodyTimeoutMs?: number;
   /** Timeouts of live transcription sockets. */
   sttTimes?: SttSocketTimes;
-  /** Limits for logins and registrations. */
-  throttle?: ThrottleSettings;
 }

@@ -13,7 +13,6 @@ import { addressOf } from './client-address.ts';
 import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
 import { acceptJsonBodies } from './json-body.ts';
-import { createLoginThrottle } from './login-throttle.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
 import { rateLimited, rateLimitHeaders } from './rate-limits.ts';
@@ -77,7 +76,6 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
-    loginThrottle: createLoginThrottle(options.throttle),
     ...options,
     closing: closing.signal,
   };

@@ -16,7 +16,10 @@ import type { MintedToken } from '../session-tokens.ts';
 
 const TAGS = ['accounts'];
 
-export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, revocations, now }: HttpContext): void {
+export function authRoutes(
+  app: HttpApp,
+  { sql, sessionTokens, limits: { logins }, revocations, now }: HttpContext,
+): void {
   app.post(
     '/auth/register',
     {
@@ -36,7 +39,7 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
       const { email, password, name = '' } = request.body;
       const { workspace_name: workspaceName = `${name || email.split('@')[0]}'s workspace` } = request.body;
       requireStrongPassword(password, { email, name });
-      await loginThrottle.register(addressOf(request));
+      await logins.register(addressOf(request));
       const passwordHash = await hashPassword(password);
       const at = now();
       const registered = await inTransaction(sql, async (tx) => {
@@ -76,8 +79,9 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
         summary: 'Log in',
         description: [
           'Returns a session token. Send it as `Authorization: Bearer <token>`, and name the workspace as `workspace_id` in',
-          'the query or in the body. After 10 wrong passwords for an e-mail address, or 50 from a network address, within',
-          '15 minutes, further attempts are rejected with LOGIN_THROTTLED.',
+          'the query or in the body. After 10 wrong passwords for an e-mail address from one network, or 50 from one',
+          'network, within 15 minutes, further attempts are rejected with LOGIN_THROTTLED. A network is an IPv4 address or an',
+          'IPv6 /64.',
         ].join(' '),
         security: [],
         body: LoginBody,
@@ -87,13 +91,13 @@ export function authRoutes(app: HttpApp, { sql, sessionTokens, loginThrottle, re
     async (request) => {
       const { email, password } = request.body;
       const attempt = { email, address: addressOf(request) };
-      await loginThrottle.attempt(attempt);
+      await logins.attempt(attempt);
       const user = await findUserByEmail(sql, email);
       const { matches, isOutdated } = await checkPassword(password, user?.passwordHash ?? null);
       if (user === null || !matches) {
         throw new TandemError('UNAUTHORIZED', 'The e-mail address or the password is wrong.');
       }
-      await loginThrottle.forgive(attempt);
+      await logins.forgive(attempt);
       if (isOutdated) {
         await replacePasswordHash(sql, { userId: user.id, from: user.passwordHash!, to: await hashPassword(password) });
       }

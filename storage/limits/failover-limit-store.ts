@@ -38,6 +38,8 @@ export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: F
   return {
     count: (key, windowS) => preferShared((store) => store.count(key, windowS)),
     read: (key, windowS) => preferShared((store) => store.read(key, windowS)),
+    uncount: (key, windowS) => preferShared((store) => store.uncount(key, windowS)),
+    forget: (key, windowS) => preferShared((store) => store.forget(key, windowS)),
     takeLease: (lease, options) => preferShared((store) => store.takeLease(lease, options)),
     renewLeases: (leases, leaseMs) => preferShared((store) => store.renewLeases(leases, leaseMs)),
     async releaseLease(lease) {

@@ -7,6 +7,10 @@ export interface LimitStore {
   count(key: string, windowS: number): Promise<WindowCount>;
   /** The window of the key without counting; null when none is open. */
   read(key: string, windowS: number): Promise<WindowCount | null>;
+  /** Takes one count back, if a window of the key is open. */
+  uncount(key: string, windowS: number): Promise<void>;
+  /** Closes the window of the key: the next count opens another. */
+  forget(key: string, windowS: number): Promise<void>;
   /** Takes one of `limit` leases of the key, all or nothing; false when all are out. */
   takeLease(lease: Lease, options: { limit: number; leaseMs: number }): Promise<boolean>;
   /** From now on each is good for `leaseMs`, also one that was forgotten in the meantime: its holder still works. */

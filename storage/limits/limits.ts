@@ -1,6 +1,7 @@
 import type { Plan } from '../queries/workspaces.ts';
 import { networkOf } from './address-network.ts';
 import type { LimitStore } from './limit-store.ts';
+import { createLoginThrottle, type LoginThrottle, type ThrottleSettings } from './login-throttle.ts';
 import { createMemoryLimitStore } from './memory-limit-store.ts';
 import { CONCURRENCY, createSlots, type Slot, type SlotKind } from './slots.ts';
 
@@ -19,6 +20,7 @@ export interface Limits {
    * @throws TandemError `STT_`, `TTS_` or `CHAT_CONCURRENCY_LIMIT`, with `details.limit`.
    */
   acquireSlot(request: { userId: number; kind: SlotKind }): Promise<Slot>;
+  readonly logins: LoginThrottle;
   /** Gives back the slots that are held here, and closes the store. */
   close(): Promise<void>;
 }
@@ -56,6 +58,7 @@ export interface LimitSettings {
   plans?: Partial<Record<Plan, PlanLimits>>;
   anonymousPerMinute?: number;
   concurrency?: Partial<Record<SlotKind, number>>;
+  logins?: ThrottleSettings;
   /** How long the slots of a process that was killed stay taken. Default 30 000. */
   leaseMs?: number;
 }
@@ -89,6 +92,8 @@ export function createLimits(store: LimitStore, settings: LimitSettings = {}): L
     },
 
     acquireSlot: (request) => slots.acquire(request),
+
+    logins: createLoginThrottle(store, settings.logins),
 
     async close() {
       await slots.close();

@@ -33,6 +33,14 @@ export function createMemoryLimitStore(): LimitStore {
       return { used: window.consumedPoints, msLeft: window.msBeforeNext };
     },
 
+    async uncount(key, windowS) {
+      if ((await limiterOf(windowS).get(key)) !== null) await limiterOf(windowS).reward(key);
+    },
+
+    async forget(key, windowS) {
+      await limiterOf(windowS).delete(key);
+    },
+
     async takeLease({ key, leaseId }, { limit, leaseMs }) {
       const live = liveLeases(key);
       if (live.size >= limit) return false;

@@ -68,6 +68,14 @@ export function openRedisLimitStore(options: RedisLimitStoreOptions): RedisLimit
       return window === null ? null : { used: window.consumedPoints, msLeft: window.msBeforeNext };
     },
 
+    async uncount(key, windowS) {
+      if ((await limiterOf(windowS).get(key)) !== null) await limiterOf(windowS).reward(key);
+    },
+
+    async forget(key, windowS) {
+      await limiterOf(windowS).delete(key);
+    },
+
     async takeLease(lease, { limit, leaseMs }) {
       return (await scripts.tandemTakeLease(leaseKey(lease), lease.leaseId, limit, leaseMs)) === 1;
     },

@@ -9,8 +9,7 @@ import { callWith, PASSWORD, register, sessionOf } from './identity-fixture.ts';
 let fixture: HttpFixture;
 beforeAll(async () => {
   fixture = await createHttpFixture({
-    rateLimits: { anonymousPerMinute: 100_000 },
-    throttle: { accountsPerAddress: 500 },
+    rateLimits: { anonymousPerMinute: 100_000, logins: { accountsPerNetwork: 500 } },
   });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
@@ -123,8 +122,8 @@ describe('logging in', () => {
     expect((await post('/auth/login', { email, password: PASSWORD })).status).toBe(200);
   });
 
-  it('is throttled by e-mail address, also for who then knows the password, and nobody else', async () => {
-    await using strict = await createHttpFixture({ throttle: { failuresPerEmail: 3 } });
+  it('is throttled by e-mail address and network, with the right password too, and nobody else is', async () => {
+    await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
     const { email } = await register(strict);
     const other = await register(strict);
     const login = (body: unknown) => strict.call('POST', '/auth/login', { as: null, body });
@@ -138,8 +137,23 @@ describe('logging in', () => {
     expect((await login({ email: other.email, password: PASSWORD })).status).toBe(200);
   });
 
-  it('is throttled by address, whichever e-mail addresses are tried', async () => {
-    await using strict = await createHttpFixture({ throttle: { failuresPerAddress: 3 } });
+  it('is not throttled by guesses that came from another network', async () => {
+    await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
+    const { email } = await register(strict);
+    const login = async (password: string, address: string) => {
+      const headers = { 'x-forwarded-for': address };
+      return (await strict.call('POST', '/auth/login', { as: null, body: { email, password }, headers })).status;
+    };
+    const guesses = [];
+    for (let i = 0; i < 5; i++) guesses.push(await login(`guess number ${i}`, `2001:db8:1:2::${i + 1}`));
+    expect(guesses).toEqual([401, 401, 401, 429, 429]);
+    expect(await login(PASSWORD, '2001:db8:1:2::99')).toBe(429);
+    expect(await login(PASSWORD, '2001:db8:1:3::1')).toBe(200);
+    expect(await login(PASSWORD, '198.51.100.7')).toBe(200);
+  });
+
+  it('is throttled by network, whichever e-mail addresses are tried', async () => {
+    await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerNetwork: 3 } } });
     const statuses = [];
     for (let i = 0; i < 5; i++) {
       const body = { email: `nobody${i}@example.com`, password: PASSWORD };
@@ -149,7 +163,7 @@ describe('logging in', () => {
   });
 
   it('forgives failures once the password was right', async () => {
-    await using strict = await createHttpFixture({ throttle: { failuresPerEmail: 3 } });
+    await using strict = await createHttpFixture({ rateLimits: { logins: { failuresPerEmail: 3 } } });
     const { email } = await register(strict);
     const login = (password: string) => strict.call('POST', '/auth/login', { as: null, body: { email, password } });
     for (let round = 0; round < 3; round++) {

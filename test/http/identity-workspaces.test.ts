@@ -11,9 +11,9 @@ beforeAll(async () => {
   fixture = await createHttpFixture({
     rateLimits: {
       anonymousPerMinute: 100_000,
+      logins: { accountsPerNetwork: 500 },
       plans: { free: { perMinute: 100_000, perDay: 100_000 } },
     },
-    throttle: { accountsPerAddress: 500 },
   });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());

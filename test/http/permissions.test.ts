@@ -23,8 +23,11 @@ let fixture: HttpFixture;
 const members = new Map<Role, Member>();
 beforeAll(async () => {
   fixture = await createHttpFixture({
-    rateLimits: { anonymousPerMinute: 1_000_000, plans: { enterprise: { perMinute: 1e6, perDay: 1e6 } } },
-    throttle: { failuresPerAddress: 1_000_000, accountsPerAddress: 1_000_000 },
+    rateLimits: {
+      anonymousPerMinute: 1_000_000,
+      plans: { enterprise: { perMinute: 1e6, perDay: 1e6 } },
+      logins: { failuresPerNetwork: 1_000_000, accountsPerNetwork: 1_000_000 },
+    },
   });
   for (const role of ROLES) members.set(role, await fixture.addMemberWith(role));
 });

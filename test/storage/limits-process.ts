@@ -1,11 +1,13 @@
 import type { LimitSettings, Slot, SlotKind } from '../../storage/limits/limits.ts';
+import type { LoginAttempt } from '../../storage/limits/login-throttle.ts';
 import { openLimits } from '../../storage/limits/open-limits.ts';
 
 /** A process that counts and holds slots as it is told over IPC, until it is killed or let go. */
 export type LimitsCommand =
   | { acquire: { userId: number; kind: SlotKind } }
   | { releaseOne: true }
-  | { address: string };
+  | { address: string }
+  | { login: LoginAttempt; forgive?: true };
 export type LimitsAnswer = { granted: true } | { refused: string } | { exceeded: boolean; remaining: number };
 
 const settings = JSON.parse(process.argv[2] ?? '{}') as LimitSettings & { redisUrl: string; namespace: string };
@@ -20,6 +22,15 @@ async function answer(command: LimitsCommand): Promise<LimitsAnswer> {
   if ('address' in command) {
     const { exceeded, remaining } = await limits.consumeAddress(command.address);
     return { exceeded, remaining };
+  }
+  if ('login' in command) {
+    try {
+      await limits.logins.attempt(command.login);
+      if (command.forgive) await limits.logins.forgive(command.login);
+      return { granted: true };
+    } catch (error) {
+      return { refused: (error as { code: string }).code };
+    }
   }
   if ('releaseOne' in command) {
     await slots.pop()?.release();

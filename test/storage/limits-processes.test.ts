@@ -51,6 +51,25 @@ describe.skipIf(!(await redisIsReachable()))('two processes on one Redis', () =>
     expect(await second.ask(ACQUIRE)).toEqual(REFUSED);
   });
 
+  it('count the failed logins of a network together, lock out no other network, and survive a restart', async () => {
+    await using namespace = openTestNamespace();
+    const settings = { namespace: namespace.name, logins: { failuresPerEmail: 4, failuresPerNetwork: 6 } };
+    const [first, second] = await Promise.all([startProcess(settings), startProcess(settings)]);
+    const guess = { login: { email: 'Ada@example.com', address: '192.0.2.1' } };
+    const throttled = { refused: 'LOGIN_THROTTLED' };
+    for (const { ask } of [first, second, first, second]) expect(await ask(guess)).toEqual(GRANTED);
+    for (const { ask } of [first, second]) expect(await ask(guess)).toEqual(throttled);
+    const owner = { login: { email: 'ada@example.com', address: '198.51.100.7' }, forgive: true } as const;
+    for (const { ask } of [first, second]) expect(await ask(owner)).toEqual(GRANTED);
+    // The network has used up its own limit by now.
+    const other = { login: { email: 'bob@example.com', address: '192.0.2.1' } };
+    expect(await first.ask(other)).toEqual(throttled);
+    first.child.kill('SIGKILL');
+    await once(first.child, 'exit');
+    const third = await startProcess(settings);
+    expect(await third.ask(guess)).toEqual(throttled);
+  });
+
   it('count the same window, however their requests fall', async () => {
     await using namespace = openTestNamespace();
     const settings = { namespace: namespace.name, anonymousPerMinute: 10 };

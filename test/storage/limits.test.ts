@@ -96,6 +96,65 @@ function limitSuite(open: () => Promise<OpenStore>): void {
     });
   });
 
+  describe('a window whose counts are taken back', () => {
+    it('has one fewer, and is closed when it is forgotten', async () => {
+      const { store, another } = opened;
+      for (let count = 0; count < 3; count += 1) await store.count('k', 60);
+      await another.uncount('k', 60);
+      expect(await store.read('k', 60)).toMatchObject({ used: 2 });
+      await another.forget('k', 60);
+      expect(await store.read('k', 60)).toBeNull();
+      expect(await store.count('k', 60)).toMatchObject({ used: 1 });
+    });
+
+    it('stays closed when it was', async () => {
+      const { store } = opened;
+      await store.uncount('k', 60);
+      await store.forget('k', 60);
+      expect(await store.read('k', 60)).toBeNull();
+    });
+  });
+
+  describe('logins', () => {
+    const email = 'ada@example.com';
+    const here = { email, address: '192.0.2.1' };
+    const elsewhere = { email, address: '198.51.100.7' };
+    const throttled = { code: 'LOGIN_THROTTLED' };
+
+    it('are refused after too many failures with one e-mail address from one network, until the window is over', async () => {
+      const { another, passTime } = opened;
+      const [{ logins }, other] = [limitsWith(), limitsWith({}, another)];
+      for (let failure = 0; failure < 10; failure += 1) await (failure % 2 ? logins : other.logins).attempt(here);
+      await expect(logins.attempt(here)).rejects.toMatchObject(throttled);
+      await expect(other.logins.attempt({ ...here, email: 'ADA@example.com' })).rejects.toMatchObject(throttled);
+      await logins.attempt({ ...here, email: 'bob@example.com' });
+      await logins.attempt(elsewhere);
+      await passTime(15 * MINUTE_MS + 1);
+      await logins.attempt(here);
+    });
+
+    it('are refused to a network that fails with many e-mail addresses', async () => {
+      const { logins } = limitsWith();
+      for (let failure = 0; failure < 50; failure += 1)
+        await logins.attempt({ ...here, email: `${failure}@example.com` });
+      await expect(logins.attempt(here)).rejects.toMatchObject(throttled);
+      await logins.attempt(elsewhere);
+    });
+
+    it('that succeed cost nothing, and forget the failures before them', async () => {
+      const { logins } = limitsWith();
+      for (let login = 0; login < 60; login += 1) {
+        await logins.attempt(here);
+        await logins.forgive(here);
+      }
+      for (let failure = 0; failure < 9; failure += 1) await logins.attempt(here);
+      await logins.attempt(here);
+      await logins.forgive(here);
+      for (let failure = 0; failure < 10; failure += 1) await logins.attempt(here);
+      await expect(logins.attempt(here)).rejects.toMatchObject(throttled);
+    });
+  });
+
   describe('a lease', () => {
     const lease = (leaseId: string = randomUUID()) => ({ key: 'k', leaseId });
     const options = { limit: 3, leaseMs: LEASE_MS };

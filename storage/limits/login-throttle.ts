@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import { networkOf } from './address-network.ts';
+import type { LimitStore } from './limit-store.ts';
+
+/**
+ * Slows down password guessing: by e-mail address and network together, so that guesses from elsewhere lock no one out of
+ * their account, and by network, across all e-mail addresses.
+ */
+export interface LoginThrottle {
+  /**
+   * Counts an attempt before its password is checked, so that simultaneous attempts cannot exceed the limit.
+   * @throws TandemError LOGIN_THROTTLED
+   */
+  attempt(attempt: LoginAttempt): Promise<void>;
+  /** After a correct password: clears the failures of the e-mail address from this network, and takes back this attempt. */
+  forgive(attempt: LoginAttempt): Promise<void>;
+  /** Counts an account that is registered from an address. @throws TandemError LOGIN_THROTTLED */
+  register(address: string): Promise<void>;
+}
+
+export interface LoginAttempt {
+  email: string;
+  address: string;
+}
+
+export interface ThrottleSettings {
+  /** Failed logins with one e-mail address from one network. Default 10. */
+  failuresPerEmail?: number;
+  /** Failed logins from one network. Default 50. */
+  failuresPerNetwork?: number;
+  /** Accounts registered from one network. Default 50. */
+  accountsPerNetwork?: number;
+}
+
+const WINDOW_S = 15 * 60;
+
+export function createLoginThrottle(store: LimitStore, settings: ThrottleSettings = {}): LoginThrottle {
+  const { failuresPerEmail = 10, failuresPerNetwork = 50, accountsPerNetwork = 50 } = settings;
+
+  async function take(key: string, limit: number): Promise<void> {
+    const { used, msLeft } = await store.count(key, WINDOW_S);
+    if (used <= limit) return;
+    const retryAfterS = Math.max(1, Math.ceil(msLeft / 1000));
+    throw new TandemError('LOGIN_THROTTLED', `Too many attempts. Try again in ${retryAfterS} s.`, { retryAfterS });
+  }
+
+  return {
+    async attempt(attempt) {
+      await take(networkKey(attempt), failuresPerNetwork);
+      await take(emailKey(attempt), failuresPerEmail);
+    },
+    async forgive(attempt) {
+      await store.forget(emailKey(attempt), WINDOW_S);
+      await store.uncount(networkKey(attempt), WINDOW_S);
+    },
+    async register(address) {
+      await take(`register:${networkOf(address)}`, accountsPerNetwork);
+    },
+  };
+}
+
+function networkKey({ address }: LoginAttempt): string {
+  return `login:${networkOf(address)}`;
+}
+
+/** Hashed, so that a shared Redis holds no e-mail addresses. */
+function emailKey({ email, address }: LoginAttempt): string {
+  const hash = createHash('sha256')
+    .update(`${email.toLowerCase()}\n${networkOf(address)}`)
+    .digest('base64url');
+  return `login-email:${hash}`;
+}
