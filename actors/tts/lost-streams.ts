@@ -14,8 +14,8 @@ export interface LostStreamsOptions {
 }
 
 /**
- * Ends the texts that earlier boots of this node were speaking when they died: each is paid back, and webhooks are told
- * that it failed, once. One that cannot be ended now is left to the next start.
+ * Ends the texts that earlier boots of this node were speaking when they died: what their listeners did not receive is
+ * refunded, and webhooks are told that it failed, once. One that cannot be ended now is left to the next start.
  */
 export async function failLostStreams(options: LostStreamsOptions): Promise<number> {
   const { sql, deliverer, now, logger } = options;
@@ -23,13 +23,14 @@ export async function failLostStreams(options: LostStreamsOptions): Promise<numb
   let ended = 0;
   for (const stream of lost) {
     try {
-      const ending = { outcome: 'failed', error: 'INTERRUPTED' } as const;
+      const ending = { outcome: 'failed', error: 'INTERRUPTED', refunds: 'undelivered' } as const;
       for (const id of await closeStream(sql, stream, { ending, now })) await deliverer.enqueue(id);
       ended += 1;
     } catch (error) {
       logger.error({ streamId: stream.id, err: error }, 'a text that an earlier run was speaking could not be ended');
     }
   }
-  if (ended > 0) logger.warn({ texts: ended }, 'paid back texts that an earlier run was speaking');
+  if (ended > 0)
+    logger.warn({ texts: ended }, 'refunded what was not delivered of texts that an earlier run was speaking');
   return ended;
 }

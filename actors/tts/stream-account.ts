@@ -1,5 +1,5 @@
 import { inTransaction, type Sql, type SqlOrTx } from '../../storage/database.ts';
-import { type Charge, charge, refund } from '../../storage/ledger.ts';
+import { type Charge, charge, chargeOf, refund } from '../../storage/ledger.ts';
 import { lockAccounts } from '../../storage/ledger-entries.ts';
 import { costOf, priceBookOf } from '../../storage/price-book.ts';
 import {
@@ -38,8 +38,8 @@ export async function openStream(
 
 export type StreamEnding =
   | { outcome: 'completed'; durationMs: number; told: WebhookEventData['tts.completed']; audioExpiresAt: Date }
-  /** Webhooks are told, and the charge is given back. */
-  | { outcome: 'failed'; error: string }
+  /** Webhooks are told, and the charge is refunded: all of it, or what the listener did not receive. */
+  | { outcome: 'failed'; error: string; refunds: 'all' | 'undelivered' }
   /** Who left knows, and nobody else is told. */
   | { outcome: 'abandoned'; owes: boolean };
 
@@ -67,12 +67,23 @@ export async function closeStream(
     if (ended === null) return [];
     if (isCompleted) return await emitWebhookEvent(tx, { workspaceId, event: 'tts.completed', data: ending.told, now });
     if (ending.outcome === 'abandoned' && ending.owes) return [];
-    const operationKey = `${chargeKey(id)}:refund`;
-    await refund(tx, { workspaceId, reversesOperationKey: chargeKey(id), operationKey, at: now });
+    const isPartial = ending.outcome === 'failed' && ending.refunds === 'undelivered';
+    const { chargedNano } = (await chargeOf(tx, chargeKey(id)))!;
+    const amountNano = isPartial ? shareOf(chargedNano, ended) : chargedNano;
+    if (amountNano > 0n || !isPartial) {
+      const operation = { operationKey: `${chargeKey(id)}:refund`, at: now };
+      await refund(tx, { workspaceId, reversesOperationKey: chargeKey(id), amountNano, ...operation });
+    }
     if (ending.outcome === 'abandoned') return [];
     const data = { id, voice_id: voiceId, error: ending.error };
     return await emitWebhookEvent(tx, { workspaceId, event: 'tts.failed', data, now });
   });
+}
+
+/** What the undelivered characters cost, rounded up. */
+function shareOf(chargedNano: bigint, { characters, deliveredCharacters }: TtsStreamRow): bigint {
+  const undelivered = BigInt(characters - deliveredCharacters);
+  return (chargedNano * undelivered + BigInt(characters) - 1n) / BigInt(characters);
 }
 
 function chargeKey(streamId: string): string {

@@ -12,10 +12,12 @@ import type { VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
+import { setDeliveredCharacters } from '../../storage/queries/tts-streams.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import { Handover } from '../handover.ts';
 import type { Logger } from '../logger.ts';
 import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
+import { DeliveredText } from './delivered-text.ts';
 import { fileExtensionOf, KeptAudio } from './kept-audio.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
 import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
@@ -53,6 +55,7 @@ interface LiveStream {
   audio: KeptAudio | null;
   audioKey: string;
   durationMs: number;
+  delivered: DeliveredText;
   isHeard: boolean;
   isEndTold: boolean;
   /** Why it was refused, or failed. */
@@ -118,6 +121,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       const stream: LiveStream = {
         ...{ id, request, voice, script, listening, audioKey },
         ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
+        delivered: deliveredOf(id, script),
         ...{ isHeard: false, isEndTold: false, error: null },
       };
       live.set(id, stream);
@@ -129,7 +133,8 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       closed = true;
       await within(Promise.allSettled(over), { ms: CLOSE_WITHIN_MS, clock });
       const streamIds = [...live.keys()];
-      if (live.size > 0) logger.error({ streamIds }, 'how texts ended is not stored: the next start pays them back');
+      if (live.size > 0)
+        logger.error({ streamIds }, 'how texts ended is not stored: the next start refunds what was not delivered');
     },
   };
 
@@ -155,6 +160,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       complete() {
         clock.clearTimeout(patience);
         listening.removeEventListener('abort', leave);
+        stream.delivered.close();
         const ending = actor.getSnapshot().output ?? null;
         if (ending === null) parts.fail(stream.error);
         else tellEnd(stream, ending, { isStored: true });
@@ -164,6 +170,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       error(error) {
         clock.clearTimeout(patience);
         listening.removeEventListener('abort', leave);
+        stream.delivered.close();
         logger.error({ streamId: id, err: error }, 'the actor of a text broke');
         parts.fail(error);
         ended.resolve();
@@ -189,6 +196,17 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       logger.warn({ streamId: id, err: error }, 'a text could not be spoken');
       parts.fail(engineRefusal(error, { isRefunded: isStored }));
     }
+  }
+
+  function deliveredOf(id: string, { characters }: Script): DeliveredText {
+    return new DeliveredText({
+      ...{ characters, clock },
+      async save(delivered) {
+        await setDeliveredCharacters(sql, { id, characters: delivered }).catch((error: unknown) => {
+          logger.warn({ streamId: id, err: error }, 'how much of a text was delivered could not be stored');
+        });
+      },
+    });
   }
 
   function newRow({ id, request, voice, script, audioKey }: LiveStream) {
@@ -218,7 +236,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         logger.warn({ streamId: id, err: error }, 'the audio of a text could not be removed');
       });
       if (ending.outcome === 'abandoned') return { outcome: 'abandoned', owes: ending.owes };
-      return { outcome: 'failed', error: failureOf(stream) };
+      return { outcome: 'failed', error: failureOf(stream), refunds: 'all' };
     }
     const isKept = await stream.audio?.store().catch((error: unknown) => {
       stream.audio = null;
@@ -255,8 +273,13 @@ async function begun(stream: LiveStream): Promise<SpokenText> {
   if (stream.charge === null) throw new Error('a text was spoken that nobody was charged for');
   async function* parts(): AsyncGenerator<SpokenPart, void> {
     stream.isHeard = true;
-    yield* inHand.splice(0);
-    for (let part = await stream.parts.take(); part !== null; part = await stream.parts.take()) yield part;
+    for (const part of inHand.splice(0)) yield* delivering(part);
+    for (let part = await stream.parts.take(); part !== null; part = await stream.parts.take()) yield* delivering(part);
+  }
+  /** Whoever asks for more has received it. */
+  function* delivering(part: SpokenPart): Generator<SpokenPart, void> {
+    yield part;
+    stream.delivered.add(part.words);
   }
   const { id: streamId, charge, script, voice } = stream;
   return { streamId, voiceId: voice.id, characters: script.characters, charge, parts: parts() };

@@ -94,7 +94,7 @@ function speakSchema(operationId: keyof typeof SUMMARIES) {
     operationId,
     summary: SUMMARIES[operationId],
     description:
-      'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end. The text is charged before synthesis and refunded if synthesis fails midway. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
+      'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end. The text is charged before synthesis and refunded if synthesis fails midway. If the server crashes midway, the part that was not delivered is refunded. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
     body: SpeakBody,
     response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
   };

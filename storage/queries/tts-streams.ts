@@ -9,6 +9,8 @@ export interface TtsStreamRow {
   voiceId: string;
   /** That were charged for. */
   characters: number;
+  /** Of those, how many the listener has received for certain. */
+  deliveredCharacters: number;
   /** `abandoned`: the listener left of their own accord. */
   state: 'speaking' | 'completed' | 'failed' | 'abandoned';
   /** A code, of one that failed. */
@@ -24,11 +26,22 @@ export interface TtsStreamRow {
   endedAt: Date | null;
 }
 
-export type NewTtsStream = Omit<TtsStreamRow, 'state' | 'error' | 'durationMs' | 'audioExpiresAt' | 'endedAt'>;
+export type NewTtsStream = Omit<
+  TtsStreamRow,
+  'state' | 'error' | 'durationMs' | 'audioExpiresAt' | 'endedAt' | 'deliveredCharacters'
+>;
 
 /** Belongs into the transaction that charges for it. */
 export async function insertTtsStream(tx: Tx, stream: NewTtsStream): Promise<void> {
   await tx`insert into tts_streams ${tx({ ...stream, state: 'speaking' })}`;
+}
+
+/** While it is spoken. */
+export async function setDeliveredCharacters(
+  sql: SqlOrTx,
+  { id, characters }: { id: string; characters: number },
+): Promise<void> {
+  await sql`update tts_streams set delivered_characters = ${characters} where id = ${id} and state = 'speaking'`;
 }
 
 export interface TtsStreamEnd {

@@ -47,7 +47,7 @@ describe('what is stored of a text', () => {
     expect(others).toEqual([]);
     expect(row).toEqual({
       ...{ id: streamId, workspaceId, userId, apiKeyId: null, voiceId: 'voice-hi', characters: 9, state: 'speaking' },
-      ...{ error: null, durationMs: null, audioKey: null, audioExpiresAt: null, endedAt: null },
+      ...{ deliveredCharacters: 0, error: null, durationMs: null, audioKey: null, audioExpiresAt: null, endedAt: null },
       ...{ ownerNode: 'node-1', ownerBoot: 'boot-2', createdAt: NOW },
     });
     expect(JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value))).not.toContain('नमस्ते');
@@ -253,7 +253,7 @@ describe('storage that fails', () => {
     expect(logger.lines).toContainEqual({
       level: 'error',
       fields: { streamIds: [streamId] },
-      message: 'how texts ended is not stored: the next start pays them back',
+      message: 'how texts ended is not stored: the next start refunds what was not delivered',
     });
     expect(await fixture.balance()).toBe(USD - COST);
     expect(await nextStart()).toBe(1);
@@ -309,6 +309,37 @@ describe('the next start', () => {
     const data = { id: streamId, voice_id: 'voice-hi', error: 'INTERRUPTED' };
     expect(await fixture.told()).toEqual([{ event: 'tts.failed', timestamp: later(1000).toISOString(), data }]);
     expect(fixture.deliverer.enqueued).toHaveLength(1);
+  });
+
+  it('refunds of a text the characters that its listener had not received', async () => {
+    const { desk, clock } = fixture.deskOf(
+      async function* (signal) {
+        // The text has nine characters: six of a word, a space, and two.
+        yield { ...part('one!'), words: [{ word: 'नमस्ते', startMs: 0, endMs: 100 }] };
+        yield part('two!', 2);
+        yield part('three!', 3);
+        await aborted(signal);
+      },
+      { boot: 'boot-1' },
+    );
+    const { parts } = await desk.speak(fixture.request, listening());
+    await parts.next();
+    await parts.next();
+    expect(clock.waiting()).toContain(1_000);
+    clock.advance(1_000);
+    await eventually(async () => expect(await fixture.rows()).toMatchObject([{ deliveredCharacters: 7 }]));
+    expect(await nextStart()).toBe(1);
+    expect(await fixture.balance()).toBe(USD - 7n * (COST / 9n));
+    expect(await nextStart()).toBe(0);
+    expect(await fixture.balance()).toBe(USD - 7n * (COST / 9n));
+  });
+
+  it('refunds nothing of a text that was delivered whole', async () => {
+    const { streamId } = await spokenBy({ boot: 'boot-1' });
+    await fixture.database.sql`update tts_streams set delivered_characters = characters where id = ${streamId}`;
+    expect(await nextStart()).toBe(1);
+    expect(await fixture.balance()).toBe(USD - COST);
+    expect(await fixture.rows()).toMatchObject([{ state: 'failed', error: 'INTERRUPTED' }]);
   });
 
   it('leaves alone what this run and other nodes are speaking, and what ended', async () => {
