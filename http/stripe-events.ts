@@ -2,7 +2,7 @@ import Stripe from 'stripe';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { TandemError } from '../machines/errors.ts';
-import type { PaymentNews, PaymentStatus } from '../storage/queries/payments.ts';
+import type { PaymentNews, PaymentStatus, PaymentTold, ReversalTold } from '../storage/queries/payments.ts';
 
 /** Maximum age of a signature: limits how long a captured request can be replayed. */
 const TOLERANCE_S = 300;
@@ -18,10 +18,10 @@ export function readStripeEvent(
   const event = verified(body, { signature, secret, now });
   const reader = Object.hasOwn(READERS, event.type) ? READERS[event.type] : undefined;
   if (reader === undefined) return null;
-  const payment = reader(event.data.object);
-  if (payment === null) return null;
+  const told = reader(event.data.object);
+  if (told === null) return null;
   return {
-    ...payment,
+    ...{ payment: null, names: [], reversals: [], ...told },
     provider: 'stripe',
     eventId: event.id,
     eventType: event.type,
@@ -47,16 +47,27 @@ function verified(
   return required(checkEvent, event);
 }
 
-type Payment = Omit<PaymentNews, 'provider' | 'eventId' | 'eventType' | 'eventTime' | 'receivedAt'>;
+type Told = Partial<Pick<PaymentNews, 'payment' | 'names' | 'reversals'>>;
 
-/** The payment status by event type. Other types are ignored. */
-const READERS: Readonly<Record<string, (object: unknown) => Payment | null>> = {
+/**
+ * Reads the object of an event, by the event's type; all other types are passed over. Of the events of a dispute, these
+ * two say that money moved: one that is only created may be an inquiry, and one that is closed may never have cost any.
+ */
+const READERS: Readonly<Record<string, (object: unknown) => Told | null>> = {
   'payment_intent.succeeded': (object) => fromPaymentIntent(object, 'succeeded'),
   'payment_intent.processing': (object) => fromPaymentIntent(object, 'pending'),
   'payment_intent.payment_failed': (object) => fromPaymentIntent(object, 'failed'),
   'payment_intent.canceled': (object) => fromPaymentIntent(object, 'failed'),
   'invoice.paid': (object) => fromInvoice(object, 'succeeded'),
   'invoice.payment_failed': (object) => fromInvoice(object, 'failed'),
+  'invoice_payment.paid': fromInvoicePayment,
+  'charge.refunded': fromRefundedCharge,
+  'charge.refund.updated': fromRefund,
+  'refund.created': fromRefund,
+  'refund.updated': fromRefund,
+  'refund.failed': fromRefund,
+  'charge.dispute.funds_withdrawn': (object) => fromDispute(object, { isUndone: false }),
+  'charge.dispute.funds_reinstated': (object) => fromDispute(object, { isUndone: true }),
 };
 
 const Amount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -70,18 +81,21 @@ const EventSchema = Type.Object({
   created: Type.Integer({ minimum: 0, maximum: 99_999_999_999 }),
   data: Type.Object({ object: Type.Unknown() }),
 });
+const Id = Type.String({ minLength: 1, maxLength: 255 });
+/** Of another object: its id, or the whole object where that was expanded. */
+const Reference = Type.Optional(Type.Unknown());
 const PaymentIntentSchema = Type.Object({
-  id: Type.String({ minLength: 1, maxLength: 255 }),
+  id: Id,
   amount: Amount,
   amount_received: Type.Optional(Amount),
   currency: Currency,
   metadata: Metadata,
   description: Text,
-  // API versions before 2025-03-31 name the paid invoice here.
-  invoice: Type.Optional(Type.Unknown()),
+  // API versions before 2025-03-31 name the invoice that is paid.
+  invoice: Reference,
 });
 const InvoiceSchema = Type.Object({
-  id: Type.String({ minLength: 1, maxLength: 255 }),
+  id: Id,
   amount_paid: Amount,
   amount_due: Amount,
   currency: Currency,
@@ -90,21 +104,48 @@ const InvoiceSchema = Type.Object({
   // Metadata of the subscription, in later and in earlier API versions.
   parent: Type.Optional(Type.Unknown()),
   subscription_details: Type.Optional(Type.Unknown()),
+  // API versions before 2025-03-31; later ones send invoice_payment.paid.
+  payment_intent: Reference,
 });
+const InvoicePaymentSchema = Type.Object({
+  invoice: Id,
+  payment: Type.Object({ payment_intent: Reference }),
+});
+const ChargeSchema = Type.Object({
+  id: Id,
+  /** Of all its refunds. */
+  amount_refunded: Amount,
+  currency: Currency,
+  payment_intent: Reference,
+  invoice: Reference,
+});
+const RefundSchema = Type.Object({
+  id: Id,
+  amount: Amount,
+  currency: Currency,
+  status: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  payment_intent: Reference,
+});
+const DisputeSchema = Type.Object({ id: Id, amount: Amount, currency: Currency, payment_intent: Reference });
 const checkEvent = Compile(EventSchema);
+const checkId = Compile(Id);
 const checkPaymentIntent = Compile(PaymentIntentSchema);
 const checkInvoice = Compile(InvoiceSchema);
+const checkInvoicePayment = Compile(InvoicePaymentSchema);
+const checkCharge = Compile(ChargeSchema);
+const checkRefund = Compile(RefundSchema);
+const checkDispute = Compile(DisputeSchema);
 
-function fromPaymentIntent(object: unknown, status: PaymentStatus): Payment | null {
+function fromPaymentIntent(object: unknown, status: PaymentStatus): Told | null {
   const intent = required(checkPaymentIntent, object);
   const workspaceId = intent.metadata?.workspace_id;
-  // The invoice events report payments of invoices.
+  // The events of the invoice tell how far its payment is.
   if (workspaceId === undefined || (intent.invoice ?? null) !== null) return null;
   const amount = status === 'succeeded' ? (intent.amount_received ?? intent.amount) : intent.amount;
   return paymentOf({ ...intent, amount, workspaceId, status, paymentType: 'one_time', fallback: 'Card payment' });
 }
 
-function fromInvoice(object: unknown, status: PaymentStatus): Payment | null {
+function fromInvoice(object: unknown, status: PaymentStatus): Told | null {
   const invoice = required(checkInvoice, object);
   const workspaceId =
     invoice.metadata?.workspace_id ??
@@ -112,7 +153,64 @@ function fromInvoice(object: unknown, status: PaymentStatus): Payment | null {
     workspaceOf(invoice.subscription_details as SubscriptionDetails);
   if (workspaceId === undefined) return null;
   const amount = status === 'succeeded' ? invoice.amount_paid : invoice.amount_due;
-  return paymentOf({ ...invoice, amount, workspaceId, status, paymentType: 'subscription', fallback: 'Subscription' });
+  const told = paymentOf({
+    ...invoice,
+    amount,
+    workspaceId,
+    status,
+    paymentType: 'subscription',
+    fallback: 'Subscription',
+  });
+  return told && { ...told, names: namesOf(invoice.id, invoice.payment_intent) };
+}
+
+function fromInvoicePayment(object: unknown): Told | null {
+  const { invoice, payment } = required(checkInvoicePayment, object);
+  const names = namesOf(invoice, payment.payment_intent);
+  return names.length === 0 ? null : { names };
+}
+
+function fromRefundedCharge(object: unknown): Told | null {
+  const { invoice, ...charge } = required(checkCharge, object);
+  const told = reversalOf({ ...charge, amount: charge.amount_refunded }, { kind: 'refunded_in_all', isUndone: false });
+  const invoiceId = idOf(invoice);
+  return told && invoiceId !== null ? { ...told, names: namesOf(invoiceId, charge.payment_intent) } : told;
+}
+
+function fromRefund(object: unknown): Told | null {
+  const { status, ...refund } = required(checkRefund, object);
+  return reversalOf(refund, { kind: 'refund', isUndone: status === 'failed' || status === 'canceled' });
+}
+
+function fromDispute(object: unknown, { isUndone }: { isUndone: boolean }): Told | null {
+  return reversalOf(required(checkDispute, object), { kind: 'dispute', isUndone });
+}
+
+interface ReversalParts {
+  id: string;
+  amount: number;
+  currency: string;
+  payment_intent?: unknown;
+}
+
+/** Null without a payment intent: wallets are topped up by nothing else. */
+function reversalOf(
+  { id, amount, currency, payment_intent }: ReversalParts,
+  told: Pick<ReversalTold, 'kind' | 'isUndone'>,
+): Told | null {
+  const paymentName = idOf(payment_intent);
+  if (paymentName === null) return null;
+  return { reversals: [{ ...told, id, paymentName, ...moneyOf(amount, currency) }] };
+}
+
+function namesOf(invoiceId: string, intent: unknown): PaymentNews['names'] {
+  const name = idOf(intent);
+  return name === null ? [] : [{ name, providerPaymentId: invoiceId }];
+}
+
+function idOf(reference: unknown): string | null {
+  const id = typeof reference === 'object' ? (reference as { id?: unknown } | null)?.id : reference;
+  return checkId.Check(id) ? id : null;
 }
 
 type SubscriptionDetails = { metadata?: { workspace_id?: unknown } | null } | null | undefined;
@@ -134,19 +232,23 @@ interface PaymentParts {
   paymentType: 'one_time' | 'subscription';
 }
 
-/** Null for a payment of 0, such as a free trial. */
-function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): Payment | null {
+/** A free trial is paid with nothing, which moves no money. */
+function paymentOf({ id, amount, description, fallback, ...parts }: PaymentParts): { payment: PaymentTold } | null {
   if (amount === 0) return null;
-  const currency = parts.currency.toUpperCase();
-  return {
+  const payment = {
     providerPaymentId: id,
     workspaceId: parts.workspaceId,
     status: parts.status,
     paymentType: parts.paymentType,
-    amountNano: BigInt(amount) * 10n ** BigInt(9 - decimalsOf(currency)),
-    currency,
+    ...moneyOf(amount, parts.currency),
     description: (description ?? fallback).slice(0, 500),
   };
+  return { payment };
+}
+
+function moneyOf(amount: number, code: string): { amountNano: bigint; currency: string } {
+  const currency = code.toUpperCase();
+  return { amountNano: BigInt(amount) * 10n ** BigInt(9 - decimalsOf(currency)), currency };
 }
 
 /** https://docs.stripe.com/currencies, zero- and three-decimal currencies. */

@@ -42,7 +42,7 @@ export async function charge(sql: SqlOrTx, input: ChargeInput): Promise<Charge> 
     const earlier = await earlierEntry(tx, input, 'charge', amountNano);
     if (earlier) return chargeFrom(earlier);
     const { availableNano } = walletFrom(accounts);
-    if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+    if (amountNano > 0n && availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
     const posted = await post(tx, accounts, {
       ...input,
       kind: 'charge',

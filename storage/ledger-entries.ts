@@ -11,12 +11,12 @@ export interface Wallet {
   balanceNano: bigint;
   /** Set aside by open holds. */
   heldNano: bigint;
-  /** What can be spent or held. */
+  /** What can be spent or held; below zero when a refund or dispute took back more than was left. */
   availableNano: bigint;
 }
 
 type AccountKind = 'wallet' | 'held' | 'revenue' | 'funding';
-type EntryKind = 'top_up' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'charge' | 'refund';
+type EntryKind = 'top_up' | 'reversal' | 'hold' | 'hold_grow' | 'settle' | 'void' | 'charge' | 'refund';
 
 export interface AccountRow {
   id: bigint;

@@ -8,8 +8,6 @@ import {
   conflict,
   earlierEntry,
   lockAccounts,
-  type PaymentType,
-  type PostedEntry,
   post,
   type Wallet,
   walletFrom,
@@ -18,12 +16,14 @@ import { logUsage, type Usage } from './ledger-usage.ts';
 
 export { type Charge, charge, chargeOf, insufficientCredits, refund } from './ledger-charges.ts';
 export type { PaymentType, Wallet } from './ledger-entries.ts';
+export { reverseTopUp, topUp } from './ledger-payments.ts';
 
 /**
  * The wallet, in double entry. Every operation is one row of `entries` under a unique operation key and postings that
  * sum to zero:
  *
  *   topUp     funding -> wallet      money arrives
+ *   reverse   wallet  -> funding     a payment is refunded or disputed; the only one that may leave less than nothing
  *   hold      wallet  -> held        set aside for something that is starting
  *   growHold  wallet  -> held        it goes on
  *   settle    held (and wallet) -> revenue, the rest of the hold -> wallet
@@ -41,53 +41,6 @@ export async function walletOf(sql: SqlOrTx, workspaceId: string): Promise<Walle
   const rows = await sql<AccountRow[]>`
     select id, kind, balance_nano from accounts where workspace_id = ${workspaceId}`;
   return walletFrom(accountsFrom(rows, workspaceId));
-}
-
-export interface TopUpInput {
-  workspaceId: string;
-  /** Above zero. */
-  amountNano: bigint;
-  paymentType: PaymentType;
-  operationKey: string;
-  description?: string;
-  at?: Date;
-  /** The stored payment that this completes; default: a new one. */
-  paymentId?: string;
-}
-
-/** Puts money into the wallet and lists it among the payments. */
-export async function topUp(sql: SqlOrTx, input: TopUpInput): Promise<{ entryId: string; wallet: Wallet }> {
-  if (input.amountNano <= 0n) throw new RangeError('a top-up is above zero');
-  return await inTransaction(sql, async (tx) => {
-    const accounts = await lockAccounts(tx, input.workspaceId);
-    const earlier = await earlierEntry(tx, input, 'top_up', input.amountNano);
-    if (earlier) return { entryId: earlier.id, wallet: walletFrom(accounts) };
-    const posted = await post(tx, accounts, {
-      ...input,
-      kind: 'top_up',
-      requestedNano: input.amountNano,
-      resultNano: input.amountNano,
-      postings: { funding: -input.amountNano, wallet: input.amountNano },
-    });
-    await recordPayment(tx, input, posted);
-    return { entryId: posted.id, wallet: await walletOf(tx, input.workspaceId) };
-  });
-}
-
-async function recordPayment(tx: Tx, input: TopUpInput, entry: PostedEntry): Promise<void> {
-  const outcome = {
-    status: 'succeeded',
-    paymentType: input.paymentType,
-    amountNano: input.amountNano,
-    currency: 'USD',
-    entryId: entry.id,
-    balanceBeforeNano: entry.balanceBeforeNano,
-    balanceAfterNano: entry.balanceAfterNano,
-    description: input.description ?? '',
-  };
-  const row = { ...outcome, workspaceId: input.workspaceId, createdAt: input.at ?? new Date() };
-  if (input.paymentId === undefined) await tx`insert into payments ${tx({ ...row, id: entry.id })}`;
-  else await tx`update payments set ${tx(outcome)} where id = ${input.paymentId}`;
 }
 
 export interface HoldInput {
@@ -161,7 +114,7 @@ export async function growHold(sql: SqlOrTx, input: GrowHoldInput): Promise<{ am
     if (earlier) return { amountNano: earlier.resultNano };
     if (held.status !== 'open') return { amountNano: 0n };
     const missing = larger(0n, input.wantedTotalNano - held.amountNano);
-    const growth = smaller(missing, walletFrom(accounts).availableNano);
+    const growth = smaller(missing, spendable(accounts));
     const amountNano = held.amountNano + growth;
     await tx`update holds set amount_nano = ${amountNano} where id = ${held.id}`;
     await post(tx, accounts, {
@@ -232,7 +185,7 @@ async function closeHold(
   const earlier = await earlierEntry(tx, operation, input.kind, input.amountNano);
   if (earlier) return { chargedNano: earlier.resultNano };
   if (held.status !== 'open') throw conflict(input.operationKey, `the hold is already ${held.status}`);
-  const chargedNano = smaller(input.amountNano, held.amountNano + walletFrom(accounts).availableNano);
+  const chargedNano = smaller(input.amountNano, held.amountNano + spendable(accounts));
   const at = input.at ?? new Date();
   const status = input.kind === 'settle' ? 'settled' : 'voided';
   await tx`
@@ -256,6 +209,11 @@ async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; h
   // Read after the lock: the hold may have changed while we waited for it.
   const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;
   return { accounts, held: held! };
+}
+
+/** Nothing, where a reversal took more than was left. */
+function spendable(accounts: Accounts): bigint {
+  return larger(0n, walletFrom(accounts).availableNano);
 }
 
 function smaller(a: bigint, b: bigint): bigint {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
-import { takePaymentNews } from '../../storage/queries/payments.ts';
+import { takePaymentNews } from '../../storage/queries/payment-news.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { acceptRawBodies } from '../json-body.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
@@ -25,7 +25,7 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
           operationId: 'receiveStripeEvent',
           summary: 'Receive a Stripe event',
           description:
-            'Webhook endpoint for Stripe, verified with STRIPE_WEBHOOK_SECRET. Handles payment_intent.succeeded, .processing, .payment_failed and .canceled, invoice.paid and invoice.payment_failed; ignores other events. `metadata.workspace_id` of the payment intent, invoice or subscription selects the wallet. Events can arrive repeatedly and in any order: each payment is credited once. Only USD is credited.',
+            'Webhook endpoint for Stripe, verified with STRIPE_WEBHOOK_SECRET. Handles payment_intent.succeeded, .processing, .payment_failed and .canceled, invoice.paid and .payment_failed, invoice_payment.paid, charge.refunded, refund.created, .updated and .failed, charge.dispute.funds_withdrawn and .funds_reinstated; ignores other events. `metadata.workspace_id` of the payment intent, invoice or subscription selects the wallet. Events can arrive repeatedly and in any order: each payment is credited once. Refunds and withdrawn disputes debit the wallet, whose balance may become negative; failed refunds and reinstated disputes credit it again. Only USD is credited.',
           security: [],
           headers: Type.Object({
             'stripe-signature': Type.Optional(
@@ -36,9 +36,9 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
           response: {
             200: successOf(
               Type.Object({
-                outcome: Type.Enum(['credited', 'recorded', 'ignored', 'replayed', 'passed_over'], {
+                outcome: Type.Enum(['credited', 'debited', 'recorded', 'ignored', 'replayed', 'passed_over'], {
                   description:
-                    '`credited`: the payment was added to the wallet. `recorded`: its status was stored. `ignored`: the event is older than the stored status. `replayed`: the event had been received before. `passed_over`: the event concerns no wallet.',
+                    '`credited`: the payment was added to the wallet, or a failed refund or won dispute was. `debited`: a refund or dispute was taken from the wallet. `recorded`: the news was stored. `ignored`: the event is older than the stored status. `replayed`: the event had been received before. `passed_over`: the event concerns no wallet.',
                 }),
               }),
               'The event was received.',

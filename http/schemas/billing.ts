@@ -11,7 +11,7 @@ export const WalletSchema = Type.Object(
   {
     balance: usd('Available plus held amount'),
     held: usd('Amount reserved for running calls and requests'),
-    available: usd('Amount you can spend'),
+    available: usd('Amount you can spend; negative if a refund or dispute took back more than was left'),
     currency: Type.Literal('USD'),
   },
   { examples: [{ balance: 25.5, held: 0.15, available: 25.35, currency: 'USD' }] },
@@ -114,7 +114,9 @@ export function usageCells(row: UsageRow): Record<string, CsvCell> {
 export const PaymentSchema = Type.Object(
   {
     hash_id: Type.String({ description: 'Id of the payment.' }),
-    amount: Type.Number({ description: 'Amount, in `currency`.' }),
+    amount: Type.Number({
+      description: 'Amount, in `currency`. Negative if a refund or dispute took back an earlier payment.',
+    }),
     currency: Type.String({ description: 'ISO 4217 code. Only USD is credited to the wallet.' }),
     payment_type: PaymentTypeSchema,
     status: PaymentStatusSchema,

@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   'number.released',
   'caller_id.changed',
   'wallet.topped_up',
+  'wallet.debited',
   'plan.changed',
   'price.changed',
   'webhook.created',

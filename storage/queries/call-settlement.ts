@@ -158,8 +158,8 @@ async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
     const cost = costAt({ service: 'tts', count: count ?? 0, unitPriceNano: call.characterPriceNano });
     if (cost.amountNano === 0n) continue;
     const { availableNano } = await walletOf(tx, call.workspaceId);
-    const isCovered = availableNano >= cost.amountNano;
-    const amountNano = isCovered ? cost.amountNano : availableNano;
+    const spendableNano = availableNano > 0n ? availableNano : 0n;
+    const amountNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
     await charge(tx, {
       ...cost,
       amountNano,

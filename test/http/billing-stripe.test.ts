@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import Stripe from 'stripe';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { charge } from '../../storage/ledger.ts';
+import { USD } from '../storage/seed.ts';
+import { requireSoundBooks } from '../storage/sound-books.ts';
 import { type Answer, createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
 const SECRET = 'whsec_c3RyaXBlLXRlc3Qtc2VjcmV0';
@@ -10,6 +13,15 @@ beforeAll(async () => {
   fixture = await createHttpFixture({ stripeWebhookSecret: SECRET, rateLimits: { anonymousPerMinute: 100_000 } });
 });
 afterAll(() => fixture[Symbol.asyncDispose]());
+
+const ORDERS = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+];
 
 interface EventOptions {
   id?: string;
@@ -25,6 +37,25 @@ function eventOf(type: string, object: object, { id = `evt_${randomUUID()}`, aft
 function intentOf(workspaceId: string | undefined, more: object = {}) {
   const metadata = workspaceId === undefined ? {} : { workspace_id: workspaceId };
   return { id: `pi_${randomUUID()}`, object: 'payment_intent', amount: 2550, currency: 'usd', metadata, ...more };
+}
+
+/** The charge of a payment, of which so much was refunded in all. */
+function chargeOf(intent: { id: string }, amountRefunded: number) {
+  const paid = { amount: 2500, currency: 'usd', payment_intent: intent.id };
+  return { id: `ch_of_${intent.id}`, object: 'charge', ...paid, amount_refunded: amountRefunded };
+}
+
+function refundOf(intent: { id: string }, more: object) {
+  const refund = { object: 'refund', currency: 'usd', status: 'succeeded' };
+  return { id: `re_${randomUUID()}`, ...refund, payment_intent: intent.id, ...more };
+}
+
+/** A workspace with one payment by Stripe. */
+async function paid(usd: number) {
+  const owner = await fixture.addWorkspace();
+  const intent = intentOf(owner.workspaceId, { amount: usd * 100 });
+  expect(await outcomeOf(eventOf('payment_intent.succeeded', intent))).toBe('credited');
+  return { owner, intent };
 }
 
 async function send(
@@ -111,15 +142,7 @@ describe("Stripe's webhook", () => {
   });
 
   it('comes to the same end in whatever order the events of a payment arrive', async () => {
-    const orders = [
-      [0, 1, 2],
-      [0, 2, 1],
-      [1, 0, 2],
-      [1, 2, 0],
-      [2, 0, 1],
-      [2, 1, 0],
-    ];
-    for (const order of orders) {
+    for (const order of ORDERS) {
       const owner = await fixture.addWorkspace();
       const intent = intentOf(owner.workspaceId);
       const events = [
@@ -188,6 +211,150 @@ describe("Stripe's webhook", () => {
     }
     const { status, body } = await send({ object: 'v2.core.event' });
     expect([status, body.code]).toEqual([400, 'MALFORMED_JSON']);
+  });
+
+  it('debits the wallet by each refund of a payment, once, however often and in whatever form it is told', async () => {
+    const { owner, intent } = await paid(25);
+    const first = refundOf(intent, { amount: 1000 });
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 1000)))).toBe('debited');
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 1000)))).toBe('recorded');
+    expect(await outcomeOf(eventOf('refund.created', first))).toBe('recorded');
+    expect(await outcomeOf(eventOf('refund.updated', first))).toBe('recorded');
+    expect(await balanceOf(owner)).toBe(15);
+    const second = eventOf('refund.created', refundOf(intent, { amount: 500 }));
+    const outcomes = await Promise.all(Array.from({ length: 4 }, () => outcomeOf(second)));
+    expect(outcomes.sort()).toEqual(['debited', 'replayed', 'replayed', 'replayed']);
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 1500)))).toBe('recorded');
+    expect(await balanceOf(owner)).toBe(10);
+    const refund = { payment_type: 'one_time', status: 'succeeded', description: 'Refunded: Card payment' };
+    expect(await paymentsOf(owner)).toMatchObject([
+      { ...refund, amount: -5, balance_before: 15, balance_after: 10 },
+      { ...refund, amount: -10, balance_before: 25, balance_after: 15 },
+      { amount: 25, status: 'succeeded', balance_after: 25, description: 'Card payment' },
+    ]);
+    const audited = await fixture.sql`
+      select details from audit_log where action = 'wallet.debited' and workspace_id = ${owner.workspaceId} order by id`;
+    expect(audited).toMatchObject([{ details: { by: 'stripe', amount_usd: 10 } }, { details: { amount_usd: 5 } }]);
+    await requireSoundBooks(fixture.sql, owner.workspaceId);
+  });
+
+  it('gives back a refund that failed, in whatever order that is told', async () => {
+    for (const order of ORDERS) {
+      const { owner, intent } = await paid(25);
+      const refund = refundOf(intent, { amount: 1000 });
+      const events = [
+        eventOf('refund.created', refund, { afterS: 1 }),
+        eventOf('charge.refunded', chargeOf(intent, 1000), { afterS: 1 }),
+        eventOf('refund.failed', { ...refund, status: 'failed' }, { afterS: 2 }),
+      ];
+      for (const index of order) await outcomeOf(events[index]!);
+      expect(await balanceOf(owner)).toBe(25);
+      await requireSoundBooks(fixture.sql, owner.workspaceId);
+    }
+  });
+
+  it('debits what a dispute withdrew and credits it again when that is reinstated, in whatever order', async () => {
+    const { owner, intent } = await paid(25);
+    const dispute = { id: `dp_${randomUUID()}`, object: 'dispute', amount: 2500, currency: 'usd' };
+    const ofIntent = { ...dispute, charge: 'ch_1', payment_intent: intent.id };
+    const withdrawn = eventOf(
+      'charge.dispute.funds_withdrawn',
+      { ...ofIntent, status: 'needs_response' },
+      { afterS: 1 },
+    );
+    const reinstated = eventOf('charge.dispute.funds_reinstated', { ...ofIntent, status: 'won' }, { afterS: 2 });
+    expect(await outcomeOf(eventOf('charge.dispute.created', ofIntent))).toBe('passed_over');
+    expect(await outcomeOf(withdrawn)).toBe('debited');
+    expect(await balanceOf(owner)).toBe(0);
+    expect(await outcomeOf(reinstated)).toBe('credited');
+    expect(await outcomeOf({ ...withdrawn, id: 'evt_late' })).toBe('recorded');
+    expect(await balanceOf(owner)).toBe(25);
+    expect(await paymentsOf(owner)).toMatchObject([
+      { amount: 25, description: 'Dispute won: Card payment', balance_after: 25 },
+      { amount: -25, description: 'Disputed: Card payment', balance_after: 0 },
+      { amount: 25 },
+    ]);
+    const other = await paid(25);
+    const turned = { ...ofIntent, id: `dp_${randomUUID()}`, payment_intent: other.intent.id };
+    await outcomeOf(eventOf('charge.dispute.funds_reinstated', turned, { afterS: 2 }));
+    await outcomeOf(eventOf('charge.dispute.funds_withdrawn', turned, { afterS: 1 }));
+    expect(await balanceOf(other.owner)).toBe(25);
+  });
+
+  it('leaves a wallet whose money was spent below zero, and refuses more work with 402', async () => {
+    const { owner, intent } = await paid(25);
+    const spent = { service: 'llm', operation: 'chat', resourceId: null, quantity: 1, unit: 'token' } as const;
+    await charge(fixture.sql, {
+      ...{ ...spent, workspaceId: owner.workspaceId, amountNano: 24n * USD, operationKey: randomUUID() },
+      ...{ unitPriceNano: USD, apiKeyId: null, userId: null },
+    });
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 2500)))).toBe('debited');
+    const wallet = await fixture.call('GET', '/billing/wallet', { as: owner });
+    expect(wallet.body.data).toEqual({ balance: -24, held: 0, available: -24, currency: 'USD' });
+    const messages = [{ role: 'user', content: 'Hello' }];
+    const { status, body } = await fixture.call('POST', '/v1/chat/completions', {
+      as: owner,
+      body: { model: 'tiny-1.0', messages },
+    });
+    expect([status, body.code]).toEqual([402, 'INSUFFICIENT_CREDITS']);
+    await outcomeOf(eventOf('payment_intent.succeeded', intentOf(owner.workspaceId, { amount: 2500 })));
+    expect(await balanceOf(owner)).toBe(1);
+    await requireSoundBooks(fixture.sql, owner.workspaceId);
+  });
+
+  it('takes back no more than a payment credited, and nothing of one in another currency', async () => {
+    const { owner, intent } = await paid(25);
+    await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 2500)));
+    const dispute = { id: `dp_${randomUUID()}`, amount: 2500, currency: 'usd', payment_intent: intent.id };
+    expect(await outcomeOf(eventOf('charge.dispute.funds_withdrawn', dispute))).toBe('recorded');
+    const euros = intentOf(owner.workspaceId, { currency: 'eur' });
+    await outcomeOf(eventOf('payment_intent.succeeded', euros));
+    const charged = { ...chargeOf(euros, 2550), currency: 'eur' };
+    expect(await outcomeOf(eventOf('charge.refunded', charged))).toBe('recorded');
+    expect(await balanceOf(owner)).toBe(0);
+  });
+
+  it('remembers the refund of a payment that it has not heard of yet', async () => {
+    const owner = await fixture.addWorkspace();
+    const intent = intentOf(owner.workspaceId, { amount: 2500 });
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(intent, 700)))).toBe('recorded');
+    expect(await outcomeOf(eventOf('payment_intent.succeeded', intent))).toBe('debited');
+    expect(await balanceOf(owner)).toBe(18);
+    const [refunded] = await paymentsOf(owner);
+    expect(refunded).toMatchObject({ amount: -7, description: 'Refunded or disputed: Card payment' });
+  });
+
+  it('finds the invoice that a refunded charge paid, as every version of the API names it', async () => {
+    const invoiceOf = (workspaceId: string, more: object = {}) => ({
+      ...{ id: `in_${randomUUID()}`, amount_paid: 900, amount_due: 900, currency: 'usd' },
+      ...{ metadata: { workspace_id: workspaceId }, ...more },
+    });
+    const intent = () => ({ id: `pi_${randomUUID()}` });
+
+    const named = { owner: await fixture.addWorkspace(), intent: intent() };
+    const earlier = invoiceOf(named.owner.workspaceId, { payment_intent: named.intent.id });
+    await outcomeOf(eventOf('invoice.paid', earlier));
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(named.intent, 400)))).toBe('debited');
+
+    const charged = { owner: await fixture.addWorkspace(), intent: intent() };
+    const invoice = invoiceOf(charged.owner.workspaceId);
+    await outcomeOf(eventOf('invoice.paid', invoice));
+    const ofInvoice = { ...chargeOf(charged.intent, 400), invoice: invoice.id };
+    expect(await outcomeOf(eventOf('charge.refunded', ofInvoice))).toBe('debited');
+
+    const later = { owner: await fixture.addWorkspace(), intent: intent() };
+    const paidLater = invoiceOf(later.owner.workspaceId);
+    await outcomeOf(eventOf('invoice.paid', paidLater));
+    expect(await outcomeOf(eventOf('charge.refunded', chargeOf(later.intent, 400)))).toBe('recorded');
+    const payment = { type: 'payment_intent', payment_intent: later.intent.id };
+    const invoicePayment = { id: `inpay_${randomUUID()}`, invoice: paidLater.id, payment };
+    expect(await outcomeOf(eventOf('invoice_payment.paid', invoicePayment))).toBe('debited');
+
+    for (const { owner } of [named, charged, later]) {
+      expect(await balanceOf(owner)).toBe(5);
+      const [refunded] = await paymentsOf(owner);
+      expect(refunded).toMatchObject({ amount: -4, payment_type: 'subscription' });
+    }
   });
 
   it('says so when it is not configured', async () => {

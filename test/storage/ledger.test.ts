@@ -1,7 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it } from 'vitest';
 import type { Sql } from '../../storage/database.ts';
-import { charge, growHold, hold, refund, settleHold, topUp, voidHold, walletOf } from '../../storage/ledger.ts';
+import {
+  charge,
+  growHold,
+  hold,
+  refund,
+  reverseTopUp,
+  settleHold,
+  topUp,
+  voidHold,
+  walletOf,
+} from '../../storage/ledger.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import * as fc from '../properties.ts';
 import { onEveryServer } from './every-server.ts';
@@ -143,7 +153,47 @@ onEveryServer('the ledger', (database) => {
     await expect(
       sql`insert into postings (entry_id, account_id, amount_nano) values (${entry!.id}, ${account!.id}, 1)`,
     ).rejects.toThrow('does not sum to zero');
-    await expect(sql`update accounts set balance_nano = -1 where kind = 'wallet'`).rejects.toThrow('never_overdrawn');
+    await expect(sql`update accounts set balance_nano = -1 where kind = 'held'`).rejects.toThrow('never_overdrawn');
+  });
+
+  it('lets nothing but a reversal leave a wallet below zero', async () => {
+    const { sql, workspaceId } = await funded();
+    const entryOf = async (kind: 'settle' | 'reversal') => {
+      const [entry] = await sql<{ id: string }[]>`
+        insert into entries (id, operation_key, kind, workspace_id, requested_nano, result_nano, balance_before_nano,
+          balance_after_nano, created_at)
+        values (gen_random_uuid(), ${kind}, ${kind}, ${workspaceId}, 1001, 1001, 1000, -1, now()) returning id`;
+      await sql`
+        insert into postings (entry_id, account_id, amount_nano)
+        select ${entry!.id}, id, case kind when 'wallet' then -1001 else 1001 end from accounts
+        where workspace_id = ${workspaceId} and kind in ('wallet', 'revenue')`;
+    };
+    await expect(entryOf('settle')).rejects.toThrow('never_overdrawn');
+    expect((await walletOf(sql, workspaceId)).balanceNano).toBe(1_000n);
+    await entryOf('reversal');
+    expect((await walletOf(sql, workspaceId)).balanceNano).toBe(-1n);
+  });
+
+  it('spends nothing of a wallet that a reversal left below zero, but what was held before', async () => {
+    const { sql, workspaceId } = await funded();
+    const held = await hold(sql, { workspaceId, amountNano: 300n, minimumNano: 1n, operationKey: 'h' });
+    await reverse(sql, { workspaceId, amountNano: 1_000n, operationKey: 'back' });
+    expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: 0n, heldNano: 300n, availableNano: -300n });
+    const wanted = { workspaceId, amountNano: 1n, minimumNano: 1n, operationKey: 'more' };
+    await expect(hold(sql, wanted)).rejects.toMatchObject({ code: 'RECHARGE_REQUIRED' });
+    const bought = charge(sql, chargeOf(workspaceId, { amountNano: 1n, operationKey: 'c' }));
+    await expect(bought).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+    const grown = await growHold(sql, { holdId: held.holdId, wantedTotalNano: 400n, operationKey: 'g' });
+    expect(grown).toEqual({ amountNano: 300n });
+    const settled = await settleHold(sql, { holdId: held.holdId, amountNano: 350n, operationKey: 's' });
+    expect(settled).toEqual({ chargedNano: 300n });
+    expect(await walletOf(sql, workspaceId)).toEqual({ balanceNano: -300n, heldNano: 0n, availableNano: -300n });
+    await topUp(sql, { workspaceId, amountNano: 301n, paymentType: 'one_time', operationKey: 't' });
+    expect(await charge(sql, chargeOf(workspaceId, { amountNano: 1n, operationKey: 'c' }))).toMatchObject({
+      chargedNano: 1n,
+      balanceAfterNano: 0n,
+    });
+    await requireSoundBooks(sql, workspaceId);
   });
 
   it('names a workspace that does not exist', async () => {
@@ -171,12 +221,19 @@ function chargeOf(workspaceId: string, { amountNano, operationKey }: { amountNan
 
 /** Few keys and holds, so that operations meet, repeat and contradict one another. */
 const operation = fc.record({
-  kind: fc.constantFrom('topUp', 'hold', 'growHold', 'settle', 'void', 'refund'),
+  kind: fc.constantFrom('topUp', 'reverse', 'hold', 'growHold', 'settle', 'void', 'refund'),
   slot: fc.integer({ min: 0, max: 3 }),
   key: fc.integer({ min: 0, max: 2 }),
   amountNano: fc.bigInt({ min: 1n, max: 1_500n }),
 });
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+/** Takes money of the workspace's first payment back. */
+async function reverse(sql: Sql, what: { workspaceId: string; amountNano: bigint; operationKey: string }) {
+  const [payment] = await sql<{ id: string }[]>`
+    select id from payments where workspace_id = ${what.workspaceId} order by position limit 1`;
+  return await reverseTopUp(sql, { ...what, paymentType: 'one_time', reversesPaymentId: payment!.id });
+}
 
 const EXPECTED_REFUSALS = new Set(['RECHARGE_REQUIRED', 'INTERNAL']);
 
@@ -184,6 +241,7 @@ async function attempt(sql: Sql, workspaceId: string, { kind, slot, key, amountN
   const operationKey = `${workspaceId}:${kind}:${slot}:${key}`;
   try {
     if (kind === 'topUp') await topUp(sql, { workspaceId, amountNano, paymentType: 'one_time', operationKey });
+    else if (kind === 'reverse') await reverse(sql, { workspaceId, amountNano, operationKey });
     else if (kind === 'refund') {
       const reversesOperationKey = `${workspaceId}:settle:${slot}:${key}`;
       await refund(sql, { workspaceId, reversesOperationKey, operationKey });

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
+import { topUp, walletOf } from '../ledger.ts';
+import { recordAudit } from './audit.ts';
+import { isUuid } from './identifiers.ts';
+import { settleReversals, storeReversals } from './payment-reversals.ts';
+import type { PaymentNews, PaymentRow, PaymentStatus, PaymentTold } from './payments.ts';
+
+/** `ignored`: it is older than what is known, or the payment has succeeded already. */
+export type PaymentOutcome = 'replayed' | 'ignored' | 'recorded' | 'credited' | 'debited';
+
+const WALLET_CURRENCY = 'USD';
+
+/**
+ * Takes in an event of a payment provider: once, in whatever order events arrive, and with the wallet credited or
+ * debited in the same transaction. A payment in another currency than the wallet's is kept as failed.
+ * @throws TandemError `WORKSPACE_NOT_FOUND`; nothing is kept then, so the provider tells it again.
+ */
+export async function takePaymentNews(sql: SqlOrTx, news: PaymentNews): Promise<PaymentOutcome> {
+  if (news.payment !== null && !isUuid(news.payment.workspaceId))
+    throw new TandemError('WORKSPACE_NOT_FOUND', 'There is no such workspace.');
+  return await inTransaction(sql, async (tx) => {
+    // A payment and its refund that arrive together would not see each other.
+    await tx`select pg_advisory_xact_lock(hashtextextended(${`payments:${news.provider}`}, 0))`;
+    const event = {
+      provider: news.provider,
+      eventId: news.eventId,
+      type: news.eventType,
+      receivedAt: news.receivedAt,
+    };
+    const first = await tx`insert into payment_events ${tx(event)} on conflict do nothing returning 1`;
+    if (first.length === 0) return 'replayed';
+    await storeReversals(tx, news);
+    const outcome = news.payment === null ? 'recorded' : await takePayment(tx, news, news.payment);
+    return (await settleReversals(tx, news)) ?? outcome;
+  });
+}
+
+async function takePayment(tx: Tx, news: PaymentNews, told: PaymentTold): Promise<PaymentOutcome> {
+  const payment = await lockPayment(tx, news, told);
+  if (!isNews(payment, { status: told.status, eventTime: news.eventTime })) return 'ignored';
+  if (told.status === 'succeeded' && told.currency === WALLET_CURRENCY) {
+    await credit(tx, payment, { news, told });
+    return 'credited';
+  }
+  await tx`update payments set ${tx(storedOf(told))}, provider_time = ${news.eventTime} where id = ${payment.id}`;
+  return 'recorded';
+}
+
+async function credit(
+  tx: Tx,
+  payment: PaymentRow,
+  { news, told }: { news: PaymentNews; told: PaymentTold },
+): Promise<void> {
+  await topUp(tx, {
+    workspaceId: payment.workspaceId,
+    amountNano: told.amountNano,
+    paymentType: told.paymentType,
+    operationKey: `${news.provider}:${told.providerPaymentId}`,
+    description: told.description,
+    paymentId: payment.id,
+    at: news.receivedAt,
+  });
+  await recordAudit(tx, {
+    workspaceId: payment.workspaceId,
+    actor: null,
+    action: 'wallet.topped_up',
+    target: { type: 'transaction', id: payment.id },
+    details: { by: news.provider, amount_usd: Number(told.amountNano) / 1e9 },
+    now: news.receivedAt,
+  });
+  await tx`update payments set provider_time = ${news.eventTime} where id = ${payment.id}`;
+}
+
+/** The payment's row, made when this is the first that is heard of it. */
+async function lockPayment(tx: Tx, { provider, receivedAt }: PaymentNews, told: PaymentTold): Promise<PaymentRow> {
+  const { providerPaymentId, workspaceId } = told;
+  const { balanceNano } = await walletOf(tx, workspaceId);
+  const row = {
+    ...storedOf(told),
+    id: randomUUID(),
+    status: 'pending',
+    provider,
+    providerPaymentId,
+    workspaceId,
+    balanceBeforeNano: balanceNano,
+    balanceAfterNano: balanceNano,
+    createdAt: receivedAt,
+  };
+  await tx`insert into payments ${tx(row)} on conflict (provider, provider_payment_id) do nothing`;
+  const [payment] = await tx<PaymentRow[]>`
+    select * from payments where provider = ${provider} and provider_payment_id = ${providerPaymentId} for update`;
+  return payment!;
+}
+
+/** A refused currency is refused whatever becomes of the payment. */
+function storedOf({ status, currency, ...told }: PaymentTold) {
+  const refused = currency !== WALLET_CURRENCY;
+  return {
+    status: refused ? 'failed' : status,
+    paymentType: told.paymentType,
+    amountNano: told.amountNano,
+    currency,
+    description: refused
+      ? `Refused: the wallet takes ${WALLET_CURRENCY} only. ${told.description}`.trim()
+      : told.description,
+  };
+}
+
+/** How far a payment has come, for events of one second, which have no order. */
+const PROGRESS: Readonly<Record<PaymentStatus, number>> = { pending: 0, failed: 1, succeeded: 2 };
+
+/** Success is final, and comes through however late it is told. Otherwise later news wins. */
+function isNews(payment: PaymentRow, { status, eventTime }: { status: PaymentStatus; eventTime: Date }): boolean {
+  if (payment.status === 'succeeded') return false;
+  if (payment.providerTime === null || status === 'succeeded') return true;
+  const laterMs = eventTime.getTime() - payment.providerTime.getTime();
+  return laterMs > 0 || (laterMs === 0 && PROGRESS[status] > PROGRESS[payment.status]);
+}

@@ -1,0 +1,109 @@
+import type { Tx } from '../database.ts';
+import { reverseTopUp, topUp } from '../ledger.ts';
+import { recordAudit } from './audit.ts';
+import type { PaymentNews, PaymentRow } from './payments.ts';
+
+/** A refund that failed stays so; of a dispute the latest news counts. Both come out the same in any order of events. */
+export async function storeReversals(tx: Tx, { provider, eventTime, names, reversals }: PaymentNews): Promise<void> {
+  for (const name of names) {
+    await tx`insert into payment_names ${tx({ provider, ...name })} on conflict do nothing`;
+  }
+  for (const reversal of reversals) {
+    await tx`
+      insert into payment_reversals ${tx({ provider, ...reversal, providerTime: eventTime })}
+      on conflict (provider, id) do update set
+        amount_nano = greatest(payment_reversals.amount_nano, excluded.amount_nano),
+        is_undone = case
+          when excluded.kind <> 'dispute' or excluded.provider_time = payment_reversals.provider_time
+            then payment_reversals.is_undone or excluded.is_undone
+          when excluded.provider_time > payment_reversals.provider_time then excluded.is_undone
+          else payment_reversals.is_undone end,
+        provider_time = greatest(payment_reversals.provider_time, excluded.provider_time)`;
+  }
+}
+
+/**
+ * Makes the wallet agree with what is known of the refunds and disputes of the payments that the news is about: takes
+ * what is missing, or gives back what was taken too much. Null when it agreed before.
+ */
+export async function settleReversals(tx: Tx, news: PaymentNews): Promise<'debited' | 'credited' | null> {
+  let outcome: 'debited' | 'credited' | null = null;
+  for (const payment of await affectedPayments(tx, news)) {
+    const missingNano = (await reversedNano(tx, payment)) - (await takenNano(tx, payment));
+    if (missingNano === 0n) continue;
+    outcome = missingNano > 0n ? 'debited' : 'credited';
+    await move(tx, payment, { news, missingNano });
+  }
+  return outcome;
+}
+
+async function affectedPayments(tx: Tx, { provider, payment, names, reversals }: PaymentNews): Promise<PaymentRow[]> {
+  const told = [
+    ...(payment === null ? [] : [payment.providerPaymentId]),
+    ...names.map(({ providerPaymentId }) => providerPaymentId),
+    ...reversals.map(({ paymentName }) => paymentName),
+  ];
+  return await tx<PaymentRow[]>`
+    select * from payments
+    where provider = ${provider} and status = 'succeeded' and (
+      provider_payment_id in ${tx(told)} or provider_payment_id in (
+        select provider_payment_id from payment_names where provider = ${provider} and name in ${tx(told)}))
+    order by id for update`;
+}
+
+/**
+ * How much of a payment its provider has taken back, and never more than was credited. Refunds are counted one by one;
+ * of those that are only known as part of a charge's sum, the rest of the sum.
+ */
+async function reversedNano(tx: Tx, { provider, providerPaymentId, amountNano }: PaymentRow): Promise<bigint> {
+  const [row] = await tx<{ reversedNano: bigint }[]>`
+    select (
+      coalesce(sum(amount_nano) filter (where kind <> 'refunded_in_all' and not is_undone), 0)
+      + greatest(0, coalesce(sum(amount_nano) filter (where kind = 'refunded_in_all'), 0)
+        - coalesce(sum(amount_nano) filter (where kind = 'refund'), 0))
+    )::bigint as reversed_nano
+    from payment_reversals
+    where provider = ${provider} and currency = 'USD' and (payment_name = ${providerPaymentId} or payment_name in (
+      select name from payment_names where provider = ${provider} and provider_payment_id = ${providerPaymentId}))`;
+  const reversedNano = row!.reversedNano;
+  return reversedNano < amountNano ? reversedNano : amountNano;
+}
+
+async function takenNano(tx: Tx, { id }: PaymentRow): Promise<bigint> {
+  const [row] = await tx<{ takenNano: bigint }[]>`
+    select coalesce(-sum(amount_nano), 0)::bigint as taken_nano from payments where reverses_payment_id = ${id}`;
+  return row!.takenNano;
+}
+
+async function move(
+  tx: Tx,
+  { id, workspaceId, paymentType, description }: PaymentRow,
+  { news, missingNano }: { news: PaymentNews; missingNano: bigint },
+): Promise<void> {
+  const isTaken = missingNano > 0n;
+  const amountNano = isTaken ? missingNano : -missingNano;
+  const { entryId } = await (isTaken ? reverseTopUp : topUp)(tx, {
+    workspaceId,
+    amountNano,
+    paymentType,
+    operationKey: `${news.provider}:${news.eventId}:${isTaken ? 'reversal' : 'return'}:${id}`,
+    description: `${reasonOf(news, isTaken)}: ${description}`,
+    reversesPaymentId: id,
+    at: news.receivedAt,
+  });
+  await recordAudit(tx, {
+    workspaceId,
+    actor: null,
+    action: isTaken ? 'wallet.debited' : 'wallet.topped_up',
+    target: { type: 'transaction', id: entryId },
+    details: { by: news.provider, amount_usd: Number(amountNano) / 1e9, payment: id },
+    now: news.receivedAt,
+  });
+}
+
+function reasonOf({ reversals: [told] }: PaymentNews, isTaken: boolean): string {
+  // The payment was heard of after its refund.
+  if (told === undefined) return 'Refunded or disputed';
+  if (told.kind === 'dispute') return isTaken ? 'Disputed' : 'Dispute won';
+  return isTaken ? 'Refunded' : 'Refund failed';
+}
