@@ -10,11 +10,11 @@ const ROOT = resolve(import.meta.dirname, '..');
  */
 const COVERED: readonly string[] = [
   'openapi.json',
-  'http/**/*.{ts,md}',
-  'README.md',
-  'CONTRIBUTING.md',
+  '{README,CONTRIBUTING}.md',
+  'docs/{README,api,architecture,object-storage}.md',
   '.env.example',
-  'setting{s,-kinds}.ts',
+  '*.ts',
+  '{http,machines,runtime,sip}/**/*.{ts,md}',
 ];
 
 /** Phrases of the dialect that this project once had, and what to write instead. */
@@ -22,7 +22,7 @@ const DIALECT: readonly [phrase: RegExp, instead: string][] = [
   [/\bwhoever\b/i, 'name the person: you, the client, the user'],
   [/\b(?:no|some|every)body\b/i, 'name the person, or drop the clause'],
   [/\b(?:is|are|was|were|be) told\b/i, 'receives, is notified'],
-  [/\btells?\b/i, 'reports, returns, emits, means'],
+  [/\btells?\b(?!.* (?:apart|from)\b)/i, 'reports, returns, emits, means'],
   [/\bso many\b/i, 'name the number: limit, count, N seconds'],
   [/\bof which\b/i, 'start a new sentence'],
   [/\b(?:paid|given|gave|gives) (?:it )?back\b/i, 'refunded, returned'],
@@ -30,7 +30,8 @@ const DIALECT: readonly [phrase: RegExp, instead: string][] = [
   [/(?<!\bthere )\b(?:is|are) no(?:ne)?\b(?! (?:longer|more|less|later)\b)/i, 'is not, is invalid, does not exist'],
   [/\b(?:is|are) of\b/i, 'has, belongs to'],
   [/\bgoes without\b/i, 'must not be combined with, omits'],
-  [/(?:^|[.:!] )(?:What|Of|Whose|Who) [^?]*?(?:[.;]|$)/, 'start with a subject or a verb'],
+  [/(?:^|[.:!] )(?:What|Of|Whose) [^?]*?(?:[.;]|$)/, 'start with a subject or a verb'],
+  [/(?:^|[.:!] )Who [^?]*?[.;]/, 'start with a subject or a verb'],
 ];
 
 describe('plain English', () => {
@@ -54,6 +55,7 @@ describe('plain English', () => {
       'It is of messages of a tool.',
       'It goes without a filter.',
       'Nothing is charged. Of a batch: the call.',
+      'Who leaves early owes for the whole.',
     ];
     const found = samples.map((text) => dialectIn({ file: 'sample', place: '1', text }));
     expect(found.filter((lines) => lines.length === 0)).toEqual([]);
@@ -70,6 +72,7 @@ describe('plain English', () => {
       'If there is no recording yet, try again later.',
       'Returns the calls of the workspace, newest first.',
       'The part of the text that was read.',
+      'The store cannot tell a missing object from a forbidden one.',
     ];
     expect(plain.flatMap((text) => dialectIn({ file: 'sample', place: '1', text }))).toEqual([]);
   });
@@ -117,9 +120,12 @@ function stringLiterals(file: string): Text[] {
   return lines.flatMap((line, index) => {
     if (/^\s*(?:\/\/|\/?\*)/.test(line)) return [];
     const literals = line.matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g);
-    return [...literals].flatMap(([, single, double, template]) => {
+    return [...literals].flatMap(({ 1: single, 2: double, 3: template, index: start }) => {
       const text = single ?? double ?? template ?? '';
-      return text.includes(' ') ? [{ file, place: String(index + 1), text }] : [];
+      if (!text.includes(' ')) return [];
+      // Help texts of the command line start in lower case.
+      const isHelp = /\b(?:about|summary): $/.test(line.slice(0, start));
+      return [{ file, place: String(index + 1), text: isHelp ? text.charAt(0).toUpperCase() + text.slice(1) : text }];
     });
   });
 }
