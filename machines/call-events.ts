@@ -1,4 +1,3 @@
-import type { CallOutcome } from './call-outcome.ts';
 import type { CallSegment, HangupCause, LegName, LegQuality, MediaEvent, RemoteMedia } from './events.ts';
 import type { LegReport } from './leg.machine.ts';
 
@@ -113,3 +112,17 @@ export type CallEmitted =
   | { type: 'moved'; move: CallMove }
   /** The talk, if there was one, ends here: what follows is clearing up. */
   | { type: 'clearing' };
+
+/** How a call ended, decided once, when it starts to be cleared. */
+export interface CallOutcome {
+  /** `completed` needs a bridge; `rejected` means nothing was ever dialed. */
+  state: 'completed' | 'failed' | 'rejected';
+  terminalEvent: 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
+  hangupCause: HangupCause;
+  /** The leg that failed, or that ended a completed call; null when neither did. */
+  leg: LegName | null;
+  sipStatus: number | null;
+  /** A machine code such as `customer_busy`; null for a completed call. */
+  error: string | null;
+  errorDetail: string | null;
+}

@@ -1,20 +1,6 @@
-import type { CallContext, CallEvent } from './call-events.ts';
+import type { CallContext, CallEvent, CallOutcome } from './call-events.ts';
 import type { HangupCause, LegName } from './events.ts';
 import type { LegEnding } from './leg.machine.ts';
-
-/** How a call ended, decided once, when it starts to be cleared. */
-export interface CallOutcome {
-  /** `completed` needs a bridge; `rejected` means nothing was ever dialed. */
-  state: 'completed' | 'failed' | 'rejected';
-  terminalEvent: 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
-  hangupCause: HangupCause;
-  /** The leg that failed, or that ended a completed call; null when neither did. */
-  leg: LegName | null;
-  sipStatus: number | null;
-  /** A machine code such as `customer_busy`; null for a completed call. */
-  error: string | null;
-  errorDetail: string | null;
-}
 
 /** What an event that ends a call makes of it, before or after the bridge. */
 export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 'local'>): CallOutcome {

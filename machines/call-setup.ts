@@ -16,6 +16,7 @@ import type {
   CallEvent,
   CallInput,
   CallMove,
+  CallOutcome,
   Funding,
   LocalMedia,
   MediaCommand,
@@ -24,7 +25,7 @@ import type {
   SpeechName,
   TranscriptCommand,
 } from './call-events.ts';
-import { type CallOutcome, outcomeOf } from './call-outcome.ts';
+import { outcomeOf } from './call-outcome.ts';
 import type { LegName, RemoteMedia } from './events.ts';
 import { type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';

@@ -28,6 +28,11 @@ export type SttMessage =
   /** In mid-session, the one error whose fields are nested. */
   | { type: 'error'; error: { code: 'INSUFFICIENT_CREDITS'; message: string; details?: unknown } };
 
+export type SttSessionEmitted =
+  | { type: 'told'; message: SttMessage }
+  /** Nothing is told after it. */
+  | { type: 'closed'; code: number; reason: string };
+
 export interface ErrorMessage {
   type: 'error';
   code: string;

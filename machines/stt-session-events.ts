@@ -1,4 +1,3 @@
-import type { SttMessage } from './stt-messages.ts';
 import type {
   ListeningEvent,
   RecognisedWord,
@@ -165,8 +164,3 @@ export type SttEnding =
   | { kind: 'overloaded' }
   | { kind: 'exhausted'; message: string; details: unknown }
   | { kind: 'failed'; code: string; message: string; retryAfterS?: number | null };
-
-export type SttSessionEmitted =
-  | { type: 'told'; message: SttMessage }
-  /** Nothing is told after it. */
-  | { type: 'closed'; code: number; reason: string };

@@ -9,6 +9,7 @@ import {
   RECOGNITION_LOST,
   STORAGE_LOST,
   type SttMessage,
+  type SttSessionEmitted,
   sentenceId,
 } from './stt-messages.ts';
 import type {
@@ -23,7 +24,6 @@ import type {
   RefineInput,
   SttEnding,
   SttSessionContext,
-  SttSessionEmitted,
   SttSessionEvent,
   SttSessionInput,
   SttSettings,

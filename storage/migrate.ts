@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
+import type postgres from 'postgres';
 import { TandemError } from '../machines/errors.ts';
-import type { Sql, StorageLogger } from './database.ts';
 
 /** Any constant does; it only has to be the same for every node of this program. */
 const MIGRATION_LOCK = 7_264_331;
@@ -18,7 +18,10 @@ interface Migration {
  * nodes starting together wait for one another. A file that was applied must never change: its checksum is kept.
  * @throws TandemError `STORAGE_UNAVAILABLE` when the database was migrated by a newer version, or a file changed.
  */
-export async function migrate(sql: Sql, logger?: StorageLogger): Promise<void> {
+export async function migrate(
+  sql: Pick<postgres.Sql, 'reserve'>,
+  logger?: { info(fields: object, message: string): void },
+): Promise<void> {
   const migrations = await readMigrations();
   const connection = await sql.reserve();
   try {

@@ -74,14 +74,21 @@ describe('the import rule', () => {
   it('lets each folder import only what the design allows it', () => {
     const violations = modules.flatMap((module) => {
       const folder = folderOf(module);
-      return importsOf(module)
-        .filter((target) => target.startsWith('.'))
-        .map((target) => relative(ROOT, resolve(ROOT, dirname(module), target)))
+      return localImportsOf(module)
         .filter((target) => folderOf(target) !== folder)
         .filter((target) => !MAY_IMPORT[folder]?.some((allowed) => allowed.test(target)))
         .map((target) => `${module} imports ${target}`);
     });
     expect(violations).toEqual([]);
+  });
+
+  it('has no circles, type imports included', () => {
+    expect(circlesIn(modules)).toEqual([]);
+  });
+
+  it('finds a circle of any length, and each once', () => {
+    const graph: Record<string, string[]> = { a: ['b', 'd'], b: ['c'], c: ['a'], d: ['d'], e: ['a'] };
+    expect(circlesIn(Object.keys(graph), (module) => graph[module] ?? [])).toEqual(['a, b, c', 'd']);
   });
 
   it('keeps machines free of everything but xstate', () => {
@@ -123,6 +130,42 @@ function modulesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts') && !file.endsWith('.d.ts'))
     .map((file) => join(folder, file));
+}
+
+function localImportsOf(module: string): string[] {
+  return importsOf(module)
+    .filter((target) => target.startsWith('.'))
+    .map((target) => relative(ROOT, resolve(ROOT, dirname(module), target)));
+}
+
+/** Groups of modules of which each imports all others, directly or not (Tarjan's strongly connected components). */
+function circlesIn(
+  all: readonly string[],
+  targetsOf: (module: string) => readonly string[] = localImportsOf,
+): string[] {
+  const known = new Set(all);
+  const lowest = new Map<string, number>();
+  const open: string[] = [];
+  const circles: string[] = [];
+  const visit = (module: string): number => {
+    const number = lowest.size;
+    let low = number;
+    lowest.set(module, number);
+    open.push(module);
+    const targets = targetsOf(module).filter((target) => known.has(target));
+    for (const target of targets) {
+      const seen = lowest.get(target);
+      if (seen === undefined) low = Math.min(low, visit(target));
+      else if (open.includes(target)) low = Math.min(low, seen);
+    }
+    lowest.set(module, low);
+    if (low < number) return low;
+    const group = open.splice(open.indexOf(module));
+    if (group.length > 1 || targets.includes(module)) circles.push(group.toSorted().join(', '));
+    return low;
+  };
+  for (const module of all) if (!lowest.has(module)) visit(module);
+  return circles.toSorted();
 }
 
 function folderOf(module: string): string {

@@ -1,6 +1,8 @@
-import { getResolvedPDFJS } from 'unpdf';
-import type { PdfPage } from './pdf.ts';
+import { type getDocumentProxy, getResolvedPDFJS } from 'unpdf';
 import { READING_LIMITS, RECOGNITION_LIMITS } from './reading-limits.ts';
+
+type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
+export type PdfPage = Awaited<ReturnType<Pdf['getPage']>>;
 
 /** A picture as pdf.js decodes it. */
 interface PaintedPicture {

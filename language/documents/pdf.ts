@@ -1,14 +1,13 @@
 import { getDocumentProxy } from 'unpdf';
 import { TandemError } from '../../machines/errors.ts';
 import type { DocumentSection, ReadDocument } from './document-reader.ts';
-import { picturesOf } from './pdf-pictures.ts';
+import { type PdfPage, picturesOf } from './pdf-pictures.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import { isOurs, isOutOfMemory } from './reading-refusal.ts';
 import { pageText, type TextRun } from './text-lines.ts';
 import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
 
 type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
-export type PdfPage = Awaited<ReturnType<Pdf['getPage']>>;
 
 /**
  * The text of a PDF by page. What is painted on a page without text is recognised. Scripts in it are never run, and

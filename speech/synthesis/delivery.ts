@@ -2,7 +2,7 @@ import type { SynthesisEngineName } from '../synthesizer.ts';
 import type { Prosody } from '../text/script.ts';
 import { BAND_CENTRES_HZ, type VoiceMeasures } from '../voices/voice-measures.ts';
 import { DEFAULT_WORDS_PER_MINUTE, type SpeakingStyle, type VoiceRecipe } from '../voices/voice-recipe.ts';
-import type { SpeechEffectSettings } from './output/effect-chain.ts';
+import { ACTIVE_LEVEL_DBOV, type SpeechEffectSettings } from './output/effect-chain.ts';
 
 /** How a clause is spoken: what the engine is asked for, and what is made of its sound afterwards. */
 export interface Delivery {
@@ -19,12 +19,6 @@ export interface DeliveryOptions {
   /** `SynthesisEngine.controlsPitch`. */
   controlsPitch: boolean;
 }
-
-/**
- * The active level (ITU-T P.56) to which speech is brought. Telephony's nominal -26 dBov (ITU-T G.191) is quiet beside
- * whatever else is listened to; from here the peaks of speech, some 18 dB above, still fit.
- */
-export const ACTIVE_LEVEL_DBOV = -20;
 
 /** What the API's numbers mean: recipe, style and SSML's prosody together. */
 export function deliveryOf({ recipe, style, prosody, controlsPitch }: DeliveryOptions): Delivery {

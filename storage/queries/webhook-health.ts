@@ -1,15 +1,8 @@
-import type { SqlOrTx, Tx } from '../database.ts';
-import type { WebhookRow } from './webhooks.ts';
+import type { Tx } from '../database.ts';
+import { failPendingDeliveries, type WebhookRow } from './webhooks.ts';
 
 /** An endpoint that has failed for so long without one success gets no more. */
 export const DISABLED_AFTER_FAILING_MS = 5 * 86_400_000;
-
-/** Keeps what is pending from being attempted: its endpoint takes no more. */
-export async function failPendingDeliveries(sql: SqlOrTx, webhookId: string): Promise<void> {
-  await sql`
-    update deliveries set status = 'failed', next_attempt_at = null, leased_until = null, last_error = 'endpoint_disabled'
-    where subscription_id = ${webhookId} and status = 'pending'`;
-}
 
 /** The endpoint of a delivery, locked against changes until the transaction ends; null for a callback. */
 export async function lockEndpointOf(tx: Tx, deliveryId: string): Promise<WebhookRow | null> {

@@ -3,7 +3,6 @@ import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { WebhookEvent } from './webhook-events.ts';
-import { failPendingDeliveries } from './webhook-health.ts';
 
 export interface WebhookRow {
   id: string;
@@ -192,4 +191,11 @@ async function insertSecret(
 async function lockWebhook(tx: Tx, key: WebhookKey): Promise<WebhookRow> {
   if (isUuid(key.id)) await tx`select id from webhook_subscriptions where id = ${key.id} for no key update`;
   return await getWebhook(tx, key);
+}
+
+/** Keeps what is pending from being attempted: its endpoint takes no more. */
+export async function failPendingDeliveries(sql: SqlOrTx, webhookId: string): Promise<void> {
+  await sql`
+    update deliveries set status = 'failed', next_attempt_at = null, leased_until = null, last_error = 'endpoint_disabled'
+    where subscription_id = ${webhookId} and status = 'pending'`;
 }

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { billedSeconds, settlementPort } from '../../actors/call-settlement.ts';
-import type { SettleInput } from '../../machines/call-events.ts';
-import { type CallOutcome, completed, rejected } from '../../machines/call-outcome.ts';
+import type { CallOutcome, SettleInput } from '../../machines/call-events.ts';
+import { completed, rejected } from '../../machines/call-outcome.ts';
 import { momentOf } from '../../runtime/clock.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import {

@@ -4,7 +4,6 @@ import { GraphicEqualiser } from '../../../media/dsp/graphic-equaliser.ts';
 import { PeakLimiter } from '../../../media/dsp/peak-limiter.ts';
 import { PitchShifter } from '../../../media/dsp/pitch-shifter.ts';
 import { BAND_CENTRES_HZ } from '../../voices/voice-measures.ts';
-import { ACTIVE_LEVEL_DBOV } from '../delivery.ts';
 
 export interface SpeechEffectSettings {
   /** Upwards, -24 to 24; 0 where the engine does it. */
@@ -19,6 +18,12 @@ export interface SpeechEffectSettings {
   gainDb: number;
   enhance: boolean;
 }
+
+/**
+ * The active level (ITU-T P.56) to which speech is brought. Telephony's nominal -26 dBov (ITU-T G.191) is quiet beside
+ * whatever else is listened to; from here the peaks of speech, some 18 dB above, still fit.
+ */
+export const ACTIVE_LEVEL_DBOV = -20;
 
 export interface EffectChain {
   /** In samples: by so much the output is late. */

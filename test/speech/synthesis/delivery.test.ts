@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ACTIVE_LEVEL_DBOV, type DeliveryOptions, deliveryOf } from '../../../speech/synthesis/delivery.ts';
+import { type DeliveryOptions, deliveryOf } from '../../../speech/synthesis/delivery.ts';
+import { ACTIVE_LEVEL_DBOV } from '../../../speech/synthesis/output/effect-chain.ts';
 import { NEUTRAL_PROSODY } from '../../../speech/text/script.ts';
 import { BAND_CENTRES_HZ, type VoiceMeasures } from '../../../speech/voices/voice-measures.ts';
 import { PLAIN_CHARACTER, type SpeakingStyle, USUAL_STYLE } from '../../../speech/voices/voice-recipe.ts';
