@@ -5,13 +5,13 @@ import { sttSessionMachine } from '../../machines/stt-session.machine.ts';
 import type { SttSessionEvent } from '../../machines/stt-session-events.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
+import { describeLanguage, findTranscriptionLanguage, isArabicDialect } from '../../speech/languages.ts';
 import type { Refine } from '../../speech/refinement.ts';
 import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
 import type { Logger } from '../logger.ts';
 import { AudioIntake } from './audio-intake.ts';
-import { languageRefusal } from './live-languages.ts';
 import { createLiveSessions } from './live-sessions.ts';
 import type { LiveSession, LiveStt, OpenLiveSession, SessionCommand } from './live-stt.ts';
 import { billingPort } from './stt-billing.ts';
@@ -131,4 +131,16 @@ function eventOf(command: SessionCommand): SttSessionEvent | { refusal: string }
   if (refusal !== null) return { refusal };
   if (command.type === 'config') return { type: 'config.requested', change: command.change };
   return { type: 'start.requested', settings: command.settings, talk: command.talk };
+}
+
+/** Why a live session cannot be in one of these; null when the catalogue has all of them. An engine may still not. */
+function languageRefusal(languages: readonly string[] | null): string | null {
+  for (const code of languages ?? []) {
+    if (isArabicDialect(code)) return `${JSON.stringify(code)} is a dialect: use "ar" for Arabic.`;
+    const language = findTranscriptionLanguage(code);
+    if (language === null)
+      return `${JSON.stringify(code)} is not the ISO 639-1 code of a language that is transcribed.`;
+    if (!language.isLive) return `${describeLanguage(code)} cannot be transcribed live. POST /stt takes files in it.`;
+  }
+  return null;
 }

@@ -5,10 +5,12 @@ import type { Clock } from '../../runtime/clock.ts';
 import { Gate } from '../../runtime/gate.ts';
 import { LATE, within } from '../../runtime/waiting.ts';
 import type { SpeechFormat, SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import { readScript } from '../../speech/text/read-script.ts';
+import type { Script } from '../../speech/text/script.ts';
+import { passageFor } from '../../speech/voices/passages.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import type { Logger } from '../logger.ts';
-import { sampleScript } from './sample-script.ts';
 
 /** Sentences spoken by voices, for people who choose one. */
 export interface SpokenSamples {
@@ -141,4 +143,11 @@ export function createSpokenSamples({
 function fingerprintOf(recipe: VoiceRecipe): string {
   const spoken = { recipe, script: sampleScript(recipe.language), style: USUAL_STYLE, format: FORMAT };
   return createHash('sha256').update(JSON.stringify(spoken)).digest('hex').slice(0, 40);
+}
+
+/** The first sentence of what voices of the language (BCP 47) are given to read. */
+function sampleScript(language: string): Script {
+  const { text } = passageFor(language);
+  const [first] = new Intl.Segmenter('und', { granularity: 'sentence' }).segment(text);
+  return readScript(first?.segment.trim() || text, { language });
 }
