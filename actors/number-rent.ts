@@ -1,5 +1,6 @@
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
+import { repeat } from '../runtime/waiting.ts';
 import type { Sql } from '../storage/database.ts';
 import { collectRent, numbersWithRentDue } from '../storage/queries/number-rent.ts';
 import type { Logger } from './logger.ts';
@@ -27,7 +28,6 @@ const INTERVAL_MS = 3_600_000;
  */
 export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS }: NumberRentOptions): NumberRent {
   const closing = new AbortController();
-  let timer: unknown = null;
 
   async function collectAll(): Promise<void> {
     const now = new Date(clock.now());
@@ -42,17 +42,10 @@ export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS
     }
   }
 
-  async function round(): Promise<void> {
-    await collectAll().catch((error) => logger.warn({ err: error }, 'collecting the rent of numbers failed'));
-    if (!closing.signal.aborted) timer = clock.setTimeout(() => void round(), intervalMs);
-  }
-
-  void round();
+  const warn = (error: unknown) => logger.warn({ err: error }, 'collecting the rent of numbers failed');
+  void repeat(() => collectAll().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     collectAll,
-    close() {
-      closing.abort();
-      clock.clearTimeout(timer);
-    },
+    close: () => closing.abort(),
   };
 }

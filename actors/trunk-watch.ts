@@ -1,4 +1,5 @@
 import type { Clock } from '../runtime/clock.ts';
+import { repeat } from '../runtime/waiting.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
@@ -35,7 +36,6 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
   const { sip, sql, secrets, clock, logger, intervalMs = INTERVAL_MS } = options;
   const misses = new Map<string, number>();
   const closing = new AbortController();
-  let timer: unknown = null;
 
   async function probe(trunk: TrunkRow): Promise<void> {
     const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
@@ -57,18 +57,11 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     await Promise.all(trunks.map((trunk) => probe(trunk).catch(warn(trunk))));
   }
 
-  async function round(): Promise<void> {
-    await probeAll().catch((error) => logger.warn({ err: error }, 'asking the carriers failed'));
-    if (!closing.signal.aborted) timer = clock.setTimeout(() => void round(), intervalMs);
-  }
-
-  void round();
+  const warn = (error: unknown) => logger.warn({ err: error }, 'asking the carriers failed');
+  void repeat(() => probeAll().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     isDown: (trunkId) => (misses.get(trunkId) ?? 0) >= MISSES_UNTIL_DOWN,
     probeAll,
-    close() {
-      closing.abort();
-      clock.clearTimeout(timer);
-    },
+    close: () => closing.abort(),
   };
 }

@@ -1,4 +1,5 @@
 import type { PublicCallEvent } from '../actors/call-view.ts';
+import { within } from '../runtime/waiting.ts';
 
 export interface CallEventStreamOptions {
   /** Last sequence that the client received; 0 for none. */
@@ -66,16 +67,9 @@ class Mailbox {
   /** Waits for the oldest event. Null after the timeout, or when the signal aborts. */
   async take({ timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal }): Promise<PublicCallEvent | null> {
     if (this.#events.length === 0 && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timeoutMs);
-        const done = () => {
-          clearTimeout(timer);
-          signal.removeEventListener('abort', done);
-          resolve();
-        };
-        this.#wake = done;
-        signal.addEventListener('abort', done, { once: true });
-      });
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await within(promise, { ms: timeoutMs, signal }).catch(() => {});
     }
     return this.#events.shift() ?? null;
   }

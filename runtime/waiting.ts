@@ -43,3 +43,17 @@ export async function within<T>(
 export async function pause(ms: number, { clock, signal }: { clock: Timers; signal: AbortSignal }): Promise<void> {
   await within(Promise.withResolvers<void>().promise, { ms, clock, signal });
 }
+
+/**
+ * Runs `work` now, and again `everyMs` after each time it ended, until the signal aborts. Resolves after the last run.
+ * @throws what the work throws, and then it is over
+ */
+export async function repeat(
+  work: () => Promise<void>,
+  { everyMs, clock = systemClock, signal }: { everyMs: number; clock?: Timers; signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    await work();
+    await pause(everyMs, { clock, signal }).catch(() => {});
+  }
+}

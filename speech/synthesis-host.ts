@@ -1,5 +1,6 @@
 import { StandingThread } from '../runtime/standing-thread.ts';
 import { type SupervisedThread, THREAD_CLOSED, THREAD_LOST, type ThreadError } from '../runtime/supervised-thread.ts';
+import { raceAbort } from '../runtime/waiting.ts';
 import type { SynthesisSettings } from './engines/available-synthesizers.ts';
 import type {
   AvailableVoice,
@@ -70,24 +71,19 @@ class SynthesisHost implements SpeechSynthesis {
 
   async *speak(request: SpeakRequest, signal: AbortSignal): AsyncGenerator<SpokenPart, void> {
     signal.throwIfAborted();
-    const left = Promise.withResolvers<never>();
-    left.promise.catch(() => {});
-    const leave = (): void => left.reject(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
     let stream: { thread: SupervisedThread<SynthesisThread>; streamKey: number } | null = null;
     try {
-      const thread = await Promise.race([this.#thread.get(), left.promise]);
+      const thread = await raceAbort(this.#thread.get(), signal);
       stream = { thread, streamKey: this.#opened++ };
       const { streamKey } = stream;
-      await Promise.race([thread.call('stream.open', { streamKey, request }), left.promise]);
+      await raceAbort(thread.call('stream.open', { streamKey, request }), signal);
       for (;;) {
-        const part = await Promise.race([thread.call('stream.next', { streamKey }), left.promise]);
+        const part = await raceAbort(thread.call('stream.next', { streamKey }), signal);
         if (part === null) return;
         yield part;
         signal.throwIfAborted();
       }
     } finally {
-      signal.removeEventListener('abort', leave);
       // Of one that is over there is nothing left; of a thread that died neither.
       stream?.thread.call('stream.close', { streamKey: stream.streamKey }).catch(() => {});
     }

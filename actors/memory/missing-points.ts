@@ -1,5 +1,6 @@
 import type { Embedder } from '../../language/memory/embedder.ts';
 import { makePoints } from '../../language/memory/make-points.ts';
+import { repeat } from '../../runtime/waiting.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
 import {
@@ -32,17 +33,15 @@ export interface MissingPoints {
 export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   const { logger, everyMs = 600_000 } = options;
   const closing = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
-  let round = begin();
+  const ended = repeat(round, { everyMs, signal: closing.signal });
   return {
     async close() {
       closing.abort();
-      clearTimeout(timer);
-      await round;
+      await ended;
     },
   };
 
-  async function begin(): Promise<void> {
+  async function round(): Promise<void> {
     try {
       const made = await makeMissingPoints(options, closing.signal);
       if (made > 0) logger.info({ units: made }, 'made points of memories that had none of this embedder');
@@ -51,11 +50,6 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
       if (closing.signal.aborted) return;
       logger.warn({ err: error }, 'points of memories are missing and cannot be made now');
     }
-    if (closing.signal.aborted) return;
-    timer = setTimeout(() => {
-      round = begin();
-    }, everyMs);
-    timer.unref();
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../../runtime/clock.ts';
+import { repeat } from '../../runtime/waiting.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { ObjectStore } from '../../storage/objects.ts';
 import { forgetTtsAudio, ttsStreamsWithExpiredAudio } from '../../storage/queries/tts-streams.ts';
@@ -35,7 +36,6 @@ export function expireAudio({
   intervalMs = INTERVAL_MS,
 }: AudioExpiryOptions): AudioExpiry {
   const closing = new AbortController();
-  let timer: unknown = null;
 
   async function deleteExpired(): Promise<void> {
     const now = new Date(clock.now());
@@ -58,17 +58,10 @@ export function expireAudio({
     } while (due.length === AT_A_TIME && couldDeleteAll);
   }
 
-  async function round(): Promise<void> {
-    await deleteExpired().catch((error) => logger.warn({ err: error }, 'deleting the audio of spoken texts failed'));
-    if (!closing.signal.aborted) timer = clock.setTimeout(() => void round(), intervalMs);
-  }
-
-  void round();
+  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting the audio of spoken texts failed');
+  void repeat(() => deleteExpired().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     deleteExpired,
-    close() {
-      closing.abort();
-      clock.clearTimeout(timer);
-    },
+    close: () => closing.abort(),
   };
 }

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
+import { setImmediate as settled } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock } from 'xstate';
-import { LATE, pause, raceAbort, within } from '../../runtime/waiting.ts';
+import { LATE, pause, raceAbort, repeat, within } from '../../runtime/waiting.ts';
 
 const gone = new Error('gone');
 
@@ -33,7 +34,7 @@ describe('raceAbort', () => {
     await expect(raceAbort(work.promise, AbortSignal.abort(gone))).rejects.toBe(gone);
     work.reject(new Error('too late'));
     // Node reports unhandled rejections after the microtasks of a macrotask, before the next one.
-    await new Promise((resolve) => setImmediate(resolve));
+    await settled();
     process.off('unhandledRejection', note);
     expect(unhandled).toEqual([]);
   });
@@ -93,6 +94,40 @@ describe('pause', () => {
     owner.abort(gone);
     await expect(paused).rejects.toBe(gone);
     expect(clock.pending.size).toBe(0);
+  });
+});
+
+describe('repeat', () => {
+  it('runs at once, and again some time after each run has ended, until the signal aborts', async () => {
+    const clock = new SimulatedClock();
+    const owner = new AbortController();
+    const runs: PromiseWithResolvers<void>[] = [];
+    const work = () => {
+      runs.push(Promise.withResolvers<void>());
+      return runs.at(-1)!.promise;
+    };
+    const ended = repeat(work, { everyMs: 100, clock, signal: owner.signal });
+    clock.increment(1000);
+    expect(runs.length).toBe(1);
+    runs[0]!.resolve();
+    await settled();
+    clock.increment(99);
+    await settled();
+    expect(runs.length).toBe(1);
+    clock.increment(1);
+    await settled();
+    expect(runs.length).toBe(2);
+    owner.abort();
+    runs[1]!.resolve();
+    await ended;
+    clock.increment(1000);
+    await settled();
+    expect(runs.length).toBe(2);
+  });
+
+  it('rejects with what the work throws', async () => {
+    const work = () => Promise.reject(gone);
+    await expect(repeat(work, { everyMs: 1, signal: new AbortController().signal })).rejects.toBe(gone);
   });
 });
 
