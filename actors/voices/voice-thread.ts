@@ -1,22 +1,6 @@
-import type { AudioFile } from '../../media/audio-file/audio-file.ts';
-import type { MonoWav } from '../../media/audio-file/mono-wav.ts';
 import { SupervisedThread } from '../../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../../runtime/thread-protocol.ts';
-import type { HeardVoice } from './voice-hearing.ts';
-
-/** Work on voice samples, off the main thread. */
-export interface VoiceThread {
-  data: null;
-  ready: null;
-  calls: {
-    /** Writes each as a mono WAV file. */
-    convert: { request: { files: { source: AudioFile['source']; wavPath: string }[] }; answer: MonoWav[] };
-    /** Measures the voice in mono WAV files of one speaker. */
-    hear: { request: { wavPaths: string[] }; answer: HeardVoice };
-  };
-  reports: never;
-  notices: never;
-}
+import type { VoiceThread } from './voice-worker.ts';
 
 type VoiceTask = keyof VoiceThread['calls'];
 

@@ -1,7 +1,21 @@
+import type { AudioFile } from '../../media/audio-file/audio-file.ts';
 import { type MonoWav, writeMonoWav } from '../../media/audio-file/mono-wav.ts';
 import { serveThread } from '../../runtime/serve-thread.ts';
-import { hearVoice } from './voice-hearing.ts';
-import type { VoiceThread } from './voice-thread.ts';
+import { type HeardVoice, hearVoice } from './voice-hearing.ts';
+
+/** Work on voice samples, off the main thread. */
+export interface VoiceThread {
+  data: null;
+  ready: null;
+  calls: {
+    /** Writes each as a mono WAV file. */
+    convert: { request: { files: { source: AudioFile['source']; wavPath: string }[] }; answer: MonoWav[] };
+    /** Measures the voice in mono WAV files of one speaker. */
+    hear: { request: { wavPaths: string[] }; answer: HeardVoice };
+  };
+  reports: never;
+  notices: never;
+}
 
 /** The thread of one task, see `runVoiceTask`. */
 await serveThread<VoiceThread>(() => ({

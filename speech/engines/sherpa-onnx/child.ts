@@ -1,7 +1,6 @@
 import { serveRecognizer } from '../../engine-process/served-recognizer.ts';
-import { LanguageSwitchingRecognizer } from './language-switching-recognizer.ts';
+import { LanguageSwitchingRecognizer, type SherpaProcessArgument } from './language-switching-recognizer.ts';
 import { loadRecognizer } from './load-recognizer.ts';
-import type { SherpaProcessArgument } from './sherpa-engine.ts';
 
 // The argument is of our own engine: nobody else starts this process.
 serveRecognizer(async (argument) => {

@@ -7,6 +7,9 @@ import type { LanguageModel } from './installed-models.ts';
 import { type LoadRecognizerOptions, loadRecognizer } from './load-recognizer.ts';
 import { toWaveform } from './utterance-audio.ts';
 
+/** What a process is started with: one model, or one for each language. */
+export type SherpaProcessArgument = LoadRecognizerOptions | LanguageSwitchingOptions;
+
 export interface LanguageSwitchingOptions {
   identification: LanguageModel;
   /** The model of each language. The first one is taken when none of these is heard. */

@@ -7,7 +7,7 @@ import {
   RecognizerError,
 } from '../../recognizer.ts';
 import { findInstalledModels, type InstalledModel, type InstalledModels } from './installed-models.ts';
-import type { LanguageSwitchingOptions } from './language-switching-recognizer.ts';
+import type { LanguageSwitchingOptions, SherpaProcessArgument } from './language-switching-recognizer.ts';
 import { lastWords } from './last-words.ts';
 import type { LoadRecognizerOptions } from './load-recognizer.ts';
 import { hasConfidence, isStreaming } from './model-folder.ts';
@@ -20,9 +20,6 @@ export interface SherpaEngineOptions {
   /** Aborting ends all processes. */
   signal?: AbortSignal;
 }
-
-/** What a process is started with: one model, or one for each language. */
-export type SherpaProcessArgument = LoadRecognizerOptions | LanguageSwitchingOptions;
 
 /** The models of sherpa-onnx that are installed, each instance in a process of its own. */
 export function createSherpaEngine({ modelsDir, processes, signal }: SherpaEngineOptions): RecognitionEngine {
