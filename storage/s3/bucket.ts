@@ -19,6 +19,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { type ObjectStat, presentationOf } from '../objects.ts';
 import { failureReason, hasStatus } from './bucket-failures.ts';
 import type { BucketSettings } from './bucket-settings.ts';
+import { Sha256 } from './sha256.ts';
 
 /** One bucket, or the part of it below a prefix. Every method throws TandemError `STORAGE_UNAVAILABLE` on failure. */
 export interface Bucket {
@@ -40,7 +41,7 @@ export interface BucketOptions extends BucketSettings {
   maxAttempts?: number;
 }
 
-/** The smallest part that S3 allows. Each part is hashed on the main thread, so it stays small. */
+/** The smallest part that S3 allows. A part is held in memory for as long as it is sent. */
 const PART_BYTES = 5 * 1024 * 1024;
 const MOST_PARTS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -187,6 +188,7 @@ function clientConfigOf(options: BucketOptions, endpoint: string | null): S3Clie
   return {
     region,
     forcePathStyle: pathStyle,
+    sha256: Sha256,
     maxAttempts,
     ...(endpoint !== null && { endpoint }),
     // Else the usual chain of AWS: its environment variables, profile, or the role of the machine.
