@@ -73,10 +73,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
   });
 
   function requireReady(): void {
-    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
     if (sip.state === 'connected') return;
     if (!wasConnected) {
-      throw refused('C2C_NOT_CONFIGURED', 'The SIP server could not be reached since the start. Check DRACHTIO_HOST.');
+      throw refused('C2C_NOT_CONFIGURED', 'The SIP server has been unreachable since the start. Check DRACHTIO_HOST.');
     }
     throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
   }
@@ -126,14 +126,14 @@ export function createDialer(options: DialerOptions): NodeDialer {
       options.logger.error({ callId }, 'a placement was not confirmed in time');
       throw new TandemError(
         'C2C_OUTCOME_UNKNOWN',
-        `No answer from the platform in time. Look at call ${callId} and the agent's phone before you retry.`,
+        `The platform did not respond in time. Check call ${callId} and the agent's phone before you retry.`,
         { details: { call_id: callId } },
       );
     },
 
     async hangup({ workspaceId, callId }) {
       const row = await getCall(sql, { workspaceId, idOrReference: callId });
-      if (!row) throw new TandemError('CALL_NOT_FOUND', 'There is no such call in the workspace.');
+      if (!row) throw new TandemError('CALL_NOT_FOUND', 'Call not found in this workspace.');
       const live = registry.get(row.callId);
       if (!live || isFinalState(row.state)) return presentCall(row);
       live.actor.send({ type: 'hangup.requested', reason: 'api' });

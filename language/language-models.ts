@@ -96,7 +96,7 @@ class ModelsOfEngines implements LanguageModels {
     if (first !== undefined) return first;
     throw new TandemError(
       'LLM_UNAVAILABLE',
-      'The model server lists no model, or does not answer. Load one there, or set LLM_MODEL.',
+      'The model server lists no model or does not respond. Load a model there, or set LLM_MODEL.',
       {
         retryAfterS: LIST_RETRY_AFTER_S,
       },
@@ -113,7 +113,7 @@ class ModelsOfEngines implements LanguageModels {
     if (isConfigured) return { model: asConfigured(id), engine };
     throw new TandemError(
       'MODEL_NOT_FOUND',
-      'There is no language model of that name. GET /models lists those there are.',
+      'Unknown model. GET /models lists the available models.',
     );
   }
 

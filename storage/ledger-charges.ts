@@ -111,7 +111,7 @@ function chargeFrom({ id, resultNano, balanceBeforeNano, balanceAfterNano }: Pos
 }
 
 export function insufficientCredits(requiredNano: bigint, availableNano: bigint): TandemError {
-  return new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover this. Top it up.', {
+  return new TandemError('INSUFFICIENT_CREDITS', 'Insufficient wallet balance. Top up the wallet.', {
     details: {
       required: usd(requiredNano),
       available: usd(availableNano),

@@ -116,7 +116,7 @@ export async function post(tx: Tx, accounts: Accounts, input: EntryInput): Promi
 }
 
 export function accountsFrom(rows: AccountRow[], workspaceId: string): Accounts {
-  if (rows.length === 0) throw new TandemError('WORKSPACE_NOT_FOUND', `There is no workspace ${workspaceId}.`);
+  if (rows.length === 0) throw new TandemError('WORKSPACE_NOT_FOUND', `Workspace ${workspaceId} not found.`);
   return Object.fromEntries(rows.map((row) => [row.kind, row])) as Accounts;
 }
 

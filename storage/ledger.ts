@@ -71,7 +71,7 @@ export async function hold(sql: SqlOrTx, input: HoldInput): Promise<HoldResult> 
     if (earlier) return { holdId: earlier.holdId!, amountNano: earlier.resultNano };
     const { availableNano } = walletFrom(accounts);
     if (availableNano <= 0n || availableNano < input.minimumNano) {
-      throw new TandemError('RECHARGE_REQUIRED', 'The wallet balance does not cover this. Recharge the wallet.');
+      throw new TandemError('RECHARGE_REQUIRED', 'Insufficient wallet balance. Top up the wallet.');
     }
     const amountNano = smaller(availableNano, input.amountNano);
     const at = input.at ?? new Date();
@@ -204,7 +204,7 @@ async function closeHold(
 
 async function lockHold(tx: Tx, holdId: string): Promise<{ accounts: Accounts; held: HoldRow }> {
   const [owner] = await tx<{ workspaceId: string }[]>`select workspace_id from holds where id = ${holdId}`;
-  if (!owner) throw new TandemError('INTERNAL', `There is no hold ${holdId}.`);
+  if (!owner) throw new TandemError('INTERNAL', `Hold ${holdId} not found.`);
   const accounts = await lockAccounts(tx, owner.workspaceId);
   // Read after the lock: the hold may have changed while we waited for it.
   const [held] = await tx<HoldRow[]>`select * from holds where id = ${holdId}`;

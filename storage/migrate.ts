@@ -54,7 +54,7 @@ function requireKnown(applied: { name: string; checksum: string }[], migrations:
     if (known?.name !== row.name) {
       throw new TandemError(
         'STORAGE_UNAVAILABLE',
-        `The database has migration ${row.name}, which this version does not know: start a newer version.`,
+        `The database has migration ${row.name}, which this version does not know. Start a newer version.`,
       );
     }
     if (known.checksum !== row.checksum) {

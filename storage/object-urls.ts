@@ -39,7 +39,7 @@ export function verifyObjectUrl({
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
     throw new TandemError('URL_SIGNATURE_INVALID', 'The signature of this URL is not valid.');
   }
-  if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'This URL has expired. Mint a new one.');
+  if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'This URL has expired. Request a new one.');
 }
 
 function signatureOf({ key, expires, secret }: { key: string; expires: number; secret: Buffer }): Buffer {

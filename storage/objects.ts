@@ -88,7 +88,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
     async read({ key, start, end }) {
       const file = objectPath(root, key);
       const handle = await open(file, 'r').catch((error: unknown) => {
-        throw isMissing(error) ? new TandemError('NOT_FOUND', 'There is no such object.') : error;
+        throw isMissing(error) ? new TandemError('NOT_FOUND', 'Object not found.') : error;
       });
       return createReadStream(file, { fd: handle, start, end });
     },
@@ -109,7 +109,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
 /** @throws TandemError `NOT_FOUND` for a key that no object can have: nothing outside the folder is ever reached. */
 export function requireObjectKey(key: string): void {
   const valid = key.length <= MAX_KEY_LENGTH && key.split('/').every((segment) => SEGMENT.test(segment));
-  if (!valid) throw new TandemError('NOT_FOUND', 'There is no such object.');
+  if (!valid) throw new TandemError('NOT_FOUND', 'Object not found.');
 }
 
 /** @throws TandemError `NOT_FOUND` */

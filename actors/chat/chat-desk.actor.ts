@@ -270,12 +270,12 @@ function isSentAway(reason: unknown): boolean {
 function failureOf({ listening, error }: LiveCompletion): TandemError {
   const why = listening.aborted ? listening.reason : error;
   if (why instanceof TandemError) return why;
-  const message = 'The language model failed. Nothing is charged; try again.';
+  const message = 'The language model failed. You were not charged. Retry.';
   return new TandemError('LLM_UNAVAILABLE', message, { cause: why, retryAfterS: 5 });
 }
 
 function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
 }
 
 async function noting<T>(completion: LiveCompletion, work: Promise<T>): Promise<T> {

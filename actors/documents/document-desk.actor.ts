@@ -56,13 +56,13 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
       };
 
       async function end(): Promise<void> {
-        over.abort(new TandemError('DOCUMENT_NOT_READABLE', 'Nobody waits for the document any more.'));
+        over.abort(new TandemError('DOCUMENT_NOT_READABLE', 'Request cancelled.'));
         await rm(folder, { recursive: true, force: true }).finally(() => slot.release());
       }
     },
 
     async close() {
-      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.'));
       await reader.close();
       await gate.idle();
     },

@@ -38,7 +38,7 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
     async evaluate(request, signal) {
       const evaluation = await judging.judge({ ...request, id: randomUUID(), batch: null }, signal);
       // Nobody else can know of it.
-      if (evaluation === null) throw new TandemError('INTERNAL', 'The evaluation was taken for lost. Try again.');
+      if (evaluation === null) throw new TandemError('INTERNAL', 'The evaluation was interrupted. Retry.');
       // Only headers depend on it: the evaluation is paid and answered all the same.
       const charge = await chargeOfEvaluation(sql, evaluation).catch(() => null);
       return { evaluation, charge };
@@ -74,7 +74,7 @@ export function createJudgeDesk({ sql, models, judging, batches, clock }: JudgeD
     const owners = await ownersOfCalls(sql, { workspaceId, callIds });
     const unknown = callIds.filter((callId) => !owners.has(callId));
     if (unknown.length > 0) {
-      throw new TandemError('CALL_NOT_FOUND', 'The workspace has not all of these calls.', {
+      throw new TandemError('CALL_NOT_FOUND', 'Some calls do not exist in this workspace.', {
         details: { call_ids: unknown.slice(0, 20) },
       });
     }

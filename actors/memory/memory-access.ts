@@ -75,7 +75,7 @@ async function namedCollection(
 }
 
 export function collectionNotFound(): TandemError {
-  return new TandemError('COLLECTION_NOT_FOUND', 'There is no such collection, or it is not shared with you.');
+  return new TandemError('COLLECTION_NOT_FOUND', 'Collection not found, or not shared with you.');
 }
 
 /** `user`, the default, is said of what goes into a team's collection too. */

@@ -156,7 +156,7 @@ function monthOf(month: string | null, now: Date): { from: Date; to: Date } {
 }
 
 function memoryNotFound(): TandemError {
-  return new TandemError('MEMORY_NOT_FOUND', 'There is no such memory, or it is not shared with you.');
+  return new TandemError('MEMORY_NOT_FOUND', 'Memory not found, or not shared with you.');
 }
 
 function notFailed(status: string): TandemError {

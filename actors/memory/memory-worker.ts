@@ -152,7 +152,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
         const outcome = await within(queued, { ms: queueWithinMs, clock });
         if (outcome === LATE) throw new Error('the queue does not answer');
       } catch (cause) {
-        throw new TandemError('MEMORY_UNREACHABLE', 'The queue of memories does not answer.', { cause });
+        throw new TandemError('MEMORY_UNREACHABLE', 'The memory queue does not respond.', { cause });
       }
     },
 

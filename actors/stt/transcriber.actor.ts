@@ -130,7 +130,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       // An actor that is stopped completes too, without an output.
       subscription.unsubscribe();
       actor.stop();
-      const ending = new TandemError('STT_CLIENT_CANCELLED', 'The transcription was ended.');
+      const ending = new TandemError('STT_CLIENT_CANCELLED', 'The transcription was cancelled.');
       over.abort(ending);
       finished.reject(ending);
       live.delete(transcriptionId);

@@ -33,9 +33,9 @@ export async function requireFunds(
   const { availableNano } = await walletOf(sql, workspaceId);
   const { amountNano, unitPriceNano } = await priceOf(sql, { workspaceId, diarize, durationMs: durationMs ?? 0 });
   if (unitPriceNano === 0n) return;
-  if (availableNano <= 0n) throw new TandemError('ZERO_BALANCE', 'The wallet is empty. Top it up.');
+  if (availableNano <= 0n) throw new TandemError('ZERO_BALANCE', 'The wallet is empty. Top up the wallet.');
   if (availableNano >= amountNano) return;
-  throw new TandemError('INSUFFICIENT_CREDITS', 'The wallet does not cover audio of this length. Top it up.', {
+  throw new TandemError('INSUFFICIENT_CREDITS', 'Insufficient wallet balance for audio of this length. Top up the wallet.', {
     details: {
       required: usd(amountNano),
       available: usd(availableNano),

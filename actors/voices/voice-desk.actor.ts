@@ -88,7 +88,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
   /** @throws TandemError `VOICE_NOT_EDITABLE` */
   function requireCustom(voiceId: string): void {
     if (catalogue.find(voiceId) === null) return;
-    throw new TandemError('VOICE_NOT_EDITABLE', 'This voice comes with the platform and cannot be changed.');
+    throw new TandemError('VOICE_NOT_EDITABLE', 'Built-in voices cannot be changed.');
   }
 
   async function spokenWith({ id, recipe }: { id: string; recipe: VoiceRecipe }): Promise<VoiceRecipe> {
@@ -359,11 +359,11 @@ function requireSpeakable(language: string, catalogue: VoiceCatalogue): void {
 /** @throws TandemError `VOICE_NOT_EDITABLE`, `VOICE_NOT_READY` */
 function requireTakesSamples({ tier, status }: VoiceRow): void {
   if (tier !== 'quality') {
-    throw new TandemError('VOICE_NOT_EDITABLE', 'A cloned voice is made of the samples it was created with.');
+    throw new TandemError('VOICE_NOT_EDITABLE', 'A cloned voice accepts no further samples. Create another voice.');
   }
-  if (status === 'ready') throw new TandemError('VOICE_NOT_EDITABLE', 'The voice is made. Create another one.');
+  if (status === 'ready') throw new TandemError('VOICE_NOT_EDITABLE', 'The voice is already created. Create another one.');
   if (status === 'processing') {
-    throw new TandemError('VOICE_NOT_READY', 'The voice is being made of the samples it has.', { retryAfterS: 5 });
+    throw new TandemError('VOICE_NOT_READY', 'The voice is already being created from its samples.', { retryAfterS: 5 });
   }
 }
 
@@ -372,7 +372,7 @@ function lengthOf(samples: readonly { durationMs: number }[]): number {
 }
 
 function notFound(): TandemError {
-  return new TandemError('VOICE_NOT_FOUND', 'There is no such voice in the workspace. GET /voices lists them.');
+  return new TandemError('VOICE_NOT_FOUND', 'Voice not found. GET /voices lists the voices of the workspace.');
 }
 
 function notReady({ status, error }: VoiceRow): TandemError {
@@ -391,5 +391,5 @@ function elsewhere(): TandemError {
 }
 
 function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
 }

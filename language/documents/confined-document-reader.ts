@@ -44,7 +44,7 @@ export function createDocumentReader(options: DocumentReaderOptions = {}): Docum
     },
 
     async close() {
-      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.'));
       await Promise.allSettled(running);
     },
   };
@@ -81,7 +81,7 @@ async function readConfined(
   signal.throwIfAborted();
   if (read !== null) return read;
   if (OUT_OF_LIMITS.includes(exitCode)) throw tooMuchWork();
-  throw new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
+  throw new TandemError('DOCUMENT_NOT_READABLE', 'Unsupported or damaged document. Send PDF, DOCX, XLSX or an image.');
 }
 
 /** No argument of a program can have a NUL in it. The extension is at the end. */

@@ -61,7 +61,7 @@ const ENCRYPTED_PACKAGE = Buffer.from('EncryptedPackage', 'utf16le');
 
 function refuseCompoundFile(bytes: Buffer): TandemError {
   if (bytes.includes(ENCRYPTED_PACKAGE)) {
-    return new TandemError('DOCUMENT_ENCRYPTED', 'The document opens with a password. Save it without one.');
+    return new TandemError('DOCUMENT_ENCRYPTED', 'The document is password-protected. Save it without a password.');
   }
   return unsupported('an Office document of before 2007 (.doc, .xls, .ppt), or a message (.msg)');
 }

@@ -60,7 +60,7 @@ function otherArchive({ names }: PackageParts): string {
  */
 function refuseDeclarations(part: Buffer): void {
   if (!/<!(doctype|entity)/i.test(part.toString('latin1'))) return;
-  throw new TandemError('DOCUMENT_NOT_READABLE', 'The document declares a document type, which Office files do not.');
+  throw new TandemError('DOCUMENT_NOT_READABLE', 'Invalid Office document: it contains a document type declaration.');
 }
 
 function warningsOf({ names }: PackageParts, types: string): string[] {

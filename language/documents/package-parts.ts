@@ -45,7 +45,7 @@ async function entriesOf(bytes: Buffer): Promise<Map<string, Entry>> {
     for await (const entry of archive.eachEntry()) {
       const { fileName } = entry;
       if (entry.isEncrypted()) {
-        throw new TandemError('DOCUMENT_ENCRYPTED', 'The archive has a password. Save it without one.');
+        throw new TandemError('DOCUMENT_ENCRYPTED', 'The archive is password-protected. Save it without a password.');
       }
       if (entries.size >= READING_LIMITS.packageEntries) throw tooManyEntries();
       if (fileName.endsWith('/')) continue;
@@ -116,5 +116,5 @@ function damaged(message: string): TandemError {
 
 function notReadable(cause: unknown): never {
   if (cause instanceof TandemError) throw cause;
-  throw new TandemError('DOCUMENT_NOT_READABLE', 'The archive is damaged or breaks off.', { cause });
+  throw new TandemError('DOCUMENT_NOT_READABLE', 'The archive is damaged or truncated.', { cause });
 }

@@ -19,7 +19,7 @@ export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
   if (pdf.numPages > READING_LIMITS.pages) {
     throw new TandemError(
       'DOCUMENT_TOO_LARGE',
-      `The document has ${pdf.numPages} pages. ${READING_LIMITS.pages} are read.`,
+      `The document has ${pdf.numPages} pages; the limit is ${READING_LIMITS.pages}.`,
     );
   }
   const recognition = createTextRecognition();
@@ -48,7 +48,7 @@ async function open(bytes: Buffer): Promise<Pdf> {
     });
   } catch (error) {
     if ((error as Error).name === 'PasswordException') {
-      throw new TandemError('DOCUMENT_ENCRYPTED', 'The document opens with a password. Save it without one.');
+      throw new TandemError('DOCUMENT_ENCRYPTED', 'The document is password-protected. Save it without a password.');
     }
     throw error;
   }
@@ -102,10 +102,10 @@ class PdfReading {
   async conclude(): Promise<ReadDocument> {
     const { numPages } = this.#pdf;
     if (this.#unreadPages.length === numPages) {
-      throw new TandemError('DOCUMENT_NOT_READABLE', 'None of the pages of the document can be read.');
+      throw new TandemError('DOCUMENT_NOT_READABLE', 'No page of the document can be read.');
     }
     const warnings: string[] = [];
-    if (this.#unreadPages.length > 0) warnings.push(`Damaged and left out: ${pagesOf(this.#unreadPages)}.`);
+    if (this.#unreadPages.length > 0) warnings.push(`Skipped damaged pages: ${pagesOf(this.#unreadPages)}.`);
     if (this.#pagesNotRecognised.length > 0) {
       warnings.push(
         `Pictures that were too many, too large, damaged or JPEG 2000, and not looked at for text: ${pagesOf(this.#pagesNotRecognised)}.`,

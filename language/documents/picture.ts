@@ -8,7 +8,7 @@ import { createTextRecognition } from './text-recognition.ts';
 /** @throws TandemError `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`; Error when the picture is damaged */
 export async function readPicture(bytes: Buffer, type: PictureType): Promise<ReadDocument> {
   const size = pictureSize(bytes, type);
-  if (size === null) throw new TandemError('DOCUMENT_NOT_READABLE', 'The picture breaks off or is damaged.');
+  if (size === null) throw new TandemError('DOCUMENT_NOT_READABLE', 'The image is damaged or truncated.');
   const { width, height } = size;
   const { pictureSide, picturePixels } = READING_LIMITS;
   if (Math.max(width, height) > pictureSide || width * height > picturePixels) {

@@ -5,7 +5,7 @@ export function refusalOf(error: unknown): TandemError {
   if (error instanceof TandemError) return error;
   if (isOutOfMemory(error)) return new TandemError('DOCUMENT_TOO_LARGE', 'Reading the document takes too much memory.');
   // What a library says of a document may quote it.
-  return new TandemError('DOCUMENT_NOT_READABLE', 'The document is damaged, or of a kind that cannot be read.');
+  return new TandemError('DOCUMENT_NOT_READABLE', 'Unsupported or damaged document. Send PDF, DOCX, XLSX or an image.');
 }
 
 /** What reads documents is broken or not installed, whatever the document is. */

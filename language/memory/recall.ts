@@ -148,7 +148,7 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     const seen = new Set(collections.map(({ id }) => id));
     // What is of another type is there, and has nothing to say.
     if (type === undefined && collectionIds?.some((id) => !seen.has(id.toLowerCase()))) {
-      throw new TandemError('COLLECTION_NOT_FOUND', 'There is no such collection, or it is not shared with you.');
+      throw new TandemError('COLLECTION_NOT_FOUND', 'Collection not found, or not shared with you.');
     }
     return collections;
   }
@@ -234,7 +234,7 @@ function bestOfEachMemory(hits: readonly WordHit[]): RankedMemory[] {
 
 function unreachable(cause: unknown): TandemError {
   if (cause instanceof TandemError) return cause;
-  return new TandemError('MEMORY_UNREACHABLE', 'Memory cannot be searched right now. Try again.', {
+  return new TandemError('MEMORY_UNREACHABLE', 'Memory search is temporarily unavailable. Retry.', {
     cause,
     retryAfterS: 10,
   });

@@ -52,7 +52,7 @@ export async function openAudioFile(options: OpenAudioFileOptions): Promise<Audi
       ? await decode(options, longestMs)
       : { ...audioFileOf(filePath, layout), isIncomplete: layout.isTruncated, dispose: async () => {} };
   try {
-    if (file.source.bytes === 0) throw new TandemError('AUDIO_EMPTY', 'There is no audio in the file.');
+    if (file.source.bytes === 0) throw new TandemError('AUDIO_EMPTY', 'The file contains no audio.');
     if (file.durationMs > longestMs) throw tooLong(longestMs);
     return file;
   } catch (error) {

@@ -76,9 +76,9 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
     const { container, hasAudio, promisedMs, errors } = report.conclude();
     if (size > 0) return { container: container ?? 'unknown', promisedMs, isDamaged: exitCode !== 0 || errors > 0 };
     if (container !== null && !hasAudio) {
-      throw new TandemError('AUDIO_STREAM_MISSING', 'The file has no audio in it.');
+      throw new TandemError('AUDIO_STREAM_MISSING', 'The file contains no audio.');
     }
-    throw new TandemError('AUDIO_NOT_READABLE', 'The file is no audio, or of a kind that cannot be decoded.');
+    throw new TandemError('AUDIO_NOT_READABLE', 'Unsupported or invalid audio file.');
   } finally {
     await output.close();
   }

@@ -270,7 +270,7 @@ export async function findBinaries(): Promise<Binaries> {
       major: version.split('.')[0]!,
     };
   } catch (error) {
-    throw new TandemError('STORAGE_UNAVAILABLE', `There is no embedded Postgres for ${name}: set DATABASE_URL.`, {
+    throw new TandemError('STORAGE_UNAVAILABLE', `No embedded Postgres is available for ${name}. Set DATABASE_URL.`, {
       cause: error,
     });
   }

@@ -93,8 +93,8 @@ interface TrunkForCall {
 /** Locks the workspace, then the trunk: always in this order, so that admissions cannot deadlock. */
 async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Promise<TrunkForCall> {
   const [workspace] = await tx`select id from workspaces where id = ${workspaceId} for no key update`;
-  if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'There is no such workspace.');
-  if (trunkId !== null && !isUuid(trunkId)) throw notProvisioned('There is no such outbound trunk.');
+  if (!workspace) throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
+  if (trunkId !== null && !isUuid(trunkId)) throw notProvisioned('Outbound trunk not found.');
   const [trunk] = await tx<TrunkForCall[]>`
     select t.id, t.channels, t.allowed_prefixes, t.price_per_minute_nano,
       t.default_caller_id as trunk_default_caller_id, tw.default_caller_id as workspace_default_caller_id
@@ -122,10 +122,10 @@ async function callUnderReference(
     where trunk_id = ${trunk.id} and reference_id = ${referenceId} and state <> 'rejected'`;
   if (!call) return null;
   if (call.workspaceId !== workspaceId) {
-    throw new TandemError('REFERENCE_NOT_OWNED', 'This reference belongs to another workspace.');
+    throw new TandemError('REFERENCE_NOT_OWNED', 'This reference_id belongs to another workspace.');
   }
   if (isFinalState(call.state)) {
-    throw new TandemError('REFERENCE_ALREADY_USED', 'This reference is spent. Place the call under a new one.');
+    throw new TandemError('REFERENCE_ALREADY_USED', 'This reference_id is already used. Place the call with a new one.');
   }
   return call;
 }
@@ -135,7 +135,7 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
   if (!isLineDown?.(trunk.id)) return;
   throw new TandemError(
     'CARRIER_LINE_DOWN',
-    'The carrier does not answer. Nothing was placed; the reference is still free.',
+    'The carrier does not respond. No call was placed, and reference_id is still free.',
     { retryAfterS: LINE_RETRY_AFTER_S },
   );
 }

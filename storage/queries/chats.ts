@@ -164,5 +164,5 @@ export function storable(text: string): string {
 }
 
 export function chatNotFound(): TandemError {
-  return new TandemError('CHAT_NOT_FOUND', 'You have no such chat in this workspace. GET /chats lists them.');
+  return new TandemError('CHAT_NOT_FOUND', 'Chat not found. GET /chats lists your chats.');
 }

@@ -86,12 +86,12 @@ export async function inviteMember(
     if (user === null) {
       throw new TandemError(
         'USER_NOT_FOUND',
-        'Nobody has registered with this e-mail address. Ask them to do so first.',
+        'No account has this e-mail address. Ask the person to register first.',
       );
     }
     const known = await findMember(tx, { ...change, userId: user.id });
     if (known !== null)
-      throw new TandemError('ALREADY_MEMBER', 'This user is a member already. Change the role instead.');
+      throw new TandemError('ALREADY_MEMBER', 'This user is already a member. Change the role instead.');
     await addMember(tx, { ...change, userId: user.id, role });
     return (await findMember(tx, { ...change, userId: user.id }))!;
   });
@@ -149,14 +149,14 @@ async function lockWorkspace(tx: Tx, workspaceId: string): Promise<void> {
 async function lockMember(tx: Tx, { workspaceId, userId, actorRole }: MemberChange): Promise<MemberRow> {
   await lockWorkspace(tx, workspaceId);
   const member = await findMember(tx, { workspaceId, userId });
-  if (member === null) throw new TandemError('MEMBER_NOT_FOUND', 'The workspace has no such member.');
+  if (member === null) throw new TandemError('MEMBER_NOT_FOUND', 'The workspace has no member with this user id.');
   requireRank(actorRole, member.role);
   return member;
 }
 
 function requireRank(actorRole: Role, role: Role): void {
   if (role === 'owner' && actorRole !== 'owner') {
-    throw new TandemError('FORBIDDEN', 'Only owners make somebody an owner, or change or remove one.');
+    throw new TandemError('FORBIDDEN', 'Only owners can grant the owner role, or change or remove an owner.');
   }
 }
 
@@ -166,7 +166,7 @@ async function requireAnotherOwner(tx: Tx, { workspaceId, member }: { workspaceI
     select 1 from memberships
     where workspace_id = ${workspaceId} and role = 'owner' and user_id <> ${member.userId} limit 1`;
   if (others.length === 0) {
-    throw new TandemError('LAST_OWNER', 'A workspace needs an owner. Make another member an owner first.');
+    throw new TandemError('LAST_OWNER', 'A workspace needs an owner. Give another member the owner role first.');
   }
 }
 

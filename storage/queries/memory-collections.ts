@@ -95,7 +95,7 @@ export async function createMemoryCollection(
       on conflict (workspace_id, type, name_key) where deleted_at is null and type <> 'user' do nothing
       returning ${columns(tx)}`;
     if (!created) {
-      throw new TandemError('COLLECTION_NAME_TAKEN', `A ${input.type} collection of this name is there already.`);
+      throw new TandemError('COLLECTION_NAME_TAKEN', `A ${input.type} collection with this name exists.`);
     }
     if (input.type === 'team') {
       await addMembers(tx, created, { userIds: [input.createdByUserId, ...memberUserIds], now });
@@ -250,7 +250,7 @@ async function addMembers(
     insert into memory_collection_members (collection_id, user_id, added_at)
     select ${id}, user_id, ${now} from memberships where workspace_id = ${workspaceId} and user_id = any(${wanted}::int[])`;
   if (added.count === wanted.length) return;
-  throw new TandemError('MEMBER_NOT_FOUND', 'Members of a team collection have to be members of the workspace.');
+  throw new TandemError('MEMBER_NOT_FOUND', 'Members of a team collection must be members of the workspace.');
 }
 
 function nameKeyOf(name: string): string {

@@ -17,7 +17,7 @@ export function storableJson(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return storableText(value);
   if (typeof value !== 'object' || value === null) return value;
   if (depth === DEEPEST) {
-    throw new TandemError('VALIDATION_FAILED', `Metadata nests deeper than ${DEEPEST} objects and lists.`);
+    throw new TandemError('VALIDATION_FAILED', `Metadata is nested deeper than ${DEEPEST} levels.`);
   }
   if (Array.isArray(value)) return value.map((item) => storableJson(item, depth + 1));
   // A key such as `__proto__` is a key like any other.

@@ -99,7 +99,7 @@ export async function rentNumber(
       join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
       where n.e164 = ${e164} for update of n`;
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace carries this number.');
-    if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'This number is taken.');
+    if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'This number is already rented.');
     const [rented] = await tx<(NumberRow & RentedNumber)[]>`
       update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null,
         rent_months = 0, rented_by_user_id = ${userId}, rented_by_api_key_id = ${apiKeyId}
@@ -123,7 +123,7 @@ export async function releaseNumber(
     await tx`select id from workspaces where id = ${workspaceId} for no key update`;
     const [number] = await tx<NumberRow[]>`
       select * from numbers where e164 = ${e164} and workspace_id = ${workspaceId} for update`;
-    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace has not rented this number.');
+    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
     const live = await tx`
       select 1 from calls where did = ${e164} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
     if (live.length > 0) throw new TandemError('NUMBER_IN_USE', 'A live call uses this number.');

@@ -149,7 +149,7 @@ export async function updateTrunk(
       const kept = await tx`
         select 1 from numbers where trunk_id = ${id} and status = 'assigned' and not e164 = any(${numbers}) limit 1`;
       if (kept.length > 0) {
-        throw new TandemError('NUMBER_IN_USE', 'A number left out of the list is rented. Release it first.', {
+        throw new TandemError('NUMBER_IN_USE', 'A number missing from the list is rented. Release it first.', {
           details: { removed: removed.count },
         });
       }
@@ -192,7 +192,7 @@ export async function setDefaultCallerId(
     where n.e164 = ${e164} and n.workspace_id = ${workspaceId} and n.status = 'assigned'
       and tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
     returning tw.trunk_id, tw.default_caller_id`;
-  if (!row) throw new TandemError('CALLER_ID_NOT_OWNED', 'The workspace has not rented this number.');
+  if (!row) throw new TandemError('CALLER_ID_NOT_OWNED', 'The workspace does not rent this number.');
   return row;
 }
 
@@ -219,9 +219,9 @@ async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspace
   // Locked before it is read: it may be deleted while we wait.
   if (isUuid(id)) await tx`select id from trunks where id = ${id} for no key update`;
   const trunk = await getTrunk(tx, { id, workspaceId });
-  if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'There is no such trunk.');
+  if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'Trunk not found.');
   if (trunk.ownerWorkspaceId !== workspaceId) {
-    throw new TandemError('FORBIDDEN', 'This trunk is shared with the workspace and configured elsewhere.');
+    throw new TandemError('FORBIDDEN', 'This trunk is shared with the workspace. Only its own workspace can change it.');
   }
 }
 
@@ -236,6 +236,6 @@ async function putNumbers(
   const elsewhere = await tx`
     select 1 from numbers where e164 = any(${numbers}) and trunk_id <> ${trunkId} limit 1`;
   if (elsewhere.length > 0) {
-    throw new TandemError('NUMBER_NOT_AVAILABLE', 'A number in the list already stands on another trunk.');
+    throw new TandemError('NUMBER_NOT_AVAILABLE', 'A number in the list already belongs to another trunk.');
   }
 }

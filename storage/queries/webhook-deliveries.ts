@@ -107,7 +107,7 @@ async function findWebhookDelivery(
         select d.* from deliveries d join webhook_subscriptions s on s.id = d.subscription_id
         where d.id = ${deliveryId} and d.workspace_id = ${workspaceId} and s.deleted_at is null`
     : [];
-  if (!row) throw new TandemError('DELIVERY_NOT_FOUND', 'There is no such delivery to a webhook.');
+  if (!row) throw new TandemError('DELIVERY_NOT_FOUND', 'Webhook delivery not found.');
   return row;
 }
 

@@ -47,7 +47,7 @@ export async function createWebhook(sql: SqlOrTx, input: CreateWebhookInput): Pr
     if ((count?.total ?? 0) >= MAX_WEBHOOKS_PER_WORKSPACE) {
       throw new TandemError(
         'WEBHOOK_LIMIT_REACHED',
-        `A workspace has at most ${MAX_WEBHOOKS_PER_WORKSPACE} webhooks. Delete one, or give one more events.`,
+        `A workspace has at most ${MAX_WEBHOOKS_PER_WORKSPACE} webhooks. Delete one, or add events to an existing one.`,
       );
     }
     const [row] = await tx<WebhookRow[]>`
@@ -84,7 +84,7 @@ export async function getWebhook(sql: SqlOrTx, { id, workspaceId }: WebhookKey):
         select * from webhook_subscriptions
         where id = ${id} and workspace_id = ${workspaceId} and deleted_at is null`
     : [];
-  if (!row) throw new TandemError('WEBHOOK_NOT_FOUND', 'There is no such webhook.');
+  if (!row) throw new TandemError('WEBHOOK_NOT_FOUND', 'Webhook not found.');
   return row;
 }
 

@@ -146,7 +146,7 @@ export function openBucket(options: BucketOptions): Bucket {
           // In Node it always is one.
           return Body as Readable;
         } catch (error) {
-          if (hasStatus(error, 404)) throw new TandemError('NOT_FOUND', 'There is no such object.');
+          if (hasStatus(error, 404)) throw new TandemError('NOT_FOUND', 'Object not found.');
           throw error;
         }
       });

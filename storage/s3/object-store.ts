@@ -72,7 +72,7 @@ export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<
 
     async read({ key, start, end }) {
       requireObjectKey(key);
-      if (deletions.has(key)) throw new TandemError('NOT_FOUND', 'There is no such object.');
+      if (deletions.has(key)) throw new TandemError('NOT_FOUND', 'Object not found.');
       try {
         return await local.read({ key, start, end });
       } catch (error) {

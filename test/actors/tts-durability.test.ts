@@ -247,7 +247,7 @@ describe('storage that fails', () => {
     const closing = desk.close();
     await eventually(() => expect(clock.waiting()).toContain(4_000));
     clock.advance(4_000);
-    await expect(hearing).rejects.toThrow('What was charged will be given back');
+    await expect(hearing).rejects.toThrow('The charge will be refunded');
     clock.advance(1_000);
     await closing;
     expect(logger.lines).toContainEqual({
