@@ -92,7 +92,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
 
     const models = await openLanguageModels(config, {
       clock,
-      onTrouble: (detail) => logger.warn({ detail }, 'the process of a language model ended'),
+      onTrouble: (detail) => logger.warn({ detail }, 'language model process ended'),
     });
     opened.defer(() => models.close());
     const engines = await startingEngines;
@@ -239,7 +239,7 @@ export async function serve({
   onReady(tandem);
 
   const lost = tandem.broken.then((reason) => {
-    logger.fatal({ reason }, 'a part was lost that cannot be replaced while running');
+    logger.fatal({ reason }, 'lost a part that cannot be replaced while running');
     return 1;
   });
   const exitCode = await Promise.race([signals.first.then(() => 0), lost]);

@@ -44,7 +44,7 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
       dialog?.hangup(hangup.cause);
     });
     dial().catch((error) => {
-      logger.error({ callId: input.callId, leg: input.leg, err: error }, 'a leg could not be dialed');
+      logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
       sendBack({ type: 'leg.lost', detail: 'the leg could not be dialed' });
     });
     return () => abort.abort();

@@ -82,7 +82,7 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
 
     function fail(error: unknown): void {
       if (signal.aborted) return;
-      logger.warn({ callId, leg, err: error }, 'a leg cannot be transcribed');
+      logger.warn({ callId, leg, err: error }, 'leg cannot be transcribed');
       tell({ type: 'ear.failed', reason: error instanceof TandemError ? error.code : 'INTERNAL' });
     }
 

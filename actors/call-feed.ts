@@ -24,7 +24,7 @@ export function createCallFeed({ logger }: { logger?: Logger } = {}): CallFeed {
           listener(event);
         } catch (error) {
           emitter.off(name, guarded);
-          logger?.error({ callId, err: error }, 'a watcher of a call broke and was dropped');
+          logger?.error({ callId, err: error }, 'call watcher threw and was removed');
         }
       };
       emitter.on(name, guarded);

@@ -112,7 +112,7 @@ async function commitUntilStored(
     try {
       const stored = await commit(options, { batch: moves, lastSequence });
       if (stored) return stored.events;
-      options.logger.warn({ callId: options.callId }, 'moves of a call that was taken over or is final were dropped');
+      options.logger.warn({ callId: options.callId }, 'dropped moves of a call that is final or was taken over');
       options.onLost();
       return [];
     } catch (error) {
@@ -193,7 +193,7 @@ function tell({ callId, logger, onCommitted }: CallJournalOptions, events: CallE
   try {
     onCommitted(events);
   } catch (error) {
-    logger.error({ callId, err: error }, 'a listener to the events of a call broke');
+    logger.error({ callId, err: error }, 'call event listener threw');
   }
 }
 

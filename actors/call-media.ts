@@ -49,7 +49,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
         if (saying === turn && end === 'played') tell({ type: 'speech.finished', speech });
       } catch (error) {
         if (saying !== turn) return;
-        if (!(error instanceof UnspokenError)) logger.error({ callId, speech, err: error }, 'a speech failed');
+        if (!(error instanceof UnspokenError))
+          logger.error({ callId, speech, err: error }, 'announcement or whisper failed');
         const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
         tell({ type: 'speech.failed', speech, detail });
       }
@@ -81,7 +82,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
     }
 
     function onFailure(command: MediaCommand['type'], error: unknown): void {
-      logger.error({ callId, command, err: error }, 'a media command failed');
+      logger.error({ callId, command, err: error }, 'media command failed');
       if (command === 'record') tell({ type: 'recording.failed', detail: 'the recording could not be started' });
       else if (command === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
       else if (command === 'connect') tell({ type: 'media.lost', detail: 'a leg could not be connected' });

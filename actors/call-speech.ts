@@ -177,7 +177,7 @@ async function make(
     if (options.signal.aborted) throw new UnspokenError('the call is over', { cause: error });
     const code = error instanceof SynthesizerError ? error.code : (error as Error).name;
     // Not the error itself: it may repeat the text.
-    logger.warn({ callId, speech, code }, 'what an agent was to be told could not be made');
+    logger.warn({ callId, speech, code }, 'announcement or whisper could not be synthesised');
     throw error instanceof UnspokenError ? error : new UnspokenError(reasonOf(error), { cause: error });
   }
 }

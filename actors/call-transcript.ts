@@ -76,7 +76,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
     const ports = { agent: channels.agent.port1, customer: channels.customer.port1 };
     const started = call.media?.startTap(ports) ?? Promise.reject(new Error('the call has no media'));
     started.catch((error) => {
-      logger.warn({ callId, err: error }, 'a call could not be tapped');
+      logger.warn({ callId, err: error }, 'call audio could not be tapped');
       entry.actor.send({ type: 'stopped', reason: 'MEDIA_LOST' });
     });
   }
@@ -122,7 +122,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       actor.subscribe({
         complete: leave,
         error(error) {
-          logger.error({ callId, err: error }, 'the actor of a transcript broke');
+          logger.error({ callId, err: error }, 'transcript actor failed');
           entry.tell?.({ type: 'transcript.failed', reason: 'INTERNAL' });
           leave();
         },
@@ -154,7 +154,7 @@ export function transcriptPort({ transcripts, registry, logger }: TranscriptPort
       if (!call) throw new Error('only a live call is transcribed');
       transcripts.begin(call, tell);
     } catch (error) {
-      logger.error({ callId, err: error }, 'a transcript could not begin');
+      logger.error({ callId, err: error }, 'transcript could not start');
       tell({ type: 'transcript.failed', reason: 'INTERNAL' });
     }
     receive((command) => {

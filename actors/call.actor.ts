@@ -127,7 +127,7 @@ export function createCallActors(options: CallActorsOptions): {
         complete: leave,
         error(error) {
           // A defect, not an event: the row stays as it is and the next start reconciles it.
-          logger.error({ callId: row.callId, err: error }, 'a call actor broke');
+          logger.error({ callId: row.callId, err: error }, 'call actor failed');
           leave();
         },
       });

@@ -123,7 +123,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
           return { placed: false, replayed: true, call: presentCall(row) };
         });
       if ((await within(placement, { clock, ms: PLACEMENT_TIMEOUT_MS })) !== LATE) return await placement;
-      options.logger.error({ callId }, 'a placement was not confirmed in time');
+      options.logger.error({ callId }, 'call placement not confirmed in time');
       throw new TandemError(
         'C2C_OUTCOME_UNKNOWN',
         `The platform did not respond in time. Check call ${callId} and the agent's phone before you retry.`,
@@ -185,7 +185,7 @@ async function heldFor({ callId, holdId }: CallRow, { sql, logger }: DialerOptio
   try {
     return (await heldBy(sql, holdId)) ?? 0n;
   } catch (error) {
-    logger.warn({ callId, err: error }, 'what was held for a call could not be read');
+    logger.warn({ callId, err: error }, 'wallet hold of a call could not be read');
     return 0n;
   }
 }

@@ -39,7 +39,10 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
   const unfinished = await unfinishedRecordings(sql, { node });
   for (const { id, callId, workspaceId } of unfinished) recordings.store({ recordingId: id, callId, workspaceId });
   if (orphans.length > 0 || unfinished.length > 0) {
-    logger.warn({ calls: orphans.length, recordings: unfinished.length }, 'took over what an earlier run left behind');
+    logger.warn(
+      { calls: orphans.length, recordings: unfinished.length },
+      'took over calls and recordings of an earlier boot',
+    );
   }
   return { calls: orphans.length, recordings: unfinished.length };
 }

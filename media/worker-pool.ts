@@ -161,7 +161,11 @@ class WorkerPool implements MediaPlane {
 }
 
 function noFreeChannel(): TandemError {
-  return new TandemError('no_free_channel', 'All media ports are in use. Retry when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.', {
-    retryAfterS: 5,
-  });
+  return new TandemError(
+    'no_free_channel',
+    'All media ports are in use. Retry when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
+    {
+      retryAfterS: 5,
+    },
+  );
 }

@@ -50,7 +50,7 @@ export async function openSip(settings: SipSettings, { logger, onLost }: OpenSip
     const server = await startEmbeddedSipServer({
       ...(isOwnAddress(sipHost) ? { sipHost } : { sipHost: '0.0.0.0', advertisedHost: sipHost }),
       ...{ sipPort, transports, secret },
-      onFault: (error) => logger.error({ err: error }, 'the SIP server dropped a message it failed on'),
+      onFault: (error) => logger.error({ err: error }, 'SIP server dropped a message that it failed to handle'),
       onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
     });
     opening.defer(() => server.close());

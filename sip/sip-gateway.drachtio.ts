@@ -81,7 +81,7 @@ export class DrachtioGateway implements SipGateway {
       await gateway.#connect();
     } catch (error) {
       if (!options.connectInBackground || isRefusal(error)) throw error;
-      gateway.#logger.warn({}, 'The SIP server cannot be reached yet; trying on');
+      gateway.#logger.warn({}, 'SIP server not reachable yet; retrying');
       void gateway.#reconnect();
     }
     return gateway;
@@ -218,7 +218,7 @@ export class DrachtioGateway implements SipGateway {
         if (!isRefusal(error)) continue;
         // Asking quickly with a refused secret would look like an attack.
         waitMs = this.#options.refusedRetryMs ?? REFUSED_RETRY_MS;
-        this.#logger.error({ retryAfterMs: waitMs }, 'The SIP server refuses our secret');
+        this.#logger.error({ retryAfterMs: waitMs }, 'SIP server rejects our secret');
       }
     }
   }

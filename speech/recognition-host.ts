@@ -124,7 +124,7 @@ class RecognitionHost implements SpeechRecognition {
 
   #take(report: ThreadReport): void {
     if (report.type === 'event') this.#streams.get(report.streamKey)?.deliver(report.event);
-    else this.#logger?.warn({ model: report.model, detail: report.detail }, 'recognizer broke');
+    else this.#logger?.warn({ model: report.model, detail: report.detail }, 'recognizer failed');
   }
 
   /** An owner that throws must not take the other streams' events with it. */

@@ -102,7 +102,7 @@ class SynthesisHost implements SpeechSynthesis {
 
   #take(report: ThreadReport): void {
     if (report.type === 'synthesizer.broken') {
-      this.#logger?.warn({ model: report.model, detail: report.detail }, 'synthesizer broke');
+      this.#logger?.warn({ model: report.model, detail: report.detail }, 'synthesizer failed');
     } else this.#logger?.warn({ detail: report.detail }, 'speech cache cannot be written');
   }
 }

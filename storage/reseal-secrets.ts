@@ -31,7 +31,7 @@ export async function resealSecrets(sql: Sql, secrets: SecretBox, options: Resea
     total.resealed += resealed;
     total.unopened += unopened;
   }
-  options.logger.info(total, 'secrets are sealed under the current key');
+  options.logger.info(total, 'secrets re-encrypted with the current key');
   return total;
 }
 
@@ -109,9 +109,9 @@ async function resealColumn(
     done.resealed += changes.length;
     done.unopened += rows.length - changes.length;
     if (rows.length > changes.length) {
-      logger.warn({ table, column, count: rows.length - changes.length }, 'secrets that no key opens are left alone');
+      logger.warn({ table, column, count: rows.length - changes.length }, 'skipped secrets that no key decrypts');
     }
-    logger.info({ table, column, ...done }, 'sealing secrets under the current key');
+    logger.info({ table, column, ...done }, 're-encrypting secrets with the current key');
   }
 }
 

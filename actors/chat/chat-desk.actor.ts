@@ -81,7 +81,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       conclude: fromPromise(async ({ input: { completionId, ending } }) => {
         const completion = live.get(completionId)!;
         await conclude(completion, ending).catch((error: unknown) => {
-          logger.warn({ completionId, err: error }, 'how a completion ended could not be stored');
+          logger.warn({ completionId, err: error }, 'completion result could not be stored');
           throw error;
         });
       }),
@@ -111,7 +111,8 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       closed = true;
       await within(Promise.allSettled(over), { ms: CLOSE_WITHIN_MS, clock });
       const completionIds = [...live.keys()];
-      if (live.size > 0) logger.error({ completionIds }, 'how completions ended is not stored: the next start does it');
+      if (live.size > 0)
+        logger.error({ completionIds }, 'completion results not stored; the next start will settle them');
     },
   };
 
@@ -141,7 +142,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
       },
       // A defect, not an outcome.
       error(error) {
-        logger.error({ completionId: id, err: error }, 'the actor of a completion broke');
+        logger.error({ completionId: id, err: error }, 'completion actor failed');
         parts.fail(error);
         end(error);
       },
@@ -217,7 +218,7 @@ export function createChatDesk(options: ChatDeskOptions): ChatDesk {
     if (listening.aborted) completion.error = listening.reason;
     else if (admission !== null) {
       completion.error = failureOf(completion);
-      logger.warn({ completionId: id, code: failureOf(completion).code }, 'a completion failed');
+      logger.warn({ completionId: id, code: failureOf(completion).code }, 'completion failed');
     }
     completion.admitted.reject(completion.error);
     parts.fail(completion.error);

@@ -24,9 +24,9 @@ export async function failLostCompletions(options: LostCompletionsOptions): Prom
       await closeCompletion(sql, { id, workspaceId }, { ending, now });
       ended += 1;
     } catch (error) {
-      logger.error({ completionId: id, err: error }, 'a completion of an earlier run could not be ended');
+      logger.error({ completionId: id, err: error }, 'completion of an earlier boot could not be settled');
     }
   }
-  if (ended > 0) logger.warn({ completions: ended }, 'gave back what completions of an earlier run held');
+  if (ended > 0) logger.warn({ completions: ended }, 'released wallet holds of completions of earlier boots');
   return ended;
 }

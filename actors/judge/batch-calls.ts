@@ -81,7 +81,7 @@ async function judgeItem(
     if (isOfTheCall || (reason === 'LLM_TIMEOUT' && (await neverAnswers()))) return await failed(reason);
     // What a model server says of a failure may quote what it was sent.
     const particulars = error instanceof TandemError ? {} : { err: error };
-    logger.warn({ batchId, callId, code: reason, ...particulars }, 'a call of a batch could not be judged for now');
+    logger.warn({ batchId, callId, code: reason, ...particulars }, 'call of a judge batch could not be judged yet');
     return { kind: 'held_up', reason };
   }
 

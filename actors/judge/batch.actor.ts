@@ -81,7 +81,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     if (closing.signal.aborted || turns.size >= AT_ONCE) return Promise.resolve();
     const turn = run(batchId)
       .catch((error: unknown) => {
-        logger.error({ batchId, err: error }, 'a batch could not be taken up');
+        logger.error({ batchId, err: error }, 'judge batch could not be started');
         return false;
       })
       .then(async (isOver) => {
@@ -105,7 +105,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
       complete: over.resolve,
       // A defect, not an outcome: the lease runs out, and somebody tries again.
       error(error) {
-        logger.error({ batchId, err: error }, 'the actor of a batch broke');
+        logger.error({ batchId, err: error }, 'judge batch actor failed');
         over.resolve();
       },
     });
@@ -123,11 +123,11 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     const { output: outcome, context } = actor.getSnapshot();
     if (outcome === 'released') {
       await releaseJudgeBatch(sql, { id: batchId, leaseId: leaseId!, now: now() }).catch((error: unknown) => {
-        logger.warn({ batchId, err: error }, 'a batch could not be given back: its lease runs out');
+        logger.warn({ batchId, err: error }, 'judge batch could not be released; its lease will expire');
       });
     }
     if (outcome !== 'completed' && outcome !== 'stopped') return false;
-    logger.info({ batchId, outcome, stopReason: context.stopReason }, 'a batch of calls was judged');
+    logger.info({ batchId, outcome, stopReason: context.stopReason }, 'judge batch finished');
     return true;
   }
 
@@ -136,7 +136,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
       const { batch, actor } = entry;
       const isOurs = await renewJudgeBatch(sql, { id: batch.id, leaseId: batch.leaseId!, now: now(), leaseMs }).catch(
         (error: unknown) => {
-          logger.warn({ batchId: batch.id, err: error }, 'the lease of a batch could not be renewed');
+          logger.warn({ batchId: batch.id, err: error }, 'judge batch lease could not be renewed');
           return true;
         },
       );
@@ -152,7 +152,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
       // Those that are taken here are not among them.
       for (const id of await forsakenJudgeBatches(sql, { now: now(), limit: AT_ONCE })) void takeTurn(id);
     } catch (error) {
-      logger.error({ err: error }, 'looking for batches failed');
+      logger.error({ err: error }, 'looking for judge batches failed');
     }
   }
 
@@ -171,7 +171,7 @@ export function createJudgeBatches(options: JudgeBatchesOptions): JudgeBatches {
     },
     async enqueue(batchId) {
       await jobs.add(batchId, { delayMs: 0, attempt: 1 }).catch((error: unknown) => {
-        logger.warn({ batchId, err: error }, 'the job of a batch could not be queued');
+        logger.warn({ batchId, err: error }, 'judge batch could not be queued');
       });
     },
     async sweep() {

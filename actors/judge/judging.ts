@@ -109,7 +109,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
           await giveBack({ id, workspaceId, attempt, error: codeOf(error) });
           throw error;
         }
-        logger.warn({ evaluationId: id, err: error }, 'what came of an evaluation could not be stored');
+        logger.warn({ evaluationId: id, err: error }, 'evaluation result could not be stored');
         await new Promise<void>((resolve) => void clock.setTimeout(() => resolve(), delayMs));
       }
     }
@@ -124,7 +124,7 @@ export function createJudging({ sql, models, node, boot, clock, logger }: Judgin
           await abandonEvaluation(sql, { ...abandoned, now: now() });
           return;
         } catch (error) {
-          logger.warn({ evaluationId: abandoned.id, err: error }, 'what an evaluation held could not be given back');
+          logger.warn({ evaluationId: abandoned.id, err: error }, 'wallet hold of an evaluation could not be released');
           first.resolve();
           const delayMs = Math.min(LONGEST_BACKOFF_MS, 500 * 2 ** Math.min(failures, 20));
           await pause(delayMs, { clock, signal: closing.signal }).catch(() => {});

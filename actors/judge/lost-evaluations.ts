@@ -23,9 +23,9 @@ export async function failLostEvaluations(options: LostEvaluationsOptions): Prom
       await abandonEvaluation(sql, { id, workspaceId, attempt, error: 'INTERRUPTED', now });
       ended += 1;
     } catch (error) {
-      logger.error({ evaluationId: id, err: error }, 'an evaluation of an earlier run could not be ended');
+      logger.error({ evaluationId: id, err: error }, 'evaluation of an earlier boot could not be settled');
     }
   }
-  if (ended > 0) logger.warn({ evaluations: ended }, 'gave back what evaluations of an earlier run held');
+  if (ended > 0) logger.warn({ evaluations: ended }, 'released wallet holds of evaluations of earlier boots');
   return ended;
 }

@@ -112,7 +112,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
         await giveBack(charged);
       } catch (error) {
         // Charged and stored, they are processed by the next sweep: so it was done as it was asked for.
-        logger.error({ memories: ids.length, err: error }, 'memories that could not be queued could not be paid back');
+        logger.error({ memories: ids.length, err: error }, 'memories could be neither queued nor refunded');
         return;
       }
       throw new TandemError('MEMORY_UNREACHABLE', UNREACHABLE, {
@@ -130,8 +130,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
   }
 
   function requireReady(): Pick<MemoryWorker, 'enqueue'> {
-    if (isClosed())
-      throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+    if (isClosed()) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
     const worker = options.worker();
     if (worker !== null) return worker;
     throw new TandemError('MEMORY_INFRA_NOT_READY', 'Memory is still being set up. Retry in about 10 seconds.', {
@@ -140,8 +139,7 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
   }
 }
 
-const UNREACHABLE =
-  'Processing cannot be started now. The memories are stored and wait for it, and what was charged is paid back.';
+const UNREACHABLE = 'Processing cannot start now. The memories are stored and queued; the charge was refunded.';
 
 function sourceOf({ format, pageCount, isOcr, warnings }: ReadDocument, fileName: string | null) {
   return { file_name: fileName, format, pages: pageCount, ocr: isOcr, warnings: [...warnings] };

@@ -164,6 +164,6 @@ function notFailed(status: string): TandemError {
 }
 
 function membersOfOthers(type: string): TandemError {
-  const message = `is for teams: everybody in the workspace sees a ${type} collection`;
+  const message = `applies to team collections only: the whole workspace reads a ${type} collection`;
   return new TandemError('VALIDATION_FAILED', `member_ids ${message}.`, { details: [{ path: 'member_ids', message }] });
 }

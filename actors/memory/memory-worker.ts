@@ -76,7 +76,7 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
       await record({ id: memoryId, attempt: row.attempts }, outcome);
     } catch (error) {
       // The lease runs out and the sweep tries again.
-      logger.error({ memoryId, err: error }, 'an attempt at a memory could not be recorded');
+      logger.error({ memoryId, err: error }, 'memory attempt could not be stored');
     }
   }
 
@@ -91,23 +91,23 @@ export function createMemoryWorker(options: MemoryWorkerOptions): MemoryWorker {
       const { code } = fault;
       const nextAttemptAt = new Date(now.getTime() + backoffMs);
       await postponeMemory(sql, at, { code, message: explainedForNow(code), nextAttemptAt, now });
-      logger.warn({ memoryId, attempt: at.attempt, code, nextAttemptAt }, 'a memory is tried again later');
+      logger.warn({ memoryId, attempt: at.attempt, code, nextAttemptAt }, 'memory will be retried');
       void schedule(memoryId, { delayMs: backoffMs, attempt: at.attempt + 1 });
-    } else logger.info({ memoryId, attempt: at.attempt, state: outcome.state }, 'an attempt at a memory is over');
+    } else logger.info({ memoryId, attempt: at.attempt, state: outcome.state }, 'memory attempt finished');
   }
 
   async function schedule(memoryId: string, job: { delayMs: number; attempt: number }): Promise<void> {
     try {
       await jobs.add(memoryId, job);
     } catch (error) {
-      logger.warn({ memoryId, err: error }, 'the job of a memory could not be queued');
+      logger.warn({ memoryId, err: error }, 'memory could not be queued');
     }
   }
 
   /** Starts what is due and there is room for. Two looks at once would see the same rows. */
   function look(): Promise<void> {
     looking ??= findDue()
-      .catch((error: unknown) => logger.error({ err: error }, 'looking for memories that are due failed'))
+      .catch((error: unknown) => logger.error({ err: error }, 'looking for due memories failed'))
       .finally(() => {
         looking = null;
       });

@@ -79,7 +79,7 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
       try {
         await work(attempt.pipeline, signal, attempt);
       } catch (error) {
-        if (!signal.aborted) logger.warn({ memoryId, stage, err: error }, 'a memory could not be processed');
+        if (!signal.aborted) logger.warn({ memoryId, stage, err: error }, 'memory processing failed');
         throw error;
       }
     });
@@ -100,7 +100,7 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
       await refundMemory(tx, { memoryId: id, attempts, workspaceId, now });
       return true;
     }).catch((error: unknown) => {
-      logger.warn({ memoryId: id, err: error }, 'that a memory failed could not be stored');
+      logger.warn({ memoryId: id, err: error }, 'memory failure could not be stored');
       throw error;
     });
   }
@@ -157,7 +157,7 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
         renew(attempt)
           .then((isHeld) => isHeld || attempt.end({ state: 'lost' }))
           // The next beat may succeed; if none does, the lease runs out and every step finds that out.
-          .catch((error: unknown) => logger.warn({ memoryId: attempt.row.id, err: error }, 'a lease was not renewed'));
+          .catch((error: unknown) => logger.warn({ memoryId: attempt.row.id, err: error }, 'lease not renewed'));
       }, leaseMs / 3);
     };
     beatLater();
@@ -167,7 +167,7 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
 
 /** For a person: why it failed, and what to do. */
 function explained(code: string): string {
-  return `${reasonOf(code)} What was charged is paid back; ${code === UNREACHABLE ? 'retry when it does' : 'retry it'}.`;
+  return `${reasonOf(code)} The charge was refunded. ${code === UNREACHABLE ? 'Retry when it responds' : 'Retry the memory'}.`;
 }
 
 /** For a person, of an attempt after which there is another. */

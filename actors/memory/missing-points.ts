@@ -44,11 +44,11 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   async function round(): Promise<void> {
     try {
       const made = await makeMissingPoints(options, closing.signal);
-      if (made > 0) logger.info({ units: made }, 'made points of memories that had none of this embedder');
+      if (made > 0) logger.info({ units: made }, 'embedded memories that had no embedding of this embedder');
       await forgetOldRemovals(options);
     } catch (error) {
       if (closing.signal.aborted) return;
-      logger.warn({ err: error }, 'points of memories are missing and cannot be made now');
+      logger.warn({ err: error }, 'missing embeddings cannot be computed');
     }
   }
 }

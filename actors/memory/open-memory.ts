@@ -89,7 +89,7 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
         if (closing.signal.aborted) await started.close();
         return;
       } catch (error) {
-        logger.warn({ err: error, waitMs }, 'memory cannot be set up yet');
+        logger.warn({ err: error, waitMs }, 'memory queue not ready yet; retrying');
         await pause(waitMs, { clock, signal: closing.signal }).catch(() => {});
       }
     }

@@ -44,13 +44,13 @@ export function openVectorIndex(
     const waiting = options.waitMs === undefined ? {} : { waitMs: options.waitMs };
     index = createTableIndex({ table, exact, fromUnits, ...waiting, logger });
     const { version } = prepared;
-    logger.info({ version, fromUnits }, 'memories of large collections are looked up with pgvector');
+    logger.info({ version, fromUnits }, 'vector search of large collections uses pgvector');
     return 'pgvector';
   }
 
   function compareAll(reason: string): 'exact' {
-    if (choice === 'pgvector') logger.warn({ reason }, 'there is no pgvector: memories are compared one by one');
-    else logger.info({ reason }, 'memories are compared one by one');
+    if (choice === 'pgvector') logger.warn({ reason }, 'there is no pgvector: vector search is exact');
+    else logger.info({ reason }, 'vector search is exact');
     return 'exact';
   }
 

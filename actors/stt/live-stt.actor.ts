@@ -83,7 +83,7 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
     actor.subscribe({
       complete: leave,
       error(error) {
-        logger.error({ sessionId: id, err: error }, 'the actor of a live transcription broke');
+        logger.error({ sessionId: id, err: error }, 'STT session actor failed');
         onMessage(endingError(RECOGNITION_LOST)!);
         onClosed(closeOf(RECOGNITION_LOST));
         leave();

@@ -29,10 +29,10 @@ export function conclusionPort({ sql, sessions, deliverer, clock, logger }: Conc
     const told = outcomeOf(input, receivedMs);
     if (told === null) return { receivedMs };
     const stored = tellWebhooks(workspaceId, told).catch((error: unknown) => {
-      logger.error({ sessionId, err: error }, 'webhooks are not told of a live transcription');
+      logger.error({ sessionId, err: error }, 'webhook events of an STT session could not be stored');
     });
     if ((await within(stored, { ms: STORE_WITHIN_MS, clock })) === LATE) {
-      logger.warn({ sessionId }, 'storing what webhooks are told of a live transcription takes long');
+      logger.warn({ sessionId }, 'storing webhook events of an STT session is slow');
     }
     return { receivedMs };
   });

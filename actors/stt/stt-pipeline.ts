@@ -89,14 +89,14 @@ export function pipelinePort({ listening, recognition, sessions, logger }: Pipel
       if (command === 'configure') {
         tell({ type: 'pipeline.config_refused', ...reasonOf(error) });
       } else {
-        logger.warn({ sessionId, err: error }, 'a listener did not finish');
+        logger.warn({ sessionId, err: error }, 'listener did not finish');
         tell({ type: 'listening.lost', detail: 'the listener did not finish' });
       }
     }
 
     function reasonOf(error: unknown): { code: string; message: string } {
       if (error instanceof TandemError) return { code: error.code, message: error.message };
-      logger.error({ sessionId, err: error }, 'a live transcription failed');
+      logger.error({ sessionId, err: error }, 'STT session failed');
       return { code: 'INTERNAL', message: 'Something went wrong here. Connect again.' };
     }
 

@@ -115,7 +115,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       },
       error(error) {
         heedNoMore();
-        logger.error({ transcriptionId, err: error }, 'a transcription actor broke');
+        logger.error({ transcriptionId, err: error }, 'transcription actor failed');
         over.abort(error);
         finished.reject(error);
       },
@@ -220,7 +220,7 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
         // Out of time while it was uploading: whose it was is not known.
         if (!transcription?.request) return;
         await reportFailure(started(transcriptionId), failure.code, account()).catch((error: unknown) => {
-          logger.warn({ transcriptionId, err: error }, 'webhooks were not told of a failed transcription');
+          logger.warn({ transcriptionId, err: error }, 'webhook event of a failed transcription could not be stored');
         });
       }),
     } satisfies Ports;

@@ -35,13 +35,17 @@ export async function requireFunds(
   if (unitPriceNano === 0n) return;
   if (availableNano <= 0n) throw new TandemError('ZERO_BALANCE', 'The wallet is empty. Top up the wallet.');
   if (availableNano >= amountNano) return;
-  throw new TandemError('INSUFFICIENT_CREDITS', 'Insufficient wallet balance for audio of this length. Top up the wallet.', {
-    details: {
-      required: usd(amountNano),
-      available: usd(availableNano),
-      shortfall: usd(amountNano - availableNano),
+  throw new TandemError(
+    'INSUFFICIENT_CREDITS',
+    'Insufficient wallet balance for audio of this length. Top up the wallet.',
+    {
+      details: {
+        required: usd(amountNano),
+        available: usd(availableNano),
+        shortfall: usd(amountNano - availableNano),
+      },
     },
-  });
+  );
 }
 
 /**

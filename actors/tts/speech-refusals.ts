@@ -27,20 +27,20 @@ export function scriptOf(text: string, { language, readScript }: { language: str
 export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: boolean }): TandemError {
   const money = isRefunded ? 'You were not charged' : 'The charge will be refunded';
   if (cause instanceof SynthesizerError && cause.code === 'too_long') {
-    return new TandemError('VALIDATION_FAILED', `One sentence of the text takes minutes to speak. ${money}. Split it.`, {
-      cause,
-      details: [{ path: 'text', message: 'One of its sentences takes minutes to speak.' }],
-    });
-  }
-  if (cause instanceof SynthesizerError && cause.code === 'unsayable') {
     return new TandemError(
       'VALIDATION_FAILED',
-      `The voice cannot speak this text. ${money}. Choose another voice.`,
+      `One sentence of the text takes minutes to speak. ${money}. Split it.`,
       {
         cause,
-        details: [{ path: 'text', message: 'The voice can say nothing of it.' }],
+        details: [{ path: 'text', message: 'One of its sentences takes minutes to speak.' }],
       },
     );
+  }
+  if (cause instanceof SynthesizerError && cause.code === 'unsayable') {
+    return new TandemError('VALIDATION_FAILED', `The voice cannot speak this text. ${money}. Choose another voice.`, {
+      cause,
+      details: [{ path: 'text', message: 'The voice can say nothing of it.' }],
+    });
   }
   return new TandemError('TTS_UNAVAILABLE', `The speech engine failed. ${money}. Retry.`, {
     cause,

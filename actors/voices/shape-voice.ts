@@ -157,7 +157,7 @@ async function transcribe(
     return file.text.trim();
   } catch (error) {
     signal.throwIfAborted();
-    logger.warn({ voiceId: id, err: error }, 'a sample of a voice was not understood; the voice is fitted instead');
+    logger.warn({ voiceId: id, err: error }, 'voice sample not recognised; fitting the voice instead');
     return '';
   }
 }
@@ -190,7 +190,7 @@ const LOST: ShapedVoice = {
   error: 'The samples are not there any more, through no fault of yours. Create the voice again.',
 };
 
-const NO_ENGINE = 'No speech engine that is installed speaks this language. Ask whoever runs the platform.';
+const NO_ENGINE = 'No installed speech engine speaks this language. Ask your operator to install one.';
 
 const PLAIN_TRANSCRIPTION = {
   diarize: false,

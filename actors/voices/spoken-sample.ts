@@ -92,7 +92,10 @@ export function createSpokenSamples({
       return isKept ? key : null;
     } catch (error) {
       if (!closing.signal.aborted) {
-        logger.warn({ engine: recipe.engine, voice: recipe.engineVoice, err: error }, 'no sample of a voice was made');
+        logger.warn(
+          { engine: recipe.engine, voice: recipe.engineVoice, err: error },
+          'voice sample synthesis produced nothing',
+        );
         forgetLater(key);
       }
       return null;

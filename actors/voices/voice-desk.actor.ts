@@ -106,7 +106,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
       for (const key of keys) await objects.delete(key);
       if (ownerNode === node) await forgetFilesOfVoice(sql, voiceId);
     } catch (error) {
-      logger.error({ voiceId, err: error }, 'files of a deleted voice are left to the next start');
+      logger.error({ voiceId, err: error }, 'files of a deleted voice will be removed at the next start');
     }
   }
 
@@ -361,9 +361,12 @@ function requireTakesSamples({ tier, status }: VoiceRow): void {
   if (tier !== 'quality') {
     throw new TandemError('VOICE_NOT_EDITABLE', 'A cloned voice accepts no further samples. Create another voice.');
   }
-  if (status === 'ready') throw new TandemError('VOICE_NOT_EDITABLE', 'The voice is already created. Create another one.');
+  if (status === 'ready')
+    throw new TandemError('VOICE_NOT_EDITABLE', 'The voice is already created. Create another one.');
   if (status === 'processing') {
-    throw new TandemError('VOICE_NOT_READY', 'The voice is already being created from its samples.', { retryAfterS: 5 });
+    throw new TandemError('VOICE_NOT_READY', 'The voice is already being created from its samples.', {
+      retryAfterS: 5,
+    });
   }
 }
 

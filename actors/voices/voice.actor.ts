@@ -43,7 +43,7 @@ export function createVoiceActors({ sql, shape, deliverer, clock, logger }: Voic
     try {
       return await work();
     } catch (error) {
-      if (!signal.aborted) logger.warn({ voiceId, err: error }, 'a voice could not be made, and is tried again');
+      if (!signal.aborted) logger.warn({ voiceId, err: error }, 'voice creation failed and will be retried');
       throw error;
     }
   }
@@ -73,7 +73,7 @@ export function createVoiceActors({ sql, shape, deliverer, clock, logger }: Voic
         complete: forget,
         error(error) {
           forget();
-          logger.error({ voiceId, err: error }, 'a voice actor broke');
+          logger.error({ voiceId, err: error }, 'voice actor failed');
         },
       });
       actor.start();

@@ -47,7 +47,7 @@ export function parseArguments(
     const option = Object.hasOwn(options, key) ? options[key] : undefined;
     if (option === undefined) {
       const known = Object.keys(options).map((each) => `--${each}`);
-      throw refuse(`${rawName} is no option of tandem ${name}${didYouMean(rawName, known)}`);
+      throw refuse(`${rawName} is not an option of tandem ${name}${didYouMean(rawName, known)}`);
     }
     if (isSwitch(option)) {
       if (value !== undefined) throw refuse(`${rawName} takes no value`);

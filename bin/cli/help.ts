@@ -12,11 +12,11 @@ export function overallHelp(): string {
     'tandem help COMMAND   explains a command and its options',
     'tandem --version      prints the version',
     '',
-    'call, transcribe, speak and trunks ask the server at TANDEM_URL (default: PORT of this machine) with the key',
-    'TANDEM_API_KEY. keys, wallet, prices, workspaces and doctor work on the database and the data folder themselves.',
-    'Settings are environment variables and .env, as for the server: tandem serve --help lists them.',
+    'call, transcribe, speak and trunks call the server at TANDEM_URL (default: PORT on this machine) with the API key',
+    'in TANDEM_API_KEY. keys, wallet, prices, workspaces and doctor open the database and the data folder directly.',
+    'Settings come from the environment and .env, as for the server; tandem serve --help lists them.',
     '',
-    'Exit codes: 0 done, 1 failed, 2 not understood.',
+    'Exit codes: 0 success, 1 failure, 2 invalid usage.',
     '',
   ].join('\n');
 }

@@ -17,7 +17,7 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'demo',
-    summary: 'boot everything and let two telephones talk',
+    summary: 'start everything and place a call between two softphones',
     load: async () => (await import('./commands/demo.ts')).demoCommand,
   },
   {
@@ -27,32 +27,32 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'transcribe',
-    summary: 'write down what is said in a file',
+    summary: 'transcribe an audio file',
     load: async () => (await import('./commands/transcribe.ts')).transcribeCommand,
   },
   {
     name: 'speak',
-    summary: 'turn a text into speech, as a WAV file',
+    summary: 'synthesise speech into an audio file',
     load: async () => (await import('./commands/speak.ts')).speakCommand,
   },
   {
     name: 'voices',
-    summary: 'list, make and delete voices',
+    summary: 'list, clone and delete voices',
     load: async () => (await import('./commands/voices.ts')).voicesCommand,
   },
   {
     name: 'chat',
-    summary: 'ask a language model, or have a text corrected',
+    summary: 'chat with a language model, or correct a text',
     load: async () => (await import('./commands/chat.ts')).chatCommand,
   },
   {
     name: 'memory',
-    summary: 'remember texts and documents, and find them again',
+    summary: 'store and search memories and documents',
     load: async () => (await import('./commands/memory.ts')).memoryCommand,
   },
   {
     name: 'judge',
-    summary: 'have texts and calls judged by a rubric',
+    summary: 'judge texts and calls by a rubric',
     load: async () => (await import('./commands/judge.ts')).judgeCommand,
   },
   {
@@ -72,7 +72,7 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'prices',
-    summary: 'show and change what things cost',
+    summary: 'show and change prices',
     load: async () => (await import('./commands/prices.ts')).pricesCommand,
   },
   {
@@ -87,7 +87,7 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'doctor',
-    summary: 'look for what would keep the server from working',
+    summary: 'check what the server needs, and how to fix it',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,
   },
 ];

@@ -242,7 +242,7 @@ async function report(
   screen.heading('The call object');
   for (const line of JSON.stringify(call, null, 2).split('\n')) screen.line(line);
 
-  screen.heading('What was measured');
+  screen.heading('Measured');
   screen.check(call.state === 'completed', `the call is ${call.state}, ${call.talk_seconds} s of talk`);
   for (const hearing of measureHearing(town, conversation)) {
     const other = hearing.listener === 'agent' ? 'customer' : 'agent';

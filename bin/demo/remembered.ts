@@ -12,7 +12,7 @@ export async function checkRemembered(
   { api, transcript }: { api: Api; transcript: PublicTranscript },
 ): Promise<void> {
   const said = { agent: saidBy(transcript, 'agent'), customer: saidBy(transcript, 'customer') };
-  if (said.agent === '' || said.customer === '') return screen.check(false, 'somebody was not understood at all');
+  if (said.agent === '' || said.customer === '') return screen.check(false, 'no speech of one party was recognised');
   const corrected = await correct(api, said.agent);
   screen.check(
     spellingOf(corrected.text) === spellingOf(said.agent) && /^\p{Lu}.*[.?!]$/u.test(corrected.text),
@@ -51,7 +51,7 @@ async function correct(api: Api, text: string): Promise<{ text: string; model: s
 async function remember(api: Api, leg: Leg, text: string): Promise<string> {
   const { results } = await api.post<{ results: { id: string }[] }>('/memory/ingest', {
     text,
-    title: `What the ${leg} said`,
+    title: `Words of the ${leg}`,
     metadata: { leg },
   });
   const { id } = results[0]!;

@@ -126,7 +126,7 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     signal.throwIfAborted();
     if (words.status === 'rejected' && meaning.status === 'rejected') throw unreachable(words.reason);
     for (const search of [words, meaning]) {
-      if (search.status === 'rejected') logger.warn({ err: search.reason }, 'one kind of recall did not answer');
+      if (search.status === 'rejected') logger.warn({ err: search.reason }, 'one kind of recall failed');
     }
     const keyword = words.status === 'fulfilled' ? bestOfEachMemory(words.value) : [];
     const near = meaning.status === 'fulfilled' ? meaning.value : NO_MEANING;

@@ -97,7 +97,7 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
         isPartial: false,
       };
     } catch (error) {
-      if (!closing.signal.aborted) logger.warn({ err: error }, 'a table of points cannot be searched now');
+      if (!closing.signal.aborted) logger.warn({ err: error }, 'embedding table cannot be searched');
       return null;
     }
   }
@@ -128,7 +128,7 @@ export function createTableIndex(options: TableIndexOptions): VectorIndex {
       known.has = copy;
       return 'updated';
     } catch (error) {
-      if (!closing.signal.aborted) logger.warn({ err: error }, 'points cannot be copied into their table now');
+      if (!closing.signal.aborted) logger.warn({ err: error }, 'embeddings cannot be copied into their table');
       return 'not now';
     } finally {
       known.updating = null;

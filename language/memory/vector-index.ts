@@ -97,7 +97,7 @@ export function createVectorIndex(options: VectorIndexOptions): VectorIndex {
   function start(): ThreadCopies {
     const thread = startThread();
     void thread.ended.then((error) => {
-      if (!isClosed) logger.warn({ err: error }, 'a vector thread died');
+      if (!isClosed) logger.warn({ err: error }, 'vector thread died');
     });
     return new ThreadCopies({ source, maxBytes, thread });
   }

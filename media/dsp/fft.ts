@@ -9,7 +9,7 @@ export class RealFft {
 
   /** @throws RangeError when the size is no power of two from 4 */
   constructor(size: number) {
-    if (size < 4 || (size & (size - 1)) !== 0) throw new RangeError('the size of the transform is no power of two');
+    if (size < 4 || (size & (size - 1)) !== 0) throw new RangeError('the size of the transform must be a power of two');
     const half = size / 2;
     this.size = size;
     this.#real = new Float64Array(half);

@@ -73,7 +73,7 @@ function fieldsOf(message: Uint8Array, wanted: number): Uint8Array[] {
       if (end > message.length) throw new RangeError('the model file ends too early');
       if (key >> 3 === wanted) found.push(message.subarray(at, end));
       at = end;
-    } else throw new RangeError('the file is no ONNX model');
+    } else throw new RangeError('the file is not an ONNX model');
   }
   return found;
 }

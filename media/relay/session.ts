@@ -124,7 +124,7 @@ export class RelaySession {
    */
   async connectLeg(name: LegName, remote: RemoteMedia): Promise<void> {
     // Sending to a port that is none throws; a packet on its way is no place for that.
-    if (!isPort(remote.rtpPort)) throw new RemoteAddressError('the media port of the peer is no port');
+    if (!isPort(remote.rtpPort)) throw new RemoteAddressError('the media port of the peer is invalid');
     const address = await resolveHost(remote.host, this.#options.bindHost).catch((cause: unknown) => {
       throw new RemoteAddressError('the media address of the peer cannot be resolved', { cause });
     });

@@ -231,9 +231,9 @@ export class EngineProcess {
       for await (const { head, body } of readMessages(this.#pipe)) {
         if (!Answer.Check(head)) throw new FrameError('not an answer');
         const pending = this.#pending.get(head.id);
-        if (pending === undefined) throw new FrameError('an answer that nobody asked for');
+        if (pending === undefined) throw new FrameError('an unrequested answer');
         if ('part' in head) {
-          if (pending.onPart === null) throw new FrameError('a part that nobody asked for');
+          if (pending.onPart === null) throw new FrameError('an unrequested part');
           pending.onPart({ value: head.part, bytes: body });
           this.#watch();
           continue;

@@ -90,7 +90,7 @@ class RecognizerProcess implements SpawnedRecognizer {
   }
 
   #breakOff(): RecognizerError {
-    return toRecognizerError(this.#process.breakOff('the engine process answered what is no answer'));
+    return toRecognizerError(this.#process.breakOff('the engine process returned an invalid answer'));
   }
 }
 

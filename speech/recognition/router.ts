@@ -92,7 +92,7 @@ function explainUnsupported({ languages, capabilities }: RouteOptions): string {
     unknown.length > 0
       ? `No engine that understands ${named(unknown)} is installed.`
       : understood.size > 0
-        ? `No model that is installed tells ${named(languages ?? [])} apart: ask for one of them.`
+        ? `No installed model distinguishes ${named(languages ?? [])}. Request one of them.`
         : 'No engine for speech is installed.';
   const now = understood.size > 0 ? ` Understood now: ${named([...understood].sort())}.` : '';
   return (

@@ -10,7 +10,7 @@ export function sampleProblems(
   sampleRateHz: number,
   { levelDbov, pitchHz }: Pick<VoiceMeasures, 'levelDbov' | 'pitchHz'>,
 ): string[] {
-  if (pitchHz === null) return ['Nobody is heard speaking. Record somebody who speaks, close to the microphone.'];
+  if (pitchHz === null) return ['No speech found. Record a speaker close to the microphone.'];
   const { speechSeconds, snrDb, clippedPart } = listen(samples, { sampleRateHz, levelDbov });
   const problems: string[] = [];
   if (speechSeconds < LEAST_SPEECH_S) {

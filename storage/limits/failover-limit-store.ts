@@ -24,11 +24,11 @@ export function failOver(shared: LimitStore, { retryAfterMs = 1_000, logger }: F
     retryAtMs = now + retryAfterMs;
     try {
       const result = await work(shared);
-      if (isAway) logger.info({}, 'limits are shared again');
+      if (isAway) logger.info({}, 'Redis reachable again: limits are shared');
       isAway = false;
       return result;
     } catch (error) {
-      if (!isAway) logger.warn({ err: error }, 'limits are counted in this process alone: Redis does not answer');
+      if (!isAway) logger.warn({ err: error }, 'Redis unreachable: limits apply to this process only');
       isAway = true;
       retryAtMs = performance.now() + retryAfterMs;
       return await work(own);

@@ -125,7 +125,10 @@ async function callUnderReference(
     throw new TandemError('REFERENCE_NOT_OWNED', 'This reference_id belongs to another workspace.');
   }
   if (isFinalState(call.state)) {
-    throw new TandemError('REFERENCE_ALREADY_USED', 'This reference_id is already used. Place the call with a new one.');
+    throw new TandemError(
+      'REFERENCE_ALREADY_USED',
+      'This reference_id is already used. Place the call with a new one.',
+    );
   }
   return call;
 }

@@ -84,10 +84,7 @@ export async function inviteMember(
     requireRank(change.actorRole, role);
     const user = await findUserByEmail(tx, email);
     if (user === null) {
-      throw new TandemError(
-        'USER_NOT_FOUND',
-        'No account has this e-mail address. Ask the person to register first.',
-      );
+      throw new TandemError('USER_NOT_FOUND', 'No account has this e-mail address. Ask the person to register first.');
     }
     const known = await findMember(tx, { ...change, userId: user.id });
     if (known !== null)

@@ -95,7 +95,7 @@ function scalarOf(value: unknown, path: string[]): Scalar {
     if (value.length <= FILTER_LIMITS.textCharacters) return storableText(value);
     return refuse(path, `has a text of more than ${FILTER_LIMITS.textCharacters} characters`);
   }
-  return refuse(path, 'has a value that is no text, number, boolean or null');
+  return refuse(path, 'has a value that is not a string, number, boolean or null');
 }
 
 function refuse(path: string[], reason: string): never {

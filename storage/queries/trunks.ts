@@ -221,7 +221,10 @@ async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspace
   const trunk = await getTrunk(tx, { id, workspaceId });
   if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'Trunk not found.');
   if (trunk.ownerWorkspaceId !== workspaceId) {
-    throw new TandemError('FORBIDDEN', 'This trunk is shared with the workspace. Only its own workspace can change it.');
+    throw new TandemError(
+      'FORBIDDEN',
+      'This trunk is shared with the workspace. Only its own workspace can change it.',
+    );
   }
 }
 

@@ -225,7 +225,7 @@ describe('a call from the first INVITE to its callback', () => {
     expect(call.registry.get(call.callId)).toBeUndefined();
     expect(live.abort.signal.aborted).toBe(true);
     expect(call.sip.legs[0]?.request.signal.aborted).toBe(true);
-    expect(call.logger.messages('error')).toContain('a call actor broke');
+    expect(call.logger.messages('error')).toContain('call actor failed');
   });
 });
 

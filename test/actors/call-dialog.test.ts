@@ -49,7 +49,7 @@ describe('the dialog of a leg', () => {
     const { sip, port, logger } = await startDialog('agent', { password: 's3cret', sealedFor: 'another trunk' });
     await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['leg.lost']));
     expect(sip.legs).toEqual([]);
-    expect(logger.messages('error')).toEqual(['a leg could not be dialed']);
+    expect(logger.messages('error')).toEqual(['leg could not be dialed']);
     expect(JSON.stringify(logger.lines)).not.toContain('s3cret');
   });
 

@@ -53,7 +53,7 @@ describe('the feed of call events', () => {
     feed.publish('call-1', EVENT);
     feed.publish('call-1', { ...EVENT, sequence: 2 });
     expect(heard).toEqual([1, 2]);
-    expect(logger.messages()).toEqual(['a watcher of a call broke and was dropped']);
+    expect(logger.messages()).toEqual(['call watcher threw and was removed']);
   });
 
   it('takes a call by any name for a call, also one that means something to an emitter', () => {

@@ -102,7 +102,7 @@ describe('placing a call', () => {
     await answer;
     const [row] = await rows();
     await expect(placing).rejects.toMatchObject({ details: { call_id: row?.callId } });
-    expect(logger.messages('error')).toEqual(['a placement was not confirmed in time']);
+    expect(logger.messages('error')).toEqual(['call placement not confirmed in time']);
   });
 
   it('answers that the outcome is not known when storage hangs at the admission', async () => {

@@ -69,7 +69,7 @@ it('keeps a number whose wallet is empty, and collects once it has money again',
   clock.jumpTo(new Date('2026-04-15T00:00:00Z'));
   await rent.collectAll();
   expect(await balance()).toBe(1n * USD);
-  expect(logger.messages('warn')).toEqual(['the rent of a number is overdue: its wallet does not cover it']);
+  expect(logger.messages('warn')).toEqual(['number rent overdue: insufficient wallet balance']);
   expect(JSON.stringify(logger.lines.map(({ fields: { pii, ...fields } }) => fields))).not.toContain(caller.did);
   const { workspaceId } = caller;
   await topUp(database.sql, { workspaceId, amountNano: 10n * USD, paymentType: 'one_time', operationKey: 'more' });

@@ -42,10 +42,10 @@ describe('the index of memories, where there is no pgvector', () => {
     open.push({ close: () => database.drop() });
     const auto = opened(database.sql, 'auto');
     expect(await auto.index.chosen).toBe('exact');
-    expect(auto.told).toEqual(['memories are compared one by one']);
+    expect(auto.told).toEqual(['vector search is exact']);
     const wanted = opened(database.sql, 'pgvector');
     expect(await wanted.index.chosen).toBe('exact');
-    expect(wanted.told).toEqual(['warning: there is no pgvector: memories are compared one by one']);
+    expect(wanted.told).toEqual(['warning: there is no pgvector: vector search is exact']);
   });
 });
 
@@ -67,7 +67,7 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     expect(await tables()).toEqual([]);
     const auto = opened(sql, 'auto');
     expect(await auto.index.chosen).toBe('pgvector');
-    expect(auto.told).toEqual(['memories of large collections are looked up with pgvector']);
+    expect(auto.told).toEqual(['vector search of large collections uses pgvector']);
     await put(own);
     expect(await found(auto.index)).toBe(1);
     expect(await tables()).toEqual(['memory_vector_copies', 'memory_vectors_2']);
@@ -92,7 +92,7 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     try {
       const { index, told } = opened(limited, 'auto');
       expect(await index.chosen).toBe('exact');
-      expect(told).toEqual(['memories are compared one by one']);
+      expect(told).toEqual(['vector search is exact']);
       await put(own);
       expect(await found(index)).toBe(1);
       await index.close();
@@ -114,7 +114,7 @@ describe.skipIf(!hasPgvector)('the index of memories, where there is pgvector', 
     open.push({ close: () => pool.end({ timeout: 5 }) });
     const next = opened(pool, 'auto');
     expect(await found(next.index)).toBe(2);
-    expect(next.told).toEqual(['memories of large collections are looked up with pgvector']);
+    expect(next.told).toEqual(['vector search of large collections uses pgvector']);
     expect(await sql`select 1 from memory_vectors_2`).toHaveLength(2);
   });
 

@@ -38,7 +38,7 @@ describe('the watch over the trunks', () => {
     await watch.probeAll();
     expect(watch.isDown(caller.trunkId)).toBe(true);
     await watch.probeAll();
-    expect(logger.messages('warn')).toEqual(['a carrier does not answer']);
+    expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
 
   it('takes it for up again with the first answer', async () => {
@@ -49,7 +49,7 @@ describe('the watch over the trunks', () => {
     sip.onProbe = () => true;
     await watch.probeAll();
     expect(watch.isDown(caller.trunkId)).toBe(false);
-    expect(logger.messages('info')).toEqual(['a carrier answers again']);
+    expect(logger.messages('info')).toEqual(['trunk reachable again']);
   });
 
   it('forgets a single miss with the next answer', async () => {
@@ -108,7 +108,7 @@ describe('the watch over the trunks', () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { clock, logger } = startWatch({ sql: away });
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
-    expect(logger.messages('warn')).toEqual(['asking the carriers failed']);
+    expect(logger.messages('warn')).toEqual(['probing trunks failed']);
   });
 
   it('asks the other trunks although the password of one cannot be opened, and says so', async () => {

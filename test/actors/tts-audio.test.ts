@@ -144,7 +144,7 @@ describe('audio that has expired', () => {
     clock.jumpTo(later(DAY_MS));
     await expiry.deleteExpired();
     expect([await isThere(stuck), await isThere(key)]).toEqual([true, false]);
-    expect(logger.messages('warn')).toEqual(['the audio of a spoken text could not be deleted']);
+    expect(logger.messages('warn')).toEqual(['expired audio could not be deleted']);
     isStuck = false;
     await expiry.deleteExpired();
     expect(await isThere(stuck)).toBe(false);

@@ -99,7 +99,7 @@ describe('what is not understood', () => {
     { typed: ['keys', 'lsit'], says: ['no "lsit", did you mean list?', 'list, create, revoke'] },
     { typed: ['keys'], says: ['followed by one of list, create, revoke'] },
     { typed: ['help', 'walet'], says: ['did you mean wallet?'] },
-    { typed: ['call', 'stauts', 'order-1'], says: ['"stauts" is no number, did you mean status?'] },
+    { typed: ['call', 'stauts', 'order-1'], says: ['"stauts" is not a phone number, did you mean status?'] },
     { typed: ['call', '+919811111111'], says: ['CUSTOMER missing'] },
     { typed: ['call'], says: ['AGENT and CUSTOMER missing'] },
     { typed: ['call', '1', '2', '3'], says: ['"3" is one argument too many'] },

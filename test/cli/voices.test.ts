@@ -32,7 +32,7 @@ const create = (...more: string[]) =>
 
 describe('tandem voices', () => {
   it('lists and shows voices', async () => {
-    expect((await run('list')).stdout).toBe('There is no such voice: --model fast lists others.\n');
+    expect((await run('list')).stdout).toBe('No voice matches. --model fast lists others.\n');
     expect((await run('list', '--model', 'fast')).stdout).toContain(`${FAKE_VOICE.id}  English (United States)`);
     expect((await run('list', '--model', 'fast', '--language', 'hi')).stdout).toMatch(/^There is no such voice/);
     const { exitCode, stdout } = await run('show', 'en-us');

@@ -49,7 +49,7 @@ it('a start under a new master key seals everything anew, and prints neither key
     TANDEM_SECRET_KEY_PREVIOUS: oldKey.toString('base64'),
   });
   onTestFinished(() => void after.child.kill('SIGKILL'));
-  expect(await after.logged('secrets are sealed under the current key')).toMatchObject({ unopened: 0 });
+  expect(await after.logged('secrets re-encrypted with the current key')).toMatchObject({ unopened: 0 });
   await after.logged('Tandem is ready');
   after.child.kill('SIGTERM');
   expect(await after.exited).toBe(0);

@@ -42,14 +42,14 @@ describe.skipIf(!(await redisIsReachable()))('limits on a Redis that goes away',
       expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ limit: 2, exceeded });
     }
     const held = await limits.acquireSlot({ userId: 1, kind: 'stt' });
-    expect(logged).toEqual(['limits are counted in this process alone: Redis does not answer']);
+    expect(logged).toEqual(['Redis unreachable: limits apply to this process only']);
 
     await gate.open();
     await eventually(async () => {
       await limits.peekAddress('192.0.2.1');
       return logged.length > 1;
     }, 'Redis is used again');
-    expect(logged.slice(1)).toEqual(['limits are shared again']);
+    expect(logged.slice(1)).toEqual(['Redis reachable again: limits are shared']);
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ remaining: 0, exceeded: false });
     await taken.release();
     await eventually(() => isTaken(elsewhere), 'the slot of the outage is known to everybody');
@@ -76,7 +76,7 @@ describe('limits on a Redis that is not there', () => {
     const { limits, logged } = await openUnder('redis://127.0.0.1:1', { anonymousPerMinute: 1 });
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ exceeded: false });
     expect(await limits.consumeAddress('192.0.2.1')).toMatchObject({ exceeded: true });
-    expect(logged).toEqual(['limits are counted in this process alone: Redis does not answer']);
+    expect(logged).toEqual(['Redis unreachable: limits apply to this process only']);
   });
 
   it('open when something answers that never says a word', async () => {

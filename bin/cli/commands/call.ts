@@ -11,34 +11,34 @@ import { fields, table } from '../terminal.ts';
 const PATH = '/dialer/click2call';
 
 const place = defineAction({
-  summary: 'Rings the agent, then the customer, and joins them.',
+  summary: 'Place a call: ring the agent, then the customer, and bridge them.',
   parameters: [
-    { name: 'AGENT', about: 'who is rung first: an Indian mobile number' },
-    { name: 'CUSTOMER', about: 'who is rung once the agent has answered' },
+    { name: 'AGENT', about: 'agent, rung first: an Indian mobile number' },
+    { name: 'CUSTOMER', about: 'customer, rung once the agent has answered' },
   ],
   options: {
-    did: { value: 'NUMBER', about: 'shown to both (default: the saved caller ID of the trunk)' },
-    trunk: { value: 'ID', about: 'the trunk to call over (default: the active one)' },
+    did: { value: 'NUMBER', about: 'caller ID on both legs (default: the saved one of the trunk)' },
+    trunk: { value: 'ID', about: 'trunk (default: the active one)' },
     record: { about: 'record both sides' },
-    transcribe: { about: 'recognise what both sides say; --follow shows it as it is understood' },
-    announce: { value: 'TEXT', about: 'said to the agent on answering, before the customer is rung' },
-    whisper: { value: 'TEXT', about: 'said to the agent alone as they begin to talk' },
-    voice: { value: 'ID', about: 'who says it (default: the usual voice)' },
-    reference: { value: 'TEXT', about: 'dialed once, however often it is sent (default: a new one)' },
+    transcribe: { about: 'transcribe both parties; --follow prints the transcript live' },
+    announce: { value: 'TEXT', about: 'played to the agent on answering, before the customer is rung' },
+    whisper: { value: 'TEXT', about: 'played to the agent alone when the parties are bridged' },
+    voice: { value: 'ID', about: 'voice of both (default: en-us)' },
+    reference: { value: 'TEXT', about: 'idempotency key: dialed once (default: a new one)' },
     'agent-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 30)' },
     'customer-ring-timeout': { value: 'SECONDS', about: '5 to 60 (default 45)' },
-    'max-duration': { value: 'SECONDS', about: 'of talk, 30 to 7200 (default 3600)' },
-    'callback-url': { value: 'URL', about: 'told when the call is over; needs a secret' },
-    'callback-secret': { value: 'TEXT', about: 'that callbacks are signed with, 16 to 256 characters' },
-    metadata: { value: 'JSON', about: 'an object that comes back with the call and in callbacks' },
-    follow: { about: 'print events until the call is over; Ctrl-C hangs up, twice leaves' },
+    'max-duration': { value: 'SECONDS', about: 'longest talk, 30 to 7200 (default 3600)' },
+    'callback-url': { value: 'URL', about: 'receives a signed callback when the call ends; needs --callback-secret' },
+    'callback-secret': { value: 'TEXT', about: 'key that signs callbacks, 16 to 256 characters' },
+    metadata: { value: 'JSON', about: 'object returned with the call and in callbacks' },
+    follow: { about: 'print events until the call ends; Ctrl-C hangs up, twice exits' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [agent = '', customer = ''], terminal }) {
     if (!/\d/.test(agent)) {
       const actions = Object.keys(callCommand.actions ?? {});
       throw new UsageError(
-        `${JSON.stringify(agent)} is no number${didYouMean(agent, actions)} (tandem call --help explains)`,
+        `${JSON.stringify(agent)} is not a phone number${didYouMean(agent, actions)} (see tandem call --help)`,
       );
     }
     const body = {
@@ -67,7 +67,7 @@ const place = defineAction({
       return { data: placed, text: `${intro}${describe(call)}` };
     }
     terminal.line(
-      `Call ${call.call_id}, reference ${call.reference_id}${replayed ? ' (live already; not dialed again)' : ''}`,
+      `Call ${call.call_id}, reference ${call.reference_id}${replayed ? ' (already live; not dialed again)' : ''}`,
     );
     const { final, events, left } = await followCall(api, { callId: call.call_id, terminal });
     const outcome = outcomeOfFollowing(final, { events, left });
@@ -76,9 +76,9 @@ const place = defineAction({
 });
 
 const status = defineAction({
-  summary: 'One call as it is now.',
-  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
-  options: { follow: { about: 'print its events until it is over; Ctrl-C leaves' }, ...API_OPTIONS },
+  summary: 'Show a call.',
+  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
+  options: { follow: { about: 'print events until the call ends; Ctrl-C exits' }, ...API_OPTIONS },
   async run({ values, arguments: [id = ''], terminal }) {
     const api = openApi(values);
     const { call } = await api.get<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}?refresh=1`);
@@ -89,8 +89,8 @@ const status = defineAction({
 });
 
 const hangup = defineAction({
-  summary: 'Ends a live call; a finished one stays as it is.',
-  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
+  summary: 'Hang up a live call. Does nothing to a finished one.',
+  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
     const { call } = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hangup`);
@@ -99,8 +99,8 @@ const hangup = defineAction({
 });
 
 const transcript = defineAction({
-  summary: 'What was said in a call that was placed with --transcribe.',
-  parameters: [{ name: 'ID', about: 'its call_id or reference' }],
+  summary: 'Show the transcript of a call placed with --transcribe.',
+  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
     const data = await openApi(values).get<PublicTranscript>(`${PATH}/${encodeURIComponent(id)}/transcript`);
@@ -112,15 +112,15 @@ const transcript = defineAction({
 });
 
 const list = defineAction({
-  summary: 'Calls of the workspace, newest first.',
+  summary: 'List calls of the workspace, newest first.',
   options: {
     state: { value: 'STATE', about: 'pending, initiated, bridged, completed, failed, rejected or unknown' },
     agent: { value: 'NUMBER', about: 'only calls of this agent' },
     customer: { value: 'NUMBER', about: 'only calls to this customer' },
     from: { value: 'TIME', about: 'placed at or after, ISO 8601' },
     to: { value: 'TIME', about: 'placed before, ISO 8601' },
-    limit: { value: 'N', about: 'how many, 1 to 100 (default 20)' },
-    page: { value: 'N', about: 'which page of them (default 1)' },
+    limit: { value: 'N', about: 'page size, 1 to 100 (default 20)' },
+    page: { value: 'N', about: 'page number (default 1)' },
     ...API_OPTIONS,
   },
   async run({ values }) {
@@ -157,7 +157,7 @@ const list = defineAction({
 export const callCommand: Command = {
   action: place,
   actions: { status, hangup, transcript, list },
-  notes: 'With --follow the exit code tells how the call ended: 0 when both talked, 1 otherwise.',
+  notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 
 /** The caller's own failure is none of the command line, so it is told as the answer "no". */

@@ -9,24 +9,24 @@ import { printable, type Terminal } from '../terminal.ts';
 const PATH = '/v1/chat/completions';
 
 const chat = defineAction({
-  summary: 'Asks a language model and prints the answer as it comes. Each token is billed.',
+  summary: 'Ask a language model and stream its answer. Billed per token.',
   parameters: [
     {
       name: 'MESSAGE',
-      about: 'what to say; - reads it from standard input, and without one a terminal becomes a conversation',
+      about: 'message; - reads standard input; omit it in a terminal for a conversation',
       optional: true,
     },
   ],
   options: {
-    model: { value: 'MODEL', about: 'id or alias of a model (default: the usual one of the server)' },
-    system: { value: 'TEXT', about: 'how the model has to answer' },
-    chat: { value: 'CHAT', about: 'go on with this chat' },
-    'no-save': { about: 'do not keep what is said' },
-    thinking: { about: 'let the model think first, and show it' },
-    'max-tokens': { value: 'N', about: 'longest answer' },
-    correct: { about: 'have the message corrected instead of answered' },
-    replace: { value: 'TERM=TEXT', about: 'with --correct, what a term becomes', multiple: true },
-    tone: { value: 'TONE', about: 'with --correct, such as professional or casual' },
+    model: { value: 'MODEL', about: 'model id or alias (default: the default model of the server)' },
+    system: { value: 'TEXT', about: 'system prompt' },
+    chat: { value: 'CHAT', about: 'continue this chat' },
+    'no-save': { about: 'do not store the chat' },
+    thinking: { about: 'enable thinking and print it' },
+    'max-tokens': { value: 'N', about: 'maximum length of the answer in tokens' },
+    correct: { about: 'correct the message instead of answering it' },
+    replace: { value: 'TERM=TEXT', about: 'with --correct: replace a term', multiple: true },
+    tone: { value: 'TONE', about: 'with --correct: tone, such as professional or casual' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [given], terminal }) {
@@ -69,9 +69,7 @@ function refuseContradictions(
   { isConversation, json }: { isConversation: boolean; json: boolean },
 ): void {
   if (isConversation && (json || values.correct)) {
-    throw new UsageError(
-      'MESSAGE missing: a conversation has neither --json nor --correct (tandem chat --help explains)',
-    );
+    throw new UsageError('MESSAGE is missing: --json and --correct need one (see tandem chat --help)');
   }
   const conflicting = values.correct
     ? (['system', 'chat', 'thinking', 'max-tokens'] as const)

@@ -5,10 +5,13 @@ import { type Command, defineAction, UsageError } from '../command.ts';
 export const demoCommand: Command = {
   action: defineAction({
     summary:
-      'Rings two softphones over real SIP and RTP, bridges, records and transcribes them, and checks what each heard.',
+      'Place a call between two softphones over real SIP and RTP, record and transcribe it, and check the results.',
     options: {
-      keep: { about: 'keep the server and the phones up afterwards (Ctrl-C ends)' },
-      sentences: { value: 'N', about: `how many they say, 2 to ${MOST_SENTENCES} (default ${MOST_SENTENCES})` },
+      keep: { about: 'keep the server and the softphones running (Ctrl-C ends)' },
+      sentences: {
+        value: 'N',
+        about: `number of sentences spoken, 2 to ${MOST_SENTENCES} (default ${MOST_SENTENCES})`,
+      },
     },
     async run({ values, terminal }) {
       const sentences = Number(values.sentences ?? MOST_SENTENCES);
@@ -33,5 +36,5 @@ export const demoCommand: Command = {
     },
   }),
   notes:
-    'Everything runs embedded, on a data folder and ports of its own; the recording is kept in .data/demo. Of your settings it heeds those of the speech recogniser: STT_* and MODELS_DIR.',
+    'Everything runs embedded, with its own data folder and ports. The recording stays in .data/demo. Only your STT_* and MODELS_DIR settings apply.',
 };

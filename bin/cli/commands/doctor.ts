@@ -19,7 +19,7 @@ import type { Terminal } from '../terminal.ts';
 
 export const doctorCommand: Command = {
   action: defineAction({
-    summary: 'Looks at everything the server needs, changes nothing, and says what to do about what it finds.',
+    summary: 'Check everything that the server needs, change nothing, and say how to fix problems.',
     async run({ terminal }) {
       const findings: Finding[] = [];
       for await (const finding of examine(terminal)) {
@@ -82,7 +82,7 @@ function settingsOrFinding(): Config | Finding {
     return fail(
       'configuration',
       error.message,
-      'Correct it; the rest is looked at then. tandem serve --help lists all.',
+      'Correct it, then run the doctor again. tandem serve --help lists all settings.',
     );
   }
 }

@@ -8,7 +8,7 @@ import { didYouMean } from '../suggestion.ts';
 import { oneLine, table } from '../terminal.ts';
 
 const rubrics = defineAction({
-  summary: 'Rubrics you may use: your own and those that are shared.',
+  summary: 'List rubrics: your own and shared ones.',
   options: { mine: { about: 'only your own' }, ...API_OPTIONS },
   async run({ values }) {
     const all = await listRubrics(openApi(values), { onlyMine: values.mine });
@@ -21,14 +21,14 @@ const rubrics = defineAction({
 });
 
 const add = defineAction({
-  summary: 'Adds a rubric: questions, and the answers that each may have.',
+  summary: 'Create a rubric from questions and their possible answers.',
   parameters: [
     { name: 'NAME', about: 'unique in the workspace' },
     { name: 'FILE', about: 'JSON with the questions by key; tandem judge --help shows one' },
   ],
   options: {
     description: { value: 'TEXT', about: 'what it is for' },
-    model: { value: 'MODEL', about: 'id or alias of the model that judges (default: the usual one)' },
+    model: { value: 'MODEL', about: 'model id or alias (default: the default judge model)' },
     shared: { about: 'let the whole workspace use it' },
     ...API_OPTIONS,
   },
@@ -47,17 +47,17 @@ const add = defineAction({
 });
 
 const evaluate = defineAction({
-  summary: 'Has a language model answer a rubric about a text or a call. Each token is billed.',
+  summary: 'Judge a text or a call by a rubric. Billed per token.',
   parameters: [
     { name: 'RUBRIC', about: 'its name or id, or a .json file with questions' },
-    { name: 'TEXT', about: 'what is judged; - reads it from standard input', optional: true },
+    { name: 'TEXT', about: 'text to judge; - reads standard input', optional: true },
   ],
   options: {
-    call: { value: 'CALL', about: 'judge what was said in this call of yours instead: its id or reference' },
-    input: { value: 'TEXT', about: 'what the text was an answer to' },
-    context: { value: 'TEXT', about: 'what the judge should know about it' },
-    model: { value: 'MODEL', about: 'id or alias of the model that judges (default: that of the rubric)' },
-    samples: { value: 'N', about: 'ask so often, 1 to 5, and take what most say; each costs as much as one' },
+    call: { value: 'CALL', about: 'judge the transcript of this call instead: call_id or reference_id' },
+    input: { value: 'TEXT', about: 'input that the text responds to' },
+    context: { value: 'TEXT', about: 'background for the judge' },
+    model: { value: 'MODEL', about: 'model id or alias (default: the model of the rubric)' },
+    samples: { value: 'N', about: 'number of samples, 1 to 5; the majority wins; each is billed' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [rubric = '', given] }) {
@@ -148,7 +148,10 @@ async function questionsIn(path: string): Promise<object> {
   } catch {
     // Told below.
   }
-  throw new CommandError('NO_QUESTIONS', `${path} is no JSON object of questions: tandem judge --help shows one.`);
+  throw new CommandError(
+    'NO_QUESTIONS',
+    `${path} is not a JSON object of questions. tandem judge --help shows an example.`,
+  );
 }
 
 function describe({ results, summary, model, usage, cost_usd }: Evaluation): string {

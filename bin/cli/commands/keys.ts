@@ -7,7 +7,7 @@ import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../o
 import { fields, table } from '../terminal.ts';
 
 const list = defineAction({
-  summary: 'The API keys of a workspace that were not revoked, newest first.',
+  summary: 'List the active API keys of a workspace, newest first.',
   options: WORKSPACE_OPTION,
   run: async ({ values }) =>
     await withDatabase(async (sql) => {
@@ -17,19 +17,19 @@ const list = defineAction({
       const text = table(
         ['ID', 'NAME', 'KEY', 'CREATED', 'LAST USED', 'EXPIRES'],
         keys.map((key) => [key.id, key.name, key.key, key.created_at, key.last_used_at, key.expires_at]),
-        `Workspace ${name} has no key: tandem keys create makes one.`,
+        `Workspace ${name} has no API key. Create one with tandem keys create.`,
       );
       return { data: { workspace_id: workspaceId, keys }, text };
     }),
 });
 
 const create = defineAction({
-  summary: 'Makes a key and prints it, this once: only its hash is kept.',
-  parameters: [{ name: 'NAME', about: 'what it is for, to tell keys apart' }],
+  summary: 'Create an API key and print it once; only its hash is stored.',
+  parameters: [{ name: 'NAME', about: 'name of the key, such as its purpose' }],
   options: {
     ...WORKSPACE_OPTION,
-    user: { value: 'EMAIL', about: 'the member it acts for, with their role (default: the owner of the workspace)' },
-    'expires-in-days': { value: 'DAYS', about: 'how long it is valid, 1 to 3650 (default: until it is revoked)' },
+    user: { value: 'EMAIL', about: 'member whose role the key has (default: the owner of the workspace)' },
+    'expires-in-days': { value: 'DAYS', about: 'days until it expires, 1 to 3650 (default: never)' },
   },
   async run({ values, arguments: [name = ''] }) {
     if (name.trim() === '' || name.length > 100) throw new UsageError('NAME takes 1 to 100 characters');
@@ -79,8 +79,8 @@ const create = defineAction({
 });
 
 const revoke = defineAction({
-  summary: 'Ends a key: requests with it are refused from now on.',
-  parameters: [{ name: 'ID', about: 'of tandem keys list' }],
+  summary: 'Revoke an API key. Requests with it fail at once.',
+  parameters: [{ name: 'ID', about: 'id from tandem keys list' }],
   options: WORKSPACE_OPTION,
   async run({ values, arguments: [id = ''] }) {
     if (!/^\d{1,9}$/.test(id)) throw new UsageError('ID is the number that tandem keys list shows');
@@ -122,7 +122,7 @@ async function memberOf(sql: SqlOrTx, { workspaceId, email }: { workspaceId: str
   const user = await findUserByEmail(sql, email);
   const role = user && (await roleOf(sql, { workspaceId, userId: user.id }));
   if (user === null || role === null) {
-    const message = `${email} is no member of the workspace: tandem workspaces members shows who is.`;
+    const message = `${email} is not a member of the workspace. tandem workspaces members lists the members.`;
     throw new CommandError('NOT_A_MEMBER', message);
   }
   return user.id;

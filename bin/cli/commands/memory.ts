@@ -10,16 +10,16 @@ const METADATA_EXAMPLE = '{"customer":"C-1042"}';
 
 /** Of what stores. */
 const STORE_OPTIONS = {
-  title: { value: 'TITLE', about: 'what people call it; it is found by its words too' },
-  type: { value: 'TYPE', about: 'user (default): your own; knowledge, hive: the whole workspace reads it' },
-  collection: { value: 'ID', about: 'a collection of tandem memory collections' },
-  metadata: { value: 'JSON', about: `what searches can be filtered by: '${METADATA_EXAMPLE}'` },
-  'no-infer': { about: 'draw no facts from it with a language model' },
+  title: { value: 'TITLE', about: 'title; search finds its words too' },
+  type: { value: 'TYPE', about: 'user (default): private; knowledge or hive: readable by the whole workspace' },
+  collection: { value: 'ID', about: 'id from tandem memory collections' },
+  metadata: { value: 'JSON', about: `metadata for search filters: '${METADATA_EXAMPLE}'` },
+  'no-infer': { about: 'extract no facts with the language model' },
   wait: { about: 'wait until it is ready' },
 } as const satisfies Options;
 
 const add = defineAction({
-  summary: 'Remembers a text. It is found by its words at once, by its meaning once it is ready.',
+  summary: 'Store a memory. Search finds it by words at once, by meaning once it is ready.',
   parameters: [{ name: 'TEXT', about: 'at most 100000 characters, each billed; - reads it from standard input' }],
   options: { ...STORE_OPTIONS, ...API_OPTIONS },
   async run({ values, arguments: [given = ''] }) {
@@ -37,7 +37,7 @@ const add = defineAction({
 });
 
 const extract = defineAction({
-  summary: 'Remembers the text of a document; what is a picture of text is recognised.',
+  summary: 'Store the text of a document. Text in images is recognised (OCR).',
   parameters: [{ name: 'FILE', about: 'PDF, DOCX, XLSX, image, text, Markdown or CSV, up to 25 MB' }],
   options: { ...STORE_OPTIONS, ...API_OPTIONS },
   async run({ values, arguments: [filePath = ''], terminal }) {
@@ -68,16 +68,14 @@ const extract = defineAction({
 });
 
 const search = defineAction({
-  summary: 'Finds memories by words and by meaning, the best first. Each character of the query is billed.',
-  parameters: [
-    { name: 'QUERY', about: 'a question or words; words "in quotes" have to occur, those after - must not' },
-  ],
+  summary: 'Search memories by words and meaning, best first. Billed per character of the query.',
+  parameters: [{ name: 'QUERY', about: 'question or words; words "in quotes" must occur, words after - must not' }],
   options: {
-    limit: { value: 'N', about: 'at most so many, 1 to 100 (default 10)' },
+    limit: { value: 'N', about: 'number of results, 1 to 100 (default 10)' },
     type: { value: 'TYPE', about: 'only user, team, knowledge or hive' },
     collection: { value: 'ID', about: 'only in this collection', multiple: true },
-    filter: { value: 'JSON', about: `only where the metadata fits: '${METADATA_EXAMPLE}', '{"year":{"$gte":2024}}'` },
-    threshold: { value: 'N', about: 'only with at least this score, 0 to 1' },
+    filter: { value: 'JSON', about: `metadata filter: '${METADATA_EXAMPLE}', '{"year":{"$gte":2024}}'` },
+    threshold: { value: 'N', about: 'minimum score, 0 to 1' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [query = ''], terminal }) {
@@ -99,8 +97,8 @@ const search = defineAction({
 });
 
 const status = defineAction({
-  summary: 'How far a memory is, and why it failed.',
-  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  summary: 'Show the processing status of a memory, and why it failed.',
+  parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
   async run({ values, arguments: [id = ''] }) {
     return outcomeOf(await statusOf(openApi(values), id, { waits: values.wait }));
@@ -108,7 +106,7 @@ const status = defineAction({
 });
 
 const collections = defineAction({
-  summary: 'Collections of memories that you may see.',
+  summary: 'List the collections that you can read.',
   options: { type: { value: 'TYPE', about: 'only user, team, knowledge or hive' }, ...API_OPTIONS },
   async run({ values }) {
     const query = new URLSearchParams({ limit: '100', ...(values.type && { type: values.type }) });
@@ -122,8 +120,8 @@ const collections = defineAction({
 });
 
 const retry = defineAction({
-  summary: 'Processes a memory again that failed. Charged as when it was added, since that was paid back.',
-  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  summary: 'Retry a failed memory. Charged again, because the first charge was refunded.',
+  parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: { wait: { about: 'wait until it is ready' }, ...API_OPTIONS },
   async run({ values, arguments: [id = ''] }) {
     const api = openApi(values);
@@ -133,8 +131,8 @@ const retry = defineAction({
 });
 
 const remove = defineAction({
-  summary: 'Forgets a memory for good.',
-  parameters: [{ name: 'MEMORY', about: 'its id, as add and search print it' }],
+  summary: 'Delete a memory permanently.',
+  parameters: [{ name: 'MEMORY', about: 'memory id, as add and search print it' }],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
     const data = await openApi(values).delete(`/memory/${encodeURIComponent(id)}`);

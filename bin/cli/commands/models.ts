@@ -15,7 +15,7 @@ import { readSettings } from '../settings.ts';
 import { type Terminal, table } from '../terminal.ts';
 
 const list = defineAction({
-  summary: 'The speech models that are installed, and well-known ones that can be fetched.',
+  summary: 'List installed speech models and well-known ones to fetch.',
   async run({ terminal }) {
     const { modelsDir } = readSettings();
     const models = await listModels(modelsDir);
@@ -30,19 +30,21 @@ const list = defineAction({
         download_mb === null ? null : `${download_mb} MB`,
         terminal.paint(paintStatus[status], problem === null ? status : `${status}: ${problem}`),
       ]),
-      'There is no model.',
+      'No model is installed.',
     );
     return { data: { models_dir: modelsDir, models }, text: `${text}\n\nThey lie in ${modelsDir}.` };
   },
 });
 
 const fetch = defineAction({
-  summary: 'Downloads a model, verifies its checksum and unpacks it. Run again, it goes on where it was interrupted.',
-  parameters: [{ name: 'NAME|URL', about: 'of tandem models list, or of a .tar.bz2, .tar.gz, .tar.xz or .tar' }],
+  summary: 'Download a model, verify its checksum and unpack it. Resumes an interrupted download.',
+  parameters: [
+    { name: 'NAME|URL', about: 'name from tandem models list, or URL of a .tar.bz2, .tar.gz, .tar.xz or .tar' },
+  ],
   options: {
-    sha256: { value: 'HEX', about: 'what the checksum of the archive must be' },
+    sha256: { value: 'HEX', about: 'expected SHA-256 of the archive' },
     for: { value: 'KIND', about: 'stt (the default), tts, punctuation or language-id' },
-    name: { value: 'NAME', about: 'of its folder; default that of the archive' },
+    name: { value: 'NAME', about: 'name of its folder (default: name of the archive)' },
   },
   async run({ values, arguments: [nameOrUrl = ''], terminal }) {
     const { modelsDir } = readSettings();
@@ -67,7 +69,7 @@ const fetch = defineAction({
       const data = { name: wanted.name, kind: wanted.kind, folder, sha256, bytes, files, verified: wasVerified };
       const trust = wasVerified
         ? 'Its checksum is right.'
-        : `Nobody told its checksum: ${sha256} is what tandem models check compares with from now on.`;
+        : `No checksum was given. tandem models check will compare with ${sha256}.`;
       terminal.progress('');
       return { data, text: `${wanted.name} is in ${folder} (${files} files).\n${trust}` };
     } catch (error) {
@@ -79,8 +81,8 @@ const fetch = defineAction({
 });
 
 const check = defineAction({
-  summary: 'Verifies the files of installed models, and loads and runs each in a process of its own.',
-  parameters: [{ name: 'NAME', about: 'of one model; all when left out', optional: true }],
+  summary: 'Verify the files of installed models, then load and run each in its own process.',
+  parameters: [{ name: 'NAME', about: 'model to check (default: all)', optional: true }],
   async run({ arguments: [only], terminal }) {
     const { modelsDir } = readSettings();
     const checked = await checkModels(modelsDir, { only: only ?? null, terminal });
@@ -99,7 +101,7 @@ const check = defineAction({
 
 export const modelsCommand: Command = {
   actions: { list, fetch, check },
-  notes: 'Models lie in MODELS_DIR. What their folders look like, and which one is for what: docs/speech-models.md.',
+  notes: 'Models are stored in MODELS_DIR. docs/speech-models.md describes their folders and uses.',
 };
 
 interface ListedModel {

@@ -7,7 +7,7 @@ import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../o
 import { table } from '../terminal.ts';
 
 const list = defineAction({
-  summary: 'What a workspace pays for each thing, and who set it.',
+  summary: 'List the prices of a workspace and where each comes from.',
   options: WORKSPACE_OPTION,
   run: async ({ values }) =>
     await withDatabase(async (sql) => {
@@ -27,7 +27,7 @@ const list = defineAction({
 });
 
 const set = defineAction({
-  summary: 'Changes what something costs, for one workspace or for all of a plan; what was charged stays as it is.',
+  summary: 'Change a price for one workspace or a plan. Past charges do not change.',
   parameters: [
     { name: 'ITEM', about: PRICED_ITEMS.join(', ') },
     { name: 'PRICE', about: 'USD per unit such as 0.006; per cent on top of stt for diarization; or default' },
@@ -58,7 +58,7 @@ const set = defineAction({
 
 export const pricesCommand: Command = {
   actions: { list, set },
-  notes: 'A price of the workspace wins over that of its plan, and both over the default.',
+  notes: 'A workspace price overrides its plan price; both override the default.',
 };
 
 /** @throws UsageError; null for the default of the wider scope */
@@ -76,7 +76,8 @@ function parsePrice(item: PricedItem, text: string): bigint | null {
 }
 
 async function scopeOf(sql: Sql, { plan, workspace }: { plan: Plan | undefined; workspace: string | undefined }) {
-  if (plan !== undefined) return { scope: { plan }, whose: { data: { plan }, text: `everybody on the ${plan} plan` } };
+  if (plan !== undefined)
+    return { scope: { plan }, whose: { data: { plan }, text: `all workspaces on the ${plan} plan` } };
   const { id, name } = await workspaceOf(sql, workspace);
   return { scope: { workspaceId: id }, whose: { data: { workspace_id: id }, text: name } };
 }

@@ -6,7 +6,7 @@ import { enterServerFolder } from '../settings.ts';
 
 export const serveCommand: Command = {
   action: defineAction({
-    summary: 'Runs the server until SIGTERM or Ctrl-C; live calls may finish, a second signal ends them.',
+    summary: 'Run the server until SIGTERM or Ctrl-C. Live calls may finish; a second signal ends them.',
     async run({ terminal }) {
       enterServerFolder();
       await serve({

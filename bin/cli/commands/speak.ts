@@ -7,18 +7,18 @@ import { numberOf } from '../option-values.ts';
 import { readInput } from '../standard-input.ts';
 
 const speak = defineAction({
-  summary: 'Speaks a text, or SSML, into an audio file. Each character is billed.',
-  parameters: [{ name: 'TEXT', about: 'what to say, at most 5000 characters; - reads it from standard input' }],
+  summary: 'Synthesise text or SSML into an audio file. Billed per character.',
+  parameters: [{ name: 'TEXT', about: 'text, at most 5000 characters; - reads standard input' }],
   options: {
-    out: { value: 'FILE', about: 'the file, whose name says how it is encoded (default: speech.wav)' },
-    voice: { value: 'VOICE', about: 'id of a voice, or the short name of one such as hi (default: en-us)' },
-    wpm: { value: 'N', about: 'pace in words per minute, 60 to 400 (default: that of the voice)' },
+    out: { value: 'FILE', about: 'output file; its extension selects the encoding (default: speech.wav)' },
+    voice: { value: 'VOICE', about: 'voice id or short name such as hi (default: en-us)' },
+    wpm: { value: 'N', about: 'pace in words per minute, 60 to 400 (default: the pace of the voice)' },
     speed: { value: 'X', about: 'factor on the pace, 0.5 to 2 (default 1)' },
-    stability: { value: 'N', about: 'how little the pitch moves, 0 to 100 (default 50)' },
-    similarity: { value: 'N', about: "how far the sound is brought to the voice's own, 0 to 100 (default 75)" },
-    plain: { about: 'leave level and clearness as the engine made them' },
-    rate: { value: 'HZ', about: 'samples per second, 8000 to 48000 (default 24000; 8000 for .ulaw and .alaw)' },
-    words: { about: 'print when each word begins and ends' },
+    stability: { value: 'N', about: 'steadiness of the pitch, 0 to 100 (default 50)' },
+    similarity: { value: 'N', about: "closeness to the voice's own sound, 0 to 100 (default 75)" },
+    plain: { about: 'do not enhance level and clarity' },
+    rate: { value: 'HZ', about: 'sample rate, 8000 to 48000 (default 24000; 8000 for .ulaw and .alaw)' },
+    words: { about: 'print the timestamps of all words' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [given = ''], terminal }) {

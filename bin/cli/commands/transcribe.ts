@@ -4,15 +4,15 @@ import { type Command, defineAction } from '../command.ts';
 import { table } from '../terminal.ts';
 
 const transcribe = defineAction({
-  summary: 'Has the server write down what is said in a file.',
+  summary: 'Transcribe an audio file. Billed by its length.',
   parameters: [{ name: 'FILE', about: 'audio or video in any common format, up to 25 MB' }],
   options: {
-    language: { value: 'CODES', about: 'what is spoken: en, or en,hi (default: found out)' },
-    diarize: { about: 'say who speaks; costs 30 per cent more' },
-    words: { about: 'list every word with its times and confidence' },
-    keywords: { value: 'TERMS', about: 'terms that are likely to be said: Tandem:3,click to call' },
-    context: { value: 'TEXT', about: 'what the talk is about: a language model mends the text' },
-    'script-correction': { about: 'write a mix of Hindi and English in the script of each' },
+    language: { value: 'CODES', about: 'languages: en, or en,hi (default: detect)' },
+    diarize: { about: 'label speakers; costs 30 % more' },
+    words: { about: 'print every word with its timestamps and confidence' },
+    keywords: { value: 'TERMS', about: 'terms to boost: Tandem:3,click to call' },
+    context: { value: 'TEXT', about: 'context for refinement of the text by a language model' },
+    'script-correction': { about: 'write mixed Hindi and English each in its own script' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [filePath = ''], terminal }) {

@@ -23,18 +23,18 @@ interface Trunk {
 /** What `add` and `set` have in common. Lists are given with commas. */
 const TRUNK_OPTIONS = {
   transport: { value: 'udp|tcp', about: 'default udp' },
-  username: { value: 'TEXT', about: 'for the digest authentication of the carrier' },
-  'password-stdin': { about: 'read its password from standard input, so that no list of processes shows it' },
-  codecs: { value: 'LIST', about: 'of PCMU and PCMA, in order of preference (default PCMU,PCMA)' },
-  channels: { value: 'N', about: 'calls at a time (default 10)' },
-  prefixes: { value: 'LIST', about: 'destinations that may be called, such as +91,+4930; "" allows all' },
-  numbers: { value: 'LIST', about: 'the numbers the carrier gave, in +E.164' },
-  'caller-id': { value: 'NUMBER', about: 'one of its numbers, shown to whoever is called' },
-  price: { value: 'USD', about: 'of one minute, at most nine decimals (default 0)' },
+  username: { value: 'TEXT', about: 'user name for digest authentication' },
+  'password-stdin': { about: 'read the password from standard input, which keeps it out of process lists' },
+  codecs: { value: 'LIST', about: 'codecs in order of preference (default PCMU,PCMA)' },
+  channels: { value: 'N', about: 'concurrent calls (default 10)' },
+  prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
+  numbers: { value: 'LIST', about: 'numbers that the carrier assigned, in +E.164' },
+  'caller-id': { value: 'NUMBER', about: 'default caller ID: one of its numbers' },
+  price: { value: 'USD', about: 'price per minute, at most nine decimals (default 0)' },
 } as const satisfies Options;
 
 const list = defineAction({
-  summary: 'The trunks that the workspace of the key may call over.',
+  summary: 'List the trunks of the workspace.',
   options: API_OPTIONS,
   async run({ values }) {
     const trunks = await allTrunks(openApi(values));
@@ -49,15 +49,15 @@ const list = defineAction({
         trunk.numbers.length,
         trunk.price_per_minute_usd,
       ]),
-      'There is no trunk yet: tandem trunks add NAME SIP_URI makes one.',
+      'No trunk exists yet. Add one with tandem trunks add NAME SIP_URI.',
     );
     return { data: { trunks }, text };
   },
 });
 
 const show = defineAction({
-  summary: 'One trunk.',
-  parameters: [{ name: 'ID|NAME', about: 'of tandem trunks list' }],
+  summary: 'Show a trunk.',
+  parameters: [{ name: 'ID|NAME', about: 'id or name from tandem trunks list' }],
   options: API_OPTIONS,
   async run({ values, arguments: [idOrName = ''] }) {
     return outcomeOf(await findTrunk(openApi(values), idOrName));
@@ -65,14 +65,14 @@ const show = defineAction({
 });
 
 const add = defineAction({
-  summary: 'Adds a trunk. Calls can go out over it once a number of it is rented.',
+  summary: 'Add a trunk. Rent one of its numbers to place calls over it.',
   parameters: [
-    { name: 'NAME', about: 'to tell trunks apart' },
+    { name: 'NAME', about: 'name of the trunk' },
     { name: 'SIP_URI', about: 'such as sip:carrier.example:5060' },
   ],
   options: {
     ...TRUNK_OPTIONS,
-    rent: { about: 'rent its numbers for the workspace at once' },
+    rent: { about: 'also rent its numbers for the workspace' },
     ...API_OPTIONS,
   },
   async run({ values, arguments: [name, sipUri] }) {
@@ -84,12 +84,12 @@ const add = defineAction({
 });
 
 const set = defineAction({
-  summary: 'Changes a trunk: only what is given changes.',
-  parameters: [{ name: 'ID|NAME', about: 'of tandem trunks list' }],
+  summary: 'Update a trunk. Options that you omit stay unchanged.',
+  parameters: [{ name: 'ID|NAME', about: 'id or name from tandem trunks list' }],
   options: {
     name: { value: 'TEXT', about: 'a new name' },
     'sip-uri': { value: 'SIP_URI', about: 'such as sip:carrier.example:5060' },
-    status: { value: 'active|disabled', about: 'calls go out over active ones' },
+    status: { value: 'active|disabled', about: 'calls use active trunks only' },
     ...TRUNK_OPTIONS,
     ...API_OPTIONS,
   },
@@ -108,8 +108,8 @@ const set = defineAction({
 });
 
 const remove = defineAction({
-  summary: 'Removes a trunk and its numbers; its calls stay readable.',
-  parameters: [{ name: 'ID|NAME', about: 'of tandem trunks list' }],
+  summary: 'Delete a trunk and its numbers. Its calls remain readable.',
+  parameters: [{ name: 'ID|NAME', about: 'id or name from tandem trunks list' }],
   options: API_OPTIONS,
   async run({ values, arguments: [idOrName = ''] }) {
     const api = openApi(values);

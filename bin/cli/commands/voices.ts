@@ -32,7 +32,7 @@ interface Voice {
 }
 
 const list = defineAction({
-  summary: 'Voices of a model: those of the workspace, in whatever state, then those of the platform.',
+  summary: 'List voices: those of the workspace in any state, then built-in ones.',
   options: {
     model: { value: 'quality|fast', about: 'professional voices, or cloned and plain ones (default: quality)' },
     language: { value: 'CODE', about: 'only voices of the language, such as hi' },
@@ -49,15 +49,15 @@ const list = defineAction({
         wpm === null ? null : Math.round(wpm),
         is_custom ? `${status}, yours` : status,
       ]),
-      'There is no such voice: --model fast lists others.',
+      'No voice matches. --model fast lists others.',
     );
     return { data: { voices }, text };
   },
 });
 
 const show = defineAction({
-  summary: 'One voice, with a sample of how it sounds.',
-  parameters: [{ name: 'VOICE', about: 'id of tandem voices list, or the name of a plain one such as en-us' }],
+  summary: 'Show a voice with a sample.',
+  parameters: [{ name: 'VOICE', about: 'id from tandem voices list, or a short name such as en-us' }],
   options: API_OPTIONS,
   async run({ values, arguments: [voiceId = ''] }) {
     return outcomeOf(await getVoice(openApi(values), voiceId));
@@ -65,16 +65,16 @@ const show = defineAction({
 });
 
 const create = defineAction({
-  summary: 'Makes a voice of a recording of somebody who agrees to that, and waits until it is ready.',
+  summary: 'Clone a voice from recordings of a consenting speaker, and wait until it is ready.',
   parameters: [
-    { name: 'NAME', about: 'how people will call it' },
+    { name: 'NAME', about: 'name of the voice' },
     { name: 'FILE', about: 'audio of one speaker, 5 seconds to 10 minutes, up to 25 MB' },
   ],
   options: {
-    language: { value: 'CODE', about: 'what is spoken, such as en' },
-    description: { value: 'TEXT', about: 'what it is like' },
+    language: { value: 'CODE', about: 'spoken language, such as en' },
+    description: { value: 'TEXT', about: 'description of the voice' },
     gender: { value: 'female|male', about: 'shown in lists' },
-    consent: { about: 'the speaker agrees to have a voice made of theirs' },
+    consent: { about: 'confirm that the speaker consents' },
     'no-wait': { about: 'do not wait until it is ready' },
     ...API_OPTIONS,
   },
@@ -103,8 +103,8 @@ const create = defineAction({
 });
 
 const remove = defineAction({
-  summary: 'Removes a voice of the workspace and its samples.',
-  parameters: [{ name: 'VOICE', about: 'id of tandem voices list' }],
+  summary: 'Delete a voice of the workspace and its samples.',
+  parameters: [{ name: 'VOICE', about: 'id from tandem voices list' }],
   options: API_OPTIONS,
   async run({ values, arguments: [voiceId = ''] }) {
     await openApi(values).delete(`/voices/${encodeURIComponent(voiceId)}`);

@@ -8,7 +8,7 @@ import { auditOperator, WORKSPACE_OPTION, withDatabase, workspaceOf } from '../o
 import { fields, table } from '../terminal.ts';
 
 const show = defineAction({
-  summary: 'What is in a wallet, and how much of it is set aside for calls that run.',
+  summary: 'Show the balance of a wallet and the holds of live calls.',
   options: WORKSPACE_OPTION,
   run: async ({ values }) =>
     await withDatabase(async (sql) => {
@@ -25,13 +25,13 @@ const show = defineAction({
 });
 
 const topUpAction = defineAction({
-  summary: 'Puts money into a wallet.',
+  summary: 'Top up a wallet.',
   parameters: [{ name: 'USD', about: 'a decimal such as 10 or 2.50' }],
   options: {
     ...WORKSPACE_OPTION,
-    key: { value: 'OPERATION', about: 'the same key tops up once, however often it is run (default: a new one)' },
+    key: { value: 'OPERATION', about: 'idempotency key: tops up once (default: a new one)' },
     type: { value: 'TYPE', about: 'one_time (default), subscription or admin_bonus' },
-    description: { value: 'TEXT', about: 'for the list of transactions' },
+    description: { value: 'TEXT', about: 'description in the list of transactions' },
   },
   async run({ values, arguments: [usd = ''] }) {
     const amountNano = parseUsd(usd);
@@ -69,8 +69,8 @@ const topUpAction = defineAction({
 });
 
 const transactions = defineAction({
-  summary: 'What changed the balance of a wallet, newest first: top-ups, charges, refunds.',
-  options: { ...WORKSPACE_OPTION, limit: { value: 'N', about: 'how many, 1 to 1000 (default 20)' } },
+  summary: 'List wallet transactions, newest first: top-ups, charges, refunds.',
+  options: { ...WORKSPACE_OPTION, limit: { value: 'N', about: 'number of rows, 1 to 1000 (default 20)' } },
   async run({ values }) {
     const limit = Number(values.limit ?? 20);
     if (!(Number.isInteger(limit) && limit >= 1 && limit <= 1000)) throw new UsageError('--limit takes 1 to 1000');
@@ -86,7 +86,7 @@ const transactions = defineAction({
           formatUsd(entry.balanceAfterNano),
           entry.callId ?? entry.description,
         ]),
-        `Nothing has changed the wallet of ${name} yet: tandem wallet top-up does.`,
+        `The wallet of ${name} has no transactions yet. Add money with tandem wallet top-up.`,
       );
       return { data: { workspace_id: workspaceId, transactions: entries.map(presentEntry) }, text };
     });

@@ -7,14 +7,14 @@ import { auditOperator, withDatabase, workspaceOf } from '../operator-database.t
 import { fields, table } from '../terminal.ts';
 
 const list = defineAction({
-  summary: 'All workspaces of the installation, oldest first.',
+  summary: 'List all workspaces, oldest first.',
   run: async () =>
     await withDatabase(async (sql) => {
       const rows = await allWorkspaces(sql);
       const text = table(
         ['ID', 'NAME', 'PLAN', 'OWNER', 'MEMBERS', 'BALANCE'],
         rows.map((row) => [row.id, row.name, row.plan, row.ownerEmail, row.members, formatUsd(row.balanceNano)]),
-        'There is no workspace yet: the first start of the server makes one.',
+        'No workspace exists yet. The first start of the server creates one.',
       );
       const workspaces = rows.map(({ id, name, plan, ownerEmail, members, balanceNano, createdAt }) => ({
         id,
@@ -30,10 +30,10 @@ const list = defineAction({
 });
 
 const create = defineAction({
-  summary: 'Makes a workspace with an empty wallet.',
+  summary: 'Create a workspace with an empty wallet.',
   parameters: [{ name: 'NAME', about: 'shown to its members' }],
   options: {
-    owner: { value: 'EMAIL', about: 'who owns it; becomes a user, without a password, unless they are one (required)' },
+    owner: { value: 'EMAIL', about: 'e-mail of the owner (required); creates a user without a password if unknown' },
     plan: { value: 'PLAN', about: 'free (default), starter, pro or enterprise' },
   },
   async run({ values, arguments: [name = ''] }) {
@@ -67,7 +67,7 @@ const create = defineAction({
 });
 
 const members = defineAction({
-  summary: 'Who may act in a workspace, and as what.',
+  summary: 'List the members of a workspace and their roles.',
   parameters: [{ name: 'ID|NAME', about: 'the workspace (default: the first one)', optional: true }],
   run: async ({ arguments: [idOrName] }) =>
     await withDatabase(async (sql) => {

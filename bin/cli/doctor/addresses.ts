@@ -21,7 +21,8 @@ export function isOwnAddress(host: string): boolean {
 
 async function checkAddress(name: string, host: string, outsideCarrier: string | null): Promise<Finding> {
   const advice = `Set ${name} to the address at which carriers reach this machine.`;
-  if (host === '0.0.0.0' || host === '::') return fail(name, `${host} is no address a carrier could send to.`, advice);
+  if (host === '0.0.0.0' || host === '::')
+    return fail(name, `${host} is not an address that a carrier can reach.`, advice);
   if (isIP(host) === 0) {
     try {
       await lookup(host);
@@ -34,7 +35,10 @@ async function checkAddress(name: string, host: string, outsideCarrier: string |
     return warn(name, `${host} is this machine only, and there is a trunk to ${outsideCarrier}.`, advice);
   }
   if (isOwnAddress(host)) return ok(name, `${host}, an address of this machine`);
-  return ok(name, `${host} is told to carriers; it is not of this machine, so something must forward to it`);
+  return ok(
+    name,
+    `${host} is advertised to carriers but is not an address of this machine, so a router must forward to it`,
+  );
 }
 
 async function carrierHosts(sql: Sql): Promise<string[]> {

@@ -16,7 +16,7 @@ export async function checkDataFolder(config: Config): Promise<Finding[]> {
 async function checkWritable(folder: string): Promise<Finding> {
   const nearest = await nearestExisting(folder);
   try {
-    if (!(await stat(nearest)).isDirectory()) throw new Error(`${nearest} is no folder`);
+    if (!(await stat(nearest)).isDirectory()) throw new Error(`${nearest} is not a folder`);
     await access(nearest, constants.W_OK | constants.X_OK);
   } catch (error) {
     const advice = 'Give it to the user that runs the server, or set TANDEM_DATA_DIR to another one.';
@@ -33,7 +33,7 @@ async function checkDisk(folder: string): Promise<Finding> {
     if (free >= LITTLE_BYTES) return ok('disk', message);
     return warn('disk', message, 'Make room, or set TANDEM_DATA_DIR to a folder on a larger disk.');
   } catch (error) {
-    return warn('disk', `How much is free cannot be told: ${reasonOf(error)}`, 'Look with df.');
+    return warn('disk', `Free space unknown: ${reasonOf(error)}`, 'Look with df.');
   }
 }
 

@@ -127,7 +127,7 @@ export async function checkRedis({ redisUrl }: Config): Promise<Finding | null> 
   } catch (error) {
     return fail(
       'Redis',
-      `It cannot be used: ${reasonOf(complaint ?? error)}`,
+      `Redis is not usable: ${reasonOf(complaint ?? error)}`,
       'Check REDIS_URL, or unset it to keep jobs in PostgreSQL.',
     );
   } finally {

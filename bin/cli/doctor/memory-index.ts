@@ -18,7 +18,7 @@ export async function checkMemoryIndex({ memoryIndex }: Config, sql: Sql | null)
     }
     return ok(CHECK, `pgvector ${found.version} looks large collections up`);
   } catch (error) {
-    return warn(CHECK, `It cannot be told: ${reasonOf(error)}`, 'Look at the database first.');
+    return warn(CHECK, `Unknown: ${reasonOf(error)}`, 'Look at the database first.');
   }
 }
 

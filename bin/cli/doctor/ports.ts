@@ -65,7 +65,7 @@ async function checkRtpPorts(config: Config, server: RunningServer): Promise<Fin
     );
   }
   if (taken.length > 0 && server.kind !== 'tandem') {
-    return warn(check, `Of ${range}, ${taken.join(', ')} cannot be opened; such calls fail.`, advice);
+    return warn(check, `Ports ${taken.join(', ')} of ${range} cannot be opened; calls that use them fail.`, advice);
   }
   const [firstEphemeral, lastEphemeral] = await ephemeralPorts();
   if (min <= lastEphemeral && max >= firstEphemeral) {

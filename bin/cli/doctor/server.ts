@@ -35,6 +35,6 @@ export function checkServer(server: RunningServer): Finding {
   return fail(
     'server',
     `It runs at ${server.url}, but: ${server.notReady}`,
-    'Look at its log; a restart settles what it lost.',
+    'Check its log; a restart settles interrupted calls.',
   );
 }

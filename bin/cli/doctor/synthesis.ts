@@ -32,7 +32,7 @@ async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisE
     const voices = catalogue.list('fast').length + catalogue.list('quality').length;
     return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${voices} voices`);
   } catch (error) {
-    const advice = 'Run npm ci: eSpeak NG comes with it. tandem models check tells of models.';
+    const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
     return fail(check, `the usual voice does not speak: ${reasonOf(error)}`, advice);
   }
 }

@@ -61,7 +61,7 @@ class Conversion {
     this.#nodes++;
     if (this.#nodes > MOST_NODES || depth > DEEPEST) throw refusal('is too large');
     if (schema === true || schema === undefined) return ANYTHING;
-    if (!isObject(schema)) throw refusal('holds what is no schema');
+    if (!isObject(schema)) throw refusal('contains an invalid schema');
     if (typeof schema.$ref === 'string') return this.#reference(schema.$ref);
     if ('const' in schema) return this.#literal(schema.const, depth);
     if (Array.isArray(schema.enum)) return this.#oneOf(schema.enum, (value) => this.#literal(value, depth + 1));

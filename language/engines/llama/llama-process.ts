@@ -207,7 +207,7 @@ export class LlamaProcess {
 
   #receiveOf(message: Exclude<FromChild, { type: 'loaded' | 'notLoaded' }>): void {
     const answer = this.#answers.get(message.id);
-    if (answer === undefined) throw new FrameError('an answer that nobody asked for');
+    if (answer === undefined) throw new FrameError('an unrequested answer');
     if (message.type === 'part') {
       answer.parts.push(message.part);
     } else {

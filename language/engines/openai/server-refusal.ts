@@ -36,7 +36,7 @@ function reasonOf(error: unknown): string {
     deepest = deepest.cause;
   }
   if (deepest instanceof UnusableAnswer) return deepest.message;
-  if (deepest instanceof SyntaxError) return 'its answer is no JSON';
+  if (deepest instanceof SyntaxError) return 'its response is not JSON';
   const { code } = (deepest ?? {}) as NodeJS.ErrnoException;
   return typeof code === 'string' && /^[A-Z_]{3,40}$/.test(code) ? code : 'the connection failed';
 }

@@ -21,7 +21,7 @@ export class AudioAnswer {
       .replace(/;[\s\S]*$/, '')
       .trim()
       .toLowerCase();
-    if (!CONTENT_TYPES.has(type)) throw notAudio(`is of the type ${/^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : '?'}`);
+    if (!CONTENT_TYPES.has(type)) throw notAudio(`has the type ${/^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : '?'}`);
     const told = /;\s*rate="?(\d{4,6})\b/i.exec(contentType ?? '')?.[1];
     this.#sampleRateHz = told === undefined ? usualRateHz : requireRate(Number(told));
   }

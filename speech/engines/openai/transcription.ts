@@ -59,7 +59,7 @@ interface Segment {
 /** @throws RecognizerError `unavailable` when the answer is none */
 export function toRecognition(answer: unknown, context: TranscriptionContext): Recognition {
   if (!Answer.Check(answer)) {
-    throw new RecognizerError('unavailable', 'the transcription server answered what is no transcription', {
+    throw new RecognizerError('unavailable', 'the transcription server returned an invalid transcription', {
       retryable: true,
     });
   }

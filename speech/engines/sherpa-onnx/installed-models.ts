@@ -46,7 +46,7 @@ export async function findInstalledModels(modelsDir: string): Promise<InstalledM
     const read = await readModelFolder(folder);
     if ('problem' in read) found.problems.push({ folder, problem: read.problem });
     else if (read.model.type !== 'whisper' || read.model.languages.length < 2) {
-      found.problems.push({ folder, problem: 'only a multilingual Whisper model tells languages apart' });
+      found.problems.push({ folder, problem: 'only a multilingual Whisper model distinguishes languages' });
     } else {
       const { encoder, decoder } = read.model.files;
       found.languageIdentification ??= { encoder: join(folder, encoder!), decoder: join(folder, decoder!) };

@@ -39,11 +39,11 @@ export function describeModelFolder(folder: ModelFolder): SherpaModel | { proble
   if (main === undefined) return { problem: 'no model in it: expected encoder*.onnx or model*.onnx' };
   const metadata = folder.metadataOf(main);
   const type = manifest?.type ?? typeOf(files, metadata);
-  if (type === null) return { problem: `cannot tell what ${main} is: name its "type" in tandem.json` };
+  if (type === null) return { problem: `cannot determine what ${main} is: set its "type" in tandem.json` };
   const missing = ROLES_OF[type].find((role) => files[role] === undefined);
   if (missing !== undefined) return { problem: `a ${type} model needs a file for its ${missing}` };
   const languages = manifest?.languages ?? languagesOf(type, { name: folder.name, metadata });
-  if (languages.length === 0) return { problem: 'cannot tell its languages: name its "languages" in tandem.json' };
+  if (languages.length === 0) return { problem: 'cannot determine its languages: set its "languages" in tandem.json' };
   return {
     name: folder.name,
     type,

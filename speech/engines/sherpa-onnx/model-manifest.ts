@@ -90,7 +90,7 @@ export function parseManifestAs<T>(checker: ManifestChecker<T>, text: string): P
   try {
     value = JSON.parse(text);
   } catch {
-    return { problem: `${MANIFEST_NAME} is no JSON` };
+    return { problem: `${MANIFEST_NAME} is not valid JSON` };
   }
   if (checker.Check(value)) return { manifest: value };
   const [error] = checker.Errors(value);

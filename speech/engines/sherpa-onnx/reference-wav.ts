@@ -42,5 +42,5 @@ async function readAtMost(path: string): Promise<Buffer> {
 }
 
 function unusable(): SynthesizerError {
-  return new SynthesizerError('model', 'the recording of the voice is no WAV file of one channel of 16-bit PCM');
+  return new SynthesizerError('model', 'the recording of the voice must be a mono 16-bit PCM WAV file');
 }

@@ -34,7 +34,7 @@ export interface SherpaResult {
 
 /** @throws TypeError when it is no result */
 export function parseResult(answer: unknown, { timesScale }: { timesScale: number }): SherpaResult {
-  if (!Result.Check(answer)) throw new TypeError('sherpa-onnx answered what is no result');
+  if (!Result.Check(answer)) throw new TypeError('sherpa-onnx returned an invalid result');
   return {
     text: answer.text.trim(),
     said: {

@@ -54,7 +54,7 @@ export class SherpaSynthesizer implements Synthesizer {
       throw new SynthesizerError('model', message, { cause: error });
     }
     await process.close();
-    throw new SynthesizerError('model', `${model}: it has a sample rate that nobody can use`);
+    throw new SynthesizerError('model', `${model}: its sample rate is not supported`);
   }
 
   private constructor(

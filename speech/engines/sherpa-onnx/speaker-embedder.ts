@@ -36,7 +36,7 @@ export function createSpeakerEmbedder(model: string): SpeakerEmbedder {
         const spoken = samples.subarray(0, MOST_SAMPLES);
         const body = new Uint8Array(spoken.buffer, spoken.byteOffset, spoken.byteLength);
         const answer = await (await starting).call('embed', null, body);
-        if (!Embedding.Check(answer)) throw new EngineProcessError('the speaker model answered what is no embedding');
+        if (!Embedding.Check(answer)) throw new EngineProcessError('the speaker model returned an invalid embedding');
         return answer === null ? null : Float32Array.from(answer);
       } catch (error) {
         // The next one who asks gets another process.

@@ -45,7 +45,7 @@ export function describeSynthesisFolder(folder: SynthesisFolder): SynthesisModel
   if (main === undefined) return { problem: 'no model in it: expected model.onnx or another .onnx file' };
   const metadata = folder.metadataOf(main);
   const type = manifest?.type ?? typeOf(files, metadata);
-  if (type === null) return { problem: `cannot tell what ${main} is: name its "type" in tandem.json` };
+  if (type === null) return { problem: `cannot determine what ${main} is: set its "type" in tandem.json` };
   const missing = ROLES_OF[type].find((role) => files[role] === undefined);
   if (missing !== undefined) return { problem: missingPart(type, missing) };
   const lexicons = names.filter((file) => /^lexicon.*\.txt$/.test(file));
@@ -61,7 +61,7 @@ export function describeSynthesisFolder(folder: SynthesisFolder): SynthesisModel
   const damage = voicesDamage(folder, { files, metadata, speakers: Math.max(1, count) });
   if (damage !== null) return { problem: damage };
   const speakers = speakersOf({ name, type, metadata, manifest, count: Math.max(1, count) });
-  if (speakers === null) return { problem: 'cannot tell its languages: name its "languages" in tandem.json' };
+  if (speakers === null) return { problem: 'cannot determine its languages: set its "languages" in tandem.json' };
   return {
     ...{ name, type, lexicons, hasEspeakData, sampleRateHz, speakers },
     files: Object.fromEntries(ROLES_OF[type].map((role) => [role, files[role]!])),

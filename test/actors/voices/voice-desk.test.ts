@@ -270,7 +270,7 @@ describe('what is left behind', () => {
       expect((await desk.get({ workspaceId: by.workspaceId, voiceId: voice.id })).status).toBe('ready');
     });
     expect(fixture.logger.messages('warn')).toEqual(
-      Array.from({ length: 3 }, () => 'a voice could not be made, and is tried again'),
+      Array.from({ length: 3 }, () => 'voice creation failed and will be retried'),
     );
   });
 

@@ -52,7 +52,7 @@ describe('the vector index', () => {
     put('b', [1, 0.1]);
     killing.next = true;
     expect(await search([1, 0])).toEqual(['a', 'b']);
-    expect(deaths).toEqual(['a vector thread died']);
+    expect(deaths).toEqual(['vector thread died']);
     await index.close();
     await expect(search([1, 0])).rejects.toThrow('closed');
   });

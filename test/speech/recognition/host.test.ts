@@ -140,7 +140,7 @@ describe('speech recognition', () => {
     speaker.hangUp();
     await speaker.events.first(isEnded);
     expect(speaker.outcomes).toEqual([[0, String(CRASHING_WORD)]]);
-    expect(logged).toEqual([[{ model: 'pocketsphinx/en-us', detail: 'as the script says' }, 'recognizer broke']]);
+    expect(logged).toEqual([[{ model: 'pocketsphinx/en-us', detail: 'as the script says' }, 'recognizer failed']]);
   });
 
   it('tells the streams of a thread that died, and serves others in a new one', async () => {

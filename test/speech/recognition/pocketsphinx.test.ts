@@ -92,6 +92,6 @@ describe('recognition with what comes with the installation', () => {
     speaker.hangUp();
     await speaker.events.first(({ type }) => type === 'recognition.ended');
     expect(speaker.outcomes).toEqual([[0, text]]);
-    expect(logged).toEqual(['recognizer broke']);
+    expect(logged).toEqual(['recognizer failed']);
   });
 });

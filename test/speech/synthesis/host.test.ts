@@ -63,7 +63,7 @@ describe('speech synthesis', () => {
   it('logs a synthesizer that died and loses nothing', async () => {
     const parts = await said(request(`w1 ${CRASHING_WORD} w3`));
     expect(heardIn(samplesOf(parts))).toEqual([1, 0, 3]);
-    expect(logged).toEqual([[{ model: 'espeak-ng/m', detail: 'as the script says' }, 'synthesizer broke']]);
+    expect(logged).toEqual([[{ model: 'espeak-ng/m', detail: 'as the script says' }, 'synthesizer failed']]);
   });
 
   it('refuses a voice of an engine that is not there', async () => {
