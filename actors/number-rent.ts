@@ -37,12 +37,12 @@ export function collectNumberRent({ sql, clock, logger, intervalMs = INTERVAL_MS
         while (!closing.signal.aborted && (await collectRent(sql, { e164, now })));
       } catch (error) {
         if (!(error instanceof TandemError && error.code === 'INSUFFICIENT_CREDITS')) throw error;
-        logger.warn({ pii: { e164 } }, 'the rent of a number is overdue: its wallet does not cover it');
+        logger.warn({ pii: { e164 } }, 'number rent overdue: insufficient wallet balance');
       }
     }
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'collecting the rent of numbers failed');
+  const warn = (error: unknown) => logger.warn({ err: error }, 'charging number rent failed');
   void repeat(() => collectAll().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     collectAll,

@@ -44,8 +44,8 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     if (closing.signal.aborted || (!reachable && sip.state !== 'connected')) return;
     const before = misses.get(trunk.id) ?? 0;
     misses.set(trunk.id, reachable ? 0 : before + 1);
-    if (!reachable && before + 1 === MISSES_UNTIL_DOWN) logger.warn({ trunkId: trunk.id }, 'a carrier does not answer');
-    if (reachable && before >= MISSES_UNTIL_DOWN) logger.info({ trunkId: trunk.id }, 'a carrier answers again');
+    if (!reachable && before + 1 === MISSES_UNTIL_DOWN) logger.warn({ trunkId: trunk.id }, 'trunk unreachable');
+    if (reachable && before >= MISSES_UNTIL_DOWN) logger.info({ trunkId: trunk.id }, 'trunk reachable again');
   }
 
   async function probeAll(): Promise<void> {
@@ -53,11 +53,11 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     const trunks = await listActiveTrunks(sql);
     for (const id of misses.keys()) if (!trunks.some((trunk) => trunk.id === id)) misses.delete(id);
     const warn = (trunk: TrunkRow) => (error: unknown) =>
-      logger.warn({ trunkId: trunk.id, err: error }, 'a carrier could not be asked');
+      logger.warn({ trunkId: trunk.id, err: error }, 'trunk probe failed');
     await Promise.all(trunks.map((trunk) => probe(trunk).catch(warn(trunk))));
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'asking the carriers failed');
+  const warn = (error: unknown) => logger.warn({ err: error }, 'probing trunks failed');
   void repeat(() => probeAll().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     isDown: (trunkId) => (misses.get(trunkId) ?? 0) >= MISSES_UNTIL_DOWN,

@@ -15,6 +15,8 @@ const COVERED: readonly string[] = [
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
+  'bin/**/*.ts',
+  '{actors,media,speech,storage}/**/*.ts',
 ];
 
 /** Phrases of the dialect that this project once had, and what to write instead. */

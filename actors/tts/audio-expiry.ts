@@ -51,14 +51,14 @@ export function expireAudio({
           await forgetTtsAudio(sql, id);
         } catch (error) {
           couldDeleteAll = false;
-          logger.warn({ streamId: id, err: error }, 'the audio of a spoken text could not be deleted');
+          logger.warn({ streamId: id, err: error }, 'expired audio could not be deleted');
         }
       }
       // What could not be deleted would come up again at once.
     } while (due.length === AT_A_TIME && couldDeleteAll);
   }
 
-  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting the audio of spoken texts failed');
+  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting expired audio failed');
   void repeat(() => deleteExpired().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
   return {
     deleteExpired,

@@ -27,7 +27,7 @@ export async function failLostStreams(options: LostStreamsOptions): Promise<numb
       for (const id of await closeStream(sql, stream, { ending, now })) await deliverer.enqueue(id);
       ended += 1;
     } catch (error) {
-      logger.error({ streamId: stream.id, err: error }, 'a text that an earlier run was speaking could not be ended');
+      logger.error({ streamId: stream.id, err: error }, 'synthesis request of an earlier boot could not be settled');
     }
   }
   if (ended > 0)

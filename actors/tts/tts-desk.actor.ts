@@ -98,7 +98,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         const row = { id: streamId, workspaceId: stream.request.workspaceId, voiceId: stream.voice.id };
         const stored = { ending: await storedEnding(stream, ending, now), now };
         const deliveries = await closeStream(sql, row, stored).catch((error: unknown) => {
-          logger.warn({ streamId, err: error }, 'how a text ended could not be stored');
+          logger.warn({ streamId, err: error }, 'synthesis result could not be stored');
           throw error;
         });
         for (const id of deliveries) void deliverer.enqueue(id);
@@ -171,7 +171,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         clock.clearTimeout(patience);
         listening.removeEventListener('abort', leave);
         stream.delivered.close();
-        logger.error({ streamId: id, err: error }, 'the actor of a text broke');
+        logger.error({ streamId: id, err: error }, 'synthesis actor failed');
         parts.fail(error);
         ended.resolve();
       },
@@ -193,7 +193,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     else if (listening.aborted) parts.fail(listening.reason);
     else if (charge === null) parts.fail(error);
     else {
-      logger.warn({ streamId: id, err: error }, 'a text could not be spoken');
+      logger.warn({ streamId: id, err: error }, 'synthesis request failed');
       parts.fail(engineRefusal(error, { isRefunded: isStored }));
     }
   }
@@ -222,7 +222,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
       stream.durationMs = part.durationMs;
       await stream.audio?.append(part.audio).catch((error: unknown) => {
         stream.audio = null;
-        logger.warn({ streamId: stream.id, err: error }, 'the audio of a text could not be kept');
+        logger.warn({ streamId: stream.id, err: error }, 'synthesised audio could not be stored');
       });
       yield part;
     }
@@ -233,14 +233,14 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     const { id, request, voice, durationMs, audioKey: key } = stream;
     if (ending.outcome !== 'completed') {
       await stream.audio?.discard().catch((error: unknown) => {
-        logger.warn({ streamId: id, err: error }, 'the audio of a text could not be removed');
+        logger.warn({ streamId: id, err: error }, 'temporary audio could not be removed');
       });
       if (ending.outcome === 'abandoned') return { outcome: 'abandoned', owes: ending.owes };
       return { outcome: 'failed', error: failureOf(stream), refunds: 'all' };
     }
     const isKept = await stream.audio?.store().catch((error: unknown) => {
       stream.audio = null;
-      logger.warn({ streamId: id, err: error }, 'the audio of a text could not be kept');
+      logger.warn({ streamId: id, err: error }, 'synthesised audio could not be stored');
     });
     const audioExpiresAt = new Date(now.getTime() + AUDIO_KEPT_MS);
     const audioUrl = isKept ? options.audioUrl({ key, expiresAt: audioExpiresAt }) : null;
@@ -270,7 +270,7 @@ async function begun(stream: LiveStream): Promise<SpokenText> {
     // Before that it may be the header of a file.
     if (part.audio.byteLength > 0 && part.durationMs > 0) break;
   }
-  if (stream.charge === null) throw new Error('a text was spoken that nobody was charged for');
+  if (stream.charge === null) throw new Error('synthesised a text without a charge');
   async function* parts(): AsyncGenerator<SpokenPart, void> {
     stream.isHeard = true;
     for (const part of inHand.splice(0)) yield* delivering(part);

@@ -19,7 +19,7 @@ const WALLET_CURRENCY = 'USD';
  */
 export async function takePaymentNews(sql: SqlOrTx, news: PaymentNews): Promise<PaymentOutcome> {
   if (news.payment !== null && !isUuid(news.payment.workspaceId))
-    throw new TandemError('WORKSPACE_NOT_FOUND', 'There is no such workspace.');
+    throw new TandemError('WORKSPACE_NOT_FOUND', 'Workspace not found.');
   return await inTransaction(sql, async (tx) => {
     // A payment and its refund that arrive together would not see each other.
     await tx`select pg_advisory_xact_lock(hashtextextended(${`payments:${news.provider}`}, 0))`;

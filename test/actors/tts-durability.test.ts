@@ -134,7 +134,7 @@ describe('audio for webhooks', () => {
       const { desk, logger } = fixture.deskOf(twoParts, options);
       const { parts } = await desk.speak(fixture.request, listening());
       expect(await heard(parts)).toEqual(['one!', 'two!']);
-      expect(logger.messages('warn')).toEqual(['the audio of a text could not be kept']);
+      expect(logger.messages('warn')).toEqual(['synthesised audio could not be stored']);
       await desk.close();
     }
     const data = { audio_url: null, duration: 0.2 };
@@ -217,7 +217,7 @@ describe('storage that fails', () => {
     });
     await hearing;
     await desk.close();
-    expect(logger.messages('warn')).toEqual(Array(2).fill('how a text ended could not be stored'));
+    expect(logger.messages('warn')).toEqual(Array(2).fill('synthesis result could not be stored'));
     expect(await fixture.rows()).toMatchObject([{ state: 'completed' }]);
     expect(await fixture.told()).toHaveLength(1);
     expect(await fixture.balance()).toBe(USD - COST);
@@ -366,7 +366,7 @@ describe('the next start', () => {
     await fixture.database.sql`update tts_streams set id = 'tts_lost' where id = ${streamId}`;
     const logger = createTestLogger();
     expect(await nextStart(logger)).toBe(1);
-    expect(logger.messages('error')).toEqual(['a text that an earlier run was speaking could not be ended']);
+    expect(logger.messages('error')).toEqual(['synthesis request of an earlier boot could not be settled']);
     expect(await fixture.balance()).toBe(USD - COST);
     await fixture.database.sql`delete from tts_streams where id = 'tts_lost'`;
   });

@@ -27,7 +27,7 @@ const add = defineAction({
     { name: 'FILE', about: 'JSON with the questions by key; tandem judge --help shows one' },
   ],
   options: {
-    description: { value: 'TEXT', about: 'what it is for' },
+    description: { value: 'TEXT', about: 'description of the rubric' },
     model: { value: 'MODEL', about: 'model id or alias (default: the default judge model)' },
     shared: { about: 'let the whole workspace use it' },
     ...API_OPTIONS,
