@@ -52,6 +52,8 @@ const SETTINGS = {
   wal_level: 'minimal',
   max_wal_senders: 0,
   checkpoint_timeout: '1h',
+  // A worker of it in a database keeps its owner, who is no superuser, from dropping it.
+  autovacuum: 'off',
   max_wal_size: '256MB',
   // Several test files at once, each with some pools of 10 to 20 connections.
   max_connections: 400,

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { connect, openDatabase, type Sql } from '../../storage/database.ts';
 import { startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
 import { readMigrations } from '../../storage/migrate.ts';
+import { deleteRows, fingerprintOf } from './emptied-database.ts';
 
 /** The external server that tests may use; it need not be there. */
 export const EXTERNAL_URL = process.env.TANDEM_TEST_DATABASE_URL ?? 'postgres://root:test@127.0.0.1:5432/test';
@@ -84,24 +85,62 @@ async function sharedUrl(address: string): Promise<string> {
 
 function serverAt(kind: TestServer['kind'], url: string): TestServer {
   const admin = connect({ url, max: 2 });
+  /** Databases that a test has used and that are empty again. */
+  const emptied: string[] = [];
   let template: Promise<string> | null = null;
+  let pristine: Promise<string | null> | null = null;
+
+  async function newDatabase(): Promise<string> {
+    template ??= migratedTemplate(admin, url);
+    const name = `tandem_test_${randomBytes(6).toString('hex')}`;
+    // Copying files takes a third of the CPU time of logging them, but flushes them, where flushing is not switched off.
+    const strategy = kind === 'embedded' ? 'file_copy' : 'wal_log';
+    await admin.unsafe(`create database ${name} template ${await template} strategy ${strategy}`);
+    return name;
+  }
+
+  const dropDatabase = (name: string) => admin.unsafe(`drop database if exists ${name} with (force)`);
+
+  /** Runs `work` on a connection of its own to the database. */
+  async function inside<T>(name: string, work: (sql: Sql) => Promise<T>): Promise<T> {
+    const sql = connect({ url: withDatabase(url, name), max: 1 });
+    try {
+      return await work(sql);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
+
+  /** Empties the database for the next test. A test that changed the schema costs it a new one. */
+  async function recycle(name: string): Promise<void> {
+    await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
+    const isSame = await inside(name, async (sql) => {
+      if ((await fingerprintOf(sql)) !== (await pristine)) return false;
+      await deleteRows(sql);
+      return true;
+    });
+    if (isSame) emptied.push(name);
+    else await dropDatabase(name);
+  }
+
   return {
     kind,
     async createDatabase({ max = 10 } = {}) {
-      template ??= migratedTemplate(admin, url);
-      const name = `tandem_test_${randomBytes(6).toString('hex')}`;
-      // Copying files takes a third of the CPU time of logging them, but flushes them, where flushing is not switched off.
-      const strategy = kind === 'embedded' ? 'file_copy' : 'wal_log';
-      await admin.unsafe(`create database ${name} template ${await template} strategy ${strategy}`);
+      const name = emptied.pop() ?? (await newDatabase());
+      pristine ??= inside(name, fingerprintOf);
+      const isRecyclable = (await pristine) !== null;
       const databaseUrl = withDatabase(url, name);
       const sql = connect({ url: databaseUrl, max });
       const drop = async () => {
         await sql.end({ timeout: 1 });
-        await admin.unsafe(`drop database if exists ${name} with (force)`);
+        await (isRecyclable ? recycle(name) : dropDatabase(name));
       };
       return { sql, url: databaseUrl, drop, [Symbol.asyncDispose]: drop };
     },
-    close: () => admin.end({ timeout: 1 }),
+    async close() {
+      for (const name of emptied.splice(0)) await dropDatabase(name);
+      await admin.end({ timeout: 1 });
+    },
   };
 }
 
