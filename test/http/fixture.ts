@@ -244,5 +244,6 @@ export async function createHttpFixture(
 
 /** Timers run; the time is the test's. */
 function clockOf(now: { current: Date }): Clock {
-  return { ...systemClock, now: () => now.current.getTime() };
+  const ms = () => now.current.getTime();
+  return { ...systemClock, now: ms, monotonicMs: ms };
 }

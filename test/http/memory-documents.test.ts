@@ -16,6 +16,8 @@ import { docxOf, paragraph } from '../language/documents/packages.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
+/** A second, the default, is too short for a busy machine. */
+const PATIENCE = { timeout: 10_000 };
 const URL_PATH = '/memory/documents/extract';
 
 /** Reads here, or not before it is told to. */
@@ -106,8 +108,8 @@ it('reads a document, charges its characters and stores it as one memory that is
   await vi.waitFor(async () => {
     const found = await fixture.call('POST', '/memory/search', { as: owner, body: { query: 'harbour' } });
     expect(found.body.data.results).toMatchObject([{ id }]);
-  });
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]));
+  }, PATIENCE);
+  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
 });
 
 it('takes its title from the form, the document or the name of the file, in that order', async () => {
@@ -140,7 +142,7 @@ it('charges nothing and keeps nothing of what cannot be read', async () => {
   }
   expect(await balance()).toBe(1_000_000_000n);
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toEqual([]);
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]));
+  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
 });
 
 it('names what is wrong with the form, and reads nothing then', async () => {
@@ -212,15 +214,15 @@ it('reads two of a user at a time, and ends a reading whose client has gone', as
   await vi.waitFor(async () => {
     expect(reader.reading).toHaveLength(1);
     expect(await leftBehind()).toHaveLength(2);
-  });
+  }, PATIENCE);
   const third = await send([fileOf('Third.')]);
   expect({ status: third.status, code: third.body.code }).toEqual({ status: 429, code: 'DOCUMENT_CONCURRENCY_LIMIT' });
   expect(third.headers['retry-after']).toBeDefined();
   for (const client of clients) client.destroy();
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]));
+  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
   // The other may have got the lane by then.
   expect(new Set(reader.calledOff)).toEqual(new Set(['CLIENT_CANCELLED']));
   reader.isHeld = false;
-  await vi.waitFor(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202));
+  await vi.waitFor(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202), PATIENCE);
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toHaveLength(1);
 });
