@@ -12,6 +12,7 @@ const COVERED: readonly string[] = [
   'openapi.json',
   '{README,CONTRIBUTING}.md',
   'docs/{README,api,architecture,object-storage}.md',
+  'docs/{chat,judge}.md',
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
