@@ -73,7 +73,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
   });
 
   function requireReady(): void {
-    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+    if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
     if (sip.state === 'connected') return;
     if (!wasConnected) {
       throw refused('C2C_NOT_CONFIGURED', 'The SIP server has been unreachable since the start. Check DRACHTIO_HOST.');
@@ -133,7 +133,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async hangup({ workspaceId, callId }) {
       const row = await getCall(sql, { workspaceId, idOrReference: callId });
-      if (!row) throw new TandemError('CALL_NOT_FOUND', 'Call not found in this workspace.');
+      if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
       const live = registry.get(row.callId);
       if (!live || isFinalState(row.state)) return presentCall(row);
       live.actor.send({ type: 'hangup.requested', reason: 'api' });

@@ -11,7 +11,7 @@ export function clientSignal(
   cancelledCode: ErrorCode = 'CLIENT_CANCELLED',
 ): AbortSignal {
   const ended = new AbortController();
-  const shutDown = () => ended.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.'));
+  const shutDown = () => ended.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
   if (closing.aborted) shutDown();
   closing.addEventListener('abort', shutDown, { once: true, signal: ended.signal });
   reply.raw.once('close', () => {

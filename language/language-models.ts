@@ -111,7 +111,7 @@ class ModelsOfEngines implements LanguageModels {
     const listed = models.get(id);
     if (listed !== undefined) return listed;
     if (isConfigured) return { model: asConfigured(id), engine };
-    throw new TandemError('MODEL_NOT_FOUND', 'Unknown model. GET /models lists the available models.');
+    throw new TandemError('MODEL_NOT_FOUND', 'No model has this id. GET /models lists the available ones.');
   }
 
   #configured(): string[] {

@@ -163,7 +163,7 @@ class WorkerPool implements MediaPlane {
 function noFreeChannel(): TandemError {
   return new TandemError(
     'no_free_channel',
-    'All media ports are in use. Retry when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
+    'All media ports are in use. Try again when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
     {
       retryAfterS: 5,
     },

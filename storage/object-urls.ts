@@ -37,9 +37,9 @@ export function verifyObjectUrl({
   const expected = signatureOf({ key, expires, secret });
   const given = Buffer.from(signature, 'base64url');
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
-    throw new TandemError('URL_SIGNATURE_INVALID', 'The signature of this URL is not valid.');
+    throw new TandemError('URL_SIGNATURE_INVALID', 'The signature of the URL is invalid. Create a new URL.');
   }
-  if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'This URL has expired. Request a new one.');
+  if (now.getTime() >= expires * 1000) throw new TandemError('URL_EXPIRED', 'The URL has expired. Create a new one.');
 }
 
 function signatureOf({ key, expires, secret }: { key: string; expires: number; secret: Buffer }): Buffer {

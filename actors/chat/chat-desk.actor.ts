@@ -276,7 +276,7 @@ function failureOf({ listening, error }: LiveCompletion): TandemError {
 }
 
 function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
 }
 
 async function noting<T>(completion: LiveCompletion, work: Promise<T>): Promise<T> {

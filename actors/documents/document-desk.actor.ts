@@ -62,7 +62,7 @@ export function createDocumentDesk(options: DocumentDeskOptions): DocumentDesk {
     },
 
     async close() {
-      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.'));
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
       await reader.close();
       await gate.idle();
     },

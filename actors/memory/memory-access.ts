@@ -75,7 +75,7 @@ async function namedCollection(
 }
 
 export function collectionNotFound(): TandemError {
-  return new TandemError('COLLECTION_NOT_FOUND', 'Collection not found, or not shared with you.');
+  return new TandemError('COLLECTION_NOT_FOUND', 'No collection that you can access has this id.');
 }
 
 /** `user`, the default, is said of what goes into a team's collection too. */

@@ -130,10 +130,11 @@ export function createMemoryDesk(options: MemoryDeskOptions): MemoryDesk {
   }
 
   function requireReady(): Pick<MemoryWorker, 'enqueue'> {
-    if (isClosed()) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+    if (isClosed())
+      throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
     const worker = options.worker();
     if (worker !== null) return worker;
-    throw new TandemError('MEMORY_INFRA_NOT_READY', 'Memory is still being set up. Retry in about 10 seconds.', {
+    throw new TandemError('MEMORY_INFRA_NOT_READY', 'Memory is starting. Try again in about 10 seconds.', {
       retryAfterS: PROVISIONING_RETRY_S,
     });
   }

@@ -156,11 +156,13 @@ function monthOf(month: string | null, now: Date): { from: Date; to: Date } {
 }
 
 function memoryNotFound(): TandemError {
-  return new TandemError('MEMORY_NOT_FOUND', 'Memory not found, or not shared with you.');
+  return new TandemError('MEMORY_NOT_FOUND', 'No memory that you can access has this id.');
 }
 
 function notFailed(status: string): TandemError {
-  return new TandemError('MEMORY_NOT_FAILED', `The memory has not failed: it is ${status}.`, { details: { status } });
+  return new TandemError('MEMORY_NOT_FAILED', `Only failed memories can be retried. This one is ${status}.`, {
+    details: { status },
+  });
 }
 
 function membersOfOthers(type: string): TandemError {

@@ -37,7 +37,7 @@ export async function requireFunds(
   if (availableNano >= amountNano) return;
   throw new TandemError(
     'INSUFFICIENT_CREDITS',
-    'Insufficient wallet balance for audio of this length. Top up the wallet.',
+    'The wallet balance does not cover audio of this length. Top up the wallet.',
     {
       details: {
         required: usd(amountNano),

@@ -42,7 +42,7 @@ export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: bool
       details: [{ path: 'text', message: 'The voice can say nothing of it.' }],
     });
   }
-  return new TandemError('TTS_UNAVAILABLE', `The speech engine failed. ${money}. Retry.`, {
+  return new TandemError('TTS_UNAVAILABLE', `The speech engine failed. ${money}. Try again.`, {
     cause,
     retryAfterS: 5,
   });

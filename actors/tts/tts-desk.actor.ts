@@ -139,7 +139,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   };
 
   function requireOpen(): void {
-    if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+    if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
   }
 
   function start(stream: LiveStream): void {

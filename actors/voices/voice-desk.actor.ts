@@ -375,7 +375,7 @@ function lengthOf(samples: readonly { durationMs: number }[]): number {
 }
 
 function notFound(): TandemError {
-  return new TandemError('VOICE_NOT_FOUND', 'Voice not found. GET /voices lists the voices of the workspace.');
+  return new TandemError('VOICE_NOT_FOUND', 'No voice has this id. GET /voices lists the available ones.');
 }
 
 function notReady({ status, error }: VoiceRow): TandemError {
@@ -394,5 +394,5 @@ function elsewhere(): TandemError {
 }
 
 function shuttingDown(): TandemError {
-  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.', { retryAfterS: 5 });
+  return new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
 }

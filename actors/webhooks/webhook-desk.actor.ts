@@ -127,7 +127,7 @@ async function checkedUrl(text: string, { allowCidrs, resolve }: WebhookDeskOpti
     return (await checkCallbackUrl(text, { allowCidrs, refusedAs, ...(resolve && { resolve }) })).url.href;
   } catch (error) {
     if (!isLookupFailure(error)) throw error;
-    throw new TandemError('WEBHOOK_URL_UNREACHABLE', 'The host name of url cannot be resolved. Check it and retry.', {
+    throw new TandemError('WEBHOOK_URL_UNREACHABLE', 'The host of url cannot be resolved at the moment. Try again.', {
       cause: error,
     });
   }

@@ -44,7 +44,10 @@ const FIELDS = {
     writeOnly: true,
     description: `Password for Digest authentication. ${PLAIN_TEXT.description}`,
   }),
-  register: Type.Boolean({ description: 'Register with the carrier before placing calls.' }),
+  register: Type.Boolean({
+    description:
+      'Reserved. Tandem stores it, but does not register with carriers yet: it sends each INVITE to sip_uri.',
+  }),
   codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), {
     minItems: 1,
     maxItems: 2,
@@ -124,7 +127,7 @@ const TRUNK_PROPERTIES = {
   sip_uri: Type.String({ description: 'SIP URI of the carrier.' }),
   transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
   username: nullable(Type.String({ description: 'User name for Digest authentication.' })),
-  register: Type.Boolean({ description: 'True if the trunk registers with the carrier.' }),
+  register: Type.Boolean({ description: 'Reserved, as in the request: Tandem does not register with carriers yet.' }),
   codecs: Type.Array(Type.String(), { description: 'RTP codecs to offer, preferred first.' }),
   channels: Type.Integer({ description: 'Maximum number of simultaneous calls.' }),
   allowed_prefixes: Type.Array(Type.String(), {

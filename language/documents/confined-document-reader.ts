@@ -44,7 +44,7 @@ export function createDocumentReader(options: DocumentReaderOptions = {}): Docum
     },
 
     async close() {
-      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Retry.'));
+      closing.abort(new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.'));
       await Promise.allSettled(running);
     },
   };

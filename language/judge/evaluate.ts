@@ -138,7 +138,7 @@ async function askFor(
   const unanswered = [...questions.keys()].filter((key) => !answers.has(key));
   throw new TandemError(
     'JUDGE_ANSWER_INVALID',
-    'The model returned no valid answer for this rubric. You were not charged. Retry, or choose another model.',
+    'The model did not answer with criteria of the rubric. You were not charged. Try again or use another model.',
     { details: { unanswered }, retryAfterS: 5 },
   );
 }

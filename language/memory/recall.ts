@@ -148,7 +148,7 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     const seen = new Set(collections.map(({ id }) => id));
     // What is of another type is there, and has nothing to say.
     if (type === undefined && collectionIds?.some((id) => !seen.has(id.toLowerCase()))) {
-      throw new TandemError('COLLECTION_NOT_FOUND', 'Collection not found, or not shared with you.');
+      throw new TandemError('COLLECTION_NOT_FOUND', 'No collection that you can access has this id.');
     }
     return collections;
   }

@@ -104,7 +104,9 @@ async function lockTrunk(tx: Tx, { workspaceId, trunkId }: AdmitCallInput): Prom
     for no key update of t`;
   if (!trunk) {
     throw notProvisioned(
-      trunkId === null ? 'The workspace has no active trunk.' : 'There is no such active outbound trunk.',
+      trunkId === null
+        ? 'The workspace has no active trunk. Create one with POST /dialer/trunks.'
+        : 'There is no such active outbound trunk.',
     );
   }
   // A trunk without a price of its own costs what the price book says.
@@ -122,13 +124,10 @@ async function callUnderReference(
     where trunk_id = ${trunk.id} and reference_id = ${referenceId} and state <> 'rejected'`;
   if (!call) return null;
   if (call.workspaceId !== workspaceId) {
-    throw new TandemError('REFERENCE_NOT_OWNED', 'This reference_id belongs to another workspace.');
+    throw new TandemError('REFERENCE_NOT_OWNED', 'Another workspace has used this reference_id. Use another one.');
   }
   if (isFinalState(call.state)) {
-    throw new TandemError(
-      'REFERENCE_ALREADY_USED',
-      'This reference_id is already used. Place the call with a new one.',
-    );
+    throw new TandemError('REFERENCE_ALREADY_USED', 'This reference_id belongs to a finished call. Use another one.');
   }
   return call;
 }
@@ -138,7 +137,7 @@ function requireLine({ isLineDown }: AdmitCallInput, trunk: TrunkForCall): void 
   if (!isLineDown?.(trunk.id)) return;
   throw new TandemError(
     'CARRIER_LINE_DOWN',
-    'The carrier does not respond. No call was placed, and reference_id is still free.',
+    'The carrier does not respond. No call was placed, and reference_id is still free. Try again later.',
     { retryAfterS: LINE_RETRY_AFTER_S },
   );
 }
@@ -155,7 +154,7 @@ async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput
     order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
   if (!blocking) return;
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
-  throw new TandemError('C2C_RATE_LIMITED', `At most ${PLACEMENTS_PER_WINDOW} calls may be placed in a minute.`, {
+  throw new TandemError('C2C_RATE_LIMITED', `The limit of ${PLACEMENTS_PER_WINDOW} calls per minute is reached.`, {
     retryAfterS: Math.max(1, Math.ceil(waitMs / 1000)),
   });
 }
@@ -168,7 +167,10 @@ async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: Tru
   const owned = new Set(numbers.map((number) => number.e164));
   if (did !== null) {
     if (!owned.has(did)) {
-      throw new TandemError('CALLER_ID_NOT_OWNED', 'This caller ID is not assigned to the workspace and trunk.');
+      throw new TandemError(
+        'CALLER_ID_NOT_OWNED',
+        'The workspace does not rent this number on this trunk. Rent it with POST /dialer/numbers.',
+      );
     }
     return did;
   }
@@ -185,7 +187,10 @@ function requireAllowedDestinations(
   if (allowedPrefixes.length === 0) return;
   for (const [party, number] of Object.entries({ agent_number: agentNumber, customer_number: customerNumber })) {
     if (allowedPrefixes.some((prefix) => number.startsWith(prefix))) continue;
-    throw new TandemError('destination_not_allowed', `The trunk does not permit calls to this ${party}.`);
+    throw new TandemError(
+      'destination_not_allowed',
+      `The trunk may not call numbers with the prefix of this ${party}. Add it to allowed_prefixes.`,
+    );
   }
 }
 
@@ -194,7 +199,7 @@ async function requireFreeChannel(tx: Tx, trunk: TrunkForCall): Promise<void> {
     select count(*)::int as live from calls
     where trunk_id = ${trunk.id} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
   if ((row?.live ?? 0) < trunk.channels) return;
-  throw new TandemError('no_free_channel', 'All channels of the trunk are in use.', {
+  throw new TandemError('no_free_channel', 'All channels of the trunk are in use. Try again when a call has ended.', {
     retryAfterS: CHANNEL_RETRY_AFTER_S,
   });
 }

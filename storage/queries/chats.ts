@@ -164,5 +164,8 @@ export function storable(text: string): string {
 }
 
 export function chatNotFound(): TandemError {
-  return new TandemError('CHAT_NOT_FOUND', 'Chat not found. GET /chats lists your chats.');
+  return new TandemError(
+    'CHAT_NOT_FOUND',
+    'You have no chat with this id in this workspace. GET /chats lists your chats.',
+  );
 }

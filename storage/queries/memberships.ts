@@ -88,7 +88,10 @@ export async function inviteMember(
     }
     const known = await findMember(tx, { ...change, userId: user.id });
     if (known !== null)
-      throw new TandemError('ALREADY_MEMBER', 'This user is already a member. Change the role instead.');
+      throw new TandemError(
+        'ALREADY_MEMBER',
+        'The user is already a member of the workspace. Change the role instead.',
+      );
     await addMember(tx, { ...change, userId: user.id, role });
     return (await findMember(tx, { ...change, userId: user.id }))!;
   });
@@ -163,7 +166,7 @@ async function requireAnotherOwner(tx: Tx, { workspaceId, member }: { workspaceI
     select 1 from memberships
     where workspace_id = ${workspaceId} and role = 'owner' and user_id <> ${member.userId} limit 1`;
   if (others.length === 0) {
-    throw new TandemError('LAST_OWNER', 'A workspace needs an owner. Give another member the owner role first.');
+    throw new TandemError('LAST_OWNER', 'The workspace must keep at least one owner. Add another owner first.');
   }
 }
 

@@ -95,7 +95,10 @@ export async function createMemoryCollection(
       on conflict (workspace_id, type, name_key) where deleted_at is null and type <> 'user' do nothing
       returning ${columns(tx)}`;
     if (!created) {
-      throw new TandemError('COLLECTION_NAME_TAKEN', `A ${input.type} collection with this name exists.`);
+      throw new TandemError(
+        'COLLECTION_NAME_TAKEN',
+        `A ${input.type} collection with this name already exists. Choose another name.`,
+      );
     }
     if (input.type === 'team') {
       await addMembers(tx, created, { userIds: [input.createdByUserId, ...memberUserIds], now });

@@ -92,14 +92,18 @@ export async function rentNumber(
     const trunks = await tx`
       select t.id from trunks t join trunk_workspaces tw on tw.trunk_id = t.id and tw.workspace_id = ${workspaceId}
       where t.status = 'active' and t.deleted_at is null`;
-    if (trunks.length === 0) throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk.');
+    if (trunks.length === 0)
+      throw new TandemError(
+        'DIALER_NOT_PROVISIONED',
+        'The workspace has no active trunk. Create one with POST /dialer/trunks.',
+      );
     const [number] = await tx<NumberRow[]>`
       select n.* from numbers n
       join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
       join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
       where n.e164 = ${e164} for update of n`;
-    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace carries this number.');
-    if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'This number is already rented.');
+    if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace has this number.');
+    if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'The number is already rented.');
     const [rented] = await tx<(NumberRow & RentedNumber)[]>`
       update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null,
         rent_months = 0, rented_by_user_id = ${userId}, rented_by_api_key_id = ${apiKeyId}
@@ -126,7 +130,8 @@ export async function releaseNumber(
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
     const live = await tx`
       select 1 from calls where did = ${e164} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
-    if (live.length > 0) throw new TandemError('NUMBER_IN_USE', 'A live call uses this number.');
+    if (live.length > 0)
+      throw new TandemError('NUMBER_IN_USE', 'A live call uses this number. Release it when the call has ended.');
     await tx`
       update trunk_workspaces set default_caller_id = null
       where workspace_id = ${workspaceId} and default_caller_id = ${e164}`;

@@ -130,5 +130,5 @@ async function requireFreeName(tx: Tx, { workspaceId, id, name }: Pick<RubricRow
   const [taken] = await tx`
     select 1 from judge_rubrics where workspace_id = ${workspaceId} and name = ${name} and id <> ${id}`;
   if (!taken) return;
-  throw new TandemError('RUBRIC_NAME_TAKEN', 'A rubric with this name exists. Choose another name.');
+  throw new TandemError('RUBRIC_NAME_TAKEN', 'Another rubric in the workspace has this name. Choose another one.');
 }

@@ -170,7 +170,8 @@ export async function deleteTrunk(
     await lockOwnTrunk(tx, { id, workspaceId });
     const live = await tx`
       select 1 from calls where trunk_id = ${id} and state in ('pending', 'initiated', 'bridged', 'unknown') limit 1`;
-    if (live.length > 0) throw new TandemError('TRUNK_IN_USE', 'A live call uses this trunk.');
+    if (live.length > 0)
+      throw new TandemError('TRUNK_IN_USE', 'The trunk has live calls. Delete it when they have ended.');
     await tx`update trunks set deleted_at = ${now}, updated_at = ${now}, status = 'disabled' where id = ${id}`;
     await tx`delete from numbers where trunk_id = ${id}`;
   });
@@ -186,7 +187,11 @@ export async function setDefaultCallerId(
   { workspaceId, e164 }: { workspaceId: string; e164: string },
 ): Promise<{ trunkId: string; defaultCallerId: string }> {
   const provisioned = await hasTrunk(sql, workspaceId);
-  if (!provisioned) throw new TandemError('DIALER_NOT_PROVISIONED', 'The workspace has no active trunk.');
+  if (!provisioned)
+    throw new TandemError(
+      'DIALER_NOT_PROVISIONED',
+      'The workspace has no active trunk. Create one with POST /dialer/trunks.',
+    );
   const [row] = await sql<{ trunkId: string; defaultCallerId: string }[]>`
     update trunk_workspaces tw set default_caller_id = n.e164 from numbers n
     where n.e164 = ${e164} and n.workspace_id = ${workspaceId} and n.status = 'assigned'
@@ -219,7 +224,7 @@ async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspace
   // Locked before it is read: it may be deleted while we wait.
   if (isUuid(id)) await tx`select id from trunks where id = ${id} for no key update`;
   const trunk = await getTrunk(tx, { id, workspaceId });
-  if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'Trunk not found.');
+  if (!trunk) throw new TandemError('TRUNK_NOT_FOUND', 'No trunk in this workspace has this id.');
   if (trunk.ownerWorkspaceId !== workspaceId) {
     throw new TandemError(
       'FORBIDDEN',

@@ -22,7 +22,8 @@ export async function registerUser(
   const row = { email: email.toLowerCase(), passwordHash, name, createdAt: now };
   const [user] = await sql<{ id: number; email: string; name: string }[]>`
     insert into users ${sql(row)} on conflict (email) do nothing returning id, email, name`;
-  if (!user) throw new TandemError('EMAIL_TAKEN', 'An account with this e-mail address exists. Log in instead.');
+  if (!user)
+    throw new TandemError('EMAIL_TAKEN', 'An account with this e-mail address already exists. Log in instead.');
   return user;
 }
 

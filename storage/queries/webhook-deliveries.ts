@@ -107,7 +107,7 @@ async function findWebhookDelivery(
         select d.* from deliveries d join webhook_subscriptions s on s.id = d.subscription_id
         where d.id = ${deliveryId} and d.workspace_id = ${workspaceId} and s.deleted_at is null`
     : [];
-  if (!row) throw new TandemError('DELIVERY_NOT_FOUND', 'Webhook delivery not found.');
+  if (!row) throw new TandemError('DELIVERY_NOT_FOUND', 'No delivery in this workspace has this id.');
   return row;
 }
 
@@ -116,7 +116,7 @@ async function shareActiveWebhook(tx: Tx, key: WebhookKey): Promise<WebhookRow> 
   if (isUuid(key.id)) await tx`select id from webhook_subscriptions where id = ${key.id} for share`;
   const webhook = await getWebhook(tx, key);
   if (webhook.status === 'disabled') {
-    throw new TandemError('WEBHOOK_DISABLED', 'The webhook is disabled. Set its status to active first.');
+    throw new TandemError('WEBHOOK_DISABLED', 'The webhook is disabled. Enable it with status: active.');
   }
   return webhook;
 }

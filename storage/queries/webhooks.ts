@@ -84,7 +84,7 @@ export async function getWebhook(sql: SqlOrTx, { id, workspaceId }: WebhookKey):
         select * from webhook_subscriptions
         where id = ${id} and workspace_id = ${workspaceId} and deleted_at is null`
     : [];
-  if (!row) throw new TandemError('WEBHOOK_NOT_FOUND', 'Webhook not found.');
+  if (!row) throw new TandemError('WEBHOOK_NOT_FOUND', 'No webhook in this workspace has this id.');
   return row;
 }
 
