@@ -102,7 +102,7 @@ describe('a placement is refused', () => {
     platform.carrier.isSilent = false;
     await platform.tandem.probeTrunks();
     expect(await platform.place({ reference_id: 'order-5' })).toMatchObject({ reference_id: 'order-5' });
-  }, 40_000);
+  });
 
   it('with INVALID_CALLBACK_URL when the callback would go inside, beyond what the operator allowed', async () => {
     await using platform = await startPlatform({ env: { CALLBACK_ALLOW_CIDRS: '' } });

@@ -53,7 +53,7 @@ it('kill -9 in the midst of an answer: the next start gives back what it held, a
   ]);
   expect((await walletOfWorkspace(second)).balanceNano).toBe(before - 33n * TOKEN_NANO);
   for (const { server } of [first, second]) expect(server.output()).not.toContain('antern');
-}, 180_000);
+});
 
 it('a stop in the midst of an answer ends it, with a word to who listens, and nothing is charged', async () => {
   const models = await startModelServer();
@@ -76,7 +76,7 @@ it('a stop in the midst of an answer ends it, with a word to who listens, and no
   await ready.server.exited;
   const again = await startReady(dataDir);
   expect(await walletOfWorkspace(again)).toMatchObject({ balanceNano: 5_000_000_000n, heldNano: 0n });
-}, 180_000);
+});
 
 async function post({ url }: Ready, body: object): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/json' };

@@ -46,7 +46,7 @@ describe('a server that has spoken, heard and remembered', () => {
         ...['@echogarden/rnnoise-wasm', 'libopus-wasm', 'wasm-media-encoders'].map((name) => `node_modules/${name}`),
       ]),
     );
-  }, 240_000);
+  });
 });
 
 /** Of the C and C++ runtime, which every build of Node needs. */

@@ -46,7 +46,7 @@ describe('kill -9 while a memory is processed', () => {
     expect(units).toEqual([{ kind: 'chunk', text: TEXT }]);
     expect(funded - (await balanceOf(second))).toBe(COST_NANO + searched);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('violet');
-  }, 240_000);
+  });
 });
 
 function balanceOf({ dataDir, workspaceId }: Ready): Promise<bigint> {

@@ -71,7 +71,7 @@ describe('kill -9 while a text is spoken', () => {
     const failed = told.events.filter(({ event }) => event === 'tts.failed');
     expect(failed.map(({ data }) => data.error)).toEqual(['INTERRUPTED']);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('lanterns');
-  }, 180_000);
+  });
 });
 
 describe('kill -9 while the agent of a call is told something', () => {
@@ -114,7 +114,7 @@ describe('kill -9 while the agent of a call is told something', () => {
       ['announce', announce.length],
     ]);
     for (const { server } of [first, second]) expect(server.output()).not.toContain('lanterns');
-  }, 180_000);
+  });
 });
 
 /** Resolves with the answer once speech has come; no more of it is read. */
