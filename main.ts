@@ -1,4 +1,3 @@
-import { hkdfSync } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
@@ -24,6 +23,7 @@ import { openSip } from './sip/open-sip.ts';
 import { openSpeechEngines } from './speech/open-speech-engines.ts';
 import type { DataFolder } from './storage/data-folder.ts';
 import { openStorage } from './storage/open-storage.ts';
+import { derivedKey, URL_SIGNING } from './storage/secrets.ts';
 
 /** A running Tandem. */
 export interface Tandem {
@@ -119,7 +119,7 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       ...inspect,
       ...lookUp,
     };
-    const urlSigningSecret = derivedKey(folder.masterKey, 'tandem url signing');
+    const urlSigningSecret = derivedKey(folder.masterKey, URL_SIGNING);
     const publicUrl = config.publicUrl?.replace(/\/$/, '') ?? null;
     let ownUrl = '';
     const speech = opened.use(
@@ -193,10 +193,6 @@ function inBackground<T>(promise: Promise<T>): Promise<T> {
 function urlOf({ address, family, port }: AddressInfo): string {
   const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : address;
   return `http://${family === 'IPv6' && host.includes(':') ? `[${host}]` : host}:${port}`;
-}
-
-function derivedKey(masterKey: Buffer, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', masterKey, Buffer.alloc(0), purpose, 32));
 }
 
 /** A port that cannot be had is the operator's to change, so the error names the setting. */

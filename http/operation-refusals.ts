@@ -255,6 +255,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   register: ['EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
   login: ['UNAUTHORIZED', 'LOGIN_THROTTLED'],
+  showPasswordReset: ['INVALID_RESET_TOKEN'],
+  resetPassword: ['INVALID_RESET_TOKEN', 'WEAK_PASSWORD'],
   showUnsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
   unsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
 
@@ -383,6 +385,7 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   ALREADY_MEMBER: { message: 'The user is already a member of the workspace.' },
   LAST_OWNER: { message: 'The workspace must keep at least one owner. Add another owner first.' },
   KEY_NOT_FOUND: { message: 'No API key has this id, or it has been deleted.' },
+  INVALID_RESET_TOKEN: { message: 'This link is invalid, expired or already used. Ask for a new one.' },
   INVALID_UNSUBSCRIBE_TOKEN: { message: 'This link is incomplete. Open the link in the e-mail again.' },
   INVALID_WEBHOOK_URL: { message: 'url must be an https URL of a public host.' },
   LLM_NOT_CONFIGURED: { message: 'No language model is configured. Set LLM_BASE_URL or LLM_MODEL_PATH.' },

@@ -58,6 +58,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /auth/register': open(),
   'POST /auth/login': open(),
   'POST /auth/logout': sessionOnly('user'),
+  'GET /auth/password/reset': open(),
+  'POST /auth/password/reset': open(),
   'POST /user/onboarding': allow('user', 'user:write'),
   'GET /unsubscribe': open(),
   'POST /unsubscribe': open(),

@@ -36,6 +36,7 @@ import { memoryCollectionRoutes } from './routes/memory-collections.ts';
 import { memoryDocumentRoutes } from './routes/memory-documents.ts';
 import { modelRoutes } from './routes/models.ts';
 import { numberRoutes } from './routes/numbers.ts';
+import { passwordResetRoutes } from './routes/password-reset.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
 import { recordingRoutes } from './routes/recordings.ts';
@@ -175,6 +176,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     paymentRoutes(routes, context);
     authRoutes(routes, context);
     userRoutes(routes, context);
+    passwordResetRoutes(routes, context);
     unsubscribeRoutes(routes, context);
     workspaceRoutes(routes, context);
     memberRoutes(routes, context);

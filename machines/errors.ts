@@ -118,6 +118,7 @@ export const ERROR_CATALOGUE = {
   ALREADY_MEMBER: { status: 409, retryable: false },
   LAST_OWNER: { status: 409, retryable: false },
   KEY_NOT_FOUND: { status: 404, retryable: false },
+  INVALID_RESET_TOKEN: { status: 400, retryable: false },
   INVALID_UNSUBSCRIBE_TOKEN: { status: 400, retryable: false },
 
   // Webhooks.

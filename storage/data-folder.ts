@@ -62,6 +62,12 @@ export async function openDataFolder(folder: string, configuredKey?: Buffer): Pr
   };
 }
 
+/** The master key that a server keeps in its folder; null if it has none, because one is configured. */
+export async function readMasterKey(folder: string): Promise<Buffer | null> {
+  const file = path.join(path.resolve(folder), 'secret-key');
+  return (await modifiedAt(file)) === null ? null : await keptKey(file);
+}
+
 async function keptKey(file: string): Promise<Buffer> {
   const key = Buffer.from(await keptIn(file, () => randomBytes(32).toString('base64')), 'base64');
   if (key.length !== 32) throw new Error(`${file} does not hold 32 bytes in base64: restore it from a backup`);

@@ -75,11 +75,19 @@ export function createSecretBox(masterKey: Buffer, previousKeys: readonly Buffer
   };
 }
 
+/** The purpose of the key that signs links: playback, unsubscribing, password resets. */
+export const URL_SIGNING = 'tandem url signing';
+
+/** A key of 32 bytes for one purpose. */
+export function derivedKey(masterKey: Buffer, purpose: string): Buffer {
+  return derive(masterKey, purpose, 32);
+}
+
 function keyOf(masterKey: Buffer): { id: Buffer; secret: Buffer } {
   if (masterKey.length !== 32) throw new RangeError('the master key has 32 bytes');
   return {
     id: derive(masterKey, 'tandem secret box key id', KEY_ID_BYTES),
-    secret: derive(masterKey, 'tandem secret box key', 32),
+    secret: derivedKey(masterKey, 'tandem secret box key'),
   };
 }
 

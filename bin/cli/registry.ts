@@ -81,6 +81,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/workspaces.ts')).workspacesCommand,
   },
   {
+    name: 'users',
+    summary: 'let a user set a new password',
+    load: async () => (await import('./commands/users.ts')).usersCommand,
+  },
+  {
     name: 'models',
     summary: 'list, fetch and check speech models',
     load: async () => (await import('./commands/models.ts')).modelsCommand,

@@ -1,9 +1,9 @@
-import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { saveMarketingConsent } from '../../storage/queries/users.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { REFUSALS, responseOf, success } from '../schemas/envelope.ts';
+import { PAGE, sendPage } from '../html-page.ts';
+import { REFUSALS, success } from '../schemas/envelope.ts';
 import { readUnsubscribeToken } from '../unsubscribe-token.ts';
 
 const TAGS = ['accounts'];
@@ -78,15 +78,4 @@ function addRoutes(app: HttpApp, { sql, urlSigningSecret, now }: HttpContext): v
     if (userId !== null) return userId;
     throw new TandemError('INVALID_UNSUBSCRIBE_TOKEN', 'This link is incomplete. Open the link in the e-mail again.');
   }
-}
-
-const PAGE = responseOf({
-  description: 'An HTML page.',
-  content: { 'text/html': { schema: Type.String({ examples: ['<!doctype html>...'] }) } },
-});
-
-/** Inserts only constant text, so nothing needs escaping. */
-function sendPage(reply: FastifyReply, title: string, content: string): FastifyReply {
-  const head = `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${title}</title></head>`;
-  return reply.type('text/html; charset=utf-8').send(`${head}<body><h1>${title}</h1>${content}</body></html>`);
 }

@@ -15,6 +15,8 @@ export const AUDIT_ACTIONS = [
   'number.rented',
   'number.released',
   'caller_id.changed',
+  'user.reset_link_created',
+  'user.password_reset',
   'wallet.topped_up',
   'wallet.debited',
   'plan.changed',

@@ -177,6 +177,25 @@ describe('tandem workspaces', () => {
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/takes|number|together/) });
   });
 
+  it('prints a link that resets a password', async () => {
+    const { exitCode, document } = await run('users', 'reset-password', 'nobody@example.com', '--json');
+    expect([exitCode, document.code]).toEqual([1, 'USER_NOT_FOUND']);
+    type Link = { url: string; token: string };
+    const { url: link, token } = await dataOf<Link>('users', 'reset-password', 'owner@localhost');
+    const { pathname, searchParams } = new URL(link);
+    expect([pathname, searchParams.get('token')]).toEqual(['/auth/password/reset', token]);
+    const page = await fetch(`${url}${pathname}?token=${token}`);
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining(token)]);
+    const body = new URLSearchParams({ token, new_password: 'four words nobody guesses' });
+    const headers = { accept: 'text/html' };
+    const done = await fetch(`${url}${pathname}`, { method: 'POST', body, headers });
+    expect([done.status, await done.text()]).toEqual([200, expect.stringContaining('Your password is changed')]);
+    const api = apiClient({ url, apiKey: 'none' });
+    const login = { email: 'owner@localhost', password: 'four words nobody guesses' };
+    expect(await api.post('/auth/login', login)).toMatchObject({ user: { email: 'owner@localhost' } });
+    expect(server.output()).not.toContain(token);
+  });
+
   it('leaves a trace of everything the operator did', async () => {
     const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
     try {
@@ -186,6 +205,7 @@ describe('tandem workspaces', () => {
         'api_key.created',
         'api_key.revoked',
         'price.changed',
+        'user.reset_link_created',
         'wallet.topped_up',
         'workspace.created',
       ]);

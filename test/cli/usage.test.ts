@@ -78,6 +78,7 @@ describe('the help', () => {
       'wallet',
       'prices',
       'workspaces',
+      'users',
       'models',
       'doctor',
     ]);

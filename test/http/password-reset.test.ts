@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { passwordResetToken } from '../../storage/queries/password-resets.ts';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+import { callWith, PASSWORD, register } from './identity-fixture.ts';
+
+const SECRET = Buffer.alloc(32, 5);
+const NEW_PASSWORD = 'seven lanterns at the harbour';
+const HOUR_MS = 3_600_000;
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture({ rateLimits: { anonymousPerMinute: 100_000 } });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+/** What `tandem users reset-password` prints. */
+async function tokenOf(userId: number, secret = SECRET): Promise<string> {
+  const [user] = await fixture.sql<{ passwordHash: string | null }[]>`
+    select password_hash from users where id = ${userId}`;
+  const expiresAt = new Date(fixture.now.current.getTime() + HOUR_MS);
+  return passwordResetToken({ id: userId, passwordHash: user!.passwordHash }, { secret, expiresAt });
+}
+
+const reset = (token: string, password = NEW_PASSWORD) =>
+  fixture.call('POST', '/auth/password/reset', { as: null, body: { token, new_password: password } });
+const login = (email: string, password: string) =>
+  fixture.call('POST', '/auth/login', { as: null, body: { email, password } });
+
+it('sets the new password, ends every session of the user, and notes it in each workspace', async () => {
+  const { email, userId, token: session, workspaceId } = await register(fixture);
+  const other = (await login(email, PASSWORD)).body.data.token;
+  const token = await tokenOf(userId);
+  const answer = await reset(token);
+  expect([answer.status, answer.body.data]).toEqual([200, { password_reset: true }]);
+  for (const ended of [session, other]) {
+    expect((await callWith(fixture, ended, ['GET', '/workspaces'])).status).toBe(401);
+  }
+  expect((await login(email, PASSWORD)).status).toBe(401);
+  expect((await login(email, NEW_PASSWORD)).status).toBe(200);
+  const audited = await fixture.sql`
+    select workspace_id, actor_user_id, target_type, target_id, details from audit_log
+    where action = 'user.password_reset' and target_id = ${String(userId)}`;
+  expect(audited).toEqual([
+    { workspaceId, actorUserId: userId, targetType: 'user', targetId: String(userId), details: {} },
+  ]);
+  for (const secret of [token, NEW_PASSWORD, PASSWORD]) expect(fixture.logLines.join('')).not.toContain(secret);
+});
+
+it('works once, of many requests at the same time too, and makes earlier links of the user invalid', async () => {
+  const { userId } = await register(fixture);
+  const [earlier, token] = [await tokenOf(userId), await tokenOf(userId)];
+  const answers = await Promise.all(Array.from({ length: 4 }, (_, i) => reset(token, `${NEW_PASSWORD} ${i}`)));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
+  for (const used of [token, earlier]) {
+    const { status, body } = await reset(used);
+    expect([status, body.code]).toEqual([400, 'INVALID_RESET_TOKEN']);
+  }
+});
+
+it('refuses a token that expired, was changed, is of another user or was signed by another server', async () => {
+  const { email, userId } = await register(fixture);
+  const token = await tokenOf(userId);
+  const [id, expires, signature] = token.split('.');
+  const refused = [
+    await tokenOf(userId, Buffer.alloc(32, 6)),
+    `${id}.${Number(expires) + 1}.${signature}`,
+    `${(await register(fixture)).userId}.${expires}.${signature}`,
+    `999999999.${expires}.${signature}`,
+    `${id}.${expires}.${'A'.repeat(43)}`,
+    '',
+    'x',
+  ];
+  const before = fixture.now.current;
+  for (const each of refused) {
+    expect((await reset(each)).body).toMatchObject({ code: 'INVALID_RESET_TOKEN' });
+  }
+  fixture.now.current = new Date(before.getTime() + HOUR_MS);
+  expect((await reset(token)).body).toMatchObject({ code: 'INVALID_RESET_TOKEN' });
+  fixture.now.current = before;
+  expect((await login(email, PASSWORD)).status).toBe(200);
+});
+
+it('refuses a weak password, and the link works after that', async () => {
+  const { userId } = await register(fixture);
+  const token = await tokenOf(userId);
+  const weak = await reset(token, 'password');
+  expect([weak.status, weak.body.code]).toEqual([400, 'WEAK_PASSWORD']);
+  expect((await reset(token)).status).toBe(200);
+});
+
+it('gives a first password to a user who has none, and lets them log in after too many guesses', async () => {
+  const { email, userId } = await register(fixture);
+  await fixture.sql`update users set password_hash = null where id = ${userId}`;
+  for (let guess = 0; guess < 10; guess += 1) await login(email, `guess number ${guess}`);
+  expect((await login(email, NEW_PASSWORD)).status).toBe(429);
+  expect((await reset(await tokenOf(userId))).status).toBe(200);
+  expect((await login(email, NEW_PASSWORD)).status).toBe(200);
+});
