@@ -11,6 +11,7 @@ import {
   type ThreadProtocol,
   type ToThread,
 } from './thread-protocol.ts';
+import { within } from './waiting.ts';
 
 export interface ThreadOptions<P extends ThreadProtocol> {
   /** A module that calls `serveThread`. */
@@ -122,12 +123,12 @@ export class SupervisedThread<P extends ThreadProtocol> {
 
   /** Lets open work end, then ends the thread. A thread that is still starting has none. */
   async close(): Promise<void> {
-    const { drainWithinMs } = this.#options;
-    if (this.#isReady) {
-      const timer = drainWithinMs === undefined ? null : setTimeout(() => void this.terminate(), drainWithinMs);
-      await this.#ask(DRAIN, null).catch(() => {});
-      if (timer !== null) clearTimeout(timer);
-    }
+    const { drainWithinMs = Infinity } = this.#options;
+    if (this.#isReady)
+      await within(
+        this.#ask(DRAIN, null).catch(() => {}),
+        { ms: drainWithinMs },
+      );
     await this.terminate();
   }
 

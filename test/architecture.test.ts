@@ -14,13 +14,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   media: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/],
   sip: [RUNTIME, /^machines\/(events|errors)\.ts$/],
   speech: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
-  language: [
-    RUNTIME,
-    /^machines\/(events|errors|utterances)\.ts$/,
-    /^speech\/refinement\.ts$/,
-    // Programs that read what strangers send are confined in one way, be it audio or documents.
-    /^media\/audio-file\/confined-process\.ts$/,
-  ],
+  language: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^speech\/refinement\.ts$/],
   storage: [RUNTIME, /^machines\/(events|errors)\.ts$/],
   http: [
     RUNTIME,

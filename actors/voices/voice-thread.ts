@@ -1,5 +1,6 @@
 import { SupervisedThread } from '../../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../../runtime/thread-protocol.ts';
+import { raceAbort } from '../../runtime/waiting.ts';
 import type { VoiceThread } from './voice-worker.ts';
 
 type VoiceTask = keyof VoiceThread['calls'];
@@ -24,14 +25,9 @@ export async function runVoiceTask<Task extends VoiceTask>(
     isWatched: false,
     memoryMb: MOST_MEMORY_MB,
   });
-  const abort = (): void => void thread.terminate();
-  signal.addEventListener('abort', abort, { once: true });
   try {
-    return await thread.call(task, request);
-  } catch (error) {
-    throw signal.aborted ? signal.reason : error;
+    return await raceAbort(thread.call(task, request), signal);
   } finally {
-    signal.removeEventListener('abort', abort);
     await thread.terminate();
   }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TandemError } from '../../machines/errors.ts';
-import { runConfined } from '../../media/audio-file/confined-process.ts';
+import { runConfined } from '../../runtime/confined-process.ts';
 import type { DocumentReader, DocumentSection, GivenDocument, ReadDocument } from './document-reader.ts';
 import { watchMemory } from './memory-watch.ts';
 import { readerCommand } from './reader-command.ts';

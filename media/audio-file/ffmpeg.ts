@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { TandemError } from '../../machines/errors.ts';
 import { RECOGNITION_RATE_HZ } from '../../machines/utterances.ts';
-import { runConfined } from './confined-process.ts';
+import { runConfined } from '../../runtime/confined-process.ts';
 
 /** An ffmpeg to run. Both take the same arguments and write to standard output. */
 export interface FfmpegProgram {

@@ -1,6 +1,6 @@
+import type { JsonValue } from '../../runtime/frames.ts';
 import type { Recognizer } from '../recognizer.ts';
 import { serveEngine } from './engine-child.ts';
-import type { JsonValue } from './frames.ts';
 import { UtteranceOptionsArgument } from './recognizer-calls.ts';
 
 /** What a child makes: its description is known to whoever spawned it. */

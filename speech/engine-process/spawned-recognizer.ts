@@ -1,4 +1,6 @@
 import type { Recognition } from '../../machines/utterances.ts';
+import { FRAME_LIMITS, type JsonValue } from '../../runtime/frames.ts';
+import { ProcessError } from '../../runtime/supervised-process.ts';
 import {
   type Hypothesis,
   type Recognizer,
@@ -7,8 +9,7 @@ import {
   type RecognizerErrorCode,
   type UtteranceOptions,
 } from '../recognizer.ts';
-import { EngineCallError, EngineProcess, EngineProcessError, type EngineProcessOptions } from './engine-process.ts';
-import { type JsonValue, MOST_BODY_BYTES } from './frames.ts';
+import { EngineCallError, EngineProcess, type EngineProcessOptions } from './engine-process.ts';
 import { HypothesisAnswer, RecognitionAnswer } from './recognizer-calls.ts';
 
 export interface SpawnRecognizerOptions extends EngineProcessOptions {
@@ -32,7 +33,7 @@ export async function spawnRecognizer(options: SpawnRecognizerOptions): Promise<
   }
 }
 
-const BLOCK_SAMPLES = MOST_BODY_BYTES / Int16Array.BYTES_PER_ELEMENT;
+const BLOCK_SAMPLES = FRAME_LIMITS.bodyBytes / Int16Array.BYTES_PER_ELEMENT;
 
 class RecognizerProcess implements SpawnedRecognizer {
   readonly description: RecognizerDescription;
@@ -117,7 +118,7 @@ function toRecognizerError(error: unknown): RecognizerError {
     const { retryable } = ERROR_CODES[error.code];
     return new RecognizerError(error.code, error.message, { retryable, cause: error });
   }
-  if (error instanceof EngineCallError || error instanceof EngineProcessError) {
+  if (error instanceof EngineCallError || error instanceof ProcessError) {
     return new RecognizerError('crashed', error.message, { retryable: true, cause: error });
   }
   throw error;

@@ -1,37 +1,29 @@
-import { Socket } from 'node:net';
-import { constants, getPriority, setPriority } from 'node:os';
+import { FrameError, type JsonValue } from '../../../runtime/frames.ts';
+import { serveProcess } from '../../../runtime/serve-process.ts';
 import { AnswerError } from './answer-error.ts';
-import { encodeMessage, FrameError, readMessages } from './frames.ts';
 import { LoadedModel } from './loaded-model.ts';
-import { type AnswerRequest, type FromChild, type Load, ToChild } from './protocol.ts';
+import { type AnswerRequest, type FromChild, LLAMA_LIMITS, type Load, ToChild } from './protocol.ts';
 
-/** Entry of the process that a model file is run in. It ends when its pipe does, so with its owner, however that ends. */
+/** Entry of the process that a model file is run in. */
 
-const PIPE_FD = 3;
-
-const pipe = new Socket({ fd: PIPE_FD, readable: true, writable: true });
 const stops = new Map<number, AbortController>();
 let model: LoadedModel | null = null;
 
-// Threads that the library starts inherit it, and media threads of the owner run first.
-setPriority(Math.max(getPriority(), constants.priority.PRIORITY_BELOW_NORMAL));
-// Signals for the whole service are its owner's business: answers of calls that are being drained are still wanted.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
-pipe.on('error', leave);
-serve().then(leave, (error: unknown) => {
-  process.stderr.write(`${error instanceof FrameError ? error.message : String(error)}\n`, leave);
-});
+serveProcess(
+  async (pipe) => {
+    const send = (message: FromChild): void => pipe.send(message as JsonValue);
+    for await (const { head: message } of pipe.messages) {
+      if (!ToChild.Check(message)) throw new FrameError('not a message to a model');
+      if (message.type === 'load') void load(message, send);
+      else if (message.type === 'stop') stops.get(message.id)?.abort();
+      else void answer(message, send);
+    }
+  },
+  // At once: a thread of the library that computes would keep the process.
+  { limits: LLAMA_LIMITS, leave: () => process.kill(process.pid, 'SIGKILL') },
+);
 
-async function serve(): Promise<void> {
-  for await (const message of readMessages(pipe)) {
-    if (!ToChild.Check(message)) throw new FrameError('not a message to a model');
-    if (message.type === 'load') void load(message);
-    else if (message.type === 'stop') stops.get(message.id)?.abort();
-    else void answer(message.id, message.request);
-  }
-}
-
-async function load(load: Load): Promise<void> {
+async function load(load: Load, send: (message: FromChild) => void): Promise<void> {
   try {
     model = await LoadedModel.load(load);
     send({ type: 'loaded', loaded: model.loaded });
@@ -40,7 +32,10 @@ async function load(load: Load): Promise<void> {
   }
 }
 
-async function answer(id: number, request: AnswerRequest): Promise<void> {
+async function answer(
+  { id, request }: { id: number; request: AnswerRequest },
+  send: (message: FromChild) => void,
+): Promise<void> {
   const stop = new AbortController();
   stops.set(id, stop);
   try {
@@ -59,13 +54,4 @@ function failureOf(error: unknown, { aborted }: AbortSignal): Pick<AnswerError, 
   if (aborted) return { code: 'stopped', message: 'it was stopped' };
   if (error instanceof AnswerError) return { code: error.code, message: error.message };
   return { code: 'unavailable', message: `the model failed (${error instanceof Error ? error.name : typeof error})` };
-}
-
-function send(message: FromChild): void {
-  pipe.write(encodeMessage(message));
-}
-
-/** At once: a thread of the library that computes would keep the process. */
-function leave(): void {
-  process.kill(process.pid, 'SIGKILL');
 }

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { BackOff } from '../../../runtime/back-off.ts';
 import { raceAbort } from '../../../runtime/waiting.ts';
 import { LanguageEngineError } from '../../engine.ts';
 import { LlamaProcess, type LlamaProcessOptions, NotLoadedError } from './llama-process.ts';
@@ -20,14 +21,14 @@ export class KeptLlama {
   readonly #options: KeptLlamaOptions;
   readonly #closed = new AbortController();
   #process: LlamaProcess | null = null;
-  #pauseMs: number;
+  readonly #backOff: BackOff;
   /** Until then whoever asks is told `trouble`. */
   #pauseUntil = 0;
   #trouble: Error | null = null;
 
   constructor(options: KeptLlamaOptions) {
     this.#options = options;
-    this.#pauseMs = options.firstPauseMs;
+    this.#backOff = new BackOff({ firstMs: options.firstPauseMs, longestMs: LONGEST_PAUSE_MS });
   }
 
   get pid(): number | undefined {
@@ -49,7 +50,7 @@ export class KeptLlama {
 
   /** The process does what it is for: the next pause is short again. */
   answered(): void {
-    this.#pauseMs = this.#options.firstPauseMs;
+    this.#backOff.reset();
   }
 
   async close(): Promise<void> {
@@ -69,8 +70,7 @@ export class KeptLlama {
   #afterEnd({ failure }: LlamaProcess): void {
     this.#process = null;
     if (this.#closed.signal.aborted) return;
-    const pauseMs = this.#pauseMs;
-    this.#pauseMs = Math.min(LONGEST_PAUSE_MS, 2 * pauseMs);
+    const pauseMs = this.#backOff.next();
     this.#pauseUntil = performance.now() + pauseMs;
     this.#trouble = failure;
     this.#options.onTrouble(failure?.message ?? 'the process of the model ended');

@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Duplex, Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { FrameError, type JsonValue, type Message } from '../../../runtime/frames.ts';
+import { ProcessError, SupervisedProcess } from '../../../runtime/supervised-process.ts';
 import { LanguageEngineError } from '../../engine.ts';
-import { encodeMessage, FrameError, MOST_MESSAGE_BYTES, readMessages } from './frames.ts';
 import {
   type AnswerEnd,
   type AnswerPart,
   type AnswerRequest,
   FromChild,
+  LLAMA_LIMITS,
   type Load,
   type Loaded,
   type ToChild,
@@ -28,19 +27,11 @@ export class NotLoadedError extends Error {
   override readonly name = 'NotLoadedError';
 }
 
-/** What a child may know of our environment: not our secrets. */
-const ENVIRONMENT = [
-  ...['PATH', 'LANG', 'LC_ALL', 'TZ', 'TMPDIR', 'HOME', 'LD_LIBRARY_PATH', 'NODE_COMPILE_CACHE'],
-  ...['CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES', 'GGML_VK_VISIBLE_DEVICES', 'VK_ICD_FILENAMES'],
-];
+/** Which processors the library may use. */
+const ENVIRONMENT = ['CUDA_VISIBLE_DEVICES', 'NVIDIA_VISIBLE_DEVICES', 'GGML_VK_VISIBLE_DEVICES', 'VK_ICD_FILENAMES'];
 
-/** Of what the child writes for people: enough for the last words of a library. */
-const MOST_OUTPUT_CHARACTERS = 4000;
-const LEAVE_WITHIN_MS = 1000;
 const LOAD_WITHIN_MS = 600_000;
 const STOP_WITHIN_MS = 120_000;
-
-type Child = ChildProcess & { stdout: Readable; stderr: Readable };
 
 interface PendingAnswer {
   /** Not taken yet. */
@@ -52,46 +43,40 @@ interface PendingAnswer {
   over: PromiseWithResolvers<void>;
 }
 
-/**
- * One life of the process that a model is run in. It ends when its pipe does, so with us, however we end. It has a lower
- * priority than we, because telephony cannot wait, a session of its own, so that Ctrl-C in our terminal does not reach
- * it before the drain is over, and none of our flags and secrets.
- */
+/** One life of the process that a model is run in. */
 export class LlamaProcess {
-  readonly #child: Child;
-  readonly #pipe: Duplex;
+  readonly #process: SupervisedProcess;
   readonly #stopWithinMs: number;
   readonly #answers = new Map<number, PendingAnswer>();
   readonly #loading = Promise.withResolvers<Loaded>();
-  readonly #ended = Promise.withResolvers<void>();
   #nextId = 1;
   #isLoaded = false;
-  #output = '';
   #failure: Error | null = null;
 
+  /** @throws LanguageEngineError when the process cannot be started */
   constructor({ entry, load, loadWithinMs = LOAD_WITHIN_MS, stopWithinMs = STOP_WITHIN_MS }: LlamaProcessOptions) {
     this.#stopWithinMs = stopWithinMs;
-    this.#child = launch(entry);
-    this.#pipe = this.#child.stdio[3] as Duplex;
-    // Whoever waits for one of them hears of it.
-    this.#loading.promise.catch(() => {});
-    const timer = setTimeout(() => this.#breakOff('did not load the model in time'), loadWithinMs);
-    const clear = (): void => clearTimeout(timer);
-    this.#loading.promise.then(clear, clear);
-    this.#child.once('close', (code, signal) => {
-      this.#breakOff(`ended (${signal ?? `code ${code}`})`);
-      this.#ended.resolve();
-    });
-    this.#pipe.on('error', () => this.#child.kill('SIGKILL'));
-    this.#keepOutput(this.#child.stdout);
-    this.#keepOutput(this.#child.stderr);
-    void this.#read();
+    try {
+      this.#process = new SupervisedProcess({
+        entry,
+        name: 'the process of the model',
+        environment: ENVIRONMENT,
+        limits: LLAMA_LIMITS,
+        onMessage: (message) => this.#receive(message),
+        onLost: (error) => this.#fail(error),
+      });
+    } catch (error) {
+      throw error instanceof ProcessError ? unavailable(error) : error;
+    }
+    const stopWaiting = this.#process.breakOffAfter(loadWithinMs, 'did not load the model in time');
+    // Its failure is also thrown to everyone who waits for it.
+    this.#loading.promise.then(stopWaiting, stopWaiting);
     this.#send(load);
   }
 
   /** Undefined when it could not be started. */
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#process.pid;
   }
 
   /** Rejects with NotLoadedError, or an Error that says how the process ended. */
@@ -101,7 +86,7 @@ export class LlamaProcess {
 
   /** Resolves when the process is gone. */
   get ended(): Promise<void> {
-    return this.#ended.promise;
+    return this.#process.ended;
   }
 
   /** How it ended, for logs; null while it runs. */
@@ -139,12 +124,8 @@ export class LlamaProcess {
   }
 
   /** Idempotent. Answers on their way fail. */
-  async close(): Promise<void> {
-    this.#fail(new Error('the process of the model was closed'));
-    this.#pipe.end();
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), LEAVE_WITHIN_MS);
-    await this.#ended.promise;
-    clearTimeout(timer);
+  close(): Promise<void> {
+    return this.#process.close();
   }
 
   #ask(request: AnswerRequest): { id: number; answer: PendingAnswer } {
@@ -160,7 +141,7 @@ export class LlamaProcess {
     try {
       this.#send({ type: 'answer', id, request });
     } catch (error) {
-      throw new LanguageEngineError('context_too_long', `the request has more than ${MOST_MESSAGE_BYTES} bytes`, {
+      throw new LanguageEngineError('context_too_long', `the request has more than ${LLAMA_LIMITS.headBytes} bytes`, {
         cause: error,
       });
     }
@@ -173,33 +154,21 @@ export class LlamaProcess {
     const answer = this.#answers.get(id);
     if (answer === undefined) return;
     this.#send({ type: 'stop', id });
-    const timer = setTimeout(() => this.#breakOff('is stuck'), this.#stopWithinMs);
-    void answer.over.promise.then(() => clearTimeout(timer));
+    void answer.over.promise.then(this.#process.breakOffAfter(this.#stopWithinMs));
   }
 
   #send(message: ToChild): void {
-    this.#pipe.write(encodeMessage(message));
+    this.#process.send(message as JsonValue);
   }
 
-  async #read(): Promise<void> {
-    try {
-      for await (const message of readMessages(this.#pipe)) {
-        if (!FromChild.Check(message)) throw new FrameError('not a message of a model');
-        this.#receive(message);
-      }
-    } catch (error) {
-      if (error instanceof FrameError) this.#breakOff(`broke the protocol (${error.message})`);
-    }
-    // Without its pipe it is of no use.
-    this.#child.kill('SIGKILL');
-  }
-
-  #receive(message: FromChild): void {
+  #receive({ head: message }: Message): void {
+    if (!FromChild.Check(message)) throw new FrameError('not a message of a model');
     if (message.type === 'loaded') {
       this.#isLoaded = true;
       this.#loading.resolve(message.loaded);
     } else if (message.type === 'notLoaded') {
-      this.#fail(new NotLoadedError(message.message), { andEnd: true });
+      this.#fail(new NotLoadedError(message.message));
+      this.#process.breakOff(message.message);
     } else {
       this.#receiveOf(message);
     }
@@ -219,17 +188,9 @@ export class LlamaProcess {
     answer.changed.resolve();
   }
 
-  /** Its last words are told while it loads: later they may quote a conversation. */
-  #breakOff(what: string): void {
-    const lastLine = this.#isLoaded ? '' : (this.#output.trimEnd().split('\n').at(-1)?.slice(0, 300) ?? '');
-    this.#fail(new Error(`the process of the model ${what}${lastLine === '' ? '' : `: ${lastLine}`}`), {
-      andEnd: true,
-    });
-  }
-
   /** The first reason counts; what is asked from now on fails for it too. */
-  #fail(failure: Error, { andEnd = false } = {}): void {
-    this.#failure ??= failure;
+  #fail(error: NotLoadedError | ProcessError): void {
+    this.#failure ??= error instanceof ProcessError ? new Error(this.#withLastWords(error), { cause: error }) : error;
     this.#loading.reject(this.#failure);
     for (const answer of this.#answers.values()) {
       answer.failure = unavailable(this.#failure);
@@ -237,16 +198,12 @@ export class LlamaProcess {
       answer.over.resolve();
     }
     this.#answers.clear();
-    if (!andEnd) return;
-    this.#child.kill('SIGKILL');
-    this.#pipe.destroy();
   }
 
-  #keepOutput(stream: Readable): void {
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      this.#output = (this.#output + text).slice(-MOST_OUTPUT_CHARACTERS);
-    });
-    stream.on('error', () => {});
+  /** Its last words are told while it loads: later they may quote a conversation. */
+  #withLastWords({ message, output }: ProcessError): string {
+    const lastLine = this.#isLoaded ? '' : (output.trimEnd().split('\n').at(-1)?.slice(0, 300) ?? '');
+    return lastLine === '' ? message : `${message}: ${lastLine}`;
   }
 }
 
@@ -256,19 +213,4 @@ function failureOf({ code, message }: Extract<FromChild, { type: 'failed' }>): L
 
 function unavailable(failure: Error): LanguageEngineError {
   return new LanguageEngineError('unavailable', failure.message, { cause: failure });
-}
-
-function launch(entry: URL): Child {
-  // A pipe of its own: whatever a library prints to standard output cannot break the protocol.
-  const child = spawn(process.execPath, [fileURLToPath(entry)], {
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-    env: Object.fromEntries(ENVIRONMENT.flatMap((name) => (name in process.env ? [[name, process.env[name]]] : []))),
-    detached: true,
-  });
-  // Followed by `close`, unless there were no pipes to be had in the first place.
-  child.on('error', () => {});
-  if (child.stdio?.[3] === undefined) {
-    throw new LanguageEngineError('unavailable', 'the process of the model could not be started');
-  }
-  return child as Child;
 }

@@ -1,7 +1,10 @@
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { FrameLimits } from '../../../runtime/frames.ts';
 
 /** What the owner of a model's process and that process say to each other. */
+
+export const LLAMA_LIMITS: FrameLimits = { headBytes: 16 * 1024 * 1024, bodyBytes: 0 };
 
 const AnswerId = Type.Integer({ minimum: 1 });
 const Tokens = Type.Integer({ minimum: 0 });

@@ -1,4 +1,4 @@
-import type { JsonValue } from '../../engine-process/frames.ts';
+import type { JsonValue } from '../../../runtime/frames.ts';
 import { spawnRecognizer } from '../../engine-process/spawned-recognizer.ts';
 import {
   type RecognitionEngine,

@@ -1,6 +1,7 @@
+import type { JsonValue } from '../../../runtime/frames.ts';
+import { ProcessError } from '../../../runtime/supervised-process.ts';
 import { raceAbort } from '../../../runtime/waiting.ts';
-import { EngineCallError, EngineProcess, EngineProcessError } from '../../engine-process/engine-process.ts';
-import type { JsonValue } from '../../engine-process/frames.ts';
+import { EngineCallError, EngineProcess } from '../../engine-process/engine-process.ts';
 import { samplesOf } from '../../engine-process/samples-of.ts';
 import {
   type Clause,
@@ -106,7 +107,7 @@ export class SherpaSynthesizer implements Synthesizer {
     if (error instanceof EngineCallError && isKnown(error.code)) return new SynthesizerError(error.code, error.message);
     // What the library did not mean to throw leaves it in a state that nobody knows.
     if (error instanceof EngineCallError) this.#process.breakOff('the model failed', error);
-    const said = error instanceof EngineProcessError ? error.message : 'the model failed';
+    const said = error instanceof ProcessError ? error.message : 'the model failed';
     return new SynthesizerError('crashed', `${this.#options.model}: ${said}`, { cause: error });
   }
 }

@@ -2,8 +2,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
+import { ProcessError } from '../../../runtime/supervised-process.ts';
 import type { SpeakerEmbedder } from '../../diarization/diarizer.ts';
-import { EngineProcess, EngineProcessError } from '../../engine-process/engine-process.ts';
+import { EngineProcess } from '../../engine-process/engine-process.ts';
 
 /**
  * The first speaker model in `speaker/` of the folder of models, by name: an `.onnx` file, or a folder with one. Null
@@ -36,7 +37,7 @@ export function createSpeakerEmbedder(model: string): SpeakerEmbedder {
         const spoken = samples.subarray(0, MOST_SAMPLES);
         const body = new Uint8Array(spoken.buffer, spoken.byteOffset, spoken.byteLength);
         const answer = await (await starting).call('embed', null, body);
-        if (!Embedding.Check(answer)) throw new EngineProcessError('the speaker model returned an invalid embedding');
+        if (!Embedding.Check(answer)) throw new ProcessError('the speaker model returned an invalid embedding');
         return answer === null ? null : Float32Array.from(answer);
       } catch (error) {
         // The next one who asks gets another process.

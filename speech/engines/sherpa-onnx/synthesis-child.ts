@@ -1,6 +1,6 @@
 import sherpa, { type GeneratedPart } from 'sherpa-onnx-node';
+import { FRAME_LIMITS } from '../../../runtime/frames.ts';
 import { AnswerWithBytes, type EngineCalls, serveEngine } from '../../engine-process/engine-child.ts';
-import { MOST_BODY_BYTES } from '../../engine-process/frames.ts';
 import { SynthesizerError } from '../../synthesizer.ts';
 import { readReference } from './reference-wav.ts';
 import { type SpeakArgument, SpeakCall } from './synthesis-calls.ts';
@@ -68,7 +68,7 @@ serveEngine((argument): EngineCalls => {
   };
 });
 
-const PART_SAMPLES = MOST_BODY_BYTES / Int16Array.BYTES_PER_ELEMENT;
+const PART_SAMPLES = FRAME_LIMITS.bodyBytes / Int16Array.BYTES_PER_ELEMENT;
 
 function* partsOf(samples: Float32Array): Generator<AnswerWithBytes> {
   for (let start = 0; start < samples.length; start += PART_SAMPLES) {

@@ -155,7 +155,7 @@ describe('the process of a model', () => {
     const first = engine.pid;
     await expect(ask(engine, 'crash')).rejects.toMatchObject({ code: 'unavailable', retryable: true });
     await expect(under.next()).rejects.toMatchObject({ code: 'unavailable' });
-    await vi.waitFor(async () => expect((await ask(engine, 'say back')).text).toBe('back'));
+    await untilAnswers(engine);
     expect(engine.pid).not.toBe(first);
     expect(troubles).toEqual(['the process of the model ended (SIGSEGV)']);
   });
@@ -166,7 +166,7 @@ describe('the process of a model', () => {
     const { pid } = engine;
     await expect(ask(engine, how)).rejects.toMatchObject({ code: 'unavailable' });
     await untilGone(pid!);
-    await vi.waitFor(async () => expect((await ask(engine, 'say back')).text).toBe('back'));
+    await untilAnswers(engine);
   });
 
   it('waits longer and longer before it is started again, and says for how long', async () => {
@@ -175,7 +175,7 @@ describe('the process of a model', () => {
       code: 'unavailable',
       message: expect.stringMatching(/^the process of the model ended \(SIG\w+\)/),
     });
-    await vi.waitFor(() => expect(engine.pid).toBeUndefined());
+    await vi.waitFor(() => expect(engine.pid).toBeUndefined(), PATIENCE);
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 2500 });
     expect(engine.pid).toBeUndefined();
   });
@@ -206,7 +206,7 @@ describe('the process of a model', () => {
     const engine = await engineOf('slow.gguf');
     const controller = new AbortController();
     const models = engine.models(controller.signal);
-    await vi.waitFor(() => expect(engine.pid).toBeDefined());
+    await vi.waitFor(() => expect(engine.pid).toBeDefined(), PATIENCE);
     controller.abort(new Error('enough'));
     await expect(models).rejects.toThrow('enough');
     const waiting = engine.models(ANY_SIGNAL);
@@ -263,6 +263,13 @@ describe('the process of a model', () => {
     await untilGone(pid);
   });
 });
+
+/** A process takes longer than a second to start on a busy machine. */
+const PATIENCE = { timeout: 20_000, interval: 20 };
+
+function untilAnswers(engine: LlamaEngine): Promise<void> {
+  return vi.waitFor(async () => expect((await ask(engine, 'say back')).text).toBe('back'), PATIENCE);
+}
 
 async function engineOf(
   name: string,

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
-import { encodeMessage, readMessages } from '../../../language/engines/llama/frames.ts';
 import type { FromChild } from '../../../language/engines/llama/protocol.ts';
+import { encodeMessage, type JsonValue, readMessages } from '../../../runtime/frames.ts';
 
 /**
  * The process of a model without a model: how loading goes is said by the name of the file, and what it does by the last
@@ -11,8 +11,8 @@ const pipe = new Socket({ fd: 3, readable: true, writable: true });
 const waiting = new Set<number>();
 pipe.on('error', () => process.exit(0));
 
-for await (const message of readMessages(pipe)) {
-  const told = message as { type: string; id: number; modelPath: string; request: { messages: { content: string }[] } };
+for await (const { head } of readMessages(pipe)) {
+  const told = head as { type: string; id: number; modelPath: string; request: { messages: { content: string }[] } };
   if (told.type === 'load') load(told.modelPath);
   else if (told.type === 'stop') stop(told.id);
   else answer(told.id, told.request.messages.at(-1)?.content ?? '', JSON.stringify(told.request));
@@ -46,9 +46,9 @@ function answer(id: number, order: string, request: string): void {
   } else if (verb === 'crash') {
     process.kill(process.pid, 'SIGSEGV');
   } else if (verb === 'rave') {
-    pipe.write(encodeMessage({ type: 'part', id, part: { type: 'text', text: 7 } }));
+    write({ type: 'part', id, part: { type: 'text', text: 7 } });
   } else if (verb === 'flood') {
-    pipe.write(Buffer.of(255, 255, 255, 127));
+    pipe.write(Buffer.of(255, 255, 255, 127, 0, 0, 0, 0));
   } else if (verb === 'stray') {
     send({ type: 'part', id: id + 1000, part: { type: 'text', text: 'for nobody' } });
   }
@@ -64,5 +64,9 @@ function finish(id: number, completionTokens: number): void {
 }
 
 function send(message: FromChild): void {
-  pipe.write(encodeMessage(message));
+  write(message as JsonValue);
+}
+
+function write(message: JsonValue): void {
+  for (const part of encodeMessage(message)) pipe.write(part);
 }

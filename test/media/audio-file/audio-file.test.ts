@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type AudioFile, type OpenAudioFileOptions, openAudioFile } from '../../../media/audio-file/audio-file.ts';
 import { hasPartyPerChannel } from '../../../media/audio-file/channel-likeness.ts';
 import { BUNDLED_FFMPEG, findFfmpeg } from '../../../media/audio-file/ffmpeg.ts';
@@ -144,6 +144,37 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     const path = await put('long.flac', await speechAs('flac'));
     await expect(opened(path, { ffmpeg, longestMs: 2_000 })).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG' });
     expect(await leftBehind()).toEqual([]);
+  });
+});
+
+describe('an ffmpeg of this system', () => {
+  it('what was called off leaves no file behind', async () => {
+    const tempDir = await mkdtemp(join(folder, 'temp-'));
+    const filePath = join(folder, 'speech.mp3');
+    await writeFile(filePath, 'no WAV');
+    const controller = new AbortController();
+    const opening = openAudioFile({
+      filePath,
+      tempDir,
+      signal: controller.signal,
+      ffmpeg: { kind: 'system', command: ['/bin/sh', '-c', 'echo begun; exec sleep 1000'] },
+    });
+    await vi.waitFor(async () => expect(await readdir(tempDir)).toHaveLength(1));
+    controller.abort(new Error('called off'));
+    await expect(opening).rejects.toThrow('called off');
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('an ffmpeg that cannot be run is no fault of the file', async () => {
+    const filePath = join(folder, 'fine.mp3');
+    await writeFile(filePath, 'who knows');
+    const opening = openAudioFile({
+      filePath,
+      tempDir: folder,
+      signal: new AbortController().signal,
+      ffmpeg: { kind: 'system', command: [join(folder, 'no-such-program')] },
+    });
+    await expect(opening).rejects.toThrow('cannot be run: 127');
   });
 });
 

@@ -5,7 +5,8 @@ import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { startWorker } from '../../../runtime/start-worker.ts';
-import { EngineProcess, EngineProcessError } from '../../../speech/engine-process/engine-process.ts';
+import { ProcessError } from '../../../runtime/supervised-process.ts';
+import { EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 import { type SpawnedRecognizer, spawnRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
 import type { RecognizerDescription } from '../../../speech/recognizer.ts';
 
@@ -139,8 +140,8 @@ describe('a recognizer in a child process', () => {
 
   it('keeps what a dying library said out of the fields that loggers print', async () => {
     const started = EngineProcess.start({ entry: ENTRY, argument: { onLoad: 'exit', onFinish: 'none' } });
-    const error = (await started.catch((reason: unknown) => reason)) as EngineProcessError;
-    expect(error).toBeInstanceOf(EngineProcessError);
+    const error = (await started.catch((reason: unknown) => reason)) as ProcessError;
+    expect(error).toBeInstanceOf(ProcessError);
     expect(error.output).toContain('a library prints to standard error');
     expect(JSON.stringify(error) + error.message + error.stack).not.toContain('a library prints');
   });

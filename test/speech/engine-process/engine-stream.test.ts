@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { EngineCallError, EngineProcess, EngineProcessError } from '../../../speech/engine-process/engine-process.ts';
+import { ProcessError } from '../../../runtime/supervised-process.ts';
+import { EngineCallError, EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 
 const ENTRY = new URL('./telling-engine.ts', import.meta.url);
 const started: EngineProcess[] = [];
@@ -92,7 +93,7 @@ describe('an engine that answers part by part', () => {
 
   it('is broken off when it tells parts that nobody asked for', async () => {
     const engine = await start();
-    await expect(engine.call('count', { parts: 1 })).rejects.toThrow(EngineProcessError);
+    await expect(engine.call('count', { parts: 1 })).rejects.toThrow(ProcessError);
   });
 
   it('fails what is streamed when it is closed', async () => {
@@ -100,6 +101,6 @@ describe('an engine that answers part by part', () => {
     const parts = engine.stream('count', { parts: 1, holdMs: 60_000 });
     await parts.next();
     const rest = parts.next();
-    await Promise.all([expect(rest).rejects.toThrow(EngineProcessError), engine.close()]);
+    await Promise.all([expect(rest).rejects.toThrow(ProcessError), engine.close()]);
   });
 });

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { encodeMessage } from '../../../speech/engine-process/frames.ts';
+import { encodeMessage } from '../../../runtime/frames.ts';
 import { serveRecognizer } from '../../../speech/engine-process/served-recognizer.ts';
 import { RecognizerError } from '../../../speech/recognizer.ts';
 

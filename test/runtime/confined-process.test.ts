@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, open, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { openAudioFile } from '../../../media/audio-file/audio-file.ts';
-import { type ConfinedOptions, runConfined } from '../../../media/audio-file/confined-process.ts';
+import { type ConfinedOptions, runConfined } from '../../runtime/confined-process.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -75,37 +74,8 @@ it('is killed when its work is called off', async () => {
   await vi.waitFor(async () => expect(isRunning(await pid.promise)).toBe(false));
 });
 
-it('what was called off leaves no file behind', async () => {
-  const tempDir = await mkdtemp(join(folder, 'temp-'));
-  const filePath = join(folder, 'speech.mp3');
-  await writeFile(filePath, 'no WAV');
-  const controller = new AbortController();
-  const opening = openAudioFile({
-    filePath,
-    tempDir,
-    signal: controller.signal,
-    ffmpeg: { kind: 'system', command: ['/bin/sh', '-c', 'echo begun; exec sleep 1000'] },
-  });
-  await vi.waitFor(async () => expect(await readdir(tempDir)).toHaveLength(1));
-  controller.abort(new Error('called off'));
-  await expect(opening).rejects.toThrow('called off');
-  expect(await readdir(tempDir)).toEqual([]);
-});
-
-it('an ffmpeg that cannot be run is no fault of the file', async () => {
-  const filePath = join(folder, 'fine.mp3');
-  await writeFile(filePath, 'who knows');
-  const opening = openAudioFile({
-    filePath,
-    tempDir: folder,
-    signal: new AbortController().signal,
-    ffmpeg: { kind: 'system', command: [join(folder, 'no-such-program')] },
-  });
-  await expect(opening).rejects.toThrow('cannot be run: 127');
-});
-
 it('dies with its owner, killed as that may be', async () => {
-  const module = fileURLToPath(new URL('../../../media/audio-file/confined-process.ts', import.meta.url));
+  const module = fileURLToPath(new URL('../../runtime/confined-process.ts', import.meta.url));
   const code = `
     import { runConfined } from ${JSON.stringify(module)};
     await runConfined({

@@ -10,8 +10,12 @@ export interface Message {
   body: Buffer;
 }
 
-export const MOST_HEAD_BYTES = 1024 * 1024;
-export const MOST_BODY_BYTES = 1024 * 1024;
+export interface FrameLimits {
+  headBytes: number;
+  bodyBytes: number;
+}
+
+export const FRAME_LIMITS: FrameLimits = { headBytes: 1024 * 1024, bodyBytes: 1024 * 1024 };
 
 /** The other end did not keep to the protocol. */
 export class FrameError extends Error {
@@ -22,11 +26,11 @@ const LENGTHS_BYTES = 8;
 const NO_BODY = Buffer.alloc(0);
 
 /** What to write, in order. @throws RangeError when a part is too long */
-export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY): Buffer[] {
+export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY, limits = FRAME_LIMITS): Buffer[] {
   const text = JSON.stringify(head);
   const headBytes = Buffer.byteLength(text);
-  if (headBytes > MOST_HEAD_BYTES) throw new RangeError('the head of a message is too long');
-  if (body.byteLength > MOST_BODY_BYTES) throw new RangeError('the body of a message is too long');
+  if (headBytes > limits.headBytes) throw new RangeError('the head of a message is too long');
+  if (body.byteLength > limits.bodyBytes) throw new RangeError('the body of a message is too long');
   const start = Buffer.allocUnsafe(LENGTHS_BYTES + headBytes);
   start.writeUInt32LE(headBytes, 0);
   start.writeUInt32LE(body.byteLength, 4);
@@ -34,8 +38,11 @@ export function encodeMessage(head: JsonValue, body: Uint8Array = NO_BODY): Buff
   return body.byteLength === 0 ? [start] : [start, Buffer.from(body.buffer, body.byteOffset, body.byteLength)];
 }
 
-/** Ends when the stream does, also in the middle of a message: whoever broke off is gone. @throws FrameError */
-export async function* readMessages(chunks: AsyncIterable<Buffer>): AsyncGenerator<Message> {
+/** Ends when the stream does, also in the middle of a message. @throws FrameError */
+export async function* readMessages(
+  chunks: AsyncIterable<Buffer>,
+  limits = FRAME_LIMITS,
+): AsyncGenerator<Message, void> {
   let parts: Buffer[] = [];
   let partBytes = 0;
   let wantedBytes = LENGTHS_BYTES;
@@ -46,7 +53,7 @@ export async function* readMessages(chunks: AsyncIterable<Buffer>): AsyncGenerat
     if (partBytes < wantedBytes) continue;
     let rest = parts.length === 1 ? chunk : Buffer.concat(parts);
     for (;;) {
-      wantedBytes = messageBytes(rest);
+      wantedBytes = messageBytes(rest, limits);
       if (rest.byteLength < wantedBytes) break;
       yield decodeMessage(rest);
       rest = rest.subarray(wantedBytes);
@@ -57,11 +64,11 @@ export async function* readMessages(chunks: AsyncIterable<Buffer>): AsyncGenerat
 }
 
 /** Of the message that starts here, or of its lengths as long as those are not all here. */
-function messageBytes(bytes: Buffer): number {
+function messageBytes(bytes: Buffer, limits: FrameLimits): number {
   if (bytes.byteLength < LENGTHS_BYTES) return LENGTHS_BYTES;
   const headBytes = bytes.readUInt32LE(0);
   const bodyBytes = bytes.readUInt32LE(4);
-  if (headBytes > MOST_HEAD_BYTES || bodyBytes > MOST_BODY_BYTES) throw new FrameError('a message is too long');
+  if (headBytes > limits.headBytes || bodyBytes > limits.bodyBytes) throw new FrameError('a message is too long');
   return LENGTHS_BYTES + headBytes + bodyBytes;
 }
 
