@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
+import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { createUser } from '../../storage/queries/workspaces.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { type Answer, createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
@@ -49,6 +50,9 @@ async function seed(): Promise<Record<string, Known>> {
   const member = await fixture.addMemberWith('member', workspaceId);
   const another = await fixture.addMemberWith('member', workspaceId);
   const token = unsubscribeToken(member.userId, Buffer.alloc(32, 5));
+  const expiresAt = new Date(fixture.now.current.getTime() + 60_000);
+  const withoutPassword = { id: another.userId, passwordHash: null };
+  const resetToken = passwordResetToken(withoutPassword, { secret: Buffer.alloc(32, 5), expiresAt });
   const questions = { polite: { type: 'boolean' } };
   const judged = { as: owner, body: { questions, output: 'Good morning.' } };
   const evaluation = (await fixture.call('POST', '/judge/evaluate', judged)).body.data;
@@ -84,6 +88,8 @@ async function seed(): Promise<Record<string, Known>> {
     '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
     '/developer/api': { path: { id: String(another.keyId) } },
     '/unsubscribe': { query: { token } },
+    showPasswordReset: { query: { token: resetToken } },
+    resetPassword: { body: { token: resetToken } },
     getMedia: {
       path: { key: decodeURIComponent(media.pathname.replace('/media/', '')) },
       query: Object.fromEntries(media.searchParams),
