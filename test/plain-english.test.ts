@@ -12,7 +12,7 @@ const COVERED: readonly string[] = [
   'openapi.json',
   '{README,CONTRIBUTING}.md',
   'docs/{README,api,architecture,object-storage}.md',
-  'docs/{chat,judge,language-models,text-correction}.md',
+  'docs/{chat,judge,language-models,memory,memory-api,text-correction}.md',
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
