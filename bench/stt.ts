@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { loadConfig } from '../config.ts';
-import { createListeningPlane } from '../media/listening/listening-pool.ts';
 import { SampleDecoder } from '../media/listening/sample-decoder.ts';
+import { createListeningPlane } from '../media/listening-plane.workers.ts';
 import { createEngines, engineSettingsOf, problemOf } from '../speech/engines/available-engines.ts';
-import { createSpeechRecognition } from '../speech/recognition-host.ts';
+import { createSpeechRecognition } from '../speech/speech-recognition.thread.ts';
 import { recogniseBatch } from './hear-and-recognise.ts';
 import { isHeld, type LoadFigures, raiseSessions, type Step } from './stt-load.ts';
 import {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { synthesisSettingsOf } from '../speech/engines/available-synthesizers.ts';
+import { createSpeechSynthesis } from '../speech/speech-synthesis.thread.ts';
 import type { AvailableVoice, SpeechFormat, SpeechSynthesis } from '../speech/speech-synthesis.ts';
-import { createSpeechSynthesis } from '../speech/synthesis-host.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import { PLAIN_CHARACTER, USUAL_STYLE, type VoiceRecipe } from '../speech/voices/voice-recipe.ts';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../runtime/clock.ts';
 import type { LanguageEngine } from './engine.ts';
-import { createLanguageModels } from './language-models.ts';
+import { createLanguageModels } from './llm.engines.ts';
 import type { LanguageModels } from './llm.ts';
 
 /** As `settings.ts` has them. */

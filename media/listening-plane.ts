@@ -3,7 +3,7 @@ import type { AudioFormat, ListeningEvent } from '../machines/utterances.ts';
 
 /**
  * Ears: streams and files go in, utterances come out on a MessagePort (`UtteranceMessage`), found by a voice detector
- * in worker threads. Implemented by `listening/listening-pool.ts`.
+ * in worker threads. Implemented in `listening-plane.workers.ts`.
  */
 export interface ListeningPlane {
   /** @throws TandemError `SHUTTING_DOWN`, `INTERNAL` when no worker can be had */

@@ -4,7 +4,7 @@ import type { AudioFormat } from '../machines/utterances.ts';
 
 /**
  * The media plane as the actors see it: sessions of two RTP legs, relayed, toned and recorded in worker threads.
- * Implemented by `worker-pool.ts`.
+ * Implemented in `media-plane.workers.ts`.
  */
 export interface MediaPlane {
   /**

@@ -1,7 +1,7 @@
 import { isOwnAddress } from '../runtime/network-address.ts';
-import { createListeningPlane, type WarmableListeningPlane } from './listening/listening-pool.ts';
+import { createListeningPlane, type WarmableListeningPlane } from './listening-plane.workers.ts';
 import type { MediaPlane } from './media-plane.ts';
-import { createMediaPlane, type MediaPlaneOptions } from './worker-pool.ts';
+import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.ts';
 
 /** As `settings.ts` has them. */
 export interface MediaSettings {

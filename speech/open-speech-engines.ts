@@ -1,10 +1,10 @@
 import { type EngineConfig, engineSettingsOf } from './engines/available-engines.ts';
 import { type SynthesisConfig, synthesisSettingsOf } from './engines/available-synthesizers.ts';
-import { createSpeechRecognition, type SpeechRecognitionOptions } from './recognition-host.ts';
+import { createSpeechRecognition, type SpeechRecognitionOptions } from './speech-recognition.thread.ts';
 import type { SpeechRecognition } from './speech-recognition.ts';
+import { createSpeechSynthesis } from './speech-synthesis.thread.ts';
 import type { SpeechSynthesis } from './speech-synthesis.ts';
 import { warmUpSpeech } from './synthesis/warm-up.ts';
-import { createSpeechSynthesis } from './synthesis-host.ts';
 import { createVoiceCatalogue, type VoiceCatalogueOptions } from './voices/built-in-voices.ts';
 import type { VoiceCatalogue } from './voices/catalogue.ts';
 

@@ -4,7 +4,7 @@ import type { EngineName, Keyword } from './recognizer.ts';
 
 /**
  * Recognition of streams of utterances as the actors see it: engines, their processes and who gets which are behind
- * it, in a thread of their own. Implemented by `recognition-host.ts`.
+ * it, in a thread of their own. Implemented in `speech-recognition.thread.ts`.
  */
 export interface SpeechRecognition {
   /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LanguageEngineError } from '../../language/engine.ts';
 import { createLlamaEngine } from '../../language/engines/llama/llama-engine.ts';
-import { createLanguageModels, type LanguageModelsOptions } from '../../language/language-models.ts';
+import { createLanguageModels, type LanguageModelsOptions } from '../../language/llm.engines.ts';
 import type { CompletionRequest, LanguageModels } from '../../language/llm.ts';
 import { openLanguageModels } from '../../language/open-language-models.ts';
 import { TandemError } from '../../machines/errors.ts';

@@ -9,9 +9,9 @@ import type { MediaEvent } from '../../machines/events.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { tone, toneFrames } from '../../media/dsp/tones.ts';
 import type { MediaPlane, MediaSession } from '../../media/media-plane.ts';
+import { createMediaPlane, type MediaPlaneOptions } from '../../media/media-plane.workers.ts';
 import { PortPairs } from '../../media/port-pairs.ts';
 import { readWav } from '../../media/wav.ts';
-import { createMediaPlane, type MediaPlaneOptions } from '../../media/worker-pool.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** A plane on ports that are free now, and the events of its sessions. */

@@ -1,5 +1,5 @@
 import { framesOf, tone } from '../../media/dsp/tones.ts';
-import { createMediaPlane } from '../../media/worker-pool.ts';
+import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** A process that records a call between two phones of its own into the file it is given, until it is killed. */

@@ -4,8 +4,8 @@ import type { MediaEvent } from '../../machines/events.ts';
 import { ALAW_TO_LINEAR, encodeG711, type G711Codec, MULAW_TO_LINEAR } from '../../media/dsp/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
+import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { LegTap } from '../../media/relay/leg-tap.ts';
-import { createMediaPlane } from '../../media/worker-pool.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** Samples of 20 ms, all of one value that both codecs carry nearly unchanged. */

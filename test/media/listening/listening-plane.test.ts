@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { AudioFormat, BytesTaken } from '../../../machines/utterances.ts';
-import { createListeningPlane } from '../../../media/listening/listening-pool.ts';
 import type { ListeningPlane, ListenToFileOptions } from '../../../media/listening-plane.ts';
+import { createListeningPlane } from '../../../media/listening-plane.workers.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
 import { bytesOf, joined, LINEAR_16K, listenLive, MULAW_8K, Recogniser, silence, writeInFrames } from './heard.ts';
 

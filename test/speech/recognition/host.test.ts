@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { EngineSettings } from '../../../speech/engines/available-engines.ts';
-import { createSpeechRecognition } from '../../../speech/recognition-host.ts';
+import { createSpeechRecognition } from '../../../speech/speech-recognition.thread.ts';
 import type {
   OpenRecognitionOptions,
   RecognitionStream,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RecognitionEvent } from '../../../machines/utterances.ts';
-import { createSpeechRecognition } from '../../../speech/recognition-host.ts';
+import { createSpeechRecognition } from '../../../speech/speech-recognition.thread.ts';
 import type { SpeechRecognition } from '../../../speech/speech-recognition.ts';
 import { spokenUtterances } from '../spoken.ts';
 import { Speaker } from './spoken-to-desk.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { SynthesisSettings } from '../../../speech/engines/available-synthesizers.ts';
+import { createSpeechSynthesis } from '../../../speech/speech-synthesis.thread.ts';
 import type { SpeakRequest, SpeechSynthesis, SpokenPart } from '../../../speech/speech-synthesis.ts';
-import { createSpeechSynthesis } from '../../../speech/synthesis-host.ts';
 import { heardIn } from './fake-engine.ts';
 import { RECIPE, request, samplesOf } from './said.ts';
 import { CRASHING_WORD, DEADLY_WORD } from './scripted-engines.ts';

@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createSpeechSynthesis } from '../../../speech/speech-synthesis.thread.ts';
 import type { SpeechSynthesis } from '../../../speech/speech-synthesis.ts';
-import { createSpeechSynthesis } from '../../../speech/synthesis-host.ts';
 import type { SpokenWord } from '../../../speech/synthesizer.ts';
 import { readScript } from '../../../speech/text/read-script.ts';
 import { passageFor } from '../../../speech/voices/passages.ts';

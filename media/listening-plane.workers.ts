@@ -1,16 +1,16 @@
 import type { MessagePort } from 'node:worker_threads';
-import { TandemError } from '../../machines/errors.ts';
-import type { ListeningEvent } from '../../machines/utterances.ts';
+import { TandemError } from '../machines/errors.ts';
+import type { ListeningEvent } from '../machines/utterances.ts';
+import { FileSession, PooledListening, toTandemError } from './listening/pooled-listening.ts';
+import type { ListeningThread } from './listening/worker-protocol.ts';
 import type {
   FileHeard,
   ListeningPlane,
   ListeningSession,
   ListenOptions,
   ListenToFileOptions,
-} from '../listening-plane.ts';
-import { type Place, SessionThreads } from '../session-threads.ts';
-import { FileSession, PooledListening, toTandemError } from './pooled-listening.ts';
-import type { ListeningThread } from './worker-protocol.ts';
+} from './listening-plane.ts';
+import { type Place, SessionThreads } from './session-threads.ts';
 
 export interface ListeningPlaneOptions {
   /** Threads; 1 or more. */
@@ -109,7 +109,7 @@ class ListeningPool implements WarmableListeningPlane {
   #start(): SessionThreads<ListeningThread> {
     return new SessionThreads({
       threads: this.#options.workers,
-      entry: this.#options.workerFile ?? new URL('./worker.ts', import.meta.url),
+      entry: this.#options.workerFile ?? new URL('./listening/worker.ts', import.meta.url),
       name: 'the listening worker',
       onLost: (fields) => this.#options.logger?.warn(fields, 'listening worker lost'),
     });
