@@ -13,6 +13,8 @@ const COVERED: readonly string[] = [
   '{README,CONTRIBUTING}.md',
   'docs/{README,api,architecture,object-storage}.md',
   'docs/{chat,judge,language-models,memory,memory-api,text-correction}.md',
+  'docs/{chat,judge,language-models,text-correction}.md',
+  'docs/{speech-models,stt-websocket}.md',
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
