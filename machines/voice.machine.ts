@@ -86,7 +86,7 @@ const LONGEST_BACKOFF_MS = 60_000;
 const GIVEN_UP: ShapedVoice = {
   isUsable: false,
   errorCode: 'INTERNAL',
-  error: 'The voice could not be made, through no fault of its samples. Send them again.',
+  error: 'Voice creation failed for an internal reason, not because of the samples. Send them again.',
 };
 
 export interface VoiceInput {

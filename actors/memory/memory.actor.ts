@@ -167,17 +167,17 @@ export function createMemoryAttempts(options: MemoryAttemptsOptions): MemoryAtte
 
 /** For a person: why it failed, and what to do. */
 function explained(code: string): string {
-  return `${reasonOf(code)} The charge was refunded. ${code === UNREACHABLE ? 'Retry when it responds' : 'Retry the memory'}.`;
+  return `${reasonOf(code)} The charge was refunded. ${code === UNREACHABLE ? 'Retry when it does' : 'Retry the memory'}.`;
 }
 
 /** For a person, of an attempt after which there is another. */
 export function explainedForNow(code: string): string {
-  return `${reasonOf(code)} It is tried again by itself.`;
+  return `${reasonOf(code)} It will be retried automatically.`;
 }
 
 function reasonOf(code: string): string {
-  if (code === UNREACHABLE) return 'The server that makes embeddings does not answer as it should.';
-  return 'It could not be processed, through no fault of its text.';
+  if (code === UNREACHABLE) return 'The embeddings server does not respond correctly.';
+  return 'Processing failed for an internal reason, not because of the text.';
 }
 
 const UNREACHABLE = 'MEMORY_UNREACHABLE';

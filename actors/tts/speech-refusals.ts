@@ -23,7 +23,7 @@ export function scriptOf(text: string, { language, readScript }: { language: str
   }
 }
 
-/** What whoever wanted it spoken is told of an engine's failure. */
+/** The client's error for a failure of the speech engine. */
 export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: boolean }): TandemError {
   const money = isRefunded ? 'You were not charged' : 'The charge will be refunded';
   if (cause instanceof SynthesizerError && cause.code === 'too_long') {
@@ -39,7 +39,7 @@ export function engineRefusal(cause: unknown, { isRefunded }: { isRefunded: bool
   if (cause instanceof SynthesizerError && cause.code === 'unsayable') {
     return new TandemError('VALIDATION_FAILED', `The voice cannot speak this text. ${money}. Choose another voice.`, {
       cause,
-      details: [{ path: 'text', message: 'The voice can say nothing of it.' }],
+      details: [{ path: 'text', message: 'The voice cannot speak it.' }],
     });
   }
   return new TandemError('TTS_UNAVAILABLE', `The speech engine failed. ${money}. Try again.`, {

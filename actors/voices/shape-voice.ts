@@ -187,7 +187,7 @@ function speaks({ language: tag }: AvailableVoice, language: string): boolean {
 const LOST: ShapedVoice = {
   isUsable: false,
   errorCode: 'INTERNAL',
-  error: 'The samples are not there any more, through no fault of yours. Create the voice again.',
+  error: 'The samples were lost because of an internal error. Create the voice again.',
 };
 
 const NO_ENGINE = 'No installed speech engine speaks this language. Ask your operator to install one.';

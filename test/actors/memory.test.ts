@@ -66,7 +66,7 @@ describe('a memory', () => {
       attempts: 1,
       error: {
         code: 'MEMORY_UNREACHABLE',
-        message: 'The server that makes embeddings does not answer as it should. It is tried again by itself.',
+        message: 'The server that makes embeddings does not answer as it should. It will be retried automatically.',
       },
     });
     expect(await unitsOf(id)).toHaveLength(1);
@@ -94,7 +94,7 @@ describe('a memory', () => {
       error: { code: 'MEMORY_UNREACHABLE' },
     });
     expect(failed.error!.message).toBe(
-      'The server that makes embeddings does not answer as it should. What was charged is paid back; retry when it does.',
+      'The embeddings server does not respond correctly. The charge was refunded. Retry when it does.',
     );
     expect(await fixture.balance()).toBe(before);
     expect(await ledgerOf()).toEqual(['debit ingest', 'refund ingest']);

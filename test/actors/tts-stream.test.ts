@@ -93,7 +93,7 @@ describe('a text', () => {
       await expect(asking).rejects.toMatchObject({
         code,
         status,
-        message: expect.stringContaining('Nothing is charged'),
+        message: expect.stringContaining('You were not charged'),
       });
       expect(await fixture.balance()).toBe(USD);
     },

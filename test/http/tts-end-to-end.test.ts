@@ -156,7 +156,7 @@ describe('a text over HTTP', () => {
     for (const audio_encoding of ['LINEAR16', 'WAV', 'MULAW', 'MP3', 'OGG_OPUS']) {
       const { status, complete } = await speak({ text: 'Ꭰ Ꭱ. Ꭲ Ꭳ.', audio_config: { audio_encoding } });
       expect([status, complete.code]).toEqual([400, 'VALIDATION_FAILED']);
-      expect(complete.message).toContain('Nothing is charged');
+      expect(complete.message).toContain('You were not charged');
     }
     expect(await balance()).toBe(before);
     const asked = { text: '<speak><prosody volume="silent">Hello.</prosody></speak>' };

@@ -281,7 +281,7 @@ describe('what is left behind', () => {
     for (const key of await fixture.filesOf(voice.id)) await fixture.objects.delete(key);
     const next = fixture.open();
     await next.start();
-    expect((await fixture.becomes(next, voice, by, 'failed')).error).toMatch(/no fault of yours/);
+    expect((await fixture.becomes(next, voice, by, 'failed')).error).toMatch(/internal error/);
   });
 
   it('files of a deleted voice that could not be removed are removed at the next start', async () => {

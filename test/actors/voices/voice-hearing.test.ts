@@ -37,6 +37,6 @@ it('takes samples together that are too short each', async () => {
 });
 
 it('says what to do about samples of which none is usable', async () => {
-  expect(await hear(NOTHING)).toMatchObject({ isUsable: false, error: expect.stringContaining('Nobody is heard') });
+  expect(await hear(NOTHING)).toMatchObject({ isUsable: false, error: expect.stringContaining('No speech found') });
   expect(await hear()).toMatchObject({ isUsable: false });
 });

@@ -93,7 +93,7 @@ describe('the router', () => {
     );
     expect(route([WASM], { languages: ['or'] })).toContain('with a model for it in MODELS_DIR;');
     expect(route([WASM, HINDI], { languages: ['en', 'hi'] })).toMatch(
-      /^No model that is installed tells English \(en\), Hindi \(hi\) apart: ask for one of them\./,
+      /^No installed model distinguishes English \(en\), Hindi \(hi\)\. Request one of them\./,
     );
     expect(route([])).toMatch(/^No engine that understands English \(en\) is installed\./);
     expect(route([], { languages: null })).toMatch(/^No engine for speech is installed\..*\(STT_BASE_URL\)\.$/);
