@@ -278,7 +278,7 @@ describe('a server that fails', () => {
     {
       what: 'to be one: it is a web page',
       handle: (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html></html>'),
-      is: { code: 'unavailable', retryable: true, message: expect.stringContaining('no transcription') },
+      is: { code: 'unavailable', retryable: true, message: expect.stringContaining('invalid transcription') },
     },
     {
       what: 'to answer with times',
