@@ -23,6 +23,8 @@ export default async function setUp(): Promise<() => Promise<void>> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   process.env.TANDEM_TEST_POSTGRES = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  // Threads and child processes load the same TypeScript hundreds of times; compiling it is most of their start.
+  process.env.NODE_COMPILE_CACHE ??= path.resolve('node_modules/.cache/test-compilations');
   return async () => {
     server.closeAllConnections();
     server.close();

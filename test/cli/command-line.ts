@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { inheritedEnvironment } from '../process/server-process.ts';
 
 export const EXECUTABLE = resolve(import.meta.dirname, '../../bin/tandem');
 
@@ -35,7 +36,7 @@ export function startTandemCommand(
 ): RunningCommand {
   const child = spawn(executable, argv, {
     cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: tmpdir(), ...env },
+    env: { ...inheritedEnvironment(), TMPDIR: tmpdir(), ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stdout = '';

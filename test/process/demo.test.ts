@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readWav } from '../../media/wav.ts';
+import { inheritedEnvironment } from './server-process.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const clean: (() => Promise<unknown>)[] = [];
@@ -21,7 +22,7 @@ async function startDemo(argv: string[]) {
   await mkdir(cwd);
   const child = spawn(process.execPath, [join(ROOT, 'bin/cli/tandem.ts'), 'demo', ...argv], {
     cwd,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: folder },
+    env: { ...inheritedEnvironment(), TMPDIR: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   clean.push(async () => child.kill('SIGKILL'));

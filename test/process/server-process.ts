@@ -20,11 +20,17 @@ export interface ServerProcess {
   exited: Promise<number | NodeJS.Signals | null>;
 }
 
+/** What a program needs of our environment; no settings of ours. */
+export function inheritedEnvironment(): NodeJS.ProcessEnv {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
+}
+
 /** `npm start` without npm, so that a signal reaches the server itself. */
 export function startServerProcess(env: Record<string, string>, argv: string[] = []): ServerProcess {
   const child = spawn(process.execPath, [join(ROOT, 'main.ts'), ...argv], {
     cwd: env.TANDEM_DATA_DIR ?? ROOT,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    env: { ...inheritedEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
