@@ -138,7 +138,7 @@ describe('the data folder', () => {
     const file = join(dataDir, 'file');
     await writeFile(file, '');
     const found = await findings({ TANDEM_DATA_DIR: file });
-    expect(found['data folder']).toMatchObject({ status: 'fail', message: expect.stringContaining('is no folder') });
+    expect(found['data folder']).toMatchObject({ status: 'fail', message: expect.stringContaining('is not a folder') });
   });
 
   it('may have little room left', async () => {

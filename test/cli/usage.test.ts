@@ -113,7 +113,7 @@ describe('what is not understood', () => {
     { typed: ['call', 'list', '--url', 'example'], says: ['--url takes an address'] },
     { typed: ['keys', 'revoke', 'all'], says: ['ID is the number'] },
     { typed: ['keys', 'create', 'x', '--expires-in-days', '0'], says: ['1 to 3650'] },
-    { typed: ['wallet', 'top-up', '-5'], says: ['-5 is no option'] },
+    { typed: ['wallet', 'top-up', '-5'], says: ['-5 is not an option'] },
     { typed: ['wallet', 'top-up', '1e3'], says: ['USD takes a decimal'] },
     { typed: ['wallet', 'top-up', '1', '--type', 'gift'], says: ['one_time, subscription, admin_bonus'] },
     { typed: ['wallet', 'transactions', '--limit', '0'], says: ['--limit takes 1 to 1000'] },
