@@ -177,7 +177,7 @@ export const VARIABLES = {
     { fallback: 4, min: 1, max: 1024 },
     'Concurrent completions per model; further requests queue.',
   ),
-  llmModelPath: optionalText('LLM_MODEL_PATH', 'Path of a local GGUF model file, used instead of a server.'),
+  llmModelPath: optionalText('LLM_MODEL_PATH', 'Path of a local GGUF model file, instead of a server or beside one.'),
   embeddingsBaseUrl: urlVariable(
     'EMBEDDINGS_BASE_URL',
     ['http:', 'https:'],

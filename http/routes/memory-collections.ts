@@ -63,7 +63,7 @@ export function memoryCollectionRoutes(app: HttpApp, context: HttpContext): void
         operationId: 'deleteMemoryCollection',
         summary: 'Delete a collection',
         description:
-          'Permanently deletes a collection with its memories. Admins and owners can delete any collection except personal ones, other users the team collections they created.',
+          'Permanently deletes a collection with its memories. Admins and owners can delete every collection that they can read, except personal ones. Other users can delete the team collections that they created.',
         params: Type.Object({ id: Type.String({ maxLength: 64, description: 'Id of the collection.' }) }),
         response: {
           200: successOf(
