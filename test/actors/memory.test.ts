@@ -66,7 +66,7 @@ describe('a memory', () => {
       attempts: 1,
       error: {
         code: 'MEMORY_UNREACHABLE',
-        message: 'The server that makes embeddings does not answer as it should. It will be retried automatically.',
+        message: 'The embeddings server does not respond correctly. It will be retried automatically.',
       },
     });
     expect(await unitsOf(id)).toHaveLength(1);
