@@ -4,7 +4,6 @@ import { takePaymentNews } from '../../storage/queries/payment-news.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { acceptRawBodies } from '../json-body.ts';
 import { REFUSALS, success, successOf } from '../schemas/envelope.ts';
-import { readStripeEvent } from '../stripe-events.ts';
 
 /** An invoice with many lines exceeds the usual limit. */
 const BODY_LIMIT_BYTES = 1024 * 1024;
@@ -55,6 +54,8 @@ export function paymentRoutes(app: HttpApp, { sql, now, logger, stripeWebhookSec
           );
         }
         const { 'stripe-signature': signature } = request.headers as { 'stripe-signature'?: string };
+        // Loads Stripe's package, which only servers that take payments need.
+        const { readStripeEvent } = await import('../stripe-events.ts');
         const news = readStripeEvent(request.body ?? Buffer.alloc(0), {
           signature,
           secret: stripeWebhookSecret,

@@ -2,8 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type OpenAI from 'openai';
 import { TandemError } from '../../machines/errors.ts';
 import type { LanguageEngineError } from '../engine.ts';
-import { createOpenAiClient, type ModelServerAddress } from '../engines/openai/openai-client.ts';
-import { serverRefusal } from '../engines/openai/server-refusal.ts';
+import type { ModelServerAddress } from '../engines/openai/openai-client.ts';
 import type { Embedder } from './embedder.ts';
 
 export interface OpenAiEmbedderOptions extends ModelServerAddress {
@@ -19,7 +18,12 @@ export interface OpenAiEmbedderOptions extends ModelServerAddress {
 /** Points by any server that has OpenAI's `/embeddings`. What it answers is checked: it may be anything. */
 export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   const { model, timeoutMs = 10_000, retries = 2, retryDelayMs = 300 } = options;
-  const client = createOpenAiClient(options);
+  // Loading OpenAI's package takes a while: at the start, and only on servers that use it.
+  const loading = import('../engines/openai/openai-client.ts').then(({ createOpenAiClient }) =>
+    createOpenAiClient(options),
+  );
+  // The first request reports a failure.
+  loading.catch(() => {});
   let dimensions: number | null = null;
 
   return {
@@ -46,6 +50,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
         return points;
       } catch (error) {
         if (signal.aborted) throw signal.reason;
+        const { serverRefusal } = await import('../engines/openai/server-refusal.ts');
         const refusal = error instanceof UnusableEmbeddings ? null : serverRefusal(error, options);
         if (attempt < retries && refusal?.retryable === true) {
           await delay(waitBefore(attempt, refusal), undefined, { signal }).catch(() => {});
@@ -57,7 +62,7 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
   }
 
   async function ask(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
-    const answer: unknown = await client.embeddings.create(
+    const answer: unknown = await (await loading).embeddings.create(
       // An empty text is refused by most.
       { model, input: texts.map((text) => text.trim() || ' . '), encoding_format: 'base64' },
       { signal, timeout: timeoutMs },

@@ -1,5 +1,4 @@
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { FrameError, type JsonValue } from '../../runtime/frames.ts';
 import { serveProcess } from '../../runtime/serve-process.ts';
 
@@ -26,7 +25,11 @@ export class AnswerWithBytes {
   }
 }
 
-const Call = Compile(Type.Object({ id: Type.Integer(), call: Type.String(), argument: Type.Unknown() }));
+const Call = Compile({
+  type: 'object',
+  required: ['id', 'call', 'argument'],
+  properties: { id: { type: 'integer' }, call: { type: 'string' }, argument: {} },
+});
 
 /** The child's end of an `EngineProcess`: makes the engine, answers calls in order, and exits when its owner is gone. */
 export function serveEngine(create: (argument: unknown) => EngineCalls | Promise<EngineCalls>): void {

@@ -1,5 +1,4 @@
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { FrameError, type JsonValue, type Message } from '../../runtime/frames.ts';
 import { type ProcessError, SupervisedProcess } from '../../runtime/supervised-process.ts';
 
@@ -28,16 +27,24 @@ export class EngineCallError extends Error {
   }
 }
 
-const Answer = Compile(
-  Type.Union([
-    Type.Object({ id: Type.Integer(), value: Type.Unknown() }),
-    Type.Object({ id: Type.Integer(), part: Type.Unknown() }),
-    Type.Object({
-      id: Type.Integer(),
-      error: Type.Object({ code: Type.Union([Type.String(), Type.Null()]), message: Type.String() }),
-    }),
-  ]),
-);
+const Answer = Compile({
+  anyOf: [
+    { type: 'object', required: ['id', 'value'], properties: { id: { type: 'integer' }, value: {} } },
+    { type: 'object', required: ['id', 'part'], properties: { id: { type: 'integer' }, part: {} } },
+    {
+      type: 'object',
+      required: ['id', 'error'],
+      properties: {
+        id: { type: 'integer' },
+        error: {
+          type: 'object',
+          required: ['code', 'message'],
+          properties: { code: { type: ['string', 'null'] }, message: { type: 'string' } },
+        },
+      },
+    },
+  ],
+});
 
 interface Answered {
   value: unknown;

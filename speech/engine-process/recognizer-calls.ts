@@ -1,39 +1,57 @@
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 
 /** What a recognizer in a child process is asked and answers: the calls are the methods of `Recognizer`. */
 
-const Milliseconds = Type.Number({ minimum: 0 });
-const Probability = Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()]);
+const Milliseconds = { type: 'number', minimum: 0 } as const;
+const Probability = { type: ['number', 'null'], minimum: 0, maximum: 1 } as const;
 
-const RecognisedWordSchema = Type.Object({
-  word: Type.String({ minLength: 1 }),
-  startMs: Milliseconds,
-  endMs: Milliseconds,
-  confidence: Probability,
-  speaker: Type.Union([Type.String(), Type.Null()]),
-  original: Type.Union([Type.String(), Type.Null()]),
-});
+const RecognisedWordSchema = {
+  type: 'object',
+  required: ['word', 'startMs', 'endMs', 'confidence', 'speaker', 'original'],
+  properties: {
+    word: { type: 'string', minLength: 1 },
+    startMs: Milliseconds,
+    endMs: Milliseconds,
+    confidence: Probability,
+    speaker: { type: ['string', 'null'] },
+    original: { type: ['string', 'null'] },
+  },
+} as const;
 
-const HypothesisSchema = Type.Object({ text: Type.String(), words: Type.Array(RecognisedWordSchema) });
+const HypothesisSchema = {
+  type: 'object',
+  required: ['text', 'words'],
+  properties: { text: { type: 'string' }, words: { type: 'array', items: RecognisedWordSchema } },
+} as const;
 
-export const HypothesisAnswer = Compile(Type.Union([HypothesisSchema, Type.Null()]));
+export const HypothesisAnswer = Compile({ anyOf: [HypothesisSchema, { type: 'null' }] });
 
-export const RecognitionAnswer = Compile(
-  Type.Object({
-    text: Type.String(),
-    words: Type.Array(RecognisedWordSchema),
-    language: Type.String({ minLength: 1 }),
+export const RecognitionAnswer = Compile({
+  type: 'object',
+  required: ['text', 'words', 'language', 'languageProbability', 'confidence', 'model'],
+  properties: {
+    text: { type: 'string' },
+    words: { type: 'array', items: RecognisedWordSchema },
+    language: { type: 'string', minLength: 1 },
     languageProbability: Probability,
     confidence: Probability,
-    model: Type.String({ minLength: 1 }),
-  }),
-);
+    model: { type: 'string', minLength: 1 },
+  },
+});
 
-export const UtteranceOptionsArgument = Compile(
-  Type.Object({
-    language: Type.Union([Type.String(), Type.Null()]),
-    keywords: Type.Array(Type.Object({ term: Type.String(), weight: Type.Number() })),
-    wantsHypotheses: Type.Boolean(),
-  }),
-);
+export const UtteranceOptionsArgument = Compile({
+  type: 'object',
+  required: ['language', 'keywords', 'wantsHypotheses'],
+  properties: {
+    language: { type: ['string', 'null'] },
+    keywords: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['term', 'weight'],
+        properties: { term: { type: 'string' }, weight: { type: 'number' } },
+      },
+    },
+    wantsHypotheses: { type: 'boolean' },
+  },
+});

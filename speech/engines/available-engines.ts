@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { SpeakerEmbedder } from '../diarization/diarizer.ts';
 import type { EngineName, RecognitionEngine } from '../recognizer.ts';
-import { createOpenAiEngine } from './openai/openai-engine.ts';
 import { createNativePocketsphinxEngine, createPocketsphinxEngine } from './pocketsphinx/pocketsphinx-engine.ts';
 import { createSherpaEngine } from './sherpa-onnx/sherpa-engine.ts';
 import { createSpeakerEmbedder, findSpeakerModel } from './sherpa-onnx/speaker-embedder.ts';
@@ -64,10 +63,12 @@ export async function createEngines(settings: EngineSettings): Promise<Available
   ];
   const missing: MissingEngine[] = [];
   if (upstream === null) missing.push({ engine: 'openai', problem: 'no server is configured: set STT_BASE_URL' });
-  else
+  else {
+    const { createOpenAiEngine } = await import('./openai/openai-engine.ts');
     engines.push(
       createOpenAiEngine({ ...upstream, model: upstream.model ?? UPSTREAM_MODEL, maxRequests: UPSTREAM_REQUESTS }),
     );
+  }
   const speakerModel = await findSpeakerModel(modelsDir);
   return { engines, missing, embedder: speakerModel === null ? null : createSpeakerEmbedder(speakerModel) };
 }

@@ -2,8 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { ModelError } from './model-error.ts';
 
 export interface DownloadOptions {
@@ -78,7 +77,11 @@ interface Part {
   validator: string | null;
 }
 
-const Validator = Compile(Type.Object({ url: Type.String(), validator: Type.String({ minLength: 1 }) }));
+const Validator = Compile({
+  type: 'object',
+  required: ['url', 'validator'],
+  properties: { url: { type: 'string' }, validator: { type: 'string', minLength: 1 } },
+});
 
 async function openPart(path: string, url: string): Promise<Part> {
   const validator = await readValidator(path, url);

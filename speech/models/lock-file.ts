@@ -1,25 +1,35 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 import { ModelError } from './model-error.ts';
 
-const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
+const Sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const;
 
-const LockedModelSchema = Type.Object({
-  url: Type.String(),
-  /** Of the archive. */
-  sha256: Sha256,
-  /** ISO 8601. */
-  fetchedAt: Type.String(),
-  files: Type.Record(Type.String(), Type.Object({ bytes: Type.Integer({ minimum: 0 }), sha256: Sha256 })),
-});
+const LockedModelSchema = {
+  type: 'object',
+  required: ['url', 'sha256', 'fetchedAt', 'files'],
+  properties: {
+    url: { type: 'string' },
+    /** Of the archive. */
+    sha256: Sha256 /** ISO 8601. */,
+    fetchedAt: { type: 'string' },
+    files: {
+      type: 'object',
+      additionalProperties: {
+        type: 'object',
+        required: ['bytes', 'sha256'],
+        properties: { bytes: { type: 'integer', minimum: 0 }, sha256: Sha256 },
+      },
+    },
+  },
+} as const;
 
 /** What was fetched, so that a later check finds what has changed since. By folder, such as `stt/whisper-tiny`. */
 export type LockedModel = Static<typeof LockedModelSchema>;
 export type LockFile = Record<string, LockedModel>;
 
-const LockFileSchema = Compile(Type.Record(Type.String(), LockedModelSchema));
+const LockFileSchema = Compile({ type: 'object', additionalProperties: LockedModelSchema });
 
 export const LOCK_FILE_NAME = 'models.lock.json';
 

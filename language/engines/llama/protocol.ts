@@ -1,123 +1,200 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 import type { FrameLimits } from '../../../runtime/frames.ts';
 
 /** What the owner of a model's process and that process say to each other. */
 
 export const LLAMA_LIMITS: FrameLimits = { headBytes: 16 * 1024 * 1024, bodyBytes: 0 };
 
-const AnswerId = Type.Integer({ minimum: 1 });
-const Tokens = Type.Integer({ minimum: 0 });
-const Schema = Type.Record(Type.String(), Type.Unknown());
+const AnswerId = { type: 'integer', minimum: 1 } as const;
+const Tokens = { type: 'integer', minimum: 0 } as const;
+const Schema = { type: 'object', additionalProperties: {} } as const;
 
-const Call = Type.Object({ id: Type.String(), name: Type.String(), arguments: Type.String() });
+const Call = {
+  type: 'object',
+  required: ['id', 'name', 'arguments'],
+  properties: { id: { type: 'string' }, name: { type: 'string' }, arguments: { type: 'string' } },
+} as const;
 
-const Message = Type.Union([
-  Type.Object({ role: Type.Union([Type.Literal('system'), Type.Literal('user')]), content: Type.String() }),
-  Type.Object({
-    role: Type.Literal('assistant'),
-    content: Type.Union([Type.String(), Type.Null()]),
-    toolCalls: Type.Optional(Type.Array(Call)),
-  }),
-  Type.Object({ role: Type.Literal('tool'), content: Type.String(), toolCallId: Type.String() }),
-]);
+const Message = {
+  anyOf: [
+    {
+      type: 'object',
+      required: ['role', 'content'],
+      properties: { role: { enum: ['system', 'user'] }, content: { type: 'string' } },
+    },
+    {
+      type: 'object',
+      required: ['role', 'content'],
+      properties: {
+        role: { const: 'assistant' },
+        content: { type: ['string', 'null'] },
+        toolCalls: { type: 'array', items: Call },
+      },
+    },
+    {
+      type: 'object',
+      required: ['role', 'content', 'toolCallId'],
+      properties: { role: { const: 'tool' }, content: { type: 'string' }, toolCallId: { type: 'string' } },
+    },
+  ],
+} as const;
 
-const Tool = Type.Object({
-  name: Type.String(),
-  description: Type.Union([Type.String(), Type.Null()]),
-  parameters: Type.Union([Schema, Type.Null()]),
-});
+const Tool = {
+  type: 'object',
+  required: ['name', 'description', 'parameters'],
+  properties: {
+    name: { type: 'string' },
+    description: { type: ['string', 'null'] },
+    parameters: { anyOf: [Schema, { type: 'null' }] },
+  },
+} as const;
 
-const AnswerRequestSchema = Type.Object({
-  messages: Type.Array(Message),
-  tools: Type.Array(Tool),
-  toolChoice: Type.Union([
-    Type.Literal('auto'),
-    Type.Literal('none'),
-    Type.Literal('required'),
-    Type.Object({ name: Type.String() }),
-  ]),
-  responseSchema: Type.Union([Schema, Type.Null()]),
-  temperature: Type.Union([Type.Number({ minimum: 0, maximum: 100 }), Type.Null()]),
-  topP: Type.Union([Type.Number({ minimum: 0, maximum: 1 }), Type.Null()]),
-  topK: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-  seed: Type.Union([Type.Integer(), Type.Null()]),
-  maxTokens: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
-  stop: Type.Array(Type.String({ minLength: 1 })),
-  enableThinking: Type.Boolean(),
-});
+const AnswerRequestSchema = {
+  type: 'object',
+  required: [
+    'messages',
+    'tools',
+    'toolChoice',
+    'responseSchema',
+    'temperature',
+    'topP',
+    'topK',
+    'seed',
+    'maxTokens',
+    'stop',
+    'enableThinking',
+  ],
+  properties: {
+    messages: { type: 'array', items: Message },
+    tools: { type: 'array', items: Tool },
+    toolChoice: {
+      anyOf: [
+        { const: 'auto' },
+        { const: 'none' },
+        { const: 'required' },
+        { type: 'object', required: ['name'], properties: { name: { type: 'string' } } },
+      ],
+    },
+    responseSchema: { anyOf: [Schema, { type: 'null' }] },
+    temperature: { type: ['number', 'null'], minimum: 0, maximum: 100 },
+    topP: { type: ['number', 'null'], minimum: 0, maximum: 1 },
+    topK: { type: ['integer', 'null'], minimum: 0 },
+    seed: { type: ['integer', 'null'] },
+    maxTokens: { type: ['integer', 'null'], minimum: 1 },
+    stop: { type: 'array', items: { type: 'string', minLength: 1 } },
+    enableThinking: { type: 'boolean' },
+  },
+} as const;
 
 /** A `CompletionRequest` without what is the owner's business. */
 export type AnswerRequest = Static<typeof AnswerRequestSchema>;
 
-const LoadSchema = Type.Object({
-  type: Type.Literal('load'),
-  modelPath: Type.String({ minLength: 1 }),
-  sequences: Type.Integer({ minimum: 1, maximum: 64 }),
-  /** Null: as it was trained, within reason. */
-  contextTokens: Type.Union([Type.Integer({ minimum: 16 }), Type.Null()]),
-});
+const LoadSchema = {
+  type: 'object',
+  required: ['type', 'modelPath', 'sequences', 'contextTokens'],
+  properties: {
+    type: { const: 'load' },
+    modelPath: { type: 'string', minLength: 1 },
+    sequences: { type: 'integer', minimum: 1, maximum: 64 },
+    /** Null: as it was trained, within reason. */
+    contextTokens: { type: ['integer', 'null'], minimum: 16 },
+  },
+} as const;
 
 export type Load = Static<typeof LoadSchema>;
 
-const ToChildSchema = Type.Union([
-  LoadSchema,
-  Type.Object({ type: Type.Literal('answer'), id: AnswerId, request: AnswerRequestSchema }),
-  Type.Object({ type: Type.Literal('stop'), id: AnswerId }),
-]);
+const ToChildSchema = {
+  anyOf: [
+    LoadSchema,
+    {
+      type: 'object',
+      required: ['type', 'id', 'request'],
+      properties: { type: { const: 'answer' }, id: AnswerId, request: AnswerRequestSchema },
+    },
+    { type: 'object', required: ['type', 'id'], properties: { type: { const: 'stop' }, id: AnswerId } },
+  ],
+} as const;
 
 export type ToChild = Static<typeof ToChildSchema>;
 export const ToChild = Compile(ToChildSchema);
 
-const PartSchema = Type.Union([
-  Type.Object({ type: Type.Literal('text'), text: Type.String() }),
-  Type.Object({ type: Type.Literal('reasoning'), text: Type.String() }),
-  Type.Object({
-    type: Type.Literal('toolCall'),
-    index: Type.Integer({ minimum: 0 }),
-    id: Type.Union([Type.String(), Type.Null()]),
-    name: Type.Union([Type.String(), Type.Null()]),
-    arguments: Type.String(),
-  }),
-]);
+const PartSchema = {
+  anyOf: [
+    { type: 'object', required: ['type', 'text'], properties: { type: { const: 'text' }, text: { type: 'string' } } },
+    {
+      type: 'object',
+      required: ['type', 'text'],
+      properties: { type: { const: 'reasoning' }, text: { type: 'string' } },
+    },
+    {
+      type: 'object',
+      required: ['type', 'index', 'id', 'name', 'arguments'],
+      properties: {
+        type: { const: 'toolCall' },
+        index: { type: 'integer', minimum: 0 },
+        id: { type: ['string', 'null'] },
+        name: { type: ['string', 'null'] },
+        arguments: { type: 'string' },
+      },
+    },
+  ],
+} as const;
 
 export type AnswerPart = Static<typeof PartSchema>;
 
-const LoadedSchema = Type.Object({
-  contextTokens: Type.Integer({ minimum: 1 }),
-  /** Of the model, for a person. */
-  description: Type.String({ maxLength: 200 }),
-});
+const LoadedSchema = {
+  type: 'object',
+  required: ['contextTokens', 'description'],
+  properties: {
+    contextTokens: { type: 'integer', minimum: 1 },
+    /** Of the model, for a person. */
+    description: { type: 'string', maxLength: 200 },
+  },
+} as const;
 
 export type Loaded = Static<typeof LoadedSchema>;
 
-const EndSchema = Type.Object({
-  reason: Type.Union([Type.Literal('stop'), Type.Literal('length'), Type.Literal('tool_calls')]),
-  promptTokens: Tokens,
-  completionTokens: Tokens,
-});
+const EndSchema = {
+  type: 'object',
+  required: ['reason', 'promptTokens', 'completionTokens'],
+  properties: { reason: { enum: ['stop', 'length', 'tool_calls'] }, promptTokens: Tokens, completionTokens: Tokens },
+} as const;
 
 /** How an answer ended. */
 export type AnswerEnd = Static<typeof EndSchema>;
 
-const FromChildSchema = Type.Union([
-  Type.Object({ type: Type.Literal('loaded'), loaded: LoadedSchema }),
-  Type.Object({ type: Type.Literal('notLoaded'), message: Type.String() }),
-  Type.Object({ type: Type.Literal('part'), id: AnswerId, part: PartSchema }),
-  Type.Object({ type: Type.Literal('finished'), id: AnswerId, end: EndSchema }),
-  Type.Object({
-    type: Type.Literal('failed'),
-    id: AnswerId,
-    /** `stopped`: as it was told. */
-    code: Type.Union([
-      Type.Literal('stopped'),
-      Type.Literal('context_too_long'),
-      Type.Literal('refused'),
-      Type.Literal('unavailable'),
-    ]),
-    message: Type.String(),
-  }),
-]);
+const FromChildSchema = {
+  anyOf: [
+    { type: 'object', required: ['type', 'loaded'], properties: { type: { const: 'loaded' }, loaded: LoadedSchema } },
+    {
+      type: 'object',
+      required: ['type', 'message'],
+      properties: { type: { const: 'notLoaded' }, message: { type: 'string' } },
+    },
+    {
+      type: 'object',
+      required: ['type', 'id', 'part'],
+      properties: { type: { const: 'part' }, id: AnswerId, part: PartSchema },
+    },
+    {
+      type: 'object',
+      required: ['type', 'id', 'end'],
+      properties: { type: { const: 'finished' }, id: AnswerId, end: EndSchema },
+    },
+    {
+      type: 'object',
+      required: ['type', 'id', 'code', 'message'],
+      properties: {
+        type: { const: 'failed' },
+        id: AnswerId,
+        /** `stopped`: as it was told. */
+        code: { enum: ['stopped', 'context_too_long', 'refused', 'unavailable'] },
+        message: { type: 'string' },
+      },
+    },
+  ],
+} as const;
 
 export type FromChild = Static<typeof FromChildSchema>;
 export const FromChild = Compile(FromChildSchema);

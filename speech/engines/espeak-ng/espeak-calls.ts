@@ -1,24 +1,44 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 
 /** What the child is asked: `speak` answers with parts of the samples and where words begin. */
 
-const ClauseSchema = Type.Object({
-  words: Type.Array(Type.Object({ spoken: Type.String(), phonemes: Type.Union([Type.String(), Type.Null()]) })),
-  voice: Type.String(),
-  speed: Type.Number(),
-  pitchSemitones: Type.Number(),
-  pitchRange: Type.Number(),
-});
+const ClauseSchema = {
+  type: 'object',
+  required: ['words', 'voice', 'speed', 'pitchSemitones', 'pitchRange'],
+  properties: {
+    words: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['spoken', 'phonemes'],
+        properties: { spoken: { type: 'string' }, phonemes: { type: ['string', 'null'] } },
+      },
+    },
+    voice: { type: 'string' },
+    speed: { type: 'number' },
+    pitchSemitones: { type: 'number' },
+    pitchRange: { type: 'number' },
+  },
+} as const;
 
 export type AskedClause = Static<typeof ClauseSchema>;
 export const ClauseArgument = Compile(ClauseSchema);
 
-export const SpokenPartHead = Compile(
-  Type.Object({
-    marks: Type.Array(Type.Object({ word: Type.Integer({ minimum: 0 }), atMs: Type.Number({ minimum: 0 }) })),
-  }),
-);
+export const SpokenPartHead = Compile({
+  type: 'object',
+  required: ['marks'],
+  properties: {
+    marks: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['word', 'atMs'],
+        properties: { word: { type: 'integer', minimum: 0 }, atMs: { type: 'number', minimum: 0 } },
+      },
+    },
+  },
+});
 
 /** What eSpeak NG makes, whatever the voice. */
 export const SAMPLE_RATE_HZ = 22_050;

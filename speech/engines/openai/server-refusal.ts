@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import { RecognizerError } from '../../recognizer.ts';
+import { reasonOf } from './failure-reason.ts';
 
 /**
  * What a failed request means to whoever asked. The server's words are for the operator; they are cut, and must not
@@ -44,15 +45,6 @@ function secondsOf(header: string): number | null {
   if (/^\s*\d+(\.\d+)?\s*$/.test(header)) return Number(header);
   const at = Date.parse(header);
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
-}
-
-/** The package says `Connection error.`, `fetch` that it failed; what lies below says why. */
-export function reasonOf(error: unknown): string {
-  let deepest = error;
-  while (deepest instanceof Error && deepest.cause instanceof Error) deepest = deepest.cause;
-  if (!(deepest instanceof Error)) return 'it failed';
-  const { code } = deepest as NodeJS.ErrnoException;
-  return deepest.message || code || deepest.name;
 }
 
 function tellable(text: string, secret: string | null): string {

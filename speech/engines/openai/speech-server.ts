@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SynthesizerError } from '../../synthesizer.ts';
 import { fetchAtMost } from './bounded-fetch.ts';
-import { reasonOf } from './server-refusal.ts';
+import { reasonOf } from './failure-reason.ts';
 
 export interface SpeechServerOptions {
   /** With its version, such as `http://gpu:8880/v1`. */

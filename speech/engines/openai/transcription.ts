@@ -1,44 +1,55 @@
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
 import { RecognizerError } from '../../recognizer.ts';
 import { meanConfidence, timeWords } from '../timed-words.ts';
 import { toLanguageCode } from '../whisper-languages.ts';
 
 /** `json` has the text, `verbose_json` the rest; servers leave out what they do not know. */
-const Answer = Compile(
-  Type.Object({
-    text: Type.String(),
-    language: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    words: Type.Optional(
-      Type.Union([
-        Type.Array(
-          Type.Object({
-            word: Type.String(),
-            start: Type.Number(),
-            end: Type.Number(),
-            /** Of faster-whisper and its servers. */
-            probability: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
-          }),
-        ),
-        Type.Null(),
-      ]),
-    ),
-    segments: Type.Optional(
-      Type.Union([
-        Type.Array(
-          Type.Object({
-            text: Type.String(),
-            start: Type.Number(),
-            end: Type.Number(),
-            avg_logprob: Type.Optional(Type.Union([Type.Number(), Type.Null()])),
-          }),
-        ),
-        Type.Null(),
-      ]),
-    ),
-  }),
-);
+const Answer = Compile({
+  type: 'object',
+  required: ['text'],
+  properties: {
+    text: { type: 'string' },
+    language: { type: ['string', 'null'] },
+    words: {
+      anyOf: [
+        {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['word', 'start', 'end'],
+            properties: {
+              word: { type: 'string' },
+              start: { type: 'number' },
+              end: { type: 'number' },
+              /** Of faster-whisper and its servers. */
+              probability: { type: ['number', 'null'] },
+            },
+          },
+        },
+        { type: 'null' },
+      ],
+    },
+    segments: {
+      anyOf: [
+        {
+          type: 'array',
+          items: {
+            type: 'object',
+            required: ['text', 'start', 'end'],
+            properties: {
+              text: { type: 'string' },
+              start: { type: 'number' },
+              end: { type: 'number' },
+              avg_logprob: { type: ['number', 'null'] },
+            },
+          },
+        },
+        { type: 'null' },
+      ],
+    },
+  },
+});
 
 export interface TranscriptionContext {
   model: string;

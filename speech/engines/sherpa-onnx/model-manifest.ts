@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 
 /** How sherpa-onnx calls what a model is. Those that begin with `streaming-` recognise while somebody speaks. */
 export const MODEL_TYPES = [
@@ -30,11 +30,12 @@ export type SherpaModelType = (typeof MODEL_TYPES)[number];
 
 export const MANIFEST_NAME = 'tandem.json';
 
-const FileName = Type.Optional(Type.String({ minLength: 1, maxLength: 255 }));
+const FileName = { type: 'string', minLength: 1, maxLength: 255 } as const;
 
 /** The parts of a model that may be files of its folder. */
-const FilesSchema = Type.Object(
-  {
+const FilesSchema = {
+  type: 'object',
+  properties: {
     model: FileName,
     encoder: FileName,
     decoder: FileName,
@@ -46,25 +47,24 @@ const FilesSchema = Type.Object(
     tokens: FileName,
     bpeVocab: FileName,
   },
-  { additionalProperties: false },
-);
+  additionalProperties: false,
+} as const;
 
 export type ModelFiles = Static<typeof FilesSchema>;
 export type FileRole = keyof ModelFiles;
 
-const ManifestSchema = Type.Object(
-  {
-    type: Type.Optional(Type.Union(MODEL_TYPES.map((type) => Type.Literal(type)))),
-    languages: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z]{2}$' }), { minItems: 1, maxItems: 200 })),
-    files: Type.Optional(FilesSchema),
+const ManifestSchema = {
+  type: 'object',
+  properties: {
+    type: { enum: MODEL_TYPES },
+    languages: { type: 'array', items: { type: 'string', pattern: '^[a-z]{2}$' }, minItems: 1, maxItems: 200 },
+    files: FilesSchema,
     /** How keywords become tokens: by pieces of words, or a Chinese character each. */
-    hotwords: Type.Optional(
-      Type.Union([Type.Literal('bpe'), Type.Literal('cjkchar'), Type.Literal('cjkchar+bpe'), Type.Literal(false)]),
-    ),
-    sampleRateHz: Type.Optional(Type.Union([Type.Literal(8000), Type.Literal(16_000)])),
+    hotwords: { enum: ['bpe', 'cjkchar', 'cjkchar+bpe', false] },
+    sampleRateHz: { enum: [8000, 16_000] },
   },
-  { additionalProperties: false },
-);
+  additionalProperties: false,
+} as const;
 
 /** What an operator may say about a model in its `tandem.json`. All of it is optional. */
 export type ModelManifest = Static<typeof ManifestSchema>;
@@ -81,7 +81,7 @@ export type ParsedManifest<T> = { manifest: T } | { problem: string };
 /** As much of a compiled schema as is needed. */
 interface ManifestChecker<T> {
   Check(value: unknown): value is T;
-  Errors(value: unknown): { instancePath: string; message: string }[];
+  Errors(value: unknown): [boolean, { instancePath: string; message: string }[]];
 }
 
 /** For the manifests of other kinds of models, too. */
@@ -93,6 +93,6 @@ export function parseManifestAs<T>(checker: ManifestChecker<T>, text: string): P
     return { problem: `${MANIFEST_NAME} is not valid JSON` };
   }
   if (checker.Check(value)) return { manifest: value };
-  const [error] = checker.Errors(value);
+  const [, [error]] = checker.Errors(value);
   return { problem: `${MANIFEST_NAME}: ${error?.instancePath || 'it'} ${error?.message ?? 'is malformed'}` };
 }

@@ -1,24 +1,28 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 import type { TimedTokens } from '../timed-words.ts';
 
-const Numbers = Type.Array(Type.Number());
+const Numbers = { type: 'array', items: { type: 'number' } } as const;
 
-const ResultSchema = Type.Object({
-  text: Type.String(),
-  tokens: Type.Array(Type.String()),
-  timestamps: Numbers,
-  durations: Type.Optional(Numbers),
-  /** Of streaming models. */
-  ys_probs: Type.Optional(Numbers),
-  /** Of the others. */
-  ys_log_probs: Type.Optional(Numbers),
-  lang: Type.Optional(Type.String()),
-  /** Of Whisper, which times whole sentences. */
-  segment_timestamps: Type.Optional(Numbers),
-  segment_durations: Type.Optional(Numbers),
-  segment_texts: Type.Optional(Type.Array(Type.String())),
-});
+const ResultSchema = {
+  type: 'object',
+  required: ['text', 'tokens', 'timestamps'],
+  properties: {
+    text: { type: 'string' },
+    tokens: { type: 'array', items: { type: 'string' } },
+    timestamps: Numbers,
+    durations: Numbers,
+    /** Of streaming models. */
+    ys_probs: Numbers,
+    /** Of the others. */
+    ys_log_probs: Numbers,
+    lang: { type: 'string' },
+    /** Of Whisper, which times whole sentences. */
+    segment_timestamps: Numbers,
+    segment_durations: Numbers,
+    segment_texts: { type: 'array', items: { type: 'string' } },
+  },
+} as const;
 
 const Result = Compile(ResultSchema);
 

@@ -1,7 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
+import { Compile } from 'typebox/schema';
 import { ProcessError } from '../../../runtime/supervised-process.ts';
 import type { SpeakerEmbedder } from '../../diarization/diarizer.ts';
 import { EngineProcess } from '../../engine-process/engine-process.ts';
@@ -23,7 +22,9 @@ export async function findSpeakerModel(modelsDir: string): Promise<string | null
 /** A voice shows in a few seconds; more would only take longer. */
 const MOST_SAMPLES = 16_000 * 10;
 
-const Embedding = Compile(Type.Union([Type.Null(), Type.Array(Type.Number(), { minItems: 1, maxItems: 4096 })]));
+const Embedding = Compile({
+  anyOf: [{ type: 'null' }, { type: 'array', items: { type: 'number' }, minItems: 1, maxItems: 4096 }],
+});
 
 /** A speaker model of sherpa-onnx in a process of its own, which starts when it is first asked. */
 export function createSpeakerEmbedder(model: string): SpeakerEmbedder {

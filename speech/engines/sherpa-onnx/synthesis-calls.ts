@@ -1,22 +1,37 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 
 /** What a process with a synthesis model is asked and answers. */
 
-const SpeakSchema = Type.Object({
-  text: Type.String({ minLength: 1 }),
-  sid: Type.Integer({ minimum: 0 }),
-  speed: Type.Number({ minimum: 0.1, maximum: 10 }),
-  reference: Type.Union([Type.Object({ path: Type.String(), text: Type.String() }), Type.Null()]),
-});
+const SpeakSchema = {
+  type: 'object',
+  required: ['text', 'sid', 'speed', 'reference'],
+  properties: {
+    text: { type: 'string', minLength: 1 },
+    sid: { type: 'integer', minimum: 0 },
+    speed: { type: 'number', minimum: 0.1, maximum: 10 },
+    reference: {
+      anyOf: [
+        {
+          type: 'object',
+          required: ['path', 'text'],
+          properties: { path: { type: 'string' }, text: { type: 'string' } },
+        },
+        { type: 'null' },
+      ],
+    },
+  },
+} as const;
 
 export type SpeakArgument = Static<typeof SpeakSchema>;
 export const SpeakCall = Compile(SpeakSchema);
 
 /** What the model turned out to be. */
-export const LoadedAnswer = Compile(
-  Type.Object({
-    sampleRateHz: Type.Integer({ minimum: 8000, maximum: 48_000 }),
-    speakers: Type.Integer({ minimum: 0 }),
-  }),
-);
+export const LoadedAnswer = Compile({
+  type: 'object',
+  required: ['sampleRateHz', 'speakers'],
+  properties: {
+    sampleRateHz: { type: 'integer', minimum: 8000, maximum: 48_000 },
+    speakers: { type: 'integer', minimum: 0 },
+  },
+});

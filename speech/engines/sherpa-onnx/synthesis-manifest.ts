@@ -1,5 +1,5 @@
-import Type, { type Static } from 'typebox';
-import { Compile } from 'typebox/compile';
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/schema';
 import { type ParsedManifest, parseManifestAs } from './model-manifest.ts';
 
 /** How sherpa-onnx calls what a synthesis model is. Piper's and MeloTTS's are VITS. */
@@ -7,11 +7,12 @@ export const SYNTHESIS_TYPES = ['vits', 'kokoro', 'kitten', 'matcha', 'zipvoice'
 
 export type SynthesisType = (typeof SYNTHESIS_TYPES)[number];
 
-const FileName = Type.Optional(Type.String({ pattern: '^[^/\\\\]{1,255}$' }));
+const FileName = { type: 'string', pattern: '^[^/\\\\]{1,255}$' } as const;
 
 /** The parts of a model that may be files of its folder. */
-const FilesSchema = Type.Object(
-  {
+const FilesSchema = {
+  type: 'object',
+  properties: {
     model: FileName,
     tokens: FileName,
     voices: FileName,
@@ -24,36 +25,34 @@ const FilesSchema = Type.Object(
     vocabJson: FileName,
     tokenScoresJson: FileName,
   },
-  { additionalProperties: false },
-);
+  additionalProperties: false,
+} as const;
 
 export type SynthesisFiles = Static<typeof FilesSchema>;
 export type SynthesisFileRole = keyof SynthesisFiles;
 
-const LanguageTag = Type.String({ pattern: '^[a-z]{2,3}(-[a-z0-9]{2,8}){0,3}$' });
+const LanguageTag = { type: 'string', pattern: '^[a-z]{2,3}(-[a-z0-9]{2,8}){0,3}$' } as const;
 
-const ManifestSchema = Type.Object(
-  {
-    type: Type.Optional(Type.Union(SYNTHESIS_TYPES.map((type) => Type.Literal(type)))),
+const ManifestSchema = {
+  type: 'object',
+  properties: {
+    type: { enum: SYNTHESIS_TYPES },
     /** BCP 47 in lower case. */
-    languages: Type.Optional(Type.Array(LanguageTag, { minItems: 1, maxItems: 100 })),
-    files: Type.Optional(FilesSchema),
+    languages: { type: 'array', items: LanguageTag, minItems: 1, maxItems: 100 },
+    files: FilesSchema,
     /** In the order of their numbers. */
-    speakers: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            language: Type.Optional(LanguageTag),
-            gender: Type.Optional(Type.Union([Type.Literal('female'), Type.Literal('male')])),
-          },
-          { additionalProperties: false },
-        ),
-        { maxItems: 10_000 },
-      ),
-    ),
+    speakers: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { language: LanguageTag, gender: { enum: ['female', 'male'] } },
+        additionalProperties: false,
+      },
+      maxItems: 10_000,
+    },
   },
-  { additionalProperties: false },
-);
+  additionalProperties: false,
+} as const;
 
 /** What an operator may say about a model in its `tandem.json`. All of it is optional. */
 export type SynthesisManifest = Static<typeof ManifestSchema>;
