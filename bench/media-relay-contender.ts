@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { RemoteMedia } from '../machines/events.ts';
+import { DgramDatagrams } from '../media/datagrams/datagrams.dgram.ts';
 import { PortPairs } from '../media/port-pairs.ts';
 import { FramePacer } from '../media/relay/frame-pacer.ts';
 import { SendRing } from '../media/relay/send-ring.ts';
@@ -62,7 +63,7 @@ function openForwarders(): Promise<[number, number][]> {
 
 async function openRelay(): Promise<[number, number][]> {
   const pairs = new PortPairs({ min: 20_000, max: 59_999 });
-  const shared = { pacer: new FramePacer(), sendRing: new SendRing() };
+  const shared = { datagrams: new DgramDatagrams(), pacer: new FramePacer(), sendRing: new SendRing() };
   const folder = mkdtempSync(join(tmpdir(), 'tandem-bench-'));
   const sessions: RelaySession[] = [];
   const bound: [number, number][] = [];
@@ -92,7 +93,7 @@ async function openRelay(): Promise<[number, number][]> {
 
 async function openSession(
   pairs: PortPairs,
-  shared: { pacer: FramePacer; sendRing: SendRing },
+  shared: { datagrams: DgramDatagrams; pacer: FramePacer; sendRing: SendRing },
 ): Promise<{ session: RelaySession; rtpPorts: [number, number] }> {
   for (;;) {
     const agent = pairs.take();

@@ -12,6 +12,7 @@ export interface SessionProtocol extends ThreadProtocol {
 /** What such a thread's `dump` returns. Other fields are about the thread. */
 export interface ThreadDump {
   sessions: { sessionKey: number; session: unknown }[];
+  [field: string]: unknown;
 }
 
 /** The owner's end of a session. */

@@ -1,6 +1,7 @@
 import type { MediaEvent } from '../machines/events.ts';
 import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
+import { DgramDatagrams } from './datagrams/datagrams.dgram.ts';
 import type { RecordingSummary } from './media-plane.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
@@ -22,6 +23,7 @@ const TICK_GROUPS = 10;
 class MediaWorker {
   readonly #report: (sessionKey: number, event: MediaEvent) => void;
   readonly #sessions = new Map<number, RelaySession>();
+  readonly #datagrams = new DgramDatagrams();
   readonly #pacer = new FramePacer();
   readonly #sendRing = new SendRing();
   #ticker: NodeJS.Timeout | null = null;
@@ -45,7 +47,8 @@ class MediaWorker {
   };
 
   dump(): ThreadDump {
-    return { sessions: [...this.#sessions].map(([sessionKey, session]) => ({ sessionKey, session: session.dump() })) };
+    const sessions = [...this.#sessions].map(([sessionKey, session]) => ({ sessionKey, session: session.dump() }));
+    return { datagrams: this.#datagrams.dump(), sessions };
   }
 
   async drain(): Promise<void> {
@@ -58,6 +61,7 @@ class MediaWorker {
       bindHost: request.bindHost,
       rtpPorts: request.rtpPorts,
       rtpTimeoutMs: request.rtpTimeoutMs,
+      datagrams: this.#datagrams,
       pacer: this.#pacer,
       sendRing: this.#sendRing,
       post: (event) => this.#report(sessionKey, event),

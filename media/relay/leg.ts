@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { RemoteInfo, Socket } from 'node:dgram';
 import type { Codec, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import type { DatagramSocket } from '../datagrams/datagrams.ts';
+import { Endpoint } from '../datagrams/endpoint.ts';
 import { transcodingTable } from '../dsp/g711.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
@@ -14,7 +15,6 @@ import type { Playback } from './playback.ts';
 import { RtcpReporter } from './rtcp-reporter.ts';
 import type { SendRing } from './send-ring.ts';
 import { SourceLatch } from './source-latch.ts';
-import { closeUdp } from './udp.ts';
 
 /** What a payload is, whatever number the peer gave it. */
 export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
@@ -30,8 +30,8 @@ const MOST_PAYLOAD_BYTES = 1440;
 
 interface RelayLegOptions {
   name: LegName;
-  rtpSocket: Socket;
-  rtcpSocket: Socket;
+  rtpSocket: DatagramSocket;
+  rtcpSocket: DatagramSocket;
   sendRing: SendRing;
   nowMs: number;
 }
@@ -52,11 +52,13 @@ export class RelayLeg {
   lastHeardAtMs = -1;
   /** Codec of the last audio heard; null before. */
   heardCodec: Codec | null = null;
-  readonly #rtpSocket: Socket;
-  readonly #rtcpSocket: Socket;
+  readonly #rtpSocket: DatagramSocket;
+  readonly #rtcpSocket: DatagramSocket;
   readonly #sendRing: SendRing;
-  #remoteAddress = '';
-  #rtcpPort = 0;
+  /** Where the SDP says that RTP goes; unspecified before there is one. */
+  readonly #signalled = new Endpoint();
+  /** Where RTCP goes; its address only while nothing is latched. */
+  readonly #rtcpTarget = new Endpoint();
   #ringbackFrame = 0;
   #playback: Playback | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
@@ -83,7 +85,9 @@ export class RelayLeg {
   get isListening(): boolean {
     const direction = this.remote?.direction;
     return (
-      this.#remoteAddress !== '' && (direction === 'sendrecv' || direction === 'recvonly') && this.remote?.rtpPort !== 0
+      !this.#signalled.isUnspecified &&
+      this.#signalled.port !== 0 &&
+      (direction === 'sendrecv' || direction === 'recvonly')
     );
   }
 
@@ -92,12 +96,14 @@ export class RelayLeg {
     return this.remote?.direction === 'sendrecv';
   }
 
-  connect(remote: RemoteMedia, address: string, nowMs: number): void {
+  connect(remote: RemoteMedia, signalled: Endpoint, nowMs: number): void {
     const wasListening = this.isListening;
     this.remote = remote;
-    if (address !== this.#remoteAddress || this.#rtcpPort === 0) this.#rtcpPort = remote.rtcpPort;
-    this.#remoteAddress = address;
-    this.latch.expect(address, remote.rtpPort, nowMs);
+    if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
+      this.#rtcpTarget.port = remote.rtcpPort;
+    }
+    this.#signalled.copy(signalled);
+    this.latch.expect(signalled, nowMs);
     if (this.isListening !== wasListening) this.outbound.switchSource();
   }
 
@@ -201,19 +207,19 @@ export class RelayLeg {
     if (playback.isSpent) this.#endPlayback('played');
   }
 
-  receiveRtcp(datagram: Buffer, source: RemoteInfo, nowMs: number, unixMs: number): void {
-    const allowed = this.latch.isLatched ? this.latch.address : this.#remoteAddress;
-    if (allowed === '' || source.address !== allowed || source.port === 0) {
+  receiveRtcp(datagram: Buffer, source: Endpoint, nowMs: number, unixMs: number): void {
+    const allowed = this.latch.isLatched ? this.latch.source : this.#signalled;
+    if (allowed.isUnspecified || !source.isSameHost(allowed) || source.port === 0) {
       this.counters.refusedSource += 1;
       return;
     }
     const malformedBefore = this.rtcp.malformed;
     this.rtcp.receive(datagram, nowMs, unixMs);
-    if (this.rtcp.malformed === malformedBefore) this.#rtcpPort = source.port;
+    if (this.rtcp.malformed === malformedBefore) this.#rtcpTarget.port = source.port;
   }
 
   sendDueRtcp(nowMs: number, unixMs: number): void {
-    if (this.#remoteAddress === '' || this.#isClosed) return;
+    if (this.#signalled.isUnspecified || this.#isClosed) return;
     const report = this.rtcp.takeDueReport(nowMs, unixMs);
     if (report !== null) this.#sendRtcp(report);
   }
@@ -237,15 +243,16 @@ export class RelayLeg {
   async close(nowMs: number, unixMs: number): Promise<void> {
     this.stopPlaying();
     if (this.#isClosed) return;
-    if (this.#remoteAddress !== '' && this.outbound.packetsSent > 0) this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
+    if (!this.#signalled.isUnspecified && this.outbound.packetsSent > 0)
+      this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
     this.#isClosed = true;
-    await Promise.all([closeUdp(this.#rtpSocket), closeUdp(this.#rtcpSocket)]);
+    await Promise.all([this.#rtpSocket.close(), this.#rtcpSocket.close()]);
   }
 
   dump(): unknown {
     const { remote, feed, counters, rtcp, lastHeardAtMs } = this;
     return {
-      localRtpPort: this.#isClosed ? null : this.#rtpSocket.address().port,
+      localRtpPort: this.#isClosed ? null : this.#rtpSocket.port,
       remote: remote && { codec: remote.codec, direction: remote.direction, rtpPort: remote.rtpPort },
       feed,
       playback: this.#playback?.dump() ?? null,
@@ -288,13 +295,13 @@ export class RelayLeg {
     fields.ssrc = outbound.ssrc;
     fields.marker = outbound.marker;
     writeRtpHeader(packet, fields);
-    if (latch.isLatched) this.#rtpSocket.send(packet, latch.port, latch.address);
-    else this.#rtpSocket.send(packet, this.remote!.rtpPort, this.#remoteAddress);
+    this.#rtpSocket.send(packet, latch.isLatched ? latch.source : this.#signalled);
   }
 
   #sendRtcp(report: Buffer): void {
-    if (this.#rtcpPort === 0) return;
-    this.#rtcpSocket.send(report, this.#rtcpPort, this.latch.isLatched ? this.latch.address : this.#remoteAddress);
+    if (this.#rtcpTarget.port === 0) return;
+    this.#rtcpTarget.copyHost(this.latch.isLatched ? this.latch.source : this.#signalled);
+    this.#rtcpSocket.send(report, this.#rtcpTarget);
   }
 }
 

@@ -1,6 +1,7 @@
-import type { RemoteInfo, Socket } from 'node:dgram';
 import type { MessagePort } from 'node:worker_threads';
 import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
+import { Endpoint } from '../datagrams/endpoint.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import type { MediaPath, PlaybackEnd, PlayedSound, RecordingSummary } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
@@ -9,9 +10,9 @@ import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/t
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
+import { isOwnAddress, resolveHost } from './peer-address.ts';
 import { Playback } from './playback.ts';
 import type { SendRing } from './send-ring.ts';
-import { bindUdp, closeUdp, isOwnAddress, resolveHost } from './udp.ts';
 
 /** The two legs of a call and what goes on between them. Lives in a worker thread; `tick` drives all that is not a packet. */
 
@@ -36,7 +37,8 @@ interface RelaySessionOptions {
   /** Even RTP ports; RTCP is one above. */
   rtpPorts: Record<LegName, number>;
   rtpTimeoutMs: number;
-  /** Shared by the sessions of a thread, as is the ring. */
+  /** These three are shared by the sessions of a thread. */
+  datagrams: Datagrams;
   pacer: FramePacer;
   sendRing: SendRing;
   clock?: RelayClock;
@@ -88,18 +90,23 @@ export class RelaySession {
 
   /** @throws PortTakenError naming the pair; no socket stays open. */
   static async open(options: RelaySessionOptions): Promise<RelaySession> {
+    const { datagrams, bindHost } = options;
     let session: RelaySession | null = null;
-    const opened: Socket[] = [];
+    const opened: DatagramSocket[] = [];
     const nowMs = (options.clock ?? systemRelayClock).nowMs();
     const openLeg = async (name: LegName): Promise<RelayLeg> => {
       const rtpPort = options.rtpPorts[name];
       try {
-        const rtpSocket = await bindUdp(options.bindHost, rtpPort, (datagram, source) => {
-          session?.receiveRtp(name, datagram, source);
+        const rtpSocket = await datagrams.bind({
+          host: bindHost,
+          port: rtpPort,
+          receive: (datagram, source) => session?.receiveRtp(name, datagram, source),
         });
         opened.push(rtpSocket);
-        const rtcpSocket = await bindUdp(options.bindHost, rtpPort + 1, (datagram, source) => {
-          session?.receiveRtcp(name, datagram, source);
+        const rtcpSocket = await datagrams.bind({
+          host: bindHost,
+          port: rtpPort + 1,
+          receive: (datagram, source) => session?.receiveRtcp(name, datagram, source),
         });
         opened.push(rtcpSocket);
         return new RelayLeg({ name, rtpSocket, rtcpSocket, sendRing: options.sendRing, nowMs });
@@ -113,7 +120,7 @@ export class RelaySession {
       session = new RelaySession(options, { agent, customer });
       return session;
     } catch (error) {
-      await Promise.all(opened.map(closeUdp));
+      await Promise.all(opened.map((socket) => socket.close()));
       throw error;
     }
   }
@@ -137,7 +144,11 @@ export class RelaySession {
     const leg = this.#legs[name];
     const nowMs = this.#clock.nowMs();
     if (!leg.isExpectedToSpeak) this.#expectedSinceMs[name] = nowMs;
-    leg.connect(isPort(remote.rtcpPort) ? remote : { ...remote, rtcpPort: 0 }, address, nowMs);
+    leg.connect(
+      isPort(remote.rtcpPort) ? remote : { ...remote, rtcpPort: 0 },
+      Endpoint.of(address, remote.rtpPort),
+      nowMs,
+    );
   }
 
   setPath(path: MediaPath): void {
@@ -251,7 +262,7 @@ export class RelaySession {
    * Entry of every datagram. Hundreds of calls share this thread: should a datagram find a fault that no test found,
    * it costs that datagram, and `dump` tells.
    */
-  receiveRtp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
+  receiveRtp(name: LegName, datagram: Buffer, source: Endpoint): void {
     try {
       this.#receiveRtp(name, datagram, source);
     } catch (error) {
@@ -259,7 +270,7 @@ export class RelaySession {
     }
   }
 
-  receiveRtcp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
+  receiveRtcp(name: LegName, datagram: Buffer, source: Endpoint): void {
     try {
       this.#legs[name].receiveRtcp(datagram, source, this.#clock.nowMs(), this.#clock.unixMs());
     } catch (error) {
@@ -272,7 +283,7 @@ export class RelaySession {
     this.#faults.last = error instanceof Error ? error.message : String(error);
   }
 
-  #receiveRtp(name: LegName, datagram: Buffer, source: RemoteInfo): void {
+  #receiveRtp(name: LegName, datagram: Buffer, source: Endpoint): void {
     const leg = this.#legs[name];
     const header = this.#header;
     if (!parseRtp(datagram, header)) {
@@ -285,7 +296,7 @@ export class RelaySession {
       return;
     }
     const nowMs = this.#clock.nowMs();
-    if (leg.latch.judge(source.address, source.port, header, nowMs) === 'refused') {
+    if (leg.latch.judge(source, header, nowMs) === 'refused') {
       leg.counters.refusedSource += 1;
       return;
     }

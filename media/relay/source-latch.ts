@@ -1,3 +1,5 @@
+import { Endpoint } from '../datagrams/endpoint.ts';
+
 /**
  * Decides which UDP source may speak for a leg. A peer behind NAT sends from another address than its SDP names, so
  * we latch onto what we hear (symmetric RTP, RFC 4961, "comedia"); anybody who finds the port could then take the
@@ -30,72 +32,64 @@ interface LatchPacket {
 }
 
 export class SourceLatch {
-  /** The source that is accepted; an empty address before there is one. */
-  address = '';
-  port = 0;
+  /** The source that is accepted; unspecified before there is one. */
+  readonly source = new Endpoint();
   #match = UNLATCHED;
-  #expectedAddress = '';
-  #expectedPort = 0;
+  readonly #expected = new Endpoint();
   #windowEndsAtMs = 0;
   #lastHeardAtMs = 0;
-  #strangerAddress = '';
-  #strangerPort = 0;
+  readonly #stranger = new Endpoint();
   #strangerSsrc = 0;
   #strangerSequence = 0;
   #strangerPackets = 0;
 
   /** Sets whom the SDP names and opens the window. A source that was latched for the same SDP address stays. */
-  expect(address: string, port: number, nowMs: number): void {
-    const isSame = address === this.#expectedAddress && port === this.#expectedPort;
-    this.#expectedAddress = address;
-    this.#expectedPort = port;
+  expect(source: Endpoint, nowMs: number): void {
+    const isSame = source.equals(this.#expected);
+    this.#expected.copy(source);
     this.#windowEndsAtMs = nowMs + LATCH_WINDOW_MS;
     this.#strangerPackets = 0;
     if (isSame) return;
     this.#match = UNLATCHED;
-    this.address = '';
-    this.port = 0;
+    this.source.clear();
   }
 
   get isLatched(): boolean {
     return this.#match !== UNLATCHED;
   }
 
-  judge(address: string, port: number, packet: LatchPacket, nowMs: number): LatchVerdict {
-    if (port === this.port && address === this.address) {
+  judge(source: Endpoint, packet: LatchPacket, nowMs: number): LatchVerdict {
+    if (this.#match !== UNLATCHED && source.equals(this.source)) {
       this.#lastHeardAtMs = nowMs;
       return 'accepted';
     }
     // Port 0 is a spoof that nothing could be sent to.
-    const match = port === 0 ? UNLATCHED : this.#matchOf(address, port);
+    const match = source.port === 0 ? UNLATCHED : this.#matchOf(source);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
     const isForsaken = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS && match >= SIGNALLED_HOST;
     if (!(isWindowOpen && match > this.#match) && !isForsaken) return 'refused';
     if (match === STRANGER) {
       if (nowMs >= this.#windowEndsAtMs) return 'refused';
-      if (!this.#isStrangerTrusted(address, port, packet)) return 'refused';
+      if (!this.#isStrangerTrusted(source, packet)) return 'refused';
     }
-    this.address = address;
-    this.port = port;
+    this.source.copy(source);
     this.#match = match;
     this.#lastHeardAtMs = nowMs;
     return 'latched';
   }
 
-  #matchOf(address: string, port: number): number {
-    if (this.#expectedAddress === '') return UNLATCHED;
-    if (address !== this.#expectedAddress) return STRANGER;
-    return port === this.#expectedPort ? SIGNALLED_SOURCE : SIGNALLED_HOST;
+  #matchOf(source: Endpoint): number {
+    if (this.#expected.isUnspecified) return UNLATCHED;
+    if (!source.isSameHost(this.#expected)) return STRANGER;
+    return source.port === this.#expected.port ? SIGNALLED_SOURCE : SIGNALLED_HOST;
   }
 
-  #isStrangerTrusted(address: string, port: number, packet: LatchPacket): boolean {
+  #isStrangerTrusted(source: Endpoint, packet: LatchPacket): boolean {
     const continues =
-      address === this.#strangerAddress &&
-      port === this.#strangerPort &&
+      source.equals(this.#stranger) &&
       packet.ssrc === this.#strangerSsrc &&
       packet.sequence === ((this.#strangerSequence + 1) & 0xffff);
-    this.#strangerAddress = address;
-    this.#strangerPort = port;
+    this.#stranger.copy(source);
     this.#strangerSsrc = packet.ssrc;
     this.#strangerSequence = packet.sequence;
     this.#strangerPackets = continues ? this.#strangerPackets + 1 : 1;
@@ -104,6 +98,6 @@ export class SourceLatch {
 
   dump(): unknown {
     const matches = ['none', 'stranger', 'signalled host', 'signalled source'];
-    return { match: matches[this.#match], port: this.port, signalledPort: this.#expectedPort };
+    return { match: matches[this.#match], port: this.source.port, signalledPort: this.#expected.port };
   }
 }

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
@@ -41,6 +42,7 @@ export class Bench {
       bindHost: '127.0.0.1',
       rtpPorts: bench.ports,
       rtpTimeoutMs: 20_000,
+      datagrams: new DgramDatagrams(),
       pacer,
       sendRing: new SendRing(),
       clock,

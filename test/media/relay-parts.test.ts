@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import {
@@ -9,16 +10,16 @@ import {
 } from '../../media/relay/source-latch.ts';
 
 describe('the source latch', () => {
-  const signalled = { address: '10.0.0.1', port: 4000 };
-  const samehost = { address: '10.0.0.1', port: 5000 };
-  const stranger = { address: '10.9.9.9', port: 4000 };
-  const open = (): { latch: SourceLatch; hear: (from: { address: string; port: number }, nowMs: number) => string } => {
+  const signalled = Endpoint.of('10.0.0.1', 4000);
+  const samehost = Endpoint.of('10.0.0.1', 5000);
+  const stranger = Endpoint.of('10.9.9.9', 4000);
+  const open = (): { latch: SourceLatch; hear: (from: Endpoint, nowMs: number) => string } => {
     const latch = new SourceLatch();
-    latch.expect(signalled.address, signalled.port, 0);
+    latch.expect(signalled, 0);
     let sequence = 0;
     return {
       latch,
-      hear: ({ address, port }, nowMs) => latch.judge(address, port, { ssrc: 1, sequence: sequence++ }, nowMs),
+      hear: (from, nowMs) => latch.judge(from, { ssrc: 1, sequence: sequence++ }, nowMs),
     };
   };
 
@@ -55,18 +56,20 @@ describe('the source latch', () => {
     const late = open();
     for (let i = 0; i < 10; i++) expect(late.hear(stranger, LATCH_WINDOW_MS + i)).toBe('refused');
     const { latch } = open();
-    for (let i = 0; i < 10; i++) expect(latch.judge('10.9.9.9', 1, { ssrc: 1, sequence: i * 2 }, i)).toBe('refused');
-    for (let i = 0; i < 10; i++) expect(latch.judge('10.9.9.9', 1, { ssrc: i, sequence: 100 + i }, i)).toBe('refused');
+    const other = Endpoint.of('10.9.9.9', 1);
+    for (let i = 0; i < 10; i++) expect(latch.judge(other, { ssrc: 1, sequence: i * 2 }, i)).toBe('refused');
+    for (let i = 0; i < 10; i++) expect(latch.judge(other, { ssrc: i, sequence: 100 + i }, i)).toBe('refused');
   });
 
   it('keeps its source when the same SDP comes again, and forgets it for another', () => {
     const { latch, hear } = open();
+    const moved = Endpoint.of('10.0.0.2', 4000);
     hear(samehost, 100);
-    latch.expect(signalled.address, signalled.port, 10_000);
+    latch.expect(signalled, 10_000);
     expect(hear(samehost, 10_001)).toBe('accepted');
-    latch.expect('10.0.0.2', 4000, 20_000);
+    latch.expect(moved, 20_000);
     expect(latch.isLatched).toBe(false);
-    expect(latch.judge('10.0.0.2', 4000, { ssrc: 1, sequence: 1 }, 20_001)).toBe('latched');
+    expect(latch.judge(moved, { ssrc: 1, sequence: 1 }, 20_001)).toBe('latched');
   });
 });
 

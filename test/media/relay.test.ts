@@ -1,6 +1,8 @@
 import { rm } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MediaEvent } from '../../machines/events.ts';
+import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { decodeG711 } from '../../media/dsp/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
@@ -473,7 +475,7 @@ describe('hostile datagrams', () => {
 
   it('from port 0 are refused, and peers whose SDP names no port are not sent to', async () => {
     await using bench = await Bench.open();
-    const source = { address: '127.0.0.1', port: 0, family: 'IPv4' as const, size: 172 };
+    const source = Endpoint.of('127.0.0.1', 0);
     await bench.connect({ agent: bench.agent.remote('PCMU', { rtpPort: 0, rtcpPort: 65_536 }) });
     bench.session.setPath('bridged');
     const packet = buildRtpPacket({ payloadType: 0, sequence: 1, timestamp: 1, ssrc: 1 }, frame);
@@ -515,6 +517,7 @@ describe('the ports of a session', () => {
     const options = {
       bindHost: '127.0.0.1',
       rtpTimeoutMs: 1000,
+      datagrams: new DgramDatagrams(),
       pacer: new FramePacer(),
       sendRing: new SendRing(),
       post: () => {},

@@ -1,0 +1,213 @@
+import { createSocket, type Socket } from 'node:dgram';
+import { once } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import type { DatagramSocket, Datagrams } from '../../media/datagrams/datagrams.ts';
+import { Endpoint } from '../../media/datagrams/endpoint.ts';
+import * as fc from '../properties.ts';
+
+describe('endpoints', () => {
+  const octet = fc.integer({ min: 0, max: 255 });
+  const ipv4 = fc.tuple(octet, octet, octet, octet).map((octets) => octets.join('.'));
+  const port = fc.integer({ min: 0, max: 65_535 });
+
+  it('give back the IPv4 address that they took, in the form of either family', () => {
+    fc.assert(
+      fc.property(ipv4, port, (host, portOf) => {
+        const endpoint = Endpoint.of(host, portOf);
+        expect(endpoint.hostFor(4)).toBe(host);
+        expect(endpoint.equals(Endpoint.of(endpoint.hostFor(6), portOf))).toBe(true);
+      }),
+    );
+  });
+
+  it('give back the IPv6 address that they took', () => {
+    fc.assert(
+      fc.property(fc.ipV6(), port, (host, portOf) => {
+        const endpoint = Endpoint.of(host, portOf);
+        expect(endpoint.equals(Endpoint.of(endpoint.hostFor(6), portOf))).toBe(true);
+      }),
+    );
+    expect(Endpoint.of('2001:DB8:0::1', 1).hostFor(6)).toBe('2001:db8::1');
+  });
+
+  it('differ by host, port and scope', () => {
+    const one = Endpoint.of('fe80::1%7', 4000);
+    for (const other of [Endpoint.of('fe80::1%8', 4000), Endpoint.of('fe80::2%7', 4000), Endpoint.of('fe80::1%7', 2)]) {
+      expect(one.equals(other)).toBe(false);
+    }
+  });
+
+  it('reject a name', () => {
+    expect(() => Endpoint.of('localhost', 1)).toThrow(RangeError);
+    expect(() => Endpoint.of('', 1)).toThrow(RangeError);
+  });
+});
+
+const implementations: { name: string; open: () => Datagrams }[] = [
+  { name: 'dgram', open: () => new DgramDatagrams() },
+];
+
+describe.each(implementations)('datagrams by $name', ({ open }) => {
+  it.each([
+    { family: 'IPv4', host: '127.0.0.1' },
+    { family: 'IPv6', host: '::1' },
+  ])('carry bytes and addresses over $family both ways', async ({ host }) => {
+    await using bench = await Bench.open(open(), host);
+    for (let size = 0; size < 200; size++) bench.peer.send(Buffer.alloc(size, size), bench.socket.port, host);
+    await bench.received(200);
+    expect(bench.heard).toEqual(Array.from({ length: 200 }, (_, size) => Buffer.alloc(size, size)));
+    expect(bench.lastSource.equals(bench.peerEndpoint)).toBe(true);
+    for (let size = 0; size < 200; size++) bench.socket.send(Buffer.alloc(size, size), bench.peerEndpoint);
+    await bench.peerReceived(200);
+    expect(bench.peerHeard).toEqual(bench.heard);
+    expect(bench.peerSourcePort).toBe(bench.socket.port);
+  });
+
+  it('carry IPv4 over a socket that is bound to all IPv6 addresses', async () => {
+    await using bench = await Bench.open(open(), '127.0.0.1', '::');
+    bench.peer.send('there', bench.socket.port, '127.0.0.1');
+    await bench.received(1);
+    expect(bench.lastSource.equals(bench.peerEndpoint)).toBe(true);
+    bench.socket.send(Buffer.from('and back'), bench.lastSource);
+    await bench.peerReceived(1);
+    expect(bench.peerHeard[0]!.toString()).toBe('and back');
+  });
+
+  it('send back the datagram that is being received, changed in place', async () => {
+    await using bench = await Bench.open(open());
+    bench.onReceive = (datagram, source) => {
+      datagram[0] = 0xff;
+      bench.socket.send(datagram.subarray(0, 2), source);
+    };
+    for (let i = 0; i < 200; i++) bench.peer.send(Buffer.of(0, i, 7), bench.socket.port, '127.0.0.1');
+    await bench.peerReceived(200);
+    expect(bench.peerHeard).toEqual(Array.from({ length: 200 }, (_, i) => Buffer.of(0xff, i)));
+  });
+
+  it('carry on when a peer cannot be reached', async () => {
+    await using bench = await Bench.open(open());
+    const nobody = createSocket('udp4');
+    nobody.bind(0, '127.0.0.1');
+    await once(nobody, 'listening');
+    const closed = Endpoint.of('127.0.0.1', nobody.address().port);
+    nobody.close();
+    for (let i = 0; i < 3; i++) {
+      bench.socket.send(Buffer.from('lost'), closed);
+      bench.socket.send(Buffer.from('refused'), Endpoint.of('127.0.0.1', 0));
+      bench.socket.send(Buffer.from('unroutable'), Endpoint.of('255.255.255.255', 9));
+      bench.socket.send(Buffer.from(`arrives ${i}`), bench.peerEndpoint);
+      await bench.peerReceived(i + 1);
+    }
+    bench.peer.send('still here', bench.socket.port, '127.0.0.1');
+    await bench.received(1);
+    expect(bench.peerHeard.map(String)).toEqual(['arrives 0', 'arrives 1', 'arrives 2']);
+  });
+
+  it('report a port that is taken and an address that is not ours', async () => {
+    const datagrams = open();
+    await using bench = await Bench.open(datagrams);
+    const bind = (host: string, port: number): Promise<DatagramSocket> =>
+      datagrams.bind({ host, port, receive: () => {} });
+    await expect(bind('127.0.0.1', bench.socket.port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(bind('192.0.2.1', 0)).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
+  });
+
+  it('free the port on close, send what was sent before and drop what is sent after', async () => {
+    const datagrams = open();
+    await using bench = await Bench.open(datagrams);
+    const { port } = bench.socket;
+    bench.socket.send(Buffer.from('farewell'), bench.peerEndpoint);
+    await Promise.all([bench.socket.close(), bench.socket.close()]);
+    bench.socket.send(Buffer.from('too late'), bench.peerEndpoint);
+    await using again = await Bench.open(datagrams, '127.0.0.1', '127.0.0.1', port);
+    again.socket.send(Buffer.from('anew'), bench.peerEndpoint);
+    await bench.peerReceived(2);
+    expect(bench.peerHeard.map(String)).toEqual(['farewell', 'anew']);
+    bench.peer.send('for the new one', port, '127.0.0.1');
+    await again.received(1);
+    expect(bench.heard).toEqual([]);
+  });
+
+  it('let a receiver close its own socket and others', async () => {
+    const datagrams = open();
+    await using first = await Bench.open(datagrams);
+    await using second = await Bench.open(datagrams);
+    const closed = Promise.withResolvers<void>();
+    first.onReceive = () => {
+      Promise.all([first.socket.close(), second.socket.close()]).then(() => closed.resolve(), closed.reject);
+    };
+    for (let i = 0; i < 20; i++) {
+      first.peer.send('close', first.socket.port, '127.0.0.1');
+      second.peer.send('close', second.socket.port, '127.0.0.1');
+    }
+    await closed.promise;
+    await using third = await Bench.open(datagrams);
+    third.peer.send('open', third.socket.port, '127.0.0.1');
+    await third.received(1);
+    expect(first.heard).toHaveLength(1);
+  });
+});
+
+/** One socket of ours and one of Node's, on loopback. */
+class Bench {
+  readonly peer: Socket;
+  readonly peerEndpoint: Endpoint;
+  socket!: DatagramSocket;
+  readonly heard: Buffer[] = [];
+  readonly peerHeard: Buffer[] = [];
+  readonly lastSource = new Endpoint();
+  peerSourcePort = 0;
+  onReceive: (datagram: Buffer, source: Endpoint) => void = () => {};
+  readonly #waiting = new Set<() => void>();
+
+  private constructor(peer: Socket, host: string) {
+    this.peer = peer;
+    this.peerEndpoint = Endpoint.of(host, peer.address().port);
+    peer.on('message', (datagram, { port }) => {
+      this.peerHeard.push(datagram);
+      this.peerSourcePort = port;
+      this.#wake();
+    });
+  }
+
+  static async open(datagrams: Datagrams, host = '127.0.0.1', bindHost = host, port = 0): Promise<Bench> {
+    const peer = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4', recvBufferSize: 1_000_000 });
+    peer.bind(0, host);
+    await once(peer, 'listening');
+    const bench = new Bench(peer, host);
+    bench.socket = await datagrams.bind({
+      host: bindHost,
+      port,
+      receive: (datagram, source) => {
+        bench.heard.push(Buffer.from(datagram));
+        bench.lastSource.copy(source);
+        bench.onReceive(datagram, source);
+        bench.#wake();
+      },
+    });
+    return bench;
+  }
+
+  received(count: number): Promise<void> {
+    return this.#until(() => this.heard.length >= count);
+  }
+
+  peerReceived(count: number): Promise<void> {
+    return this.#until(() => this.peerHeard.length >= count);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.socket.close();
+    await new Promise<void>((resolve) => this.peer.close(() => resolve()));
+  }
+
+  async #until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting.clear();
+  }
+}
