@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import type { MediaEvent } from '../machines/events.ts';
-import type { MediaPlane, MediaSession } from '../media/media-plane.ts';
+import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { CallRegistry } from './call-registry.ts';
+import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from './call-routing.ts';
 import { UnspokenError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 
@@ -24,17 +25,26 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
 
     async function open(): Promise<void> {
       try {
-        session = await mediaPlane.openSession({ sessionId: callId, signal: call!.abort.signal, onEvent: pass });
+        session = await mediaPlane.openSession({
+          sessionId: callId,
+          parties: CALL_PARTIES,
+          signal: call!.abort.signal,
+          onEvent: pass,
+        });
         call!.media = session;
-        tell({ type: 'media.opened', local: session.local });
+        tell({
+          type: 'media.opened',
+          local: { agent: session.localOf('agent'), customer: session.localOf('customer') },
+        });
       } catch (error) {
         logger.warn({ callId, err: error }, 'no media session could be opened');
         tell({ type: 'media.unavailable', detail: 'no media port is free' });
       }
     }
 
-    function pass(event: MediaEvent): void {
-      if (event.type !== 'playback.started') tell(event);
+    function pass(event: MediaEvent<PartyId>): void {
+      // The session has no other parties than these two.
+      if (event.type !== 'playback.started') tell(event as MediaEvent);
       else if (saying !== null) tell({ type: 'speech.started', speech: saying.speech });
     }
 
@@ -63,15 +73,16 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
       }
       switch (command.type) {
         case 'connect':
-          return await session.connectLeg(command.leg, command.media);
+          return await session.connectParty(command.leg, command.media);
         case 'say':
           return void say(session, command.speech);
         case 'path':
           saying = null;
-          return await session.setPath(command.path);
+          await session.stopPlaying('agent');
+          return await session.setRouting(routingOf(command.path));
         case 'record': {
           const id = randomUUID();
-          await session.startRecording({ filePath: join(recordingsDir, `${id}.wav`) });
+          await session.startRecording({ filePath: join(recordingsDir, `${id}.wav`), channels: RECORDING_CHANNELS });
           recordingId = id;
           return tell({ type: 'recording.started', recordingId: id });
         }
@@ -111,8 +122,8 @@ interface MediaPortOptions {
 const NOTHING_MEASURED: MediaReport = { quality: null, recording: null };
 
 async function finish(session: MediaSession, recordingId: string | null): Promise<MediaReport> {
-  const quality = await session.quality();
+  const { agent = null, customer = null } = await session.quality();
   const summary = await session.stopRecording();
   await session.close();
-  return { quality, recording: summary && recordingId ? { recordingId, ...summary } : null };
+  return { quality: { agent, customer }, recording: summary && recordingId ? { recordingId, ...summary } : null };
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MessageChannel, type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { RECORDING_CHANNELS, routingOf } from '../actors/call-routing.ts';
 import type { RemoteMedia } from '../machines/events.ts';
 import { DgramDatagrams } from '../media/datagrams/datagrams.dgram.ts';
 import { PortPairs } from '../media/port-pairs.ts';
@@ -69,10 +70,14 @@ async function openRelay(): Promise<[number, number][]> {
   const bound: [number, number][] = [];
   for (const [agentPort, customerPort] of calls) {
     const { session, rtpPorts } = await openSession(pairs, shared);
-    await session.connectLeg('agent', remote(agentPort, 'PCMU'));
-    await session.connectLeg('customer', remote(customerPort, contender === 'relay, transcoding' ? 'PCMA' : 'PCMU'));
-    session.setPath('bridged');
-    if (contender === 'relay, recording') await session.startRecording(join(folder, `${agentPort}.wav`));
+    await session.connectParty('agent', remote(agentPort, 'PCMU'));
+    await session.connectParty('customer', remote(customerPort, contender === 'relay, transcoding' ? 'PCMA' : 'PCMU'));
+    session.setRouting(routingOf('bridged'));
+    if (contender === 'relay, recording')
+      await session.startRecording({
+        filePath: join(folder, `${agentPort}.wav`),
+        channels: RECORDING_CHANNELS,
+      });
     if (contender === 'relay, tapped') session.startTap({ agent: tap(), customer: tap() });
     sessions.push(session);
     bound.push(rtpPorts);

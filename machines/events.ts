@@ -70,15 +70,15 @@ export type LegEvent =
   | { type: 'leg.lost'; detail: string };
 
 /** Edges that media workers post. Audio itself never becomes an event. */
-export type MediaEvent =
-  | { type: 'rtp.started'; leg: LegName }
-  | { type: 'rtp.timeout'; leg: LegName; silentForMs: number }
-  | { type: 'dtmf.pressed'; leg: LegName; digit: string; durationMs: number }
+export type MediaEvent<Leg extends string = LegName> =
+  | { type: 'rtp.started'; leg: Leg }
+  | { type: 'rtp.timeout'; leg: Leg; silentForMs: number }
+  | { type: 'dtmf.pressed'; leg: Leg; digit: string; durationMs: number }
   | { type: 'recording.failed'; detail: string }
   /** The first of what is played to the leg is on its way. */
-  | { type: 'playback.started'; leg: LegName }
+  | { type: 'playback.started'; leg: Leg }
   /** Whoever listens to the tap of a leg has fallen too far behind. That tap has ended. */
-  | { type: 'tap.overrun'; leg: LegName }
+  | { type: 'tap.overrun'; leg: Leg }
   /** The worker that owned the session died. Its sockets are gone. */
   | { type: 'media.lost'; detail: string };
 

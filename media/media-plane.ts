@@ -1,72 +1,98 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { AudioFormat } from '../machines/utterances.ts';
 
 /**
- * The media plane as the actors see it: sessions of two RTP legs, relayed, toned and recorded in worker threads.
+ * The media plane as the actors see it: sessions of parties, relayed, mixed, toned and recorded in worker threads.
  * Implemented in `media-plane.workers.ts`.
  */
 export interface MediaPlane {
   /**
-   * Allocates two RTP+RTCP port pairs on the least loaded worker.
+   * Allocates an RTP+RTCP port pair for each party, on the least loaded worker.
    * @throws TandemError `no_free_channel` when the port range is used up.
    */
   openSession(options: OpenSessionOptions): Promise<MediaSession>;
-  /** Sessions open, the most that fit into the port range, and the number of live workers. */
+  /** Sessions open, the most sessions of two parties that fit into the port range, and the number of live workers. */
   capacity(): { sessions: number; maxSessions: number; workers: number };
   /** Everything worth seeing when something is wrong: one entry per worker with its sessions and counters. */
   dump(): Promise<unknown>;
   close(): Promise<void>;
 }
 
+/** Names a party within its session, such as `agent`. */
+export type PartyId = string;
+
 export interface OpenSessionOptions {
   sessionId: string;
+  /** Who takes part from the start. */
+  parties: readonly PartyId[];
   /** Aborting closes the session: sockets shut, recording finished. */
   signal: AbortSignal;
-  onEvent: (event: MediaEvent) => void;
-  /** A connected leg that is heard from no more for this long posts `rtp.timeout`. Default 20 000. */
+  onEvent: (event: MediaEvent<PartyId>) => void;
+  /** A watched party that is not heard for this long posts `rtp.timeout`. Default 20 000. */
   rtpTimeoutMs?: number;
 }
 
-/**
- * What the legs hear. `idle`: nothing. `ringback`: the agent hears the ringing tone made here.
- * `early-media`: the agent hears the customer's leg, one way. `bridged`: both ways.
- */
-export type MediaPath = 'idle' | 'ringback' | 'early-media' | 'bridged';
+/** Who hears whom. */
+export interface Routing {
+  /** A party that is not named hears nothing. `ringback` is the ringing tone made here. */
+  hears: Readonly<Record<PartyId, 'ringback' | readonly HeardParty[]>>;
+  /** Parties whose silence posts `rtp.timeout`. */
+  watched: readonly PartyId[];
+}
+
+export interface HeardParty {
+  party: PartyId;
+  /** Factor of the amplitude. Default 1: a party heard alone is then forwarded as it came, without a mixer. */
+  gain?: number;
+}
+
+/** The address and even RTP port to offer to a party; RTCP is one above. */
+export interface LocalAddress {
+  host: string;
+  rtpPort: number;
+}
 
 export interface MediaSession {
-  /** The address and even RTP port to offer to each leg; RTCP is one above. */
-  readonly local: Record<LegName, { host: string; rtpPort: number }>;
-  /** Sets or replaces where a leg's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
-  connectLeg(leg: LegName, remote: RemoteMedia): Promise<void>;
-  /** Also ends what is played. */
-  setPath(path: MediaPath): Promise<void>;
+  /** @throws RangeError for a party that the session does not have */
+  localOf(party: PartyId): LocalAddress;
+  /** Sets or replaces where a party's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
+  connectParty(party: PartyId, remote: RemoteMedia): Promise<void>;
+  /** Replaces who hears whom. */
+  setRouting(routing: Routing): Promise<void>;
   /**
-   * Says something to a leg, which `playback.started` tells when it begins: while the leg has us on hold it waits.
-   * Resolves when all of it is sent, or something ended it: a path, another one for the leg, the end of the session.
+   * Says something to a party, which `playback.started` tells when it begins: while the party has us on hold it waits.
+   * Resolves when all of it is sent, or something ended it: `stopPlaying`, another one for the party, the session's end.
    */
-  play(leg: LegName, sound: PlayedSound): Promise<PlaybackEnd>;
-  /** Starts writing both legs to one stereo WAV (left agent, right customer, 8 kHz, 16 bit). */
-  startRecording(options: { filePath: string }): Promise<void>;
+  play(party: PartyId, sound: PlayedSound): Promise<PlaybackEnd>;
+  /** Ends what is played to the party. */
+  stopPlaying(party: PartyId): Promise<void>;
+  /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
+  startRecording(options: RecordingOptions): Promise<void>;
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
   /**
-   * From now on posts what each leg says to its port, which is handed over: `Uint8Array`s of `TAP_FORMAT`, in real
+   * From now on posts what each party says to its port, which is handed over: `Uint8Array`s of `TAP_FORMAT`, in real
    * time, with silence where nothing was received. Whoever listens answers each with `BytesTaken`; a listener that falls
    * ten seconds behind ends its tap, which `tap.overrun` tells.
    */
-  startTap(ports: Record<LegName, MessagePort>): Promise<void>;
+  startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void>;
   /** Posts what was said until now. Resolves when all of it is posted; nothing follows, and the ports are closed. */
   stopTap(): Promise<void>;
-  quality(): Promise<Record<LegName, LegQuality | null>>;
+  quality(): Promise<Record<PartyId, LegQuality | null>>;
   /** Idempotent. Closes sockets and any recording. */
   close(): Promise<void>;
+}
+
+export interface RecordingOptions {
+  filePath: string;
+  channels: Readonly<Record<PartyId, 0 | 1>>;
 }
 
 export interface PlayedSound {
   /** Linear, 8 kHz, mono. Its memory is handed over. */
   samples: Int16Array<ArrayBuffer>;
-  /** Over the other party, who is turned down meanwhile; else instead of whatever the leg would hear. */
+  /** Over what the party hears, which is turned down meanwhile; else instead of it. */
   over: boolean;
 }
 

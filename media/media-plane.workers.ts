@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 import { TandemError } from '../machines/errors.ts';
-import type { LegName, MediaEvent } from '../machines/events.ts';
+import type { MediaEvent } from '../machines/events.ts';
 import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
-import type { MediaPlane, MediaSession, OpenSessionOptions } from './media-plane.ts';
+import type { MediaPlane, MediaSession, OpenSessionOptions, PartyId } from './media-plane.ts';
 import { PooledSession, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
 import { type Place, SessionThreads } from './session-threads.ts';
@@ -15,7 +15,7 @@ export interface MediaPlaneOptions {
   rtpHost: string;
   /** What SDP offers say instead, e.g. a public address behind 1:1 NAT. Needed when `rtpHost` is 0.0.0.0 or ::. */
   advertisedHost?: string;
-  /** Inclusive. A session takes four ports. */
+  /** Inclusive. Each party of a session takes two ports. */
   rtpPortMin: number;
   rtpPortMax: number;
   logger?: MediaLogger;
@@ -68,15 +68,14 @@ class WorkerPool implements MediaPlane {
       if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
       const place = this.#threads.take();
       if (place === null) throw noFreeChannel();
-      const rtpPorts = this.#takePorts();
+      const rtpPorts = this.#takePorts(options.parties);
       try {
         const session = await this.#openAt(place, rtpPorts, options);
         if (!options.signal.aborted) return session;
         await session.close();
         break;
       } catch (error) {
-        this.#ports.giveBack(rtpPorts.agent);
-        this.#ports.giveBack(rtpPorts.customer);
+        this.#giveBackPorts(rtpPorts);
         if (!(error instanceof ThreadError)) throw error;
         const { code } = error;
         if (code === PORT_TAKEN && ++refusals <= this.#ports.size) continue;
@@ -109,7 +108,7 @@ class WorkerPool implements MediaPlane {
 
   async #openAt(
     place: Place<MediaThread>,
-    rtpPorts: Record<LegName, number>,
+    rtpPorts: Readonly<Record<PartyId, number>>,
     options: OpenSessionOptions,
   ): Promise<MediaSession> {
     const { sessionKey, thread } = place;
@@ -125,33 +124,42 @@ class WorkerPool implements MediaPlane {
       throw error;
     }
     const host = this.#options.advertisedHost ?? this.#options.rtpHost;
+    const local = new Map(Object.entries(rtpPorts).map(([party, rtpPort]) => [party, { host, rtpPort }]));
     const session = new PooledSession({
       sessionId: options.sessionId,
       sessionKey,
       thread,
-      local: { agent: { host, rtpPort: rtpPorts.agent }, customer: { host, rtpPort: rtpPorts.customer } },
+      local,
       signal: options.signal,
       onEvent: (event) => this.#tell(options, event),
       onClosed: () => {
         place.leave();
-        this.#ports.giveBack(rtpPorts.agent);
-        this.#ports.giveBack(rtpPorts.customer);
+        this.#giveBackPorts(rtpPorts);
       },
     });
     place.fill(session);
     return session;
   }
 
-  #takePorts(): Record<LegName, number> {
-    const agent = this.#ports.take();
-    const customer = this.#ports.take();
-    if (agent !== null && customer !== null) return { agent, customer };
-    if (agent !== null) this.#ports.giveBack(agent);
-    throw noFreeChannel();
+  #takePorts(parties: readonly PartyId[]): Record<PartyId, number> {
+    const taken: Record<PartyId, number> = {};
+    for (const party of parties) {
+      const port = this.#ports.take();
+      if (port === null) {
+        this.#giveBackPorts(taken);
+        throw noFreeChannel();
+      }
+      taken[party] = port;
+    }
+    return taken;
+  }
+
+  #giveBackPorts(rtpPorts: Readonly<Record<PartyId, number>>): void {
+    for (const port of Object.values(rtpPorts)) this.#ports.giveBack(port);
   }
 
   /** An owner that throws must not take the other sessions' events with it. */
-  #tell(options: OpenSessionOptions, event: MediaEvent): void {
+  #tell(options: OpenSessionOptions, event: MediaEvent<PartyId>): void {
     try {
       options.onEvent(event);
     } catch (error) {

@@ -1,10 +1,19 @@
 import { stat } from 'node:fs/promises';
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import { TandemError } from '../machines/errors.ts';
-import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
-import type { MediaPath, MediaSession, PlaybackEnd, PlayedSound, RecordingSummary } from './media-plane.ts';
+import type {
+  LocalAddress,
+  MediaSession,
+  PartyId,
+  PlaybackEnd,
+  PlayedSound,
+  RecordingOptions,
+  RecordingSummary,
+  Routing,
+} from './media-plane.ts';
 import type { ThreadSession } from './session-threads.ts';
 import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
 import { BAD_REMOTE_ADDRESS, type MediaCalls, type MediaThread, STORAGE_FAILED } from './worker-protocol.ts';
@@ -13,9 +22,9 @@ interface PooledSessionOptions {
   sessionId: string;
   sessionKey: number;
   thread: SupervisedThread<MediaThread>;
-  local: MediaSession['local'];
+  local: ReadonlyMap<PartyId, LocalAddress>;
   signal: AbortSignal;
-  onEvent: (event: MediaEvent) => void;
+  onEvent: (event: MediaEvent<PartyId>) => void;
   /** Called once, when the ports are free again. */
   onClosed: () => void;
 }
@@ -23,11 +32,10 @@ interface PooledSessionOptions {
 type SessionCall = Exclude<keyof MediaCalls, 'session.open'>;
 
 /** A session as the actors hold it: every method is a request to the worker that owns the sockets. */
-export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
+export class PooledSession implements MediaSession, ThreadSession<MediaEvent<PartyId>> {
   readonly sessionId: string;
   readonly sessionKey: number;
   readonly thread: SupervisedThread<MediaThread>;
-  readonly local: MediaSession['local'];
   readonly #options: PooledSessionOptions;
   #state: 'open' | 'closing' | 'lost' = 'open';
   #recordingPath: string | null = null;
@@ -38,27 +46,36 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
     this.sessionId = options.sessionId;
     this.sessionKey = options.sessionKey;
     this.thread = options.thread;
-    this.local = options.local;
     this.#options = options;
     options.signal.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal.aborted) this.#onAbort();
   }
 
-  async connectLeg(leg: LegName, remote: RemoteMedia): Promise<void> {
-    await this.#call('leg.connect', { leg, remote });
+  localOf(party: PartyId): LocalAddress {
+    const local = this.#options.local.get(party);
+    if (local === undefined) throw new RangeError(`the session has no party ${party}`);
+    return local;
   }
 
-  async setPath(path: MediaPath): Promise<void> {
-    await this.#call('path.set', { path });
+  async connectParty(party: PartyId, remote: RemoteMedia): Promise<void> {
+    await this.#call('party.connect', { party, remote });
   }
 
-  async play(leg: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
-    return await this.#call('leg.play', { leg, samples, over }, [samples.buffer]);
+  async setRouting(routing: Routing): Promise<void> {
+    await this.#call('routing.set', { routing });
   }
 
-  async startRecording(options: { filePath: string }): Promise<void> {
-    await this.#call('recording.start', { filePath: options.filePath });
-    this.#recordingPath = options.filePath;
+  async play(party: PartyId, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+    return await this.#call('party.play', { party, samples, over }, [samples.buffer]);
+  }
+
+  async stopPlaying(party: PartyId): Promise<void> {
+    await this.#call('party.stopPlaying', { party });
+  }
+
+  async startRecording({ filePath, channels }: RecordingOptions): Promise<void> {
+    await this.#call('recording.start', { filePath, channels });
+    this.#recordingPath = filePath;
   }
 
   async stopRecording(): Promise<RecordingSummary | null> {
@@ -76,8 +93,8 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
     return filePath === null ? null : summaryOfRepaired(filePath);
   }
 
-  async startTap(ports: Record<LegName, MessagePort>): Promise<void> {
-    await this.#call('tap.start', { ports }, [ports.agent, ports.customer]);
+  async startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void> {
+    await this.#call('tap.start', { ports }, Object.values(ports));
   }
 
   /** A session that is closed has stopped its taps. */
@@ -86,9 +103,9 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
     else await this.#closing?.catch(() => {});
   }
 
-  async quality(): Promise<Record<LegName, LegQuality | null>> {
-    if (this.#state !== 'open') return { agent: null, customer: null };
-    return this.#call('quality.measure', {});
+  async quality(): Promise<Record<PartyId, LegQuality | null>> {
+    if (this.#state === 'open') return await this.#call('quality.measure', {});
+    return Object.fromEntries([...this.#options.local.keys()].map((party) => [party, null]));
   }
 
   close(): Promise<void> {
@@ -97,7 +114,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent> {
   }
 
   /** For the pool: an edge from the worker. */
-  deliver(event: MediaEvent): void {
+  deliver(event: MediaEvent<PartyId>): void {
     this.#options.onEvent(event);
   }
 

@@ -1,17 +1,17 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
-import type { MediaPath, PlaybackEnd, RecordingSummary } from './media-plane.ts';
+import type { PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing } from './media-plane.ts';
 
 /**
  * What crosses between the main thread and a media worker. The only audio that crosses is what is played, in one piece
- * and without being copied: a tap posts a leg's audio to the thread at the other end of its port.
+ * and without being copied: a tap posts a party's audio to the thread at the other end of its port.
  */
 export interface MediaThread {
   data: null;
   ready: null;
   calls: MediaCalls;
-  reports: { sessionKey: number; event: MediaEvent };
+  reports: { sessionKey: number; event: MediaEvent<PartyId> };
   notices: never;
 }
 
@@ -20,23 +20,24 @@ export interface MediaCalls {
     request: {
       sessionKey: number;
       bindHost: string;
-      rtpPorts: Record<LegName, number>;
+      rtpPorts: Readonly<Record<PartyId, number>>;
       rtpTimeoutMs: number;
     };
     answer: undefined;
   };
-  'leg.connect': { request: { sessionKey: number; leg: LegName; remote: RemoteMedia }; answer: undefined };
-  'path.set': { request: { sessionKey: number; path: MediaPath }; answer: undefined };
+  'party.connect': { request: { sessionKey: number; party: PartyId; remote: RemoteMedia }; answer: undefined };
+  'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
   /** Answered when it is over. */
-  'leg.play': {
-    request: { sessionKey: number; leg: LegName; samples: Int16Array<ArrayBuffer>; over: boolean };
+  'party.play': {
+    request: { sessionKey: number; party: PartyId; samples: Int16Array<ArrayBuffer>; over: boolean };
     answer: PlaybackEnd;
   };
-  'recording.start': { request: { sessionKey: number; filePath: string }; answer: undefined };
+  'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
+  'recording.start': { request: { sessionKey: number } & RecordingOptions; answer: undefined };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
-  'tap.start': { request: { sessionKey: number; ports: Record<LegName, MessagePort> }; answer: undefined };
+  'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };
   'tap.stop': { request: { sessionKey: number }; answer: undefined };
-  'quality.measure': { request: { sessionKey: number }; answer: Record<LegName, LegQuality | null> };
+  'quality.measure': { request: { sessionKey: number }; answer: Record<PartyId, LegQuality | null> };
   /** Answered with the finished recording, if there is one, when the ports are free. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };
 }

@@ -2,7 +2,7 @@ import type { MediaEvent } from '../machines/events.ts';
 import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import { DgramDatagrams } from './datagrams/datagrams.dgram.ts';
-import type { RecordingSummary } from './media-plane.ts';
+import type { PartyId, RecordingSummary } from './media-plane.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
@@ -21,7 +21,7 @@ import {
 const TICK_GROUPS = 10;
 
 class MediaWorker {
-  readonly #report: (sessionKey: number, event: MediaEvent) => void;
+  readonly #report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
   readonly #sessions = new Map<number, RelaySession>();
   readonly #datagrams = new DgramDatagrams();
   readonly #pacer = new FramePacer();
@@ -29,16 +29,18 @@ class MediaWorker {
   #ticker: NodeJS.Timeout | null = null;
   #tickGroup = 0;
 
-  constructor(report: (sessionKey: number, event: MediaEvent) => void) {
+  constructor(report: (sessionKey: number, event: MediaEvent<PartyId>) => void) {
     this.#report = report;
   }
 
   readonly calls: ServedThread<MediaThread>['calls'] = {
     'session.open': (request) => this.#open(request),
-    'leg.connect': ({ sessionKey, leg, remote }) => this.#session(sessionKey).connectLeg(leg, remote),
-    'path.set': ({ sessionKey, path }) => this.#session(sessionKey).setPath(path),
-    'leg.play': ({ sessionKey, leg, samples, over }) => this.#session(sessionKey).play(leg, { samples, over }),
-    'recording.start': ({ sessionKey, filePath }) => this.#session(sessionKey).startRecording(filePath),
+    'party.connect': ({ sessionKey, party, remote }) => this.#session(sessionKey).connectParty(party, remote),
+    'routing.set': ({ sessionKey, routing }) => this.#session(sessionKey).setRouting(routing),
+    'party.play': ({ sessionKey, party, samples, over }) => this.#session(sessionKey).play(party, { samples, over }),
+    'party.stopPlaying': ({ sessionKey, party }) => this.#session(sessionKey).stopPlaying(party),
+    'recording.start': ({ sessionKey, filePath, channels }) =>
+      this.#session(sessionKey).startRecording({ filePath, channels }),
     'recording.stop': ({ sessionKey }) => this.#session(sessionKey).stopRecording(),
     'tap.start': ({ sessionKey, ports }) => this.#session(sessionKey).startTap(ports),
     'tap.stop': ({ sessionKey }) => this.#session(sessionKey).stopTap(),

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import type { Codec, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import type { Codec, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
-import { transcodingTable } from '../dsp/g711.ts';
+import { encodeG711, transcodingTable } from '../dsp/g711.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames } from '../dsp/tones.ts';
@@ -19,8 +19,8 @@ import { SourceLatch } from './source-latch.ts';
 /** What a payload is, whatever number the peer gave it. */
 export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
 
-/** What a leg hears: nothing, the ringing tone made here, or the other leg. */
-type LegFeed = 'nothing' | 'ringback' | 'other-leg';
+/** What a leg hears: nothing, the ringing tone made here, the packets of one party, or a mix. */
+type LegFeed = 'nothing' | 'ringback' | 'mix' | `party ${string}`;
 
 const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 /** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
@@ -29,16 +29,14 @@ const OTHER_PARTY_PAUSE_MS = 100;
 const MOST_PAYLOAD_BYTES = 1440;
 
 interface RelayLegOptions {
-  name: LegName;
   rtpSocket: DatagramSocket;
   rtcpSocket: DatagramSocket;
   sendRing: SendRing;
   nowMs: number;
 }
 
-/** A party's side of a session: its two sockets, whom it listens to, and the one stream that it hears from us. */
+/** The RTP endpoint of a party: its two sockets, what is known of its stream, and the one stream that it hears from us. */
 export class RelayLeg {
-  readonly name: LegName;
   readonly latch = new SourceLatch();
   readonly outbound: OutboundStream;
   readonly reception = new ReceiverStatistics();
@@ -63,11 +61,11 @@ export class RelayLeg {
   #playback: Playback | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
+  readonly #mixedOctets = new Uint8Array(FRAME_SAMPLES);
   /** Reused for every packet sent. */
   readonly #fields = { payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0, marker: false };
 
   constructor(options: RelayLegOptions) {
-    this.name = options.name;
     this.#rtpSocket = options.rtpSocket;
     this.#rtcpSocket = options.rtcpSocket;
     this.#sendRing = options.sendRing;
@@ -139,10 +137,11 @@ export class RelayLeg {
   }
 
   /**
-   * Sends a packet of the other leg to this one. Same codec: the header is rewritten in the datagram itself, which is
-   * ours. Otherwise the payload is transcoded into a send slot, so that the datagram still holds what was said.
+   * Sends a packet of another party to this one. For the last listener that uses the same codec, the header is rewritten
+   * in the datagram itself, which is ours. Otherwise the payload is copied or transcoded into a send slot. The payload
+   * in the datagram never changes.
    */
-  forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number): void {
+  forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number, isLast: boolean): void {
     const remote = this.remote;
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false) return;
@@ -167,7 +166,7 @@ export class RelayLeg {
       return;
     }
     const table = isEvent ? null : transcodingTable(kind, remote.codec);
-    if (table === null) {
+    if (table === null && isLast) {
       const start = header.payloadOffset - RTP_HEADER_BYTES;
       const end = header.payloadOffset + header.payloadBytes;
       const packet = start === 0 && end === datagram.length ? datagram : datagram.subarray(start, end);
@@ -176,9 +175,25 @@ export class RelayLeg {
     }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
     for (let i = 0; i < header.payloadBytes; i++) {
-      packet[RTP_HEADER_BYTES + i] = table[datagram[header.payloadOffset + i]!]!;
+      const octet = datagram[header.payloadOffset + i]!;
+      packet[RTP_HEADER_BYTES + i] = table === null ? octet : table[octet]!;
     }
     this.#send(packet, payloadType);
+  }
+
+  /** Sends 20 ms of a mix, with what is said over it; nothing while something else is said instead. */
+  sendMixed(samples: Int16Array, nowMs: number): void {
+    const remote = this.remote;
+    const playback = this.#playback;
+    if (remote === null || !this.isListening || playback?.over === false) return;
+    this.outbound.admitGenerated(nowMs);
+    this.#forwardedAtMs = nowMs;
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + samples.length);
+    const octets = playback === null ? packet.subarray(RTP_HEADER_BYTES) : this.#mixedOctets;
+    encodeG711(remote.codec, samples, octets);
+    playback?.mix(remote.codec, packet, this.outbound.sequence, remote.codec, octets, 0);
+    this.#send(packet, remote.payloadType);
+    if (playback?.isSpent) this.#endPlayback('played');
   }
 
   /** Sends the next 20 ms of ringing tone, unless something is said. */
@@ -249,7 +264,7 @@ export class RelayLeg {
     await Promise.all([this.#rtpSocket.close(), this.#rtcpSocket.close()]);
   }
 
-  dump(): unknown {
+  dump(): object {
     const { remote, feed, counters, rtcp, lastHeardAtMs } = this;
     return {
       localRtpPort: this.#isClosed ? null : this.#rtpSocket.port,

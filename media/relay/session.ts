@@ -1,20 +1,34 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { LegName, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import type { LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
-import type { MediaPath, PlaybackEnd, PlayedSound, RecordingSummary } from '../media-plane.ts';
+import type {
+  HeardParty,
+  PartyId,
+  PlaybackEnd,
+  PlayedSound,
+  RecordingOptions,
+  RecordingSummary,
+  Routing,
+} from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
+import { MixInput } from './mix-input.ts';
+import { Mixer } from './mixer.ts';
+import { Party } from './party.ts';
 import { isOwnAddress, resolveHost } from './peer-address.ts';
 import { Playback } from './playback.ts';
 import type { SendRing } from './send-ring.ts';
 
-/** The two legs of a call and what goes on between them. Lives in a worker thread; `tick` drives all that is not a packet. */
+/**
+ * The parties of a call and who hears whom. Lives in a worker thread; `tick` drives everything that is not a packet. A
+ * party that hears one other party gets that party's packets as they came; the mixer runs only while a party hears more.
+ */
 
 /** How often `tick` wants to be called. */
 export const SESSION_TICK_MS = 250;
@@ -34,15 +48,15 @@ const systemRelayClock: RelayClock = { nowMs: systemPacerClock.nowMs, unixMs: ()
 interface RelaySessionOptions {
   /** The literal address that sockets are bound to. */
   bindHost: string;
-  /** Even RTP ports; RTCP is one above. */
-  rtpPorts: Record<LegName, number>;
+  /** Even RTP ports by party; RTCP is one above. */
+  rtpPorts: Readonly<Record<PartyId, number>>;
   rtpTimeoutMs: number;
   /** These three are shared by the sessions of a thread. */
   datagrams: Datagrams;
   pacer: FramePacer;
   sendRing: SendRing;
   clock?: RelayClock;
-  post: (event: MediaEvent) => void;
+  post: (event: MediaEvent<PartyId>) => void;
 }
 
 /** A port pair of the session cannot be bound: somebody else has it. */
@@ -68,122 +82,177 @@ export class RemoteAddressError extends Error {
 export class RelaySession {
   readonly #options: RelaySessionOptions;
   readonly #clock: RelayClock;
-  readonly #legs: Record<LegName, RelayLeg>;
+  readonly #parties = new Map<PartyId, Party>();
   readonly #header: RtpHeader = emptyRtpHeader();
   readonly #event = emptyTelephoneEvent();
-  readonly #expectedSinceMs: Record<LegName, number> = { agent: 0, customer: 0 };
-  readonly #isTimedOut: Record<LegName, boolean> = { agent: false, customer: false };
-  readonly #packetsThisTick: Record<LegName, number> = { agent: 0, customer: 0 };
-  readonly #keyPressesThisTick: Record<LegName, number> = { agent: 0, customer: 0 };
   readonly #faults: { count: number; last: string | null } = { count: 0, last: null };
-  #path: MediaPath = 'idle';
-  #stopRingback: (() => void) | null = null;
+  readonly #mixer = new Mixer();
+  /** Set while a party hears a tone or a mix. */
+  #stopFrames: (() => void) | null = null;
   #recorder: SessionRecorder | null = null;
-  #taps: Record<LegName, LegTap> | null = null;
   #closing: Promise<RecordingSummary | null> | null = null;
 
-  private constructor(options: RelaySessionOptions, legs: Record<LegName, RelayLeg>) {
+  private constructor(options: RelaySessionOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemRelayClock;
-    this.#legs = legs;
   }
 
   /** @throws PortTakenError naming the pair; no socket stays open. */
   static async open(options: RelaySessionOptions): Promise<RelaySession> {
-    const { datagrams, bindHost } = options;
-    let session: RelaySession | null = null;
-    const opened: DatagramSocket[] = [];
-    const nowMs = (options.clock ?? systemRelayClock).nowMs();
-    const openLeg = async (name: LegName): Promise<RelayLeg> => {
-      const rtpPort = options.rtpPorts[name];
-      try {
-        const rtpSocket = await datagrams.bind({
-          host: bindHost,
-          port: rtpPort,
-          receive: (datagram, source) => session?.receiveRtp(name, datagram, source),
-        });
-        opened.push(rtpSocket);
-        const rtcpSocket = await datagrams.bind({
-          host: bindHost,
-          port: rtpPort + 1,
-          receive: (datagram, source) => session?.receiveRtcp(name, datagram, source),
-        });
-        opened.push(rtcpSocket);
-        return new RelayLeg({ name, rtpSocket, rtcpSocket, sendRing: options.sendRing, nowMs });
-      } catch (error) {
-        throw new PortTakenError(rtpPort, error);
-      }
-    };
+    const session = new RelaySession(options);
     try {
-      const agent = await openLeg('agent');
-      const customer = await openLeg('customer');
-      session = new RelaySession(options, { agent, customer });
+      for (const [id, rtpPort] of Object.entries(options.rtpPorts)) await session.addParty(id, rtpPort);
       return session;
     } catch (error) {
-      await Promise.all(opened.map((socket) => socket.close()));
+      await session.close();
       throw error;
     }
   }
 
+  /** The party hears nothing and is not heard yet. @throws PortTakenError; RangeError when it is there already */
+  async addParty(id: PartyId, rtpPort: number): Promise<void> {
+    if (this.#parties.has(id) || this.#closing !== null) throw new RangeError('the party cannot be added');
+    const { datagrams, bindHost, sendRing } = this.#options;
+    let rtpSocket: DatagramSocket | null = null;
+    let rtcpSocket: DatagramSocket;
+    try {
+      rtpSocket = await datagrams.bind({
+        host: bindHost,
+        port: rtpPort,
+        receive: (datagram, source) => this.receiveRtp(id, datagram, source),
+      });
+      rtcpSocket = await datagrams.bind({
+        host: bindHost,
+        port: rtpPort + 1,
+        receive: (datagram, source) => this.receiveRtcp(id, datagram, source),
+      });
+    } catch (error) {
+      await rtpSocket?.close();
+      throw new PortTakenError(rtpPort, error);
+    }
+    const party = new Party(id, rtpPort, new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() }));
+    this.#parties.set(id, party);
+  }
+
+  /** Idempotent. Nobody hears the party any more. Resolves when its ports are free. */
+  async removeParty(id: PartyId): Promise<void> {
+    const party = this.#parties.get(id);
+    if (party === undefined) return;
+    this.#parties.delete(id);
+    const nowMs = this.#clock.nowMs();
+    party.tap?.stop(nowMs);
+    for (const other of this.#parties.values()) {
+      other.forwardsTo = other.forwardsTo.filter((listener) => listener !== party);
+      if (!other.mixOf.some((heard) => heard.party === id)) continue;
+      other.mixOf = other.mixOf.filter((heard) => heard.party !== id);
+      if (other.mixOf.length === 0) other.leg.hear('nothing');
+    }
+    this.#keepMixInputs(nowMs);
+    this.#paceFrames();
+    await party.leg.close(nowMs, this.#clock.unixMs());
+  }
+
   /**
-   * Sets or replaces where a leg's RTP goes.
+   * Sets or replaces where a party's RTP goes.
    * @throws RemoteAddressError when the host has no address of our family, the port is none, or this session's own.
    */
-  async connectLeg(name: LegName, remote: RemoteMedia): Promise<void> {
+  async connectParty(id: PartyId, remote: RemoteMedia): Promise<void> {
     // Sending to a port that is none throws; a packet on its way is no place for that.
     if (!isPort(remote.rtpPort)) throw new RemoteAddressError('the media port of the peer is invalid');
     const address = await resolveHost(remote.host, this.#options.bindHost).catch((cause: unknown) => {
       throw new RemoteAddressError('the media address of the peer cannot be resolved', { cause });
     });
-    // Two legs whose SDPs name each other's ports of ours would relay one packet for ever.
-    const isOwnPort = Object.values(this.#options.rtpPorts).some((port) => (remote.rtpPort & ~1) === port);
+    // Two parties whose SDPs name each other's ports of ours would relay one packet for ever.
+    const isOwnPort = [...this.#parties.values()].some(({ rtpPort }) => (remote.rtpPort & ~1) === rtpPort);
     if (isOwnPort && isOwnAddress(address, this.#options.bindHost)) {
       throw new RemoteAddressError('the media address of the peer is our own');
     }
     if (this.#closing !== null) return;
-    const leg = this.#legs[name];
+    const party = this.#party(id);
     const nowMs = this.#clock.nowMs();
-    if (!leg.isExpectedToSpeak) this.#expectedSinceMs[name] = nowMs;
-    leg.connect(
+    if (!party.leg.isExpectedToSpeak) party.expectedSinceMs = nowMs;
+    party.leg.connect(
       isPort(remote.rtcpPort) ? remote : { ...remote, rtcpPort: 0 },
       Endpoint.of(address, remote.rtpPort),
       nowMs,
     );
   }
 
-  setPath(path: MediaPath): void {
+  /** Replaces who hears whom. @throws RangeError, before anything changes, for a party that is not there. */
+  setRouting({ hears, watched }: Routing): void {
     if (this.#closing !== null) return;
-    if (path === 'bridged' && this.#path !== 'bridged') {
-      const nowMs = this.#clock.nowMs();
-      this.#expectedSinceMs.agent = nowMs;
-      this.#expectedSinceMs.customer = nowMs;
+    for (const id of [...Object.keys(hears), ...watched]) this.#party(id);
+    for (const heard of Object.values(hears)) {
+      if (heard === 'ringback') continue;
+      for (const { party } of heard) this.#party(party);
     }
-    this.#path = path;
-    const { agent, customer } = this.#legs;
-    agent.stopPlaying();
-    customer.stopPlaying();
-    if (path === 'ringback') agent.hear('ringback');
-    else agent.hear(path === 'idle' ? 'nothing' : 'other-leg');
-    customer.hear(path === 'bridged' ? 'other-leg' : 'nothing');
-    if (path !== 'ringback') {
-      this.#stopRingback?.();
-      this.#stopRingback = null;
+    const nowMs = this.#clock.nowMs();
+    for (const party of this.#parties.values()) {
+      party.forwardsTo = [];
+      const isWatched = watched.includes(party.id);
+      if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
+      party.isWatched = isWatched;
+    }
+    for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
+    this.#keepMixInputs(nowMs);
+    this.#paceFrames();
+  }
+
+  #letHear(listener: Party, hears: 'ringback' | readonly HeardParty[]): void {
+    listener.mixOf = [];
+    if (hears === 'ringback' || hears.length === 0) {
+      listener.leg.hear(hears === 'ringback' ? hears : 'nothing');
       return;
     }
-    this.#stopRingback ??= this.#options.pacer.add(() => agent.sendRingback(this.#clock.nowMs()));
+    const [only] = hears;
+    if (hears.length > 1 || (only!.gain ?? 1) !== 1) {
+      listener.mixOf = hears;
+      listener.leg.hear('mix');
+      return;
+    }
+    const source = this.#party(only!.party);
+    source.forwardsTo = [...source.forwardsTo, listener];
+    listener.leg.hear(`party ${source.id}`);
+  }
+
+  /** Gives every party that somebody hears in a mix an input of the mixer, and takes it from the others. */
+  #keepMixInputs(nowMs: number): void {
+    const mixed = new Set([...this.#parties.values()].flatMap(({ mixOf }) => mixOf.map((heard) => heard.party)));
+    for (const party of this.#parties.values()) {
+      if (!mixed.has(party.id)) party.mixInput = null;
+      else party.mixInput ??= new MixInput(nowMs);
+    }
+  }
+
+  #paceFrames(): void {
+    const parties = [...this.#parties.values()];
+    if (parties.some(({ leg, mixOf }) => leg.feed === 'ringback' || mixOf.length > 0)) {
+      this.#stopFrames ??= this.#options.pacer.add(() => this.#sendFrames());
+      return;
+    }
+    this.#stopFrames?.();
+    this.#stopFrames = null;
+  }
+
+  #sendFrames(): void {
+    const nowMs = this.#clock.nowMs();
+    for (const { leg } of this.#parties.values()) {
+      if (leg.feed === 'ringback') leg.sendRingback(nowMs);
+    }
+    this.#mixer.sendFrames(this.#parties, nowMs);
   }
 
   /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
-  play(name: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+  play(id: PartyId, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
-    const leg = this.#legs[name];
+    const { leg } = this.#party(id);
     const stopPacing = this.#options.pacer.add(() => leg.sendPlayback(this.#clock.nowMs()));
     leg.play(
       new Playback({
         samples,
         over,
-        onStarted: () => this.#options.post({ type: 'playback.started', leg: name }),
+        onStarted: () => this.#options.post({ type: 'playback.started', leg: id }),
         onEnded: (end) => {
           stopPacing();
           resolve(end);
@@ -193,15 +262,22 @@ export class RelaySession {
     return promise;
   }
 
+  /** Ends what is played to the party. */
+  stopPlaying(id: PartyId): void {
+    this.#parties.get(id)?.leg.stopPlaying();
+  }
+
   /** @throws the file system's error, after posting `recording.failed`; RangeError when one is running. */
-  async startRecording(filePath: string): Promise<void> {
+  async startRecording({ filePath, channels }: RecordingOptions): Promise<void> {
     if (this.#recorder !== null) throw new RangeError('a recording is already running');
+    for (const id of Object.keys(channels)) this.#party(id);
     const recorder = new SessionRecorder({
       filePath,
       nowMs: this.#clock.nowMs(),
       onFailed: (detail) => this.#options.post({ type: 'recording.failed', detail }),
     });
     this.#recorder = recorder;
+    for (const party of this.#parties.values()) party.recordedOn = channels[party.id] ?? null;
     try {
       await recorder.open();
     } catch (error) {
@@ -217,25 +293,31 @@ export class RelaySession {
     return recorder === null ? null : recorder.stop(this.#clock.nowMs());
   }
 
-  /** @throws RangeError when the session is tapped or closed. */
-  startTap(ports: Record<LegName, MessagePort>): void {
-    if (this.#taps !== null || this.#closing !== null) throw new RangeError('the session cannot be tapped');
+  /** @throws RangeError when a party is tapped already or not there, or the session is closed. */
+  startTap(ports: Readonly<Record<PartyId, MessagePort>>): void {
+    const parties = Object.keys(ports).map((id) => this.#party(id));
+    if (parties.some(({ tap }) => tap !== null) || this.#closing !== null) {
+      throw new RangeError('the session cannot be tapped');
+    }
     const nowMs = this.#clock.nowMs();
-    const tap = (leg: LegName): LegTap =>
-      new LegTap({ port: ports[leg], nowMs, onOverrun: () => this.#options.post({ type: 'tap.overrun', leg }) });
-    this.#taps = { agent: tap('agent'), customer: tap('customer') };
+    for (const party of parties) {
+      const leg = party.id;
+      const onOverrun = (): void => this.#options.post({ type: 'tap.overrun', leg });
+      party.tap = new LegTap({ port: ports[leg]!, nowMs, onOverrun });
+    }
   }
 
   /** Idempotent. */
   stopTap(): void {
     const nowMs = this.#clock.nowMs();
-    this.#taps?.agent.stop(nowMs);
-    this.#taps?.customer.stop(nowMs);
-    this.#taps = null;
+    for (const party of this.#parties.values()) {
+      party.tap?.stop(nowMs);
+      party.tap = null;
+    }
   }
 
-  quality(): Record<LegName, LegQuality | null> {
-    return { agent: this.#legs.agent.quality(), customer: this.#legs.customer.quality() };
+  quality(): Record<PartyId, LegQuality | null> {
+    return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.quality()]));
   }
 
   /** Writes what can be written, reports, and looks who fell silent. Every `SESSION_TICK_MS`. */
@@ -243,12 +325,13 @@ export class RelaySession {
     if (this.#closing !== null) return;
     const nowMs = this.#clock.nowMs();
     this.#recorder?.flush(nowMs);
-    for (const name of LEG_NAMES) {
-      this.#packetsThisTick[name] = 0;
-      this.#keyPressesThisTick[name] = 0;
-      this.#taps?.[name].flush(nowMs);
-      this.#legs[name].sendDueRtcp(nowMs, this.#clock.unixMs());
-      this.#checkSilence(name, nowMs);
+    const unixMs = this.#clock.unixMs();
+    for (const party of this.#parties.values()) {
+      party.packetsThisTick = 0;
+      party.keyPressesThisTick = 0;
+      party.tap?.flush(nowMs);
+      party.leg.sendDueRtcp(nowMs, unixMs);
+      this.#checkSilence(party, nowMs);
     }
   }
 
@@ -262,17 +345,21 @@ export class RelaySession {
    * Entry of every datagram. Hundreds of calls share this thread: should a datagram find a fault that no test found,
    * it costs that datagram, and `dump` tells.
    */
-  receiveRtp(name: LegName, datagram: Buffer, source: Endpoint): void {
+  receiveRtp(id: PartyId, datagram: Buffer, source: Endpoint): void {
+    const party = this.#parties.get(id);
+    if (party === undefined) return;
     try {
-      this.#receiveRtp(name, datagram, source);
+      this.#receiveRtp(party, datagram, source);
     } catch (error) {
       this.#noteFault(error);
     }
   }
 
-  receiveRtcp(name: LegName, datagram: Buffer, source: Endpoint): void {
+  receiveRtcp(id: PartyId, datagram: Buffer, source: Endpoint): void {
+    const party = this.#parties.get(id);
+    if (party === undefined) return;
     try {
-      this.#legs[name].receiveRtcp(datagram, source, this.#clock.nowMs(), this.#clock.unixMs());
+      party.leg.receiveRtcp(datagram, source, this.#clock.nowMs(), this.#clock.unixMs());
     } catch (error) {
       this.#noteFault(error);
     }
@@ -283,8 +370,8 @@ export class RelaySession {
     this.#faults.last = error instanceof Error ? error.message : String(error);
   }
 
-  #receiveRtp(name: LegName, datagram: Buffer, source: Endpoint): void {
-    const leg = this.#legs[name];
+  #receiveRtp(party: Party, datagram: Buffer, source: Endpoint): void {
+    const { leg } = party;
     const header = this.#header;
     if (!parseRtp(datagram, header)) {
       leg.counters.malformed += 1;
@@ -300,79 +387,82 @@ export class RelaySession {
       leg.counters.refusedSource += 1;
       return;
     }
-    if (this.#packetsThisTick[name]++ >= MOST_PACKETS_PER_TICK) {
+    if (party.packetsThisTick++ >= MOST_PACKETS_PER_TICK) {
       leg.counters.flooded += 1;
       return;
     }
-    const other = name === 'agent' ? this.#legs.customer : this.#legs.agent;
-    if (other.feed === 'other-leg') other.forward(datagram, header, kind, nowMs);
-    this.#account(leg, datagram, kind, nowMs);
+    const { forwardsTo } = party;
+    const last = forwardsTo.length - 1;
+    for (let i = 0; i <= last; i++) forwardsTo[i]!.leg.forward(datagram, header, kind, nowMs, i === last);
+    this.#account(party, datagram, kind, nowMs);
   }
 
   dump(): unknown {
     return {
-      path: this.#path,
-      agent: this.#legs.agent.dump(),
-      customer: this.#legs.customer.dump(),
+      parties: Object.fromEntries([...this.#parties].map(([id, party]) => [id, party.dump()])),
       recording: this.#recorder?.dump() ?? null,
-      taps: this.#taps && { agent: this.#taps.agent.dump(), customer: this.#taps.customer.dump() },
       faults: { ...this.#faults },
     };
   }
 
   /** All that a packet means to us; it is on its way already. */
-  #account(leg: RelayLeg, datagram: Buffer, kind: PayloadKind, nowMs: number): void {
+  #account(party: Party, datagram: Buffer, kind: PayloadKind, nowMs: number): void {
     const header = this.#header;
-    const { name } = leg;
-    if (leg.lastHeardAtMs < 0) this.#options.post({ type: 'rtp.started', leg: name });
+    const { leg } = party;
+    if (leg.lastHeardAtMs < 0) this.#options.post({ type: 'rtp.started', leg: party.id });
     leg.lastHeardAtMs = nowMs;
-    this.#isTimedOut[name] = false;
+    party.isTimedOut = false;
     const isAudio = kind === 'PCMU' || kind === 'PCMA';
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, isAudio);
-    if (kind === 'telephone-event') this.#detectKeyPress(leg, datagram);
+    if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
     if (!isAudio || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
     const power = meanPowerOfG711(kind, datagram, header.payloadOffset, header.payloadOffset + header.payloadBytes);
     leg.snr.addFrame(power);
-    this.#recorder?.addAudio(name === 'agent' ? 0 : 1, kind, datagram, header, power, nowMs);
-    this.#taps?.[name].addAudio(kind, datagram, header, power, nowMs);
+    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, kind, datagram, header, power, nowMs);
+    party.tap?.addAudio(kind, datagram, header, power, nowMs);
+    party.mixInput?.addAudio(kind, datagram, header, power, nowMs);
   }
 
-  #detectKeyPress(leg: RelayLeg, datagram: Buffer): void {
+  #detectKeyPress(party: Party, datagram: Buffer): void {
     const header = this.#header;
     if (!parseTelephoneEvent(datagram, header.payloadOffset, header.payloadBytes, this.#event)) return;
-    const durationMs = leg.keyPresses.pressedForMs(header.ssrc, header.timestamp, this.#event);
+    const durationMs = party.leg.keyPresses.pressedForMs(header.ssrc, header.timestamp, this.#event);
     const digit = digitOfEvent(this.#event.event);
     if (durationMs < 0 || digit === null) return;
-    if (this.#keyPressesThisTick[leg.name]++ >= MOST_KEY_PRESSES_PER_TICK) return;
-    this.#options.post({ type: 'dtmf.pressed', leg: leg.name, digit, durationMs });
+    if (party.keyPressesThisTick++ >= MOST_KEY_PRESSES_PER_TICK) return;
+    this.#options.post({ type: 'dtmf.pressed', leg: party.id, digit, durationMs });
   }
 
-  #checkSilence(name: LegName, nowMs: number): void {
-    const leg = this.#legs[name];
-    if (this.#path !== 'bridged' || !leg.isExpectedToSpeak || this.#isTimedOut[name]) return;
-    const silentForMs = Math.round(nowMs - Math.max(leg.lastHeardAtMs, this.#expectedSinceMs[name]));
+  #checkSilence(party: Party, nowMs: number): void {
+    const { leg } = party;
+    if (!party.isWatched || !leg.isExpectedToSpeak || party.isTimedOut) return;
+    const silentForMs = Math.round(nowMs - Math.max(leg.lastHeardAtMs, party.expectedSinceMs));
     if (silentForMs < this.#options.rtpTimeoutMs) return;
-    this.#isTimedOut[name] = true;
-    this.#options.post({ type: 'rtp.timeout', leg: name, silentForMs });
+    party.isTimedOut = true;
+    this.#options.post({ type: 'rtp.timeout', leg: party.id, silentForMs });
+  }
+
+  #party(id: PartyId): Party {
+    const party = this.#parties.get(id);
+    if (party === undefined) throw new RangeError(`the session has no party ${id}`);
+    return party;
   }
 
   async #close(): Promise<RecordingSummary | null> {
-    this.#stopRingback?.();
-    this.#stopRingback = null;
+    this.#stopFrames?.();
+    this.#stopFrames = null;
     this.stopTap();
     const nowMs = this.#clock.nowMs();
     const unixMs = this.#clock.unixMs();
+    const parties = [...this.#parties.values()];
     const [recording] = await Promise.all([
       this.stopRecording(),
-      this.#legs.agent.close(nowMs, unixMs),
-      this.#legs.customer.close(nowMs, unixMs),
+      ...parties.map(({ leg }) => leg.close(nowMs, unixMs)),
     ]);
     return recording;
   }
 }
-
-const LEG_NAMES: readonly LegName[] = ['agent', 'customer'];
 
 function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 0 && port <= 65_535;

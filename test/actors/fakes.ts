@@ -4,6 +4,7 @@ import { vi } from 'vitest';
 import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
+import { routingOf } from '../../actors/call-routing.ts';
 import { UnspokenError } from '../../actors/call-speech.ts';
 import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
 import type { Logger } from '../../actors/logger.ts';
@@ -12,12 +13,14 @@ import { TandemError } from '../../machines/errors.ts';
 import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { RecordingInput } from '../../machines/recording.machine.ts';
 import type {
+  LocalAddress,
   MediaPlane,
   MediaSession,
   OpenSessionOptions,
   PlaybackEnd,
   PlayedSound,
   RecordingSummary,
+  Routing,
 } from '../../media/media-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
@@ -144,8 +147,9 @@ export class FakeMediaPlane implements MediaPlane {
   async close(): Promise<void> {}
 }
 
+const PATHS = ['idle', 'ringback', 'early-media', 'bridged'] as const;
+
 export class FakeMediaSession implements MediaSession {
-  readonly local = LOCAL_MEDIA;
   readonly options: OpenSessionOptions;
   /** Each command when it begins and when it is done. */
   readonly log: string[] = [];
@@ -160,18 +164,25 @@ export class FakeMediaSession implements MediaSession {
     options.signal.addEventListener('abort', () => void this.close(), { once: true });
   }
 
-  async connectLeg(leg: LegName, remote: RemoteMedia): Promise<void> {
-    await this.#run(`connect ${leg} ${remote.rtpPort}`);
+  localOf(party: string): LocalAddress {
+    return LOCAL_MEDIA[party as LegName];
   }
 
-  async setPath(path: string): Promise<void> {
+  async connectParty(party: string, remote: RemoteMedia): Promise<void> {
+    await this.#run(`connect ${party} ${remote.rtpPort}`);
+  }
+
+  async setRouting(routing: Routing): Promise<void> {
+    const path = PATHS.find((name) => routingOf(name) === routing);
     await this.#run(`path ${path}`);
   }
+
+  async stopPlaying(): Promise<void> {}
 
   /** When what is played is over. */
   onPlay: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
 
-  async play(leg: LegName, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+  async play(leg: string, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
     await this.#run(`play ${samples.length} ${over ? 'over' : 'alone'}`);
     this.options.onEvent({ type: 'playback.started', leg });
     return await this.onPlay();
@@ -190,8 +201,8 @@ export class FakeMediaSession implements MediaSession {
   /** Ends of the taps, while there are any. */
   taps: Record<LegName, MessagePort> | null = null;
 
-  async startTap(ports: Record<LegName, MessagePort>): Promise<void> {
-    this.taps = ports;
+  async startTap(ports: Readonly<Record<string, MessagePort>>): Promise<void> {
+    this.taps = ports as Record<LegName, MessagePort>;
     await this.#run('tap');
   }
 

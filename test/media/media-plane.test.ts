@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
+import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from '../../actors/call-routing.ts';
 import type { MediaEvent } from '../../machines/events.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { tone, toneFrames } from '../../media/dsp/tones.ts';
@@ -17,7 +18,7 @@ import { freePortRange, RtpPhone } from './rtp-phone.ts';
 /** A plane on ports that are free now, and the events of its sessions. */
 class Plane {
   readonly plane: MediaPlane;
-  readonly events: { sessionId: string; event: MediaEvent }[] = [];
+  readonly events: { sessionId: string; event: MediaEvent<string> }[] = [];
   readonly range: { min: number; max: number };
   readonly #waiting = new Set<() => void>();
 
@@ -32,12 +33,12 @@ class Plane {
   }
 
   session(sessionId: string, signal = new AbortController().signal): Promise<MediaSession> {
-    const onEvent = (event: MediaEvent): void => {
+    const onEvent = (event: MediaEvent<string>): void => {
       this.events.push({ sessionId, event });
       for (const resolve of this.#waiting) resolve();
       this.#waiting.clear();
     };
-    return this.plane.openSession({ sessionId, signal, onEvent });
+    return this.plane.openSession({ sessionId, parties: CALL_PARTIES, signal, onEvent });
   }
 
   async untilEvents(count: number): Promise<void> {
@@ -69,15 +70,17 @@ describe('the media plane', () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
     const filePath = join(folder, 'call.wav');
     const session = await bench.session('call');
-    const { local } = session;
+    const local = { agent: session.localOf('agent'), customer: session.localOf('customer') };
     expect([local.agent.rtpPort % 2, local.customer.rtpPort % 2, local.agent.host]).toEqual([0, 0, '127.0.0.1']);
-    await session.connectLeg('agent', agent.remote());
-    await session.startRecording({ filePath });
-    await expect(session.startRecording({ filePath })).rejects.toMatchObject({ code: 'INTERNAL' });
-    await session.setPath('ringback');
+    await session.connectParty('agent', agent.remote());
+    await session.startRecording({ filePath, channels: RECORDING_CHANNELS });
+    await expect(session.startRecording({ filePath, channels: RECORDING_CHANNELS })).rejects.toMatchObject({
+      code: 'INTERNAL',
+    });
+    await session.setRouting(routingOf('ringback'));
     await agent.hears(5);
-    await session.connectLeg('customer', customer.remote());
-    await session.setPath('bridged');
+    await session.connectParty('customer', customer.remote());
+    await session.setRouting(routingOf('bridged'));
     await Promise.all([
       speak(agent, local.agent.rtpPort, tone500),
       speak(customer, local.customer.rtpPort, tone1000),
@@ -108,7 +111,7 @@ describe('the media plane', () => {
     await using bench = await Plane.open(4);
     await using agent = await RtpPhone.open();
     const session = await bench.session('call');
-    await session.connectLeg('agent', agent.remote());
+    await session.connectParty('agent', agent.remote());
     const samples = tone({ frequenciesHz: [700], durationMs: 300 });
     expect(await session.play('agent', { samples, over: false })).toBe('played');
     expect(samples).toHaveLength(0);
@@ -146,7 +149,7 @@ describe('the media plane', () => {
     blocker.bind({ port: bench.range.min + 3, address: '127.0.0.1', exclusive: true });
     await once(blocker, 'listening');
     const session = await bench.session('one');
-    expect(new Set([session.local.agent.rtpPort, session.local.customer.rtpPort])).toEqual(
+    expect(new Set([session.localOf('agent').rtpPort, session.localOf('customer').rtpPort])).toEqual(
       new Set([bench.range.min, bench.range.min + 4]),
     );
     await session.close();
@@ -166,9 +169,9 @@ describe('the media plane', () => {
     const filePath = join(folder, 'aborted.wav');
     const owner = new AbortController();
     const session = await bench.session('aborted', owner.signal);
-    await session.startRecording({ filePath });
+    await session.startRecording({ filePath, channels: RECORDING_CHANNELS });
     owner.abort();
-    await expect(session.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(session.setRouting(routingOf('bridged'))).rejects.toMatchObject({ code: 'INTERNAL' });
     expect(await session.stopRecording()).toMatchObject({ filePath });
     expect(await session.quality()).toEqual({ agent: null, customer: null });
     await session.close();
@@ -194,8 +197,10 @@ describe('the media plane', () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
     const recorded = await bench.session('recorded');
     const other = await bench.session('other');
-    await recorded.startRecording({ filePath: join(folder, 'call.wav') });
-    await expect(other.startRecording({ filePath: join(folder, 'deadly.wav') })).rejects.toMatchObject({
+    await recorded.startRecording({ filePath: join(folder, 'call.wav'), channels: RECORDING_CHANNELS });
+    await expect(
+      other.startRecording({ filePath: join(folder, 'deadly.wav'), channels: RECORDING_CHANNELS }),
+    ).rejects.toMatchObject({
       code: 'INTERNAL',
     });
     await bench.untilEvents(2);
@@ -206,14 +211,16 @@ describe('the media plane', () => {
       })),
     );
     expect(bench.plane.capacity().sessions).toBe(0);
-    await expect(other.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(other.setRouting(routingOf('bridged'))).rejects.toMatchObject({ code: 'INTERNAL' });
     expect(await recorded.quality()).toEqual({ agent: null, customer: null });
     const summary = await recorded.stopRecording();
     expect(summary!.bytes).toBe(44 + (await readWav(summary!.filePath)).samples[0]!.length * 4);
     await Promise.all([recorded.close(), other.close()]);
     await expect.poll(() => bench.plane.capacity().workers).toBe(1);
     const again = await Promise.all([bench.session('a'), bench.session('b')]);
-    expect(again.map((session) => session.local.agent.rtpPort).every((port) => port >= bench.range.min)).toBe(true);
+    expect(again.map((session) => session.localOf('agent').rtpPort).every((port) => port >= bench.range.min)).toBe(
+      true,
+    );
     expect(bench.events).toHaveLength(2);
     await rm(folder, { recursive: true });
   });
@@ -230,7 +237,7 @@ describe('the media plane', () => {
         await session.quality();
       }
       expect(bench.events).toEqual([]);
-      const recording = session.startRecording({ filePath: join(folder, 'stuck.wav') });
+      const recording = session.startRecording({ filePath: join(folder, 'stuck.wav'), channels: RECORDING_CHANNELS });
       vi.advanceTimersByTime(20_000);
       await expect(recording).rejects.toMatchObject({ code: 'INTERNAL' });
       expect(bench.events).toEqual([
@@ -265,13 +272,15 @@ describe('the media plane', () => {
     await using bench = await Plane.open(2);
     await using agent = await RtpPhone.open();
     const session = await bench.session('call');
-    await session.connectLeg('agent', agent.remote());
-    await expect(session.startRecording({ filePath: '/nowhere/call.wav' })).rejects.toMatchObject({
+    await session.connectParty('agent', agent.remote());
+    await expect(
+      session.startRecording({ filePath: '/nowhere/call.wav', channels: RECORDING_CHANNELS }),
+    ).rejects.toMatchObject({
       code: 'STORAGE_UNAVAILABLE',
     });
     expect(bench.events).toEqual([{ sessionId: 'call', event: { type: 'recording.failed', detail: 'ENOENT' } }]);
     expect(await session.stopRecording()).toBeNull();
-    await session.setPath('ringback');
+    await session.setRouting(routingOf('ringback'));
     await agent.hears(2);
   });
 
@@ -280,7 +289,7 @@ describe('the media plane', () => {
     await using agent = await RtpPhone.open();
     const session = await bench.session('call');
     for (const host of ['', 'nowhere.invalid', '::1', '999.1.1.1']) {
-      const connecting = session.connectLeg('agent', agent.remote('PCMU', { host }));
+      const connecting = session.connectParty('agent', agent.remote('PCMU', { host }));
       await expect(connecting).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
     }
   });
@@ -289,12 +298,12 @@ describe('the media plane', () => {
     await using bench = await Plane.open(2, { rtpHost: '0.0.0.0', advertisedHost: '192.0.2.1' });
     await using agent = await RtpPhone.open();
     const session = await bench.session('call');
-    const { host, rtpPort } = session.local.customer;
+    const { host, rtpPort } = session.localOf('customer');
     expect(host).toBe('192.0.2.1');
-    const connecting = session.connectLeg('agent', agent.remote('PCMU', { rtpPort }));
+    const connecting = session.connectParty('agent', agent.remote('PCMU', { rtpPort }));
     await expect(connecting).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
-    await session.connectLeg('agent', agent.remote());
-    await session.setPath('ringback');
+    await session.connectParty('agent', agent.remote());
+    await session.setRouting(routingOf('ringback'));
     await agent.hears(2);
   });
 
@@ -303,9 +312,9 @@ describe('the media plane', () => {
     const session = await bench.session('call');
     await bench.plane.close();
     await expect(bench.session('late')).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
-    await expect(session.setPath('bridged')).rejects.toMatchObject({ code: 'INTERNAL' });
+    await expect(session.setRouting(routingOf('bridged'))).rejects.toMatchObject({ code: 'INTERNAL' });
     const socket = createSocket('udp4');
-    socket.bind({ port: session.local.agent.rtpPort, address: '127.0.0.1', exclusive: true });
+    socket.bind({ port: session.localOf('agent').rtpPort, address: '127.0.0.1', exclusive: true });
     await once(socket, 'listening');
     socket.close();
     expect(bench.plane.capacity()).toMatchObject({ sessions: 0, workers: 0 });
@@ -318,13 +327,14 @@ describe('the media plane', () => {
     await using agent = await RtpPhone.open();
     const session = await bench.plane.openSession({
       sessionId: 'call',
+      parties: CALL_PARTIES,
       signal: new AbortController().signal,
       onEvent: () => {
         throw new Error('listener');
       },
     });
-    await session.connectLeg('agent', agent.remote());
-    agent.say(session.local.agent.rtpPort, 'PCMU', tone500[0]!);
+    await session.connectParty('agent', agent.remote());
+    agent.say(session.localOf('agent').rtpPort, 'PCMU', tone500[0]!);
     await expect.poll(() => warnings).toEqual(['media event listener threw']);
     expect(await session.quality()).toMatchObject({ agent: { packets_received: 1 } });
   });

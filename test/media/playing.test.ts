@@ -36,13 +36,13 @@ describe('what is played to a leg', () => {
   it('is one stream with the ringing before it and the other party after it', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('ringback');
+    bench.setPath('ringback');
     bench.pace(5);
-    bench.session.setPath('idle');
+    bench.setPath('idle');
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false });
     bench.pace(SPEECH_FRAMES);
     expect(await end).toBe('played');
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (let i = 0; i < 5; i++) {
       bench.nowMs += 20;
       bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[i]!);
@@ -56,7 +56,7 @@ describe('what is played to a leg', () => {
   it('takes the place of the ringing, which goes on after it', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('ringback');
+    bench.setPath('ringback');
     bench.pace(2);
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false });
     bench.pace(SPEECH_FRAMES);
@@ -73,7 +73,7 @@ describe('what is played to a leg', () => {
   it('takes the place of the other party unless it is to go over them', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false });
     bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[0]!);
     await bench.settled('customer');
@@ -89,7 +89,7 @@ describe('what is played to a leg', () => {
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false });
     bench.pace(3);
     await bench.agent.hears(3);
-    await bench.session.connectLeg('agent', bench.agent.remote('PCMA'));
+    await bench.session.connectParty('agent', bench.agent.remote('PCMA'));
     bench.pace(5);
     expect(await end).toBe('played');
     await bench.agent.hears(SPEECH_FRAMES);
@@ -104,11 +104,11 @@ describe('what is played to a leg', () => {
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false });
     bench.pace(5);
     expect(bench.events).toEqual([]);
-    await bench.session.connectLeg('agent', bench.agent.remote());
+    await bench.session.connectParty('agent', bench.agent.remote());
     bench.pace(2);
-    await bench.session.connectLeg('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
+    await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
     bench.pace(50);
-    await bench.session.connectLeg('agent', bench.agent.remote());
+    await bench.session.connectParty('agent', bench.agent.remote());
     bench.pace(SPEECH_FRAMES);
     expect(await end).toBe('played');
     await bench.agent.hears(SPEECH_FRAMES);
@@ -118,8 +118,8 @@ describe('what is played to a leg', () => {
 
   it('is stopped by a path, by something else that is played, and by the end of the session', async () => {
     const stops: [string, (bench: Bench) => unknown][] = [
-      ['a path', (bench) => bench.session.setPath('ringback')],
-      ['the same path', (bench) => bench.session.setPath('idle')],
+      ['a path', (bench) => bench.setPath('ringback')],
+      ['the same path', (bench) => bench.setPath('idle')],
       ['something else', (bench) => bench.session.play('agent', { samples: SPEECH.slice(), over: true })],
       ['the end', (bench) => bench.session.close()],
     ];
@@ -164,7 +164,7 @@ describe('what is played to a leg', () => {
   it('is no part of what the leg, or the other one, is measured or recorded by', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     void bench.session.play('agent', { samples: SPEECH.slice(), over: true });
     bench.pace(SPEECH_FRAMES);
     await bench.agent.hears(SPEECH_FRAMES);
@@ -185,7 +185,7 @@ describe('what is said over the other party', () => {
     it(`is heard with them 12 dB lower, ${customerCodec} to ${agentCodec}, and the customer hears the agent alone`, async () => {
       await using bench = await Bench.open();
       await bench.connect({ agent: bench.agent.remote(agentCodec), customer: bench.customer.remote(customerCodec) });
-      bench.session.setPath('bridged');
+      bench.setPath('bridged');
       const whisper = tone({ frequenciesHz: [WHISPER_HZ], durationMs: 800, levelDbfs: -16 });
       const customer = toneFrames(customerCodec, { frequenciesHz: [CUSTOMER_HZ], durationMs: 1600, levelDbfs: -10 });
       const agent = toneFrames(agentCodec, { frequenciesHz: [600], durationMs: 1600, levelDbfs: -10 });
@@ -228,7 +228,7 @@ describe('what is said over the other party', () => {
   it('goes on by itself while they send nothing, without sending twice, as one continuous stream', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: true });
     // Before their first packet.
     bench.pace(2);
@@ -253,19 +253,19 @@ describe('what is said over the other party', () => {
   it('is left out, and nothing else is, by setting again the path that is set', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[0]!);
     await bench.agent.hears(1);
-    await bench.session.connectLeg('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
+    await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: true });
     bench.pace(20);
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     expect(await end).toBe('stopped');
-    await bench.session.connectLeg('agent', bench.agent.remote());
+    await bench.session.connectParty('agent', bench.agent.remote());
     for (const [index, payload] of CUSTOMER.slice(1, 4).entries()) {
       bench.customer.say(bench.ports.customer, 'PCMU', payload);
       await bench.agent.hears(2 + index);
-      bench.session.setPath('bridged');
+      bench.setPath('bridged');
       bench.pace(1);
     }
     expect(bench.agent.heard.map(({ payload }) => payload)).toEqual(CUSTOMER.slice(0, 4).map((it) => Buffer.from(it)));
@@ -276,7 +276,7 @@ describe('what is said over the other party', () => {
   it('lets their keys pass, and does not speak into them', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[0]!);
     await bench.agent.hears(1);
     void bench.session.play('agent', { samples: SPEECH.slice(), over: true });
@@ -293,7 +293,7 @@ describe('what is said over the other party', () => {
   it('leaves no hole where they are not passed on', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[0]!);
     await bench.agent.hears(1);
     const end = bench.session.play('agent', { samples: SPEECH.slice(), over: true });

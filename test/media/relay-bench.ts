@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { routingOf } from '../../actors/call-routing.ts';
 import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
@@ -9,7 +10,7 @@ import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** A session in this thread, between two phones on real sockets, with a clock that the test sets. */
 export class Bench {
-  readonly events: MediaEvent[] = [];
+  readonly events: MediaEvent<string>[] = [];
   readonly agent: RtpPhone;
   readonly customer: RtpPhone;
   readonly ports: Record<LegName, number>;
@@ -52,8 +53,8 @@ export class Bench {
   }
 
   async connect(remotes: { agent?: RemoteMedia; customer?: RemoteMedia } = {}): Promise<void> {
-    await this.session.connectLeg('agent', remotes.agent ?? this.agent.remote());
-    await this.session.connectLeg('customer', remotes.customer ?? this.customer.remote());
+    await this.session.connectParty('agent', remotes.agent ?? this.agent.remote());
+    await this.session.connectParty('customer', remotes.customer ?? this.customer.remote());
   }
 
   /** Lets the ringing tone, or what is played, go on for so many frames. */
@@ -64,8 +65,19 @@ export class Bench {
     }
   }
 
+  /** What the session tells of a party. */
+  partyDump(leg: LegName): Record<string, unknown> {
+    return (this.session.dump() as { parties: Record<LegName, Record<string, unknown>> }).parties[leg];
+  }
+
+  /** As the call has it in that phase, which ends what is said to the agent. */
+  setPath(path: Parameters<typeof routingOf>[0]): void {
+    this.session.stopPlaying('agent');
+    this.session.setRouting(routingOf(path));
+  }
+
   counters(leg: LegName): Record<string, number> {
-    return (this.session.dump() as Record<LegName, { counters: Record<string, number> }>)[leg].counters;
+    return this.partyDump(leg).counters as Record<string, number>;
   }
 
   /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { RECORDING_CHANNELS } from '../../actors/call-routing.ts';
 import type { MediaEvent } from '../../machines/events.ts';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
@@ -30,7 +31,7 @@ describe('a relayed session', () => {
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.settled('agent');
     expect(bench.customer.heard).toEqual([]);
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (const payload of tone440) {
       bench.nowMs += 20;
       bench.agent.say(bench.ports.agent, 'PCMU', payload);
@@ -48,7 +49,7 @@ describe('a relayed session', () => {
   it('transcodes when the legs chose different codecs', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA') });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
     for (const payload of tone1000Alaw) bench.customer.say(bench.ports.customer, 'PCMA', payload);
     await Promise.all([bench.customer.hears(20), bench.agent.hears(20)]);
@@ -65,7 +66,7 @@ describe('a relayed session', () => {
   it('rings to the agent alone, in real cadence', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('ringback');
+    bench.setPath('ringback');
     bench.pace(150);
     await bench.agent.hears(150);
     const samples = bench.agent.samplesHeard('PCMU');
@@ -81,7 +82,7 @@ describe('a relayed session', () => {
   it('passes early media to the agent one way', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('early-media');
+    bench.setPath('early-media');
     for (const payload of tone440) bench.customer.say(bench.ports.customer, 'PCMU', payload);
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.agent.hears(20);
@@ -97,17 +98,17 @@ describe('a relayed session', () => {
     answering.sequence = 9;
     answering.timestamp = 77;
     await bench.connect();
-    bench.session.setPath('ringback');
+    bench.setPath('ringback');
     bench.pace(30);
     await bench.agent.hears(30);
-    bench.session.setPath('early-media');
+    bench.setPath('early-media');
     for (let i = 0; i < 20; i++) {
       bench.nowMs += 20;
       bench.customer.say(bench.ports.customer, 'PCMU', frame);
       await bench.agent.hears(31 + i);
     }
-    await bench.session.connectLeg('customer', answering.remote('PCMA'));
-    bench.session.setPath('bridged');
+    await bench.session.connectParty('customer', answering.remote('PCMA'));
+    bench.setPath('bridged');
     for (let i = 0; i < 20; i++) {
       bench.nowMs += 20;
       answering.say(bench.ports.customer, 'PCMA', tone1000Alaw[i]!);
@@ -122,7 +123,7 @@ describe('a relayed session', () => {
   it('shows the loss of the source, and hides what was not passed on', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMU', { telephoneEventPayloadType: null }) });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     const { agent, ports } = bench;
     agent.say(ports.agent, 'PCMU', frame);
     agent.press(ports.agent, 5);
@@ -138,7 +139,7 @@ describe('a relayed session', () => {
   it('keeps to one SSRC and no wild leap when a source restarts its numbering', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (let i = 0; i < 30; i++) {
       bench.nowMs += 20;
       if (i % 10 === 9) {
@@ -158,7 +159,7 @@ describe('keys', () => {
   it('are told once per press and passed on with the payload type of the other side', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA', { telephoneEventPayloadType: 110 }) });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.agent.press(bench.ports.agent, 5, 97);
     bench.agent.press(bench.ports.agent, 5, 97);
     bench.agent.press(bench.ports.agent, 11, 97);
@@ -193,7 +194,7 @@ describe('whom a leg listens to', () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.customer.hears(1);
     for (const nowMs of [1001, 7000, 60_000]) {
@@ -213,7 +214,7 @@ describe('whom a leg listens to', () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect({ agent: extra.remote() });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.customer.hears(1);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
@@ -224,7 +225,7 @@ describe('whom a leg listens to', () => {
   it('is a peer behind NAT once it has sent a few packets in sequence', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { host: '192.0.2.7' }) });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (let i = 0; i < 5; i++) bench.agent.say(bench.ports.agent, 'PCMU', tone440[i]!);
     await bench.customer.hears(2);
     await bench.settled('agent');
@@ -240,10 +241,10 @@ describe('whom a leg listens to', () => {
     await using bench = await Bench.open();
     extra = await RtpPhone.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
     await bench.agent.hears(1);
-    await bench.session.connectLeg('customer', extra.remote());
+    await bench.session.connectParty('customer', extra.remote());
     extra.say(bench.ports.customer, 'PCMU', frame);
     await bench.agent.hears(2);
     bench.customer.say(bench.ports.customer, 'PCMU', frame);
@@ -257,7 +258,7 @@ describe('whom a leg listens to', () => {
   it('is never the session itself', async () => {
     await using bench = await Bench.open();
     for (const rtpPort of [bench.ports.agent, bench.ports.customer, bench.ports.customer + 1]) {
-      const connecting = bench.session.connectLeg('agent', bench.agent.remote('PCMU', { rtpPort }));
+      const connecting = bench.session.connectParty('agent', bench.agent.remote('PCMU', { rtpPort }));
       await expect(connecting).rejects.toMatchObject({ code: 'REMOTE_ADDRESS' });
     }
   });
@@ -269,18 +270,18 @@ describe('hold', () => {
     async (direction) => {
       await using bench = await Bench.open();
       await bench.connect();
-      bench.session.setPath('bridged');
+      bench.setPath('bridged');
       const say = (): void => {
         bench.nowMs += 20;
         bench.customer.say(bench.ports.customer, 'PCMU', frame);
       };
       say();
       await bench.agent.hears(1);
-      await bench.session.connectLeg('agent', bench.agent.remote('PCMU', { direction }));
+      await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction }));
       for (let i = 0; i < 10; i++) say();
       await bench.settled('customer');
       expect(bench.agent.heard).toHaveLength(1);
-      await bench.session.connectLeg('agent', bench.agent.remote());
+      await bench.session.connectParty('agent', bench.agent.remote());
       say();
       await bench.agent.hears(2);
       const [before, after] = bench.agent.heard.map(({ header }) => header) as [RtpHeader, RtpHeader];
@@ -292,17 +293,17 @@ describe('hold', () => {
 });
 
 describe('silence of a leg', () => {
-  const timeouts = (bench: Bench): MediaEvent[] => bench.events.filter((event) => event.type === 'rtp.timeout');
+  const timeouts = (bench: Bench): MediaEvent<string>[] => bench.events.filter((event) => event.type === 'rtp.timeout');
 
   it('is told once when a bridged party that should speak does not, and again after it spoke', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     bench.nowMs += 100_000;
     bench.session.tick();
-    bench.session.setPath('ringback');
+    bench.setPath('ringback');
     bench.session.tick();
     expect(timeouts(bench)).toEqual([]);
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     bench.nowMs += 15_000;
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.customer.hears(1);
@@ -320,12 +321,12 @@ describe('silence of a leg', () => {
   it('is expected on hold, and counted from the resumption', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU', { direction: 'sendonly' }) });
-    await bench.session.connectLeg('customer', bench.customer.remote('PCMU', { direction: 'recvonly' }));
-    bench.session.setPath('bridged');
+    await bench.session.connectParty('customer', bench.customer.remote('PCMU', { direction: 'recvonly' }));
+    bench.setPath('bridged');
     bench.nowMs += 60_000;
     bench.session.tick();
     expect(timeouts(bench)).toEqual([]);
-    await bench.session.connectLeg('agent', bench.agent.remote());
+    await bench.session.connectParty('agent', bench.agent.remote());
     bench.session.tick();
     expect(timeouts(bench)).toEqual([]);
     bench.nowMs += 20_000;
@@ -338,7 +339,7 @@ describe('RTCP of a leg', () => {
   it('reports what we send and what we hear, and says goodbye', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     for (const sequence of [0, 1, 2, 5]) {
       bench.agent.sequence = sequence;
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
@@ -367,9 +368,8 @@ describe('RTCP of a leg', () => {
   it('takes the round trip from the report of the peer and nothing from strangers or garbage', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    const rtcp = (): Record<string, unknown> =>
-      (bench.session.dump() as { agent: { rtcp: Record<string, unknown> } }).agent.rtcp;
-    const { ssrc } = (bench.session.dump() as { agent: { outbound: { ssrc: number } } }).agent.outbound;
+    const rtcp = (): Record<string, unknown> => bench.partyDump('agent').rtcp as Record<string, unknown>;
+    const { ssrc } = bench.partyDump('agent').outbound as { ssrc: number };
     const ntpMiddleNow = Math.round(((1_700_000_000_000 + bench.nowMs) / 1000 + 2_208_988_800) * 65536) % 2 ** 32;
     const report = (lastSenderReport: number): Buffer =>
       buildRtcpReport({
@@ -432,9 +432,9 @@ describe('hostile datagrams', () => {
   it('from the party itself neither throw nor reach the other party malformed', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMA') });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     const filePath = `/tmp/tandem-fuzz-${process.pid}.wav`;
-    await bench.session.startRecording(filePath);
+    await bench.session.startRecording({ filePath: filePath, channels: RECORDING_CHANNELS });
     const hostile = fc.oneof(
       fc.uint8Array({ maxLength: 1600 }).map((bytes) => Buffer.from(bytes)),
       fc
@@ -477,7 +477,7 @@ describe('hostile datagrams', () => {
     await using bench = await Bench.open();
     const source = Endpoint.of('127.0.0.1', 0);
     await bench.connect({ agent: bench.agent.remote('PCMU', { rtpPort: 0, rtcpPort: 65_536 }) });
-    bench.session.setPath('bridged');
+    bench.setPath('bridged');
     const packet = buildRtpPacket({ payloadType: 0, sequence: 1, timestamp: 1, ssrc: 1 }, frame);
     for (const leg of ['agent', 'customer'] as const) {
       for (let i = 0; i < 5; i++) bench.session.receiveRtp(leg, Buffer.from(packet), source);
@@ -490,7 +490,7 @@ describe('hostile datagrams', () => {
     bench.session.tick();
     expect((bench.session.dump() as { faults: unknown }).faults).toEqual({ count: 0, last: null });
     for (const rtpPort of [-1, 65_536, 1.5, Number.NaN]) {
-      const connecting = bench.session.connectLeg('agent', bench.agent.remote('PCMU', { rtpPort }));
+      const connecting = bench.session.connectParty('agent', bench.agent.remote('PCMU', { rtpPort }));
       await expect(connecting).rejects.toMatchObject({ code: 'REMOTE_ADDRESS' });
     }
   });

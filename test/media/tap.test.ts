@@ -1,5 +1,6 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
+import { CALL_PARTIES, routingOf } from '../../actors/call-routing.ts';
 import type { MediaEvent } from '../../machines/events.ts';
 import { ALAW_TO_LINEAR, encodeG711, type G711Codec, MULAW_TO_LINEAR } from '../../media/dsp/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
@@ -86,25 +87,26 @@ describe('the tap of a leg', () => {
 describe('the taps of a session', () => {
   it('post from the worker thread what each leg says, and all of it before they have stopped', async () => {
     const { min, max } = await freePortRange(2);
-    const events: MediaEvent[] = [];
+    const events: MediaEvent<string>[] = [];
     const plane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: min, rtpPortMax: max });
     await using agent = await RtpPhone.open();
     await using customer = await RtpPhone.open();
     const session = await plane.openSession({
       sessionId: 'call',
+      parties: CALL_PARTIES,
       signal: new AbortController().signal,
       onEvent: (event) => events.push(event),
     });
-    await session.connectLeg('agent', agent.remote());
-    await session.connectLeg('customer', customer.remote());
-    await session.setPath('bridged');
+    await session.connectParty('agent', agent.remote());
+    await session.connectParty('customer', customer.remote());
+    await session.setRouting(routingOf('bridged'));
     const ears = { agent: new MessageChannel(), customer: new MessageChannel() };
     const ports = { agent: ears.agent.port1, customer: ears.customer.port1 };
     await session.startTap(ports);
     const more = { agent: new MessageChannel().port1, customer: new MessageChannel().port1 };
     await expect(session.startTap(more)).rejects.toMatchObject({ code: 'INTERNAL' });
     for (const frame of toneFrames('PCMU', { frequenciesHz: [500], durationMs: 300 })) {
-      agent.say(session.local.agent.rtpPort, 'PCMU', frame);
+      agent.say(session.localOf('agent').rtpPort, 'PCMU', frame);
     }
     await customer.hears(15);
     await session.stopTap();

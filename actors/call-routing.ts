@@ -1,0 +1,22 @@
+import type { MediaCommand } from '../machines/call-events.ts';
+import type { Routing } from '../media/media-plane.ts';
+
+/** The two parties of a click-to-call, as the media plane names them. */
+export const CALL_PARTIES = ['agent', 'customer'] as const;
+
+/** The left channel is the agent's, the right one the customer's. */
+export const RECORDING_CHANNELS = { agent: 0, customer: 1 } as const;
+
+type Path = Extract<MediaCommand, { type: 'path' }>['path'];
+
+/** Who hears whom in each phase of a call. Only a talk ends when a party falls silent. */
+const ROUTINGS: Readonly<Record<Path, Routing>> = {
+  idle: { hears: {}, watched: [] },
+  ringback: { hears: { agent: 'ringback' }, watched: [] },
+  'early-media': { hears: { agent: [{ party: 'customer' }] }, watched: [] },
+  bridged: { hears: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] }, watched: CALL_PARTIES },
+};
+
+export function routingOf(path: Path): Routing {
+  return ROUTINGS[path];
+}

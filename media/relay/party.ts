@@ -1,0 +1,42 @@
+import type { HeardParty } from '../media-plane.ts';
+import type { Channel } from '../recording/timeline.ts';
+import type { RelayLeg } from './leg.ts';
+import type { LegTap } from './leg-tap.ts';
+import type { MixInput } from './mix-input.ts';
+
+/** One party of a session: its endpoint, who hears it, and what else is done with what it says. */
+export class Party {
+  readonly id: string;
+  readonly rtpPort: number;
+  readonly leg: RelayLeg;
+  /** Parties that hear this one alone: each packet is forwarded to them as it came. */
+  forwardsTo: readonly Party[] = [];
+  /** Where the mixer takes what this party says; null while nobody hears it in a mix. */
+  mixInput: MixInput | null = null;
+  /** What this party hears in a mix; empty while it hears one party alone, a tone or nothing. */
+  mixOf: readonly HeardParty[] = [];
+  /** Silence of this party posts `rtp.timeout`. */
+  isWatched = false;
+  /** Null while it is not recorded. */
+  recordedOn: Channel | null = null;
+  tap: LegTap | null = null;
+  expectedSinceMs = 0;
+  isTimedOut = false;
+  packetsThisTick = 0;
+  keyPressesThisTick = 0;
+
+  constructor(id: string, rtpPort: number, leg: RelayLeg) {
+    this.id = id;
+    this.rtpPort = rtpPort;
+    this.leg = leg;
+  }
+
+  dump(): unknown {
+    return {
+      ...this.leg.dump(),
+      forwardsTo: this.forwardsTo.map(({ id }) => id),
+      mixInput: this.mixInput?.dump() ?? null,
+      tap: this.tap?.dump() ?? null,
+    };
+  }
+}

@@ -1,0 +1,251 @@
+import { describe, expect, it } from 'vitest';
+import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
+import { FramePacer } from '../../media/relay/frame-pacer.ts';
+import { SendRing } from '../../media/relay/send-ring.ts';
+import { RelaySession } from '../../media/relay/session.ts';
+import { expectContinuous } from './relay-bench.ts';
+import { freePortRange, RtpPhone } from './rtp-phone.ts';
+
+/** A session of any parties, each a phone on real sockets that says a tone of its own. */
+class Conference {
+  readonly phones = new Map<string, RtpPhone>();
+  readonly #tones = new Map<string, Uint8Array[]>();
+  readonly #ports = new Map<string, number>();
+  readonly #freePorts: number[];
+  nowMs = 1000;
+  session!: RelaySession;
+  #tick: (() => void) | null = null;
+  #frame = 0;
+
+  private constructor(freePorts: number[]) {
+    this.#freePorts = freePorts;
+  }
+
+  static async open(frequenciesHz: Record<string, number>): Promise<Conference> {
+    const { min } = await freePortRange(6);
+    const conference = new Conference([0, 2, 4, 6, 8, 10].map((offset) => min + offset));
+    const nowMs = (): number => conference.nowMs;
+    conference.session = await RelaySession.open({
+      bindHost: '127.0.0.1',
+      rtpPorts: {},
+      rtpTimeoutMs: 20_000,
+      datagrams: new DgramDatagrams(),
+      pacer: new FramePacer({
+        nowMs,
+        after: (_delayMs, callback) => {
+          conference.#tick = callback;
+          return () => {
+            conference.#tick = null;
+          };
+        },
+      }),
+      sendRing: new SendRing(),
+      clock: { nowMs, unixMs: () => 1_700_000_000_000 + conference.nowMs },
+      post: () => {},
+    });
+    for (const [id, frequencyHz] of Object.entries(frequenciesHz)) await conference.add(id, frequencyHz);
+    return conference;
+  }
+
+  async add(id: string, frequencyHz: number, levelDbfs = -10): Promise<void> {
+    const phone = await RtpPhone.open();
+    phone.ssrc = 0x1000 + this.phones.size;
+    this.phones.set(id, phone);
+    this.#tones.set(id, toneFrames('PCMU', { frequenciesHz: [frequencyHz], durationMs: 1000, levelDbfs }));
+    const port = this.#freePorts.shift()!;
+    this.#ports.set(id, port);
+    await this.session.addParty(id, port);
+    await this.session.connectParty(id, phone.remote());
+  }
+
+  phone(id: string): RtpPhone {
+    return this.phones.get(id)!;
+  }
+
+  /** Everybody speaks for so many frames of 20 ms, and the mixer keeps step. */
+  async talk(frames: number, speakers: readonly string[] = [...this.phones.keys()]): Promise<void> {
+    for (let i = 0; i < frames; i++) {
+      for (const id of speakers) {
+        this.phone(id).say(this.#ports.get(id)!, 'PCMU', this.#tones.get(id)![this.#frame % 50]!);
+        await this.#taken(id);
+      }
+      this.#frame += 1;
+      this.nowMs += 20;
+      this.#tick?.();
+    }
+  }
+
+  /** By a packet that must be refused, which comes after what was said. */
+  async #taken(id: string): Promise<void> {
+    const malformed = (): number => this.partyDump(id).counters.malformed!;
+    const before = malformed();
+    this.phone(id).sendRaw(this.#ports.get(id)!, Buffer.from('not rtp'));
+    while (malformed() === before) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  partyDump(id: string): { counters: Record<string, number>; feed: string; mixInput: unknown } {
+    return (this.session.dump() as { parties: Record<string, ReturnType<Conference['partyDump']>> }).parties[id]!;
+  }
+
+  /** The level of a tone in the last 400 ms that a party heard. */
+  levelAt(id: string, frequencyHz: number): number {
+    const samples = this.phone(id).samplesHeard('PCMU');
+    return toneLevelDbov(samples.subarray(-20 * FRAME_SAMPLES), frequencyHz);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.session.close();
+    await Promise.all([...this.phones.values()].map((phone) => phone[Symbol.asyncDispose]()));
+  }
+}
+
+const HZ = { agent: 400, customer: 700, supervisor: 1100 };
+const LOUD = -20;
+const SILENT = -45;
+
+describe('a session of three parties', () => {
+  it('lets everybody hear the two others and nobody themselves', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      hears: {
+        agent: [{ party: 'customer' }, { party: 'supervisor' }],
+        customer: [{ party: 'agent' }, { party: 'supervisor' }],
+        supervisor: [{ party: 'agent' }, { party: 'customer' }],
+      },
+      watched: [],
+    });
+    await conference.talk(50);
+    for (const listener of ['agent', 'customer', 'supervisor'] as const) {
+      await conference.phone(listener).hears(50);
+      for (const [speaker, frequencyHz] of Object.entries(HZ)) {
+        const level = conference.levelAt(listener, frequencyHz);
+        if (speaker === listener) expect(level, `${speaker} at ${listener}`).toBeLessThan(SILENT);
+        else expect(level, `${speaker} at ${listener}`).toBeGreaterThan(LOUD);
+      }
+      expectContinuous(conference.phone(listener).heard.map(({ header }) => header));
+    }
+  });
+
+  it('forwards to the customer what the agent says as it came, while the supervisor hears both in a mix', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      hears: {
+        agent: [{ party: 'customer' }],
+        customer: [{ party: 'agent' }],
+        supervisor: [{ party: 'agent' }, { party: 'customer' }],
+      },
+      watched: [],
+    });
+    await conference.talk(50);
+    await Promise.all([...conference.phones.values()].map((phone) => phone.hears(50)));
+    const said = toneFrames('PCMU', { frequenciesHz: [HZ.agent], durationMs: 1000 }).map((frame) => Buffer.from(frame));
+    expect(conference.phone('customer').heard.map(({ payload }) => payload)).toEqual(said);
+    expect(conference.levelAt('supervisor', HZ.agent)).toBeGreaterThan(LOUD);
+    expect(conference.levelAt('supervisor', HZ.customer)).toBeGreaterThan(LOUD);
+    for (const party of ['agent', 'customer'] as const) {
+      expect(conference.levelAt(party, HZ.supervisor)).toBeLessThan(SILENT);
+    }
+  });
+
+  it('sends one packet of a party to each of several listeners unharmed', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      hears: { agent: [{ party: 'customer' }], supervisor: [{ party: 'customer' }] },
+      watched: [],
+    });
+    await conference.talk(20, ['customer']);
+    const said = toneFrames('PCMU', { frequenciesHz: [HZ.customer], durationMs: 400 }).map((frame) =>
+      Buffer.from(frame),
+    );
+    for (const listener of ['agent', 'supervisor'] as const) {
+      await conference.phone(listener).hears(20);
+      expect(conference.phone(listener).heard.map(({ payload }) => payload)).toEqual(said);
+    }
+    const ssrcs = [...conference.phones.values()].flatMap(({ heard }) => heard.map(({ header }) => header.ssrc));
+    expect(new Set(ssrcs).size).toBe(2);
+  });
+
+  it('turns a party down by its gain, also one that is heard alone', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({ hears: { agent: [{ party: 'customer', gain: 0.1 }] }, watched: [] });
+    await conference.talk(50, ['customer']);
+    await conference.phone('agent').hears(50);
+    const level = conference.levelAt('agent', HZ.customer);
+    const full = toneLevelDbov(tone({ frequenciesHz: [HZ.customer], durationMs: 400 }), HZ.customer);
+    expect(level).toBeGreaterThan(full - 21);
+    expect(level).toBeLessThan(full - 19);
+  });
+
+  it('is one continuous stream from the bridge over a mix back to the bridge', async () => {
+    await using conference = await Conference.open(HZ);
+    const { session } = conference;
+    const bridged = { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] };
+    session.setRouting({ hears: bridged, watched: [] });
+    await conference.talk(10);
+    session.setRouting({
+      hears: { ...bridged, agent: [{ party: 'customer' }, { party: 'supervisor' }] },
+      watched: [],
+    });
+    await conference.talk(30);
+    session.setRouting({ hears: bridged, watched: [] });
+    await conference.talk(10);
+    await conference.phone('agent').hears(50);
+    const headers = conference.phone('agent').heard.map(({ header }) => header);
+    expectContinuous(headers);
+    // The mixer sends its first frame at once.
+    expect(headers.flatMap(({ marker }, index) => (marker ? [index] : []))).toEqual([0, 10, 41]);
+  });
+
+  it('stops mixing when the third party leaves', async () => {
+    await using conference = await Conference.open(HZ);
+    conference.session.setRouting({
+      hears: { agent: [{ party: 'customer' }, { party: 'supervisor' }] },
+      watched: [],
+    });
+    await conference.talk(20);
+    await conference.session.removeParty('supervisor');
+    await conference.talk(30, ['agent', 'customer']);
+    await conference.phone('agent').hears(50);
+    expect(conference.levelAt('agent', HZ.customer)).toBeGreaterThan(LOUD);
+    expect(conference.levelAt('agent', HZ.supervisor)).toBeLessThan(SILENT);
+    expect(conference.session.dump()).not.toHaveProperty('parties.supervisor');
+    conference.session.setRouting({ hears: {}, watched: [] });
+    expect(conference.partyDump('customer')).toMatchObject({ feed: 'nothing', mixInput: null });
+    expect(() => conference.session.setRouting({ hears: {}, watched: ['supervisor'] })).toThrow(RangeError);
+  });
+});
+
+describe('a session of five parties', () => {
+  it('lets a listener hear the loudest three', async () => {
+    const loud = { first: 400, second: 700, third: 1000 };
+    await using conference = await Conference.open({ listener: 300, ...loud });
+    await conference.add('quiet', 1500, -30);
+    const heard = [...Object.keys(loud), 'quiet'].map((party) => ({ party }));
+    conference.session.setRouting({ hears: { listener: heard }, watched: [] });
+    await conference.talk(50);
+    await conference.phone('listener').hears(50);
+    for (const frequencyHz of Object.values(loud))
+      expect(conference.levelAt('listener', frequencyHz)).toBeGreaterThan(LOUD);
+    expect(conference.levelAt('listener', 1500)).toBeLessThan(SILENT);
+    await conference.talk(50, ['first', 'second', 'quiet']);
+    await conference.phone('listener').hears(100);
+    expect(conference.levelAt('listener', 1500)).toBeGreaterThan(-40);
+  });
+
+  it('cuts off what is louder than 16 bits rather than turning it round', async () => {
+    await using conference = await Conference.open({ listener: 300 });
+    for (const id of ['first', 'second', 'third']) await conference.add(id, 500, -1);
+    const heard = ['first', 'second', 'third'].map((party) => ({ party }));
+    conference.session.setRouting({ hears: { listener: heard }, watched: [] });
+    await conference.talk(20, ['first', 'second', 'third']);
+    await conference.phone('listener').hears(20);
+    const samples = conference
+      .phone('listener')
+      .samplesHeard('PCMU')
+      .subarray(-5 * FRAME_SAMPLES);
+    expect(Math.max(...samples)).toBeGreaterThan(31_000);
+    for (let i = 1; i < samples.length; i++) expect(Math.abs(samples[i]! - samples[i - 1]!)).toBeLessThan(40_000);
+  });
+});
