@@ -120,6 +120,11 @@ export const VARIABLES = {
     { fallback: Math.max(1, availableParallelism() - 1), min: 1, max: 256, shownDefault: 'cores - 1, at least 1' },
     'Media worker threads, which relay and record audio.',
   ),
+  rtpIo: choiceVariable(
+    'RTP_IO',
+    ['auto', 'io_uring', 'dgram'],
+    'How media workers send and receive audio; auto picks the fastest one that works. tandem doctor shows which.',
+  ),
   sttEngine: choiceVariable(
     'STT_ENGINE',
     ['auto', 'pocketsphinx', 'sherpa-onnx', 'openai'],

@@ -111,6 +111,7 @@ class ListeningPool implements WarmableListeningPlane {
       threads: this.#options.workers,
       entry: this.#options.workerFile ?? new URL('./listening/worker.ts', import.meta.url),
       name: 'the listening worker',
+      dataOf: () => null,
       onLost: (fields) => this.#options.logger?.warn(fields, 'listening worker lost'),
     });
   }

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { TandemError } from '../machines/errors.ts';
 import type { MediaEvent } from '../machines/events.ts';
 import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
+import { type DatagramIo, datagramsMemory } from './datagrams/open-datagrams.ts';
 import type { MediaPlane, MediaSession, OpenSessionOptions, PartyId } from './media-plane.ts';
 import { PooledSession, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
@@ -18,6 +19,8 @@ export interface MediaPlaneOptions {
   /** Inclusive. Each party of a session takes two ports. */
   rtpPortMin: number;
   rtpPortMax: number;
+  /** Default `auto`. */
+  rtpIo?: DatagramIo;
   logger?: MediaLogger;
   /** Another entry for the threads, for tests that need one that fails. Default `worker.ts`. */
   workerFile?: URL;
@@ -56,6 +59,7 @@ class WorkerPool implements MediaPlane {
       threads: options.workers,
       entry: options.workerFile ?? new URL('./worker.ts', import.meta.url),
       name: 'the media worker',
+      dataOf: () => ({ rtpIo: options.rtpIo ?? 'auto', datagramsMemory: datagramsMemory() }),
       onLost: (fields) => options.logger?.warn(fields, 'media worker lost'),
     });
   }

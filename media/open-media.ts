@@ -1,4 +1,5 @@
 import { isOwnAddress } from '../runtime/network-address.ts';
+import type { DatagramIo } from './datagrams/open-datagrams.ts';
 import { createListeningPlane, type WarmableListeningPlane } from './listening-plane.workers.ts';
 import type { MediaPlane } from './media-plane.ts';
 import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.ts';
@@ -6,6 +7,7 @@ import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.
 /** As `settings.ts` has them. */
 export interface MediaSettings {
   readonly mediaWorkers: number;
+  readonly rtpIo: DatagramIo;
   readonly rtpHost: string;
   readonly rtpPortMin: number;
   readonly rtpPortMax: number;
@@ -22,7 +24,7 @@ export interface Media extends AsyncDisposable {
 export function openMedia(settings: MediaSettings, { logger }: { logger: MediaPlaneOptions['logger'] }): Media {
   const opened = new AsyncDisposableStack();
   const workers = settings.mediaWorkers;
-  const mediaPlane = createMediaPlane({ workers, ...rtpAddress(settings), logger });
+  const mediaPlane = createMediaPlane({ workers, rtpIo: settings.rtpIo, ...rtpAddress(settings), logger });
   opened.defer(() => mediaPlane.close());
   const listening = createListeningPlane({ workers, logger });
   opened.defer(() => listening.close());

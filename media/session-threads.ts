@@ -4,7 +4,6 @@ import type { ThreadProtocol } from '../runtime/thread-protocol.ts';
 
 /** A thread that owns sessions, which its owner names by key. */
 export interface SessionProtocol extends ThreadProtocol {
-  data: null;
   ready: null;
   reports: { sessionKey: number; event: unknown };
 }
@@ -24,8 +23,10 @@ export interface ThreadSession<Event> {
   close: () => Promise<void>;
 }
 
-interface SessionThreadsOptions {
+interface SessionThreadsOptions<Data> {
   threads: number;
+  /** For a thread and those that replace it. */
+  dataOf: () => Data;
   entry: URL;
   /** Such as `the media worker`. */
   name: string;
@@ -57,7 +58,7 @@ export class SessionThreads<P extends SessionProtocol> {
   readonly #slots: readonly Slot<P>[];
   #nextSessionKey = 1;
 
-  constructor(options: SessionThreadsOptions) {
+  constructor(options: SessionThreadsOptions<P['data']>) {
     this.#slots = Array.from({ length: options.threads }, () => this.#newSlot(options));
   }
 
@@ -113,12 +114,12 @@ export class SessionThreads<P extends SessionProtocol> {
     );
   }
 
-  #newSlot({ entry, name, onLost }: SessionThreadsOptions): Slot<P> {
+  #newSlot({ entry, name, dataOf, onLost }: SessionThreadsOptions<P['data']>): Slot<P> {
     const sessions: Slot<P>['sessions'] = new Map();
     const standing = new StandingThread<P>({
       entry,
       name,
-      data: null,
+      data: dataOf(),
       onReport: ({ sessionKey, event }) => sessions.get(sessionKey)?.deliver(event),
       onLost: (detail) => {
         const lost = [...sessions.values()];

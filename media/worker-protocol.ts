@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
+import type { DatagramIo } from './datagrams/open-datagrams.ts';
 import type { PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing } from './media-plane.ts';
 
 /**
@@ -8,7 +9,7 @@ import type { PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing 
  * and without being copied: a tap posts a party's audio to the thread at the other end of its port.
  */
 export interface MediaThread {
-  data: null;
+  data: { rtpIo: DatagramIo; datagramsMemory: SharedArrayBuffer };
   ready: null;
   calls: MediaCalls;
   reports: { sessionKey: number; event: MediaEvent<PartyId> };

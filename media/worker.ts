@@ -1,7 +1,7 @@
 import type { MediaEvent } from '../machines/events.ts';
 import { type ServedThread, serveThread } from '../runtime/serve-thread.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
-import { DgramDatagrams } from './datagrams/datagrams.dgram.ts';
+import { type OpenedDatagrams, openDatagrams } from './datagrams/open-datagrams.ts';
 import type { PartyId, RecordingSummary } from './media-plane.ts';
 import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
@@ -23,13 +23,14 @@ const TICK_GROUPS = 10;
 class MediaWorker {
   readonly #report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
   readonly #sessions = new Map<number, RelaySession>();
-  readonly #datagrams = new DgramDatagrams();
+  readonly #opened: OpenedDatagrams;
   readonly #pacer = new FramePacer();
   readonly #sendRing = new SendRing();
   #ticker: NodeJS.Timeout | null = null;
   #tickGroup = 0;
 
-  constructor(report: (sessionKey: number, event: MediaEvent<PartyId>) => void) {
+  constructor(opened: OpenedDatagrams, report: (sessionKey: number, event: MediaEvent<PartyId>) => void) {
+    this.#opened = opened;
     this.#report = report;
   }
 
@@ -50,11 +51,13 @@ class MediaWorker {
 
   dump(): ThreadDump {
     const sessions = [...this.#sessions].map(([sessionKey, session]) => ({ sessionKey, session: session.dump() }));
-    return { datagrams: this.#datagrams.dump(), sessions };
+    const { datagrams, unavailable } = this.#opened;
+    return { datagrams: { ...(datagrams.dump() as object), unavailable }, sessions };
   }
 
   async drain(): Promise<void> {
     await Promise.all([...this.#sessions.keys()].map((sessionKey) => this.#close(sessionKey)));
+    this.#opened.datagrams.close();
   }
 
   async #open(request: MediaCalls['session.open']['request']): Promise<void> {
@@ -63,7 +66,7 @@ class MediaWorker {
       bindHost: request.bindHost,
       rtpPorts: request.rtpPorts,
       rtpTimeoutMs: request.rtpTimeoutMs,
-      datagrams: this.#datagrams,
+      datagrams: this.#opened.datagrams,
       pacer: this.#pacer,
       sendRing: this.#sendRing,
       post: (event) => this.#report(sessionKey, event),
@@ -105,7 +108,9 @@ function failureOf(error: unknown, call: string): ThreadFailure {
 }
 
 // Last, because classes are not hoisted.
-await serveThread<MediaThread>(({ report }) => {
-  const worker = new MediaWorker((sessionKey, event) => report({ sessionKey, event }));
+await serveThread<MediaThread>(async ({ data, report }) => {
+  const worker = new MediaWorker(await openDatagrams(data.rtpIo, data.datagramsMemory), (sessionKey, event) =>
+    report({ sessionKey, event }),
+  );
   return { ready: null, calls: worker.calls, dump: () => worker.dump(), drain: () => worker.drain(), failureOf };
 });

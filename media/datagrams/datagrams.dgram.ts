@@ -33,6 +33,8 @@ export class DgramDatagrams implements Datagrams {
   dump(): unknown {
     return { io: this.name, sockets: this.#sockets };
   }
+
+  close(): void {}
 }
 
 interface DgramSocketOptions {

@@ -1,7 +1,7 @@
 import type { Endpoint } from './endpoint.ts';
 
 /**
- * Datagram sockets of one media worker. Implemented in `datagrams.dgram.ts`.
+ * Datagram sockets of one media worker. Implemented in `datagrams.dgram.ts` and `datagrams.io-uring.ts`.
  */
 export interface Datagrams {
   /** Such as `dgram`. */
@@ -12,6 +12,8 @@ export interface Datagrams {
    */
   bind(options: BindOptions): Promise<DatagramSocket>;
   dump(): unknown;
+  /** When all sockets are closed. Nothing else may be called after it. */
+  close(): void;
 }
 
 export interface BindOptions {

@@ -57,6 +57,7 @@ describe('tandem doctor', () => {
       'database',
       'clock',
       'RTP ports',
+      'media sockets',
       'SIP_HOST',
       'transcription',
     ]) {

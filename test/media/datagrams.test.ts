@@ -1,9 +1,14 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { describe, expect, it } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import { IoUringDatagrams } from '../../media/datagrams/datagrams.io-uring.ts';
 import type { DatagramSocket, Datagrams } from '../../media/datagrams/datagrams.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
+import { RingMappings } from '../../media/datagrams/io-uring.ts';
+import { datagramsMemory, openDatagrams } from '../../media/datagrams/open-datagrams.ts';
+import { openSystemCalls } from '../../media/datagrams/system-calls.ts';
 import * as fc from '../properties.ts';
 
 describe('endpoints', () => {
@@ -44,11 +49,21 @@ describe('endpoints', () => {
   });
 });
 
-const implementations: { name: string; open: () => Datagrams }[] = [
-  { name: 'dgram', open: () => new DgramDatagrams() },
+/** Containers often forbid io_uring. */
+const [missing] = await openDatagrams('io_uring').then(({ datagrams, unavailable }) => {
+  datagrams.close();
+  return unavailable;
+});
+const withIoUring = missing === undefined ? 'io_uring' : `io_uring (not available here: ${missing.reason})`;
+
+const implementations: { name: string; isMissing: boolean; open: () => Datagrams }[] = [
+  { name: 'dgram', isMissing: false, open: () => new DgramDatagrams() },
+  { name: withIoUring, isMissing: missing !== undefined, open: () => new IoUringDatagrams(openSystemCalls()) },
 ];
 
-describe.each(implementations)('datagrams by $name', ({ open }) => {
+describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isMissing, open }) => {
+  beforeEach(({ skip }) => skip(isMissing));
+
   it.each([
     { family: 'IPv4', host: '127.0.0.1' },
     { family: 'IPv6', host: '::1' },
@@ -148,6 +163,88 @@ describe.each(implementations)('datagrams by $name', ({ open }) => {
     expect(first.heard).toHaveLength(1);
   });
 });
+
+describe('opening datagrams', () => {
+  it('falls back to dgram where system calls cannot be made, with the reason', async () => {
+    const { arch } = process;
+    Object.defineProperty(process, 'arch', { value: 'mips' });
+    try {
+      const { datagrams, unavailable } = await openDatagrams('auto');
+      expect(datagrams.name).toBe('dgram');
+      expect(unavailable).toEqual([{ name: 'io_uring', reason: expect.stringContaining('x64') }]);
+    } finally {
+      Object.defineProperty(process, 'arch', { value: arch });
+    }
+  });
+
+  it('takes dgram when asked for it', async () => {
+    const { datagrams, unavailable } = await openDatagrams('dgram');
+    expect(datagrams.name).toBe('dgram');
+    expect(unavailable).toEqual([]);
+  });
+});
+
+describe.skipIf(missing !== undefined)(withIoUring, () => {
+  it('frees the ports of a thread that was ended without closing them, once another takes its place', async () => {
+    const memory = datagramsMemory();
+    const start = async (): Promise<{ thread: Worker; port: number }> => {
+      const thread = new Worker(new URL('./datagrams-thread.ts', import.meta.url), { workerData: memory });
+      const [port] = (await once(thread, 'message')) as [number];
+      return { thread, port };
+    };
+    const probe = createSocket('udp4');
+    let former = await start();
+    for (let round = 0; round < 3; round++) {
+      await expect(bound(probe, former.port)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+      await former.thread.terminate();
+      const next = await start();
+      const again = createSocket('udp4');
+      // The kernel frees a ring in the background.
+      await vi.waitFor(() => bound(again, former.port));
+      await closed(again);
+      former = next;
+    }
+    await former.thread.terminate();
+    new RingMappings(memory).unmapAll(openSystemCalls());
+    await closed(probe);
+  });
+
+  it('passes on more datagrams in a turn than it has buffers, in order, and leaves none behind', async () => {
+    const datagrams = new IoUringDatagrams(openSystemCalls());
+    const sockets = await Promise.all(Array.from({ length: 12 }, () => Bench.open(datagrams)));
+    await using _ = {
+      [Symbol.asyncDispose]: async () => {
+        for (const each of sockets) await each[Symbol.asyncDispose]();
+      },
+    };
+    for (let i = 0; i < 200; i++) {
+      for (const { peer, socket } of sockets)
+        peer.send(Buffer.of(i, 1 + (i % 7)).subarray(0, 1 + (i % 2)), socket.port, '127.0.0.1');
+    }
+    await Promise.all(sockets.map((each) => each.received(200)));
+    for (const { heard } of sockets)
+      expect(heard.map((datagram) => datagram[0])).toEqual(Array.from({ length: 200 }, (_, i) => i));
+    expect(datagrams.dump()).toMatchObject({ received: 2400, receiveErrors: 0, truncated: 0, dropped: 0 });
+  });
+
+  it('drops what does not fit into a buffer', async () => {
+    await using bench = await Bench.open(new IoUringDatagrams(openSystemCalls()));
+    bench.peer.send(Buffer.alloc(4000), bench.socket.port, '127.0.0.1');
+    bench.peer.send(Buffer.from('fits'), bench.socket.port, '127.0.0.1');
+    await bench.received(1);
+    expect(bench.heard.map(String)).toEqual(['fits']);
+  });
+});
+
+function bound(socket: Socket, port: number): Promise<unknown> {
+  const listening = once(socket, 'listening');
+  socket.bind({ port, address: '127.0.0.1', exclusive: true });
+  return listening;
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.close(() => resolve()));
+}
 
 /** One socket of ours and one of Node's, on loopback. */
 class Bench {

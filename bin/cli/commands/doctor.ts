@@ -4,6 +4,7 @@ import { checkAddresses } from '../doctor/addresses.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDataFolder } from '../doctor/data-folder.ts';
 import { checkDatabase, checkRedis } from '../doctor/database.ts';
+import { checkDatagrams } from '../doctor/datagrams.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkLanguage } from '../doctor/language.ts';
@@ -61,6 +62,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     const server = await findRunningServer(config);
     yield checkServer(server);
     yield* await checkPorts(config, server);
+    yield await checkDatagrams(config);
     yield* await checkAddresses(config, sql);
     yield* present(await checkDrachtio(config));
   } finally {

@@ -1,0 +1,179 @@
+/*
+ * The phones of a relay benchmark, in one thread: every call is two sockets that send 50 RTP packets a second each, at
+ * phases spread over the 20 ms. Reads from stdin one line "warm_up_ms measure_ms", then one line "agent_port
+ * customer_port" for each call: where its phones send to. Before that it prints the ports of the phones. Prints
+ * "start" and "stop" around the measured time, then one line of JSON. Delay is from before the send call to the kernel's
+ * receive timestamp; a packet that does not come back within half a second after the last is lost.
+ *
+ * Usage: generator <calls> <payload file of 160-byte PCMU frames>
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAME_NS 20000000LL
+#define PACKET 172
+/* Behind the RTP header: when it was sent, and whether it belongs to the measured time. */
+#define STAMP 12
+#define BUCKETS 2000000
+#define BATCH 32
+
+static int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static uint32_t *histogram; /* microseconds */
+static uint64_t received, sent, refused;
+static int64_t slowest_ns;
+
+static struct mmsghdr messages[BATCH];
+static struct iovec vectors[BATCH];
+static uint8_t packets[BATCH][2048];
+static uint8_t controls[BATCH][64];
+
+static void receive_from(int fd) {
+  for (;;) {
+    for (int i = 0; i < BATCH; i++) messages[i].msg_hdr.msg_controllen = sizeof controls[i];
+    int count = recvmmsg(fd, messages, BATCH, MSG_DONTWAIT, NULL);
+    if (count <= 0) return;
+    for (int i = 0; i < count; i++) {
+      int64_t stamp;
+      if (messages[i].msg_len < PACKET) continue;
+      memcpy(&stamp, packets[i] + STAMP, 8);
+      if (!(stamp & 1)) continue;
+      int64_t at = 0;
+      for (struct cmsghdr *c = CMSG_FIRSTHDR(&messages[i].msg_hdr); c != NULL; c = CMSG_NXTHDR(&messages[i].msg_hdr, c))
+        if (c->cmsg_type == SO_TIMESTAMPNS) {
+          struct timespec t;
+          memcpy(&t, CMSG_DATA(c), sizeof t);
+          at = t.tv_sec * 1000000000LL + t.tv_nsec;
+        }
+      int64_t delay = at - stamp;
+      int64_t us = delay / 1000;
+      received++;
+      if (delay > slowest_ns) slowest_ns = delay;
+      histogram[us < 0 ? 0 : us >= BUCKETS ? BUCKETS - 1 : us]++;
+    }
+    if (count < BATCH) return;
+  }
+}
+
+static double percentile_ms(double fraction) {
+  uint64_t seen = 0;
+  for (int us = 0; us < BUCKETS; us++) {
+    seen += histogram[us];
+    if (received > 0 && seen >= fraction * received) return us / 1000.0;
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) return 2;
+  int calls = atoi(argv[1]), phones = 2 * calls;
+  struct rlimit files = {65536, 65536};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  histogram = calloc(BUCKETS, sizeof *histogram);
+  int *sockets = calloc(phones, sizeof *sockets);
+  struct sockaddr_in *targets = calloc(phones, sizeof *targets);
+  int64_t *due = calloc(phones, sizeof *due);
+  uint8_t *speech = malloc(1 << 20);
+  FILE *file = fopen(argv[2], "rb");
+  if (file == NULL) return 2;
+  int frames = fread(speech, 160, (1 << 20) / 160, file);
+  fclose(file);
+  if (frames < 1) return 2;
+  int epoll = epoll_create1(0);
+  for (int i = 0; i < phones; i++) {
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof any;
+    int on = 1, size = 1 << 18;
+    sockets[i] = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    if (sockets[i] < 0 || bind(sockets[i], (struct sockaddr *)&any, sizeof any) != 0) {
+      perror("a phone");
+      return 1;
+    }
+    setsockopt(sockets[i], SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    setsockopt(sockets[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    getsockname(sockets[i], (struct sockaddr *)&any, &length);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = sockets[i]};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, sockets[i], &event);
+    printf("%d%c", ntohs(any.sin_port), i % 2 == 0 ? ' ' : '\n');
+  }
+  fflush(stdout);
+  long warm_up_ms, measure_ms;
+  if (scanf("%ld %ld", &warm_up_ms, &measure_ms) != 2) return 2;
+  for (int i = 0; i < phones; i++) {
+    int port;
+    if (scanf("%d", &port) != 1) return 2;
+    targets[i] = (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
+  }
+  for (int i = 0; i < BATCH; i++) {
+    vectors[i] = (struct iovec){packets[i], sizeof packets[i]};
+    messages[i].msg_hdr = (struct msghdr){.msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = controls[i]};
+  }
+  int64_t begin = now_ns() + 1000000, measure_from = begin + warm_up_ms * 1000000LL;
+  int64_t measure_until = measure_from + measure_ms * 1000000LL, end = measure_until + 500000000LL;
+  /* Neighbours in the list are far apart in time; the two phones of a call are too. */
+  for (int i = 0; i < phones; i++) due[i] = begin + FRAME_NS * ((i * 7919LL) % phones) / phones;
+  /* In order of phase, so that the next one due is always the next in the list. */
+  int *order = calloc(phones, sizeof *order);
+  for (int i = 0; i < phones; i++) order[i] = -1;
+  for (int i = 0; i < phones; i++) {
+    int slot = (i * 7919LL) % phones;
+    while (order[slot] != -1) slot = (slot + 1) % phones;
+    order[slot] = i;
+  }
+  for (int slot = 0; slot < phones; slot++) due[order[slot]] = begin + FRAME_NS * slot / phones;
+  struct epoll_event events[256];
+  uint8_t packet[PACKET] = {0x80, 0};
+  int next = 0, started = 0, stopped = 0;
+  uint32_t round = 0;
+  int64_t now = now_ns(), latest_ns = 0;
+  while (now < end) {
+    if (!started && now >= measure_from) started = printf("start\n"), fflush(stdout);
+    if (!stopped && now >= measure_until) stopped = printf("stop\n"), fflush(stdout);
+    for (int burst = 0; burst < 64; burst++) {
+      int phone = order[next];
+      if (due[phone] > now || due[phone] >= measure_until) break;
+      if (started && now - due[phone] > latest_ns) latest_ns = now - due[phone];
+      uint16_t sequence = htons(round);
+      uint32_t timestamp = htonl(round * 160), ssrc = htonl(0x10000 + phone);
+      memcpy(packet + 2, &sequence, 2);
+      memcpy(packet + 4, &timestamp, 4);
+      memcpy(packet + 8, &ssrc, 4);
+      memcpy(packet + 12, speech + 160 * ((round + phone) % frames), 160);
+      int64_t at = now_ns();
+      int64_t stamp = at >= measure_from ? at | 1 : at & ~1LL;
+      memcpy(packet + STAMP, &stamp, 8);
+      if (sendto(sockets[phone], packet, PACKET, MSG_DONTWAIT, (struct sockaddr *)&targets[phone], sizeof targets[0]) < 0)
+        refused++;
+      if (stamp & 1) sent++;
+      due[phone] += FRAME_NS;
+      if (++next == phones) next = 0, round++;
+      if ((burst & 7) == 7) now = now_ns();
+    }
+    int count = epoll_wait(epoll, events, 256, 0);
+    for (int i = 0; i < count; i++) receive_from(events[i].data.fd);
+    now = now_ns();
+  }
+  printf("{\"sent\":%llu,\"received\":%llu,\"refused\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f,\"generatorLateMs\":%.3f}\n",
+         (unsigned long long)sent, (unsigned long long)received, (unsigned long long)refused, percentile_ms(0.5),
+         percentile_ms(0.99), slowest_ns / 1e6, latest_ns / 1e6);
+  return 0;
+}

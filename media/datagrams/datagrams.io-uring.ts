@@ -1,0 +1,351 @@
+import { isIPv6 } from 'node:net';
+import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
+import { DrainSchedule } from './drain-schedule.ts';
+import { Endpoint } from './endpoint.ts';
+import {
+  type Completion,
+  CQE_HAS_BUFFER,
+  CQE_HAS_MORE,
+  IoUring,
+  NativeMemory,
+  RingMappings,
+  type SendFields,
+} from './io-uring.ts';
+import { IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
+import type { SystemCalls } from './system-calls.ts';
+
+/**
+ * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. What a receiver sends
+ * in a turn goes out at its end; anything else at the end of the task that sent it. A received datagram is sent on from
+ * where the kernel put it.
+ */
+
+const SUBMISSIONS = 1024;
+const COMPLETIONS = 4096;
+const BUFFERS = 1024;
+const BUFFER_BYTES = 2048;
+/** struct io_uring_recvmsg_out, in front of the address and the datagram. */
+const RESULT_BYTES = 16;
+const TRUNCATED = 0x20;
+const ADDRESS_SLOT_BYTES = 32;
+const ENOBUFS = -105;
+
+/** In one turn; then timers and messages come first. */
+const MOST_PACKETS_PER_TURN = 2000;
+const MOST_MS_PER_TURN = 5;
+
+const SEND_ID = -1;
+const CANCEL_ID = -2;
+
+export class IoUringDatagrams implements Datagrams {
+  readonly name = 'io_uring';
+  readonly #calls: SystemCalls;
+  readonly #ring: IoUring;
+  readonly #schedule: DrainSchedule;
+  readonly #watch: ReturnType<SystemCalls['watch']>;
+  /** `struct msghdr` whose only field is the length of the source's address, for either family. */
+  readonly #templates: Record<4 | 6, NativeMemory>;
+  /** A slot for each submission: whom it goes to. */
+  readonly #addresses: NativeMemory;
+  /** Copies of what was not received here. */
+  readonly #outgoing: NativeMemory;
+  /** By id. Ids of closed sockets are used again. */
+  readonly #sockets: (IoUringSocket | null)[] = [];
+  readonly #freeIds: number[] = [];
+  readonly #unarmed: IoUringSocket[] = [];
+  /** The datagram in each buffer as it was last handed out. */
+  readonly #views: Buffer[];
+  readonly #completion: Completion = { id: 0, result: 0, flags: 0, buffer: 0 };
+  readonly #source = new Endpoint();
+  readonly #fields: SendFields;
+  readonly #flush = (): void => this.#flushNow();
+  readonly #counters = { received: 0, sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
+  #open = 0;
+  #isInTurn = false;
+  #isFlushDue = false;
+
+  /**
+   * @param mappings of the thread that this one takes the place of, which this one frees.
+   * @throws the system's error where io_uring is forbidden or lacks what is needed.
+   */
+  constructor(calls: SystemCalls, mappings = new RingMappings()) {
+    this.#calls = calls;
+    this.#ring = new IoUring(calls, {
+      mappings,
+      submissions: SUBMISSIONS,
+      completions: COMPLETIONS,
+      buffers: BUFFERS,
+      bufferBytes: BUFFER_BYTES,
+    });
+    this.#ring.setNotifying(false);
+    this.#watch = calls.watch(this.#ring.counter);
+    this.#templates = { 4: template(calls, 4), 6: template(calls, 6) };
+    this.#addresses = new NativeMemory(calls, SUBMISSIONS * ADDRESS_SLOT_BYTES);
+    this.#outgoing = new NativeMemory(calls, SUBMISSIONS * BUFFER_BYTES);
+    const { bytes } = this.#ring.buffers;
+    this.#views = Array.from({ length: BUFFERS }, () => bytes.subarray(0, 0));
+    this.#fields = {
+      descriptor: 0,
+      memory: this.#outgoing,
+      offset: 0,
+      bytes: 0,
+      to: this.#addresses,
+      toOffset: 0,
+      toBytes: 0,
+      id: SEND_ID,
+    };
+    this.#schedule = new DrainSchedule({
+      nowMs: () => performance.now(),
+      drain: () => this.#drain(),
+      hasMore: () => this.#ring.hasCompletion || this.#ring.hasWork,
+      startWaking: (onWoken) => {
+        this.#ring.setNotifying(true);
+        this.#watch.start(() => {
+          calls.resetCounter(this.#ring.counter);
+          onWoken();
+        });
+      },
+      stopWaking: () => {
+        this.#ring.setNotifying(false);
+        this.#watch.stop();
+      },
+    });
+  }
+
+  async bind({ host, port, receive }: BindOptions): Promise<DatagramSocket> {
+    const family = isIPv6(host) ? 6 : 4;
+    const descriptor = this.#calls.socket(family);
+    try {
+      const address = new Int32Array(IPV6_BYTES / 4);
+      const bytes = new Uint8Array(address.buffer, 0, socketAddressBytes(family));
+      writeSocketAddress(address, 0, family, Endpoint.of(host, port));
+      this.#calls.bind(descriptor, bytes);
+      this.#calls.nameOf(descriptor, bytes);
+      const bound = new Endpoint();
+      readSocketAddress(address, 0, bound);
+      return this.#opened({ descriptor, family, port: bound.port, receive });
+    } catch (error) {
+      this.#calls.close(descriptor);
+      throw error;
+    }
+  }
+
+  dump(): unknown {
+    return { io: this.name, sockets: this.#open, ...this.#counters, schedule: this.#schedule.dump() };
+  }
+
+  close(): void {
+    this.#schedule.stop();
+    this.#watch.close();
+    this.#ring.close();
+  }
+
+  send(socket: IoUringSocket, datagram: Buffer, to: Endpoint): void {
+    const ring = this.#ring;
+    if (!ring.makeRoom() || datagram.length > BUFFER_BYTES) {
+      this.#counters.dropped += 1;
+      return;
+    }
+    const fields = this.#fields;
+    const slot = ring.nextEntry;
+    fields.descriptor = socket.descriptor;
+    fields.bytes = datagram.length;
+    fields.toOffset = slot * ADDRESS_SLOT_BYTES;
+    fields.toBytes = socketAddressBytes(socket.family);
+    writeSocketAddress(this.#addresses.words, fields.toOffset / 4, socket.family, to);
+    const received = ring.buffers;
+    // Only in a turn: afterwards the kernel may fill the buffer again.
+    if (this.#isInTurn && datagram.buffer === received.bytes.buffer) {
+      fields.memory = received;
+      fields.offset = datagram.byteOffset - received.bytes.byteOffset;
+    } else {
+      fields.memory = this.#outgoing;
+      fields.offset = slot * BUFFER_BYTES;
+      this.#outgoing.bytes.set(datagram, fields.offset);
+    }
+    ring.send(fields);
+    this.#counters.sent += 1;
+    this.#flushSoon();
+  }
+
+  /** Stops receiving; `released` follows. */
+  release(socket: IoUringSocket): void {
+    if (socket.isArmed) {
+      if (!this.#ring.makeRoom()) this.#ring.enter();
+      this.#ring.cancel(socket.id, CANCEL_ID);
+    }
+    // What it sent before goes out first.
+    this.#ring.enter();
+    if (!socket.isArmed) this.#forget(socket);
+    else this.#schedule.soon();
+  }
+
+  #opened(options: { descriptor: number; family: 4 | 6; port: number; receive: DatagramReceiver }): DatagramSocket {
+    const id = this.#freeIds.pop() ?? this.#sockets.length;
+    const socket = new IoUringSocket({ ...options, id, owner: this });
+    this.#sockets[id] = socket;
+    this.#open += 1;
+    this.#arm(socket);
+    this.#schedule.start();
+    this.#flushSoon();
+    return socket;
+  }
+
+  #arm(socket: IoUringSocket): void {
+    if (!this.#ring.makeRoom()) {
+      this.#unarmed.push(socket);
+      return;
+    }
+    socket.isArmed = true;
+    this.#ring.receive(socket.descriptor, this.#templates[socket.family], socket.id);
+  }
+
+  #flushSoon(): void {
+    if (this.#isInTurn || this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(this.#flush);
+  }
+
+  #flushNow(): void {
+    this.#isFlushDue = false;
+    if (!this.#isInTurn) this.#ring.enter();
+  }
+
+  #drain(): number {
+    const ring = this.#ring;
+    const untilMs = performance.now() + MOST_MS_PER_TURN;
+    let packets = 0;
+    this.#isInTurn = true;
+    try {
+      while (ring.hasCompletion || ring.hasWork) {
+        if (ring.hasWork) ring.enter();
+        while (ring.hasCompletion && packets < MOST_PACKETS_PER_TURN) packets += this.#complete();
+        this.#armAgain();
+        if (packets >= MOST_PACKETS_PER_TURN || performance.now() >= untilMs) break;
+      }
+    } finally {
+      this.#isInTurn = false;
+    }
+    // Buffers that were sent on may be filled again from here on.
+    if (ring.hasWork) ring.enter();
+    return packets;
+  }
+
+  /** Handles one completion. Returns how many datagrams that was. */
+  #complete(): number {
+    const completion = this.#completion;
+    this.#ring.takeCompletion(completion);
+    const { id, result, flags, buffer } = completion;
+    if (id < 0) {
+      if (id === SEND_ID) this.#counters.sendErrors += 1;
+      return 0;
+    }
+    const socket = this.#sockets[id]!;
+    const hasDatagram = (flags & CQE_HAS_BUFFER) !== 0;
+    if (hasDatagram) {
+      if (result >= 0 && !socket.isClosing) this.#hand(socket, buffer);
+      this.#ring.giveBack(buffer);
+    }
+    if ((flags & CQE_HAS_MORE) === 0) {
+      socket.isArmed = false;
+      if (result < 0 && result !== ENOBUFS && !socket.isClosing) this.#counters.receiveErrors += 1;
+      if (socket.isClosing) this.#forget(socket);
+      else this.#unarmed.push(socket);
+    }
+    return hasDatagram ? 1 : 0;
+  }
+
+  #hand(socket: IoUringSocket, buffer: number): void {
+    const { bytes, words } = this.#ring.buffers;
+    const start = buffer * BUFFER_BYTES;
+    const word = start / 4;
+    const length = words[word + 2]!;
+    if ((words[word + 3]! & TRUNCATED) !== 0) {
+      this.#counters.truncated += 1;
+      return;
+    }
+    const offset = start + RESULT_BYTES + socketAddressBytes(socket.family);
+    let view = this.#views[buffer]!;
+    if (view.length !== length || view.byteOffset !== bytes.byteOffset + offset) {
+      view = bytes.subarray(offset, offset + length);
+      this.#views[buffer] = view;
+    }
+    readSocketAddress(words, word + RESULT_BYTES / 4, this.#source);
+    this.#counters.received += 1;
+    socket.receive(view, this.#source);
+  }
+
+  #armAgain(): void {
+    for (let socket = this.#unarmed.pop(); socket !== undefined; socket = this.#unarmed.pop()) {
+      if (socket.isClosing) continue;
+      this.#arm(socket);
+      if (!socket.isArmed) return;
+    }
+  }
+
+  #forget(socket: IoUringSocket): void {
+    this.#calls.close(socket.descriptor);
+    this.#sockets[socket.id] = null;
+    this.#freeIds.push(socket.id);
+    this.#open -= 1;
+    if (this.#open === 0) this.#schedule.stop();
+    socket.released();
+  }
+}
+
+interface IoUringSocketOptions {
+  id: number;
+  descriptor: number;
+  family: 4 | 6;
+  port: number;
+  receive: DatagramReceiver;
+  owner: IoUringDatagrams;
+}
+
+class IoUringSocket implements DatagramSocket {
+  readonly id: number;
+  readonly descriptor: number;
+  readonly family: 4 | 6;
+  readonly port: number;
+  readonly receive: DatagramReceiver;
+  /** A request of the kernel names the socket. */
+  isArmed = false;
+  readonly #owner: IoUringDatagrams;
+  readonly #closed = Promise.withResolvers<void>();
+  #isClosing = false;
+
+  constructor(options: IoUringSocketOptions) {
+    this.id = options.id;
+    this.descriptor = options.descriptor;
+    this.family = options.family;
+    this.port = options.port;
+    this.receive = options.receive;
+    this.#owner = options.owner;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  released(): void {
+    this.#closed.resolve();
+  }
+
+  send(datagram: Buffer, to: Endpoint): void {
+    if (!this.#isClosing && to.port !== 0) this.#owner.send(this, datagram, to);
+  }
+
+  close(): Promise<void> {
+    if (!this.#isClosing) {
+      this.#isClosing = true;
+      this.#owner.release(this);
+    }
+    return this.#closed.promise;
+  }
+}
+
+function template(calls: SystemCalls, family: 4 | 6): NativeMemory {
+  const memory = new NativeMemory(calls, 56);
+  memory.words[2] = socketAddressBytes(family);
+  return memory;
+}

@@ -1,0 +1,116 @@
+/**
+ * Decides when a media worker looks for packets. While few arrive, it sleeps until the kernel wakes it. When many do, it
+ * looks every millisecond or two, so that one system call serves many of them: the cost of a packet falls as the load
+ * grows. Each look is bounded, and timers and messages get their turn before the next.
+ */
+
+/** Packets in a millisecond from which on it looks by the clock: ten calls. Below half of that it sleeps again. */
+const BUSY_PER_MS = 1;
+/** From here on every two milliseconds: a hundred calls. */
+const VERY_BUSY_PER_MS = 10;
+const SHORT_INTERVAL_MS = 1;
+const LONG_INTERVAL_MS = 2;
+const MEASURE_MS = 100;
+
+interface DrainScheduleOptions {
+  nowMs: () => number;
+  /** Handles what has arrived, up to a bound. Returns how many packets there were; whether more wait is in `hasMore`. */
+  drain: () => number;
+  hasMore: () => boolean;
+  /** Makes the kernel call `onWoken`, also for what arrived before. */
+  startWaking: (onWoken: () => void) => void;
+  stopWaking: () => void;
+}
+
+export class DrainSchedule {
+  readonly #options: DrainScheduleOptions;
+  readonly #turn = (): void => this.#takeTurn();
+  readonly #woken = (): void => this.soon();
+  #state: 'stopped' | 'sleeping' | 'by the clock' = 'stopped';
+  #immediate: NodeJS.Immediate | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #timerMs = 0;
+  #packets = 0;
+  #measuredFromMs = 0;
+  #turns = 0;
+
+  constructor(options: DrainScheduleOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#state !== 'stopped') return;
+    this.#measuredFromMs = this.#options.nowMs();
+    this.#packets = 0;
+    this.#sleep();
+  }
+
+  stop(): void {
+    if (this.#state === 'sleeping') this.#options.stopWaking();
+    this.#state = 'stopped';
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    if (this.#immediate !== null) clearImmediate(this.#immediate);
+    this.#timer = null;
+    this.#immediate = null;
+  }
+
+  dump(): unknown {
+    return {
+      state: this.#state,
+      intervalMs: this.#state === 'by the clock' ? this.#timerMs : null,
+      turns: this.#turns,
+    };
+  }
+
+  /** Takes a turn before the event loop waits again. */
+  soon(): void {
+    if (this.#state !== 'stopped') this.#immediate ??= setImmediate(this.#turn);
+  }
+
+  #takeTurn(): void {
+    this.#immediate = null;
+    this.#turns += 1;
+    this.#packets += this.#options.drain();
+    // The receiver of a packet may have closed the last socket.
+    if (this.#state === 'stopped') return;
+    this.#measure();
+    if (this.#options.hasMore()) this.soon();
+    else if (this.#state === 'by the clock') this.#timer?.refresh();
+  }
+
+  #measure(): void {
+    const nowMs = this.#options.nowMs();
+    const elapsedMs = nowMs - this.#measuredFromMs;
+    if (elapsedMs < MEASURE_MS && this.#packets < BUSY_PER_MS * MEASURE_MS) return;
+    const perMs = this.#packets / Math.max(1, elapsedMs);
+    if (elapsedMs >= MEASURE_MS) {
+      this.#packets = 0;
+      this.#measuredFromMs = nowMs;
+    }
+    if (this.#state === 'sleeping') {
+      if (perMs >= BUSY_PER_MS) this.#goByTheClock(perMs);
+    } else if (elapsedMs >= MEASURE_MS) {
+      if (perMs < BUSY_PER_MS / 2) this.#sleep();
+      else this.#goByTheClock(perMs);
+    }
+  }
+
+  #sleep(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#state = 'sleeping';
+    this.#options.startWaking(this.#woken);
+    // What came before the kernel was asked.
+    this.soon();
+  }
+
+  #goByTheClock(perMs: number): void {
+    if (this.#state === 'sleeping') this.#options.stopWaking();
+    this.#state = 'by the clock';
+    const intervalMs = perMs >= VERY_BUSY_PER_MS ? LONG_INTERVAL_MS : SHORT_INTERVAL_MS;
+    if (this.#timer !== null && this.#timerMs === intervalMs) return;
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timerMs = intervalMs;
+    this.#timer = setTimeout(this.#turn, intervalMs);
+  }
+}

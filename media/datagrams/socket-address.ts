@@ -1,0 +1,53 @@
+import type { Endpoint } from './endpoint.ts';
+
+/** `struct sockaddr_in` and `sockaddr_in6` of a little-endian machine, in memory that is seen as 32-bit words. */
+
+export const IPV4_BYTES = 16;
+export const IPV6_BYTES = 28;
+const AF_INET = 2;
+const AF_INET6 = 10;
+
+export function socketAddressBytes(family: 4 | 6): number {
+  return family === 6 ? IPV6_BYTES : IPV4_BYTES;
+}
+
+/** Writes the address to word `at`. An IPv4 socket takes the last word of the address. Allocates nothing. */
+export function writeSocketAddress(words: Int32Array, at: number, family: 4 | 6, endpoint: Endpoint): void {
+  const { port } = endpoint;
+  const portInNetworkOrder = ((port & 0xff) << 24) | ((port & 0xff00) << 8);
+  if (family === 4) {
+    words[at] = AF_INET | portInNetworkOrder;
+    words[at + 1] = swapped(endpoint.word3);
+    words[at + 2] = 0;
+    words[at + 3] = 0;
+    return;
+  }
+  words[at] = AF_INET6 | portInNetworkOrder;
+  words[at + 1] = 0;
+  words[at + 2] = swapped(endpoint.word0);
+  words[at + 3] = swapped(endpoint.word1);
+  words[at + 4] = swapped(endpoint.word2);
+  words[at + 5] = swapped(endpoint.word3);
+  words[at + 6] = endpoint.scopeId;
+}
+
+/** Reads what the kernel wrote to word `at`. Allocates nothing. */
+export function readSocketAddress(words: Int32Array, at: number, endpoint: Endpoint): void {
+  const first = words[at]!;
+  endpoint.port = ((first >>> 24) & 0xff) | ((first >>> 8) & 0xff00);
+  if ((first & 0xffff) === AF_INET) {
+    endpoint.setIPv4(swapped(words[at + 1]!));
+    return;
+  }
+  endpoint.setWords(
+    swapped(words[at + 2]!),
+    swapped(words[at + 3]!),
+    swapped(words[at + 4]!),
+    swapped(words[at + 5]!),
+    words[at + 6]!,
+  );
+}
+
+function swapped(word: number): number {
+  return (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24);
+}

@@ -1,0 +1,179 @@
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { endianness } from 'node:os';
+import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
+
+/**
+ * The system calls of Linux that Node does not offer, called through `koffi`, which is optional. Numbers and structures
+ * are those of 64-bit little-endian machines. Addresses are numbers: user space ends far below 2^53.
+ */
+
+const AF_INET = 2;
+const AF_INET6 = 10;
+const SOCK_DGRAM = 2;
+const SOCK_NONBLOCK = 0x800;
+const SOCK_CLOEXEC = 0x8_0000;
+const EFD_NONBLOCK = 0x800;
+const EFD_CLOEXEC = 0x8_0000;
+const ARCHITECTURES = ['x64', 'arm64'];
+
+type NumericCall = (...values: number[]) => number;
+
+interface Watch {
+  start(onReadable: () => void): void;
+  stop(): void;
+  close(): void;
+}
+
+export interface SystemCalls {
+  /** `syscall(2)` with six arguments; the answer, or the negative error number. */
+  syscall(number: number, ...values: [number, number, number, number, number, number]): number;
+  /** Maps a file. Returns the address. @throws the system's error. */
+  map(descriptor: number, bytes: number, offset: number): number;
+  unmap(address: number, bytes: number): void;
+  /** The memory at an address, as long as it is mapped. */
+  view(address: number, bytes: number): ArrayBuffer;
+  addressOf(memory: ArrayBuffer): number;
+  /**
+   * Moves a new descriptor to a number that Node has opened, and returns that: should this thread be ended at any
+   * moment, Node closes it. Otherwise its port would stay taken for the life of the process.
+   */
+  own(descriptor: number): number;
+  /** A UDP socket. @throws the system's error. */
+  socket(family: 4 | 6): number;
+  /** @throws the system's error. */
+  bind(descriptor: number, socketAddress: Uint8Array): void;
+  /** Writes the address of a socket into `socketAddress`. @throws the system's error. */
+  nameOf(descriptor: number, socketAddress: Uint8Array): void;
+  /** A counter that does not block. @throws the system's error. */
+  eventCounter(): number;
+  /** Sets a counter to zero. */
+  resetCounter(descriptor: number): void;
+  /** Tells when a descriptor is readable. The callback runs outside of any turn: promises do not go on after it. */
+  watch(descriptor: number): Watch;
+  close(descriptor: number): void;
+}
+
+/** @throws Error with a reason that is fit for people. */
+export function openSystemCalls(): SystemCalls {
+  if (process.platform !== 'linux') throw new Error('this needs Linux');
+  if (!ARCHITECTURES.includes(process.arch) || endianness() !== 'LE') {
+    throw new Error(`this needs a machine of ${ARCHITECTURES.join(' or ')}`);
+  }
+  const koffi = requireKoffi();
+  const library = koffi.load(null);
+  keepLoaded(library);
+  const numeric = (name: string, answer: string, values: string[]): NumericCall => library.func(name, answer, values);
+  const syscall = numeric('syscall', 'int64_t', ['int64_t', ...Array<string>(6).fill('uintptr_t')]);
+  const mmap = numeric('mmap', 'uintptr_t', ['uintptr_t', 'size_t', 'int', 'int', 'int', 'int64_t']);
+  const munmap = numeric('munmap', 'int', ['uintptr_t', 'size_t']);
+  const socket = numeric('socket', 'int', ['int', 'int', 'int']);
+  const dup3 = numeric('dup3', 'int', ['int', 'int', 'int']);
+  const close = numeric('close', 'int', ['int']);
+  const eventfd = numeric('eventfd', 'int', ['uint', 'int']);
+  const bind: (descriptor: number, address: Uint8Array, bytes: number) => number =
+    library.func('int bind(int, void *, uint)');
+  const getsockname: (descriptor: number, address: Uint8Array, bytes: Uint8Array) => number = library.func(
+    'int getsockname(int, void *, void *)',
+  );
+  const read: (descriptor: number, target: Uint8Array, bytes: number) => number = library.func(
+    'int64_t read(int, void *, size_t)',
+  );
+  const counterValue = new Uint8Array(8);
+
+  const checked = (result: number, call: string): number => {
+    if (result >= 0) return result;
+    throw systemError(koffi.errno(), call);
+  };
+  return {
+    syscall: (number, ...values) => {
+      const result = syscall(number, ...values);
+      return result < 0 ? -koffi.errno() : result;
+    },
+    map(descriptor, bytes, offset) {
+      const address = mmap(0, bytes, PROT_READ_WRITE, MAP_SHARED_POPULATE, descriptor, offset);
+      if (address >= Number.MAX_SAFE_INTEGER) throw systemError(koffi.errno(), 'mmap');
+      return address;
+    },
+    unmap: (address, bytes) => {
+      munmap(address, bytes);
+    },
+    view: (address, bytes) => koffi.view(address, bytes),
+    addressOf: (memory) => Number(koffi.address(new Uint8Array(memory))),
+    socket(family) {
+      const flags = SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+      return own(checked(socket(family === 6 ? AF_INET6 : AF_INET, flags, 0), 'socket'));
+    },
+    bind(descriptor, socketAddress) {
+      checked(bind(descriptor, socketAddress, socketAddress.length), 'bind');
+    },
+    nameOf(descriptor, socketAddress) {
+      const bytes = Uint8Array.of(socketAddress.length, 0, 0, 0);
+      checked(getsockname(descriptor, socketAddress, bytes), 'getsockname');
+    },
+    own,
+    eventCounter: () => own(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd')),
+    resetCounter(descriptor) {
+      read(descriptor, counterValue, counterValue.length);
+    },
+    watch(descriptor) {
+      let handle: ReturnType<typeof koffi.node.poll> | null = null;
+      return {
+        start(onReadable) {
+          if (handle === null) handle = koffi.node.poll(descriptor, { readable: true }, onReadable);
+          else handle.start({ readable: true }, onReadable);
+        },
+        stop: () => handle?.stop(),
+        close() {
+          handle?.close();
+          handle = null;
+        },
+      };
+    },
+    close: closeSync,
+  };
+
+  function own(descriptor: number): number {
+    const ours = openSync('/dev/null', 'r');
+    try {
+      checked(dup3(descriptor, ours, SOCK_CLOEXEC), 'dup3');
+    } finally {
+      close(descriptor);
+    }
+    return ours;
+  }
+}
+
+const PROT_READ_WRITE = 3;
+const MAP_SHARED_POPULATE = 0x8001;
+
+/** As those of Node, with `code`. */
+export function systemError(errorNumber: number, call: string): NodeJS.ErrnoException {
+  const code = getSystemErrorName(-errorNumber);
+  const error: NodeJS.ErrnoException = new Error(`${call} ${code}: ${getSystemErrorMessage(-errorNumber)}`);
+  return Object.assign(error, { code, errno: -errorNumber, syscall: call });
+}
+
+/**
+ * Should the only thread that loaded koffi be ended, Node unloads it, and then calls it to close what `watch` opened.
+ * A second reference that is never dropped prevents that crash.
+ */
+function keepLoaded(library: ReturnType<ReturnType<typeof requireKoffi>['load']>): void {
+  const path = /\S*\/koffi\.node$/m.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0];
+  const dlopen: (path: string, flags: number) => unknown = library.func('void *dlopen(const char *, int)');
+  if (path === undefined || dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) === null) {
+    throw new Error('the library of koffi cannot be kept loaded');
+  }
+}
+
+const RTLD_NOW = 2;
+const RTLD_NOLOAD = 4;
+const RTLD_NODELETE = 0x1000;
+
+function requireKoffi(): typeof import('koffi') {
+  try {
+    return createRequire(import.meta.url)('koffi');
+  } catch (cause) {
+    throw new Error('the optional package koffi is not installed', { cause });
+  }
+}
