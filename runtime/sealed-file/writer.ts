@@ -1,0 +1,162 @@
+import { type FileHandle, open } from 'node:fs/promises';
+import {
+  CHUNK_OVERHEAD_BYTES,
+  chunkBytesOf,
+  chunkOffset,
+  damaged,
+  type FileSeal,
+  layoutOf,
+  openChunk,
+  SEALED_HEADER_BYTES,
+  sealChunk,
+} from './format.ts';
+
+/**
+ * Writes a sealed file that grows. Its disk never sees plaintext; a chunk is written as soon as it is full. One call at a
+ * time: wait for each promise.
+ */
+export class SealedFileWriter {
+  readonly #handle: FileHandle;
+  readonly #seal: FileSeal;
+  readonly #chunkBytes: number;
+  readonly #pending: Buffer;
+  #pendingBytes = 0;
+  #chunks = 0;
+
+  private constructor(handle: FileHandle, seal: FileSeal) {
+    this.#handle = handle;
+    this.#seal = seal;
+    this.#chunkBytes = chunkBytesOf(seal.header);
+    this.#pending = Buffer.alloc(this.#chunkBytes);
+  }
+
+  /** Creates (or truncates) the file, readable by its owner only. @throws the file system's error */
+  static async open(filePath: string, seal: FileSeal): Promise<SealedFileWriter> {
+    const handle = await open(filePath, 'w', 0o600);
+    try {
+      await writeFully(handle, seal.header, 0);
+    } catch (error) {
+      await handle.close().catch(() => {});
+      throw error;
+    }
+    return new SealedFileWriter(handle, seal);
+  }
+
+  /** Plaintext bytes so far. */
+  get bytes(): number {
+    return this.#chunks * this.#chunkBytes + this.#pendingBytes;
+  }
+
+  async append(bytes: Uint8Array): Promise<void> {
+    for (let taken = 0; taken < bytes.length; ) {
+      const part = bytes.subarray(taken, taken + this.#chunkBytes - this.#pendingBytes);
+      this.#pending.set(part, this.#pendingBytes);
+      this.#pendingBytes += part.length;
+      taken += part.length;
+      if (this.#pendingBytes === this.#chunkBytes) await this.#writeChunk({ isLast: false });
+    }
+  }
+
+  /** Writes the last chunk and closes; the handle is closed also when that fails. */
+  async finish(): Promise<void> {
+    try {
+      await this.#writeChunk({ isLast: true });
+    } finally {
+      await this.#handle.close();
+    }
+  }
+
+  /** Closes without a last chunk, as a killed process does: `repairSealedFile` completes the file. */
+  async abandon(): Promise<void> {
+    await this.#handle.close();
+  }
+
+  async #writeChunk({ isLast }: { isLast: boolean }): Promise<void> {
+    const index = this.#chunks;
+    const chunk = sealChunk(this.#seal.key, this.#pending.subarray(0, this.#pendingBytes), { index, isLast });
+    await writeFully(this.#handle, chunk, chunkOffset(index, this.#chunkBytes));
+    this.#chunks += 1;
+    this.#pendingBytes = 0;
+  }
+}
+
+/**
+ * Completes a file whose writer was killed or ran out of disk: cuts what is not a whole, authentic chunk off its end and
+ * marks the end. On a full disk the marker replaces the end of the last chunk. Idempotent. Changes nothing if no chunk
+ * is authentic.
+ * @throws SealedFileError; the file system's error
+ */
+export async function repairSealedFile(
+  filePath: string,
+  unlock: (header: Uint8Array) => FileSeal,
+): Promise<{ bytes: number; isRepaired: boolean }> {
+  const handle = await open(filePath, 'r+');
+  try {
+    const { size } = await handle.stat();
+    const { key, header } = unlock(await readFully(handle, 0, Math.min(size, SEALED_HEADER_BYTES)));
+    const chunkBytes = chunkBytesOf(header);
+    const { fullChunks, restBytes } = layoutOf(size, chunkBytes);
+    const chunkAt = async (index: number, bytes: number) =>
+      await readFully(handle, chunkOffset(index, chunkBytes), bytes);
+    if (restBytes >= CHUNK_OVERHEAD_BYTES) {
+      const last = opened(key, await chunkAt(fullChunks, restBytes), { index: fullChunks, isLast: true });
+      if (last !== null) return { bytes: fullChunks * chunkBytes + last.length, isRepaired: false };
+    }
+    let chunks = fullChunks;
+    let tail: Buffer | null = null;
+    for (; chunks > 0; chunks -= 1) {
+      const place = { index: chunks - 1, isLast: false };
+      tail = opened(key, await chunkAt(chunks - 1, chunkBytes + CHUNK_OVERHEAD_BYTES), place);
+      if (tail !== null) break;
+    }
+    if (chunks === 0 && fullChunks > 0) throw damaged('No chunk of the file is authentic.');
+    await handle.truncate(chunkOffset(chunks, chunkBytes));
+    try {
+      const marker = sealChunk(key, Buffer.alloc(0), { index: chunks, isLast: true });
+      await writeFully(handle, marker, chunkOffset(chunks, chunkBytes));
+      return { bytes: chunks * chunkBytes, isRepaired: true };
+    } catch (error) {
+      if (tail === null || !isFull(error)) throw error;
+      const shorter = tail.subarray(0, chunkBytes - CHUNK_OVERHEAD_BYTES);
+      const place = { index: chunks - 1, isLast: true };
+      const offset = chunkOffset(chunks - 1, chunkBytes);
+      const last = sealChunk(key, shorter, place);
+      await writeFully(handle, last, offset);
+      await handle.truncate(offset + last.length);
+      return { bytes: (chunks - 1) * chunkBytes + shorter.length, isRepaired: true };
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function opened(key: Uint8Array, chunk: Buffer, place: { index: number; isLast: boolean }): Buffer | null {
+  try {
+    return openChunk(key, chunk, place);
+  } catch {
+    return null;
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(String((error as NodeJS.ErrnoException).code));
+}
+
+async function readFully(handle: FileHandle, position: number, bytes: number): Promise<Buffer> {
+  const target = Buffer.alloc(bytes);
+  let filled = 0;
+  while (filled < bytes) {
+    const { bytesRead } = await handle.read(target, filled, bytes - filled, position + filled);
+    if (bytesRead === 0) break;
+    filled += bytesRead;
+  }
+  return target.subarray(0, filled);
+}
+
+async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  let written = 0;
+  while (written < bytes.length) {
+    const { bytesWritten } = await handle.write(bytes, written, bytes.length - written, position + written);
+    written += bytesWritten;
+  }
+}
