@@ -6,38 +6,47 @@ import { infoFrame } from './mp3-info-frame.ts';
 import type { SpeechEncoder } from './speech-encoder.ts';
 
 /**
- * MP3 by LAME, mono, of constant bit rate. A first frame tells players how much silence LAME puts in front of the
- * sound; that after it, less than a frame, stays.
+ * MP3 by LAME, mono or stereo (interleaved), at a constant bit rate. A first frame tells players how much silence LAME
+ * puts in front of the sound; that after it, less than a frame, stays.
  * @throws RangeError above 48 kHz
  */
-export async function openMp3Encoder(sampleRateHz: number): Promise<SpeechEncoder> {
+export async function openMp3Encoder(sampleRateHz: number, channels: 1 | 2 = 1): Promise<SpeechEncoder> {
   const codec = CODECS.find(({ rateHz }) => rateHz >= sampleRateHz);
   if (codec === undefined) throw new RangeError(`MP3 has no sample rate of ${sampleRateHz} Hz`);
   const lame = idle.pop() ?? (await loadLame());
+  const kilobitsPerSecond = codec.kilobitsPerSecond[channels];
   lame.configure({
-    channels: 1,
+    channels,
     sampleRate: codec.rateHz,
     outputSampleRate: codec.rateHz,
-    bitrate: codec.kilobitsPerSecond,
+    bitrate: kilobitsPerSecond,
   });
-  return new Mp3Encoder(lame, codec);
+  return new Mp3Encoder(lame, { rateHz: codec.rateHz, kilobitsPerSecond, channels });
 }
 
-/** The rates it has (ISO/IEC 11172-3, 13818-3 and MPEG 2.5), each with what leaves mono speech its whole band. */
+/** Its rates (ISO/IEC 11172-3, 13818-3 and MPEG 2.5), each with bit rates that leave speech its whole band. */
 const CODECS = [
-  { rateHz: 8000, kilobitsPerSecond: 32 },
-  { rateHz: 11025, kilobitsPerSecond: 32 },
-  { rateHz: 12000, kilobitsPerSecond: 32 },
-  { rateHz: 16000, kilobitsPerSecond: 48 },
-  { rateHz: 22050, kilobitsPerSecond: 64 },
-  { rateHz: 24000, kilobitsPerSecond: 64 },
-  { rateHz: 32000, kilobitsPerSecond: 64 },
-  { rateHz: 44100, kilobitsPerSecond: 96 },
-  { rateHz: 48000, kilobitsPerSecond: 96 },
+  { rateHz: 8000, kilobitsPerSecond: { 1: 32, 2: 64 } },
+  { rateHz: 11025, kilobitsPerSecond: { 1: 32, 2: 64 } },
+  { rateHz: 12000, kilobitsPerSecond: { 1: 32, 2: 64 } },
+  { rateHz: 16000, kilobitsPerSecond: { 1: 48, 2: 96 } },
+  { rateHz: 22050, kilobitsPerSecond: { 1: 64, 2: 128 } },
+  { rateHz: 24000, kilobitsPerSecond: { 1: 64, 2: 128 } },
+  { rateHz: 32000, kilobitsPerSecond: { 1: 64, 2: 128 } },
+  { rateHz: 44100, kilobitsPerSecond: { 1: 96, 2: 192 } },
+  { rateHz: 48000, kilobitsPerSecond: { 1: 96, 2: 192 } },
 ] as const;
+
+interface Codec {
+  rateHz: number;
+  kilobitsPerSecond: number;
+  channels: 1 | 2;
+}
 
 /** What LAME puts in front by itself; decoders know what they add. */
 const ENCODER_DELAY_SAMPLES = 576;
+
+const BLOCK_SAMPLES = 1024;
 
 /** Less is filled up with silence. */
 const LEAST_SAMPLES = 1152;
@@ -60,27 +69,32 @@ async function loadLame(): Promise<Lame> {
 
 class Mp3Encoder implements SpeechEncoder {
   readonly inputRateHz: number;
-  readonly #codec: (typeof CODECS)[number];
-  readonly #block = new Float32Array(1024);
+  readonly #codec: Codec;
+  readonly #blocks: Float32Array[];
   #lame: Lame | null;
   #samples = 0;
   #begun = false;
 
-  constructor(lame: Lame, codec: (typeof CODECS)[number]) {
+  constructor(lame: Lame, codec: Codec) {
     this.inputRateHz = codec.rateHz;
     this.#codec = codec;
+    this.#blocks = Array.from({ length: codec.channels }, () => new Float32Array(BLOCK_SAMPLES));
     this.#lame = lame;
   }
 
   encode(samples: Int16Array): Uint8Array<ArrayBuffer> {
     const lame = this.#open();
     const ready: Uint8Array[] = [];
-    for (let taken = 0; taken < samples.length; taken += this.#block.length) {
-      const block = this.#block.subarray(0, samples.length - taken);
-      for (let i = 0; i < block.length; i++) block[i] = samples[taken + i]! / 32768;
-      this.#collect(lame.encode([block]), ready);
+    const { channels } = this.#codec;
+    const frames = samples.length / channels;
+    for (let taken = 0; taken < frames; taken += BLOCK_SAMPLES) {
+      const blocks = this.#blocks.map((block) => block.subarray(0, frames - taken));
+      for (const [channel, block] of blocks.entries()) {
+        for (let i = 0; i < block.length; i++) block[i] = samples[(taken + i) * channels + channel]! / 32768;
+      }
+      this.#collect(lame.encode(blocks), ready);
     }
-    this.#samples += samples.length;
+    this.#samples += frames;
     return joinBytes(ready);
   }
 
@@ -89,7 +103,7 @@ class Mp3Encoder implements SpeechEncoder {
     const ready: Uint8Array[] = [];
     // Players want two frames to believe that it is MP3.
     const missing = LEAST_SAMPLES - this.#samples;
-    if (missing > 0) this.#collect(lame.encode([new Float32Array(missing)]), ready);
+    if (missing > 0) this.#collect(lame.encode(this.#blocks.map(() => new Float32Array(missing))), ready);
     this.#collect(lame.finalize(), ready);
     this.close();
     return joinBytes(ready);

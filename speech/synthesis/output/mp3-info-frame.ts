@@ -1,14 +1,15 @@
 /**
- * A silent frame of mono MP3 that carries an Info tag with LAME's extension (Gabriel Bouvigne, "Mp3 Info Tag revision 1
+ * A silent frame of MP3 that carries an Info tag with LAME's extension (Gabriel Bouvigne, "Mp3 Info Tag revision 1
  * Specifications"). Of what it can tell, a stream knows one thing at its beginning: how many samples in front of the
  * sound are the encoder's.
  */
 export function infoFrame(options: {
   rateHz: number;
   kilobitsPerSecond: number;
+  channels: 1 | 2;
   delaySamples: number;
 }): Uint8Array<ArrayBuffer> {
-  const { rateHz, kilobitsPerSecond, delaySamples } = options;
+  const { rateHz, kilobitsPerSecond, channels, delaySamples } = options;
   const version = VERSIONS.find(({ ratesHz }) => ratesHz.includes(rateHz));
   const bitRate = version?.kilobitsPerSecond.indexOf(kilobitsPerSecond) ?? -1;
   if (version === undefined || bitRate < 0) throw new RangeError('MP3 has no such frame');
@@ -19,8 +20,8 @@ export function infoFrame(options: {
   // Layer III without a checksum.
   frame.writeUInt8(0xe0 | (version.bits << 3) | 0b011, 1);
   frame.writeUInt8(((bitRate + 1) << 4) | (version.ratesHz.indexOf(rateHz) << 2), 2);
-  frame.writeUInt8(MONO, 3);
-  const tag = 4 + version.sideInformationBytes;
+  frame.writeUInt8(CHANNEL_MODES[channels], 3);
+  const tag = 4 + version.sideInformationBytes[channels];
   frame.write('Info', tag, 'latin1');
   // Of its optional fields none; LAME's part follows at once.
   const lame = tag + 8;
@@ -32,7 +33,8 @@ export function infoFrame(options: {
   return new Uint8Array(frame.buffer);
 }
 
-const MONO = 0b11 << 6;
+/** Single channel, joint stereo. */
+const CHANNEL_MODES = { 1: 0b11 << 6, 2: 0b01 << 6 };
 const CONSTANT_BIT_RATE = 1;
 const LOW_RATE_KILOBITS = [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
@@ -43,21 +45,21 @@ const VERSIONS = [
     ratesHz: [44100, 48000, 32000],
     kilobitsPerSecond: [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
     samplesPerFrame: 1152,
-    sideInformationBytes: 17,
+    sideInformationBytes: { 1: 17, 2: 32 },
   },
   {
     bits: 0b10,
     ratesHz: [22050, 24000, 16000],
     kilobitsPerSecond: LOW_RATE_KILOBITS,
     samplesPerFrame: 576,
-    sideInformationBytes: 9,
+    sideInformationBytes: { 1: 9, 2: 17 },
   },
   {
     bits: 0b00,
     ratesHz: [11025, 12000, 8000],
     kilobitsPerSecond: LOW_RATE_KILOBITS,
     samplesPerFrame: 576,
-    sideInformationBytes: 9,
+    sideInformationBytes: { 1: 9, 2: 17 },
   },
 ];
 

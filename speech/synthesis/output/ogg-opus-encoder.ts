@@ -4,18 +4,18 @@ import { OggPages, oggChecksum } from './ogg-pages.ts';
 import type { SpeechEncoder } from './speech-encoder.ts';
 
 /**
- * Opus (RFC 6716) in Ogg (RFC 7845), frames of 20 ms. The length is exact to the sample: what the codec adds in front
+ * Opus (RFC 6716) in Ogg (RFC 7845), mono or stereo (interleaved), frames of 20 ms. The length is exact to the sample: what the codec adds in front
  * is told as pre-skip, and what fills the last frame is trimmed by the last granule position.
  * @throws RangeError above 48 kHz
  */
-export async function openOggOpusEncoder(sampleRateHz: number): Promise<SpeechEncoder> {
+export async function openOggOpusEncoder(sampleRateHz: number, channels: 1 | 2 = 1): Promise<SpeechEncoder> {
   const codec = CODECS.find(({ rateHz }) => rateHz >= sampleRateHz);
   if (codec === undefined) throw new RangeError(`Opus has no sample rate of ${sampleRateHz} Hz`);
   const { version } = await loadLibopus();
   const encoder = await createEncoder({
-    channels: 1,
+    channels,
     sampleRate: codec.rateHz,
-    bitrate: codec.bitsPerSecond,
+    bitrate: channels * codec.bitsPerSecond,
     // Not Voip, which filters what microphones and rooms add: here is neither.
     application: Application.Audio,
   });
@@ -54,9 +54,9 @@ class OggOpusEncoder implements SpeechEncoder {
     const { encoder, originalRateHz, vendor } = options;
     this.inputRateHz = encoder.sampleRate;
     this.#encoder = encoder;
-    this.#frame = new Int16Array(encoder.frameSize);
+    this.#frame = new Int16Array(encoder.frameSize * encoder.channels);
     this.#preSkip = (encoder.getLookahead() * GRANULE_RATE_HZ) / encoder.sampleRate;
-    this.#headers = [identificationHeader(this.#preSkip, originalRateHz), commentHeader(vendor)];
+    this.#headers = [identificationHeader(encoder.channels, this.#preSkip, originalRateHz), commentHeader(vendor)];
   }
 
   encode(samples: Int16Array): Uint8Array<ArrayBuffer> {
@@ -70,7 +70,7 @@ class OggOpusEncoder implements SpeechEncoder {
       taken += part.length;
       if (this.#filled === frame.length) this.#encodeFrame(ready);
     }
-    this.#samples += samples.length;
+    this.#samples += samples.length / this.#encoder.channels;
     return joinBytes(ready);
   }
 
@@ -118,11 +118,11 @@ class OggOpusEncoder implements SpeechEncoder {
 }
 
 /** RFC 7845 §5.1. */
-function identificationHeader(preSkip: number, originalRateHz: number): Uint8Array {
+function identificationHeader(channels: 1 | 2, preSkip: number, originalRateHz: number): Uint8Array {
   const header = Buffer.alloc(19);
   header.write('OpusHead', 'latin1');
   header.writeUInt8(1, 8);
-  header.writeUInt8(1, 9);
+  header.writeUInt8(channels, 9);
   header.writeUInt16LE(preSkip, 10);
   header.writeUInt32LE(originalRateHz, 12);
   return header;

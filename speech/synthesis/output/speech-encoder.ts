@@ -4,7 +4,7 @@ import type { SpeechFormat } from '../../speech-synthesis.ts';
 export interface SpeechEncoder {
   /** At this rate samples are wanted; may differ from the format's where its codec has no such rate. */
   readonly inputRateHz: number;
-  /** What is ready by now; may be empty. */
+  /** Interleaved samples, whole frames. Returns what is ready by now; may be empty. */
   encode(samples: Int16Array): Uint8Array<ArrayBuffer>;
   /** The rest. */
   finish(): Uint8Array<ArrayBuffer>;
