@@ -19,6 +19,7 @@ import { createLogger, type Logger } from './logging.ts';
 import { TandemError } from './machines/errors.ts';
 import { openMedia } from './media/open-media.ts';
 import { systemClock as clock } from './runtime/clock.ts';
+import { createSealingKeys } from './runtime/sealed-file/format.ts';
 import { openSip } from './sip/open-sip.ts';
 import { openSpeechEngines } from './speech/open-speech-engines.ts';
 import type { DataFolder } from './storage/data-folder.ts';
@@ -131,14 +132,15 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
       }),
     );
     const { voices, tts, liveStt, transcriber } = speech;
-    const telephony = opened.use(await openTelephony({ ...shared, sip: sip.gateway, voices }));
-    const { dialer, registry, trunkWatch } = telephony;
+    const sealingKeys = createSealingKeys(config.recordingKey, config.previousRecordingKeys);
+    const telephony = opened.use(await openTelephony({ ...shared, sip: sip.gateway, voices, sealingKeys }));
+    const { dialer, registry, trunkWatch, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
     step('actors');
 
     const http = createHttpServer({
-      ...{ sql, objects, secrets, limits, dialer, voices, liveStt, transcriber, speech: tts },
+      ...{ sql, objects, secrets, limits, dialer, recordings, voices, liveStt, transcriber, speech: tts },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       corsOrigins: config.corsOrigins,

@@ -63,6 +63,21 @@ export const VARIABLES = {
     fallback: [],
     parse: (text) => parseList(text, parseKey),
   } as Variable<readonly Buffer[]>,
+  recordingKey: optional('RECORDING_KEY', {
+    about: 'Key that encrypts new recordings on disk and in S3. When unset, they are stored in clear.',
+    expects: '32 bytes in base64',
+    secret: true,
+    parse: parseKey,
+  }),
+  previousRecordingKeys: {
+    name: 'RECORDING_KEY_PREVIOUS',
+    about: 'Earlier values of RECORDING_KEY. Recordings they encrypted stay playable.',
+    expects: 'a comma-separated list of keys, 32 bytes in base64 each',
+    shownDefault: 'none',
+    secret: true,
+    fallback: [],
+    parse: (text) => parseList(text, parseKey),
+  } as Variable<readonly Buffer[]>,
   databaseUrl: urlVariable(
     'DATABASE_URL',
     ['postgres:', 'postgresql:'],

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import type { MediaEvent } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
+import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { CallRegistry } from './call-registry.ts';
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from './call-routing.ts';
 import { UnspokenError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
+import { growingFile, sealedName } from './recordings/recording-names.ts';
 
 /**
  * The call machine's `media` port: opens a session of the media plane, carries out commands strictly one after the
  * other, and passes the edges the workers post on to the call.
  */
-export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: MediaPortOptions) {
+export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, logger }: MediaPortOptions) {
   return fromCallback<MediaCommand, { callId: string }>(({ input: { callId }, receive, sendBack }) => {
     const tell = (event: CallEvent) => sendBack(event);
     const call = registry.get(callId);
@@ -22,6 +23,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
     let session: MediaSession | null = null;
     /** What is being said, or about to be; a path that is set ends it. */
     let saying: { speech: SpeechName } | null = null;
+    /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
+    let beeping: Promise<void> = Promise.resolve();
 
     async function open(): Promise<void> {
       try {
@@ -54,6 +57,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
       saying = turn;
       try {
         const samples = await call!.speech.take(speech);
+        await beeping;
         if (saying !== turn) return;
         const end = await media.play('agent', { samples, over: speech === 'whisper' });
         if (saying === turn && end === 'played') tell({ type: 'speech.finished', speech });
@@ -64,6 +68,28 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
         const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
         tell({ type: 'speech.failed', speech, detail });
       }
+    }
+
+    /** Not waited for: a disk that is slow to open a file must not delay what follows, such as a re-INVITE. */
+    async function record(media: MediaSession): Promise<void> {
+      const id = randomUUID();
+      const filePath = growingFile(recordingsDir, { id, isSealed: sealingKeys.isOn });
+      const seal = sealingKeys.create(sealedName(filePath));
+      await media.startRecording({ filePath, seal, channels: RECORDING_CHANNELS });
+      recordingId = id;
+      tell({ type: 'recording.started', recordingId: id });
+    }
+
+    async function beep(media: MediaSession): Promise<void> {
+      if (recordingId === null) return;
+      await media.beep(Object.keys(RECORDING_CHANNELS)).catch((error) => {
+        logger.warn({ callId, err: error }, 'recording tone could not be played');
+      });
+    }
+
+    function startRecording(media: MediaSession): void {
+      const recording = record(media).catch((error) => onFailure('record', error));
+      if (call!.row.recordingBeep) beeping = recording.then(() => beep(media));
     }
 
     async function obey(command: MediaCommand): Promise<void> {
@@ -80,15 +106,11 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, logger }: Media
           saying = null;
           await session.stopPlaying('agent');
           return await session.setRouting(routingOf(command.path));
-        case 'record': {
-          const id = randomUUID();
-          await session.startRecording({ filePath: join(recordingsDir, `${id}.wav`), channels: RECORDING_CHANNELS });
-          recordingId = id;
-          return tell({ type: 'recording.started', recordingId: id });
-        }
+        case 'record':
+          return startRecording(session);
         case 'finish':
           saying = null;
-          return tell({ type: 'media.finished', report: await finish(session, recordingId) });
+          return tell({ type: 'media.finished', report: await finish(session, () => recordingId) });
       }
     }
 
@@ -116,14 +138,16 @@ interface MediaPortOptions {
   registry: CallRegistry;
   /** Where recordings grow while their call runs. */
   recordingsDir: string;
+  sealingKeys: SealingKeys;
   logger: Logger;
 }
 
 const NOTHING_MEASURED: MediaReport = { quality: null, recording: null };
 
-async function finish(session: MediaSession, recordingId: string | null): Promise<MediaReport> {
+async function finish(session: MediaSession, currentRecording: () => string | null): Promise<MediaReport> {
   const { agent = null, customer = null } = await session.quality();
   const summary = await session.stopRecording();
   await session.close();
+  const recordingId = currentRecording();
   return { quality: { agent, customer }, recording: summary && recordingId ? { recordingId, ...summary } : null };
 }

@@ -3,6 +3,7 @@ import { callMachine } from '../machines/call.machine.ts';
 import { legMachine } from '../machines/leg.machine.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
+import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
@@ -33,6 +34,7 @@ export interface CallActorsOptions {
   transcripts: TranscriptDesk;
   speeches: CallSpeechDesk;
   recordingsDir: string;
+  sealingKeys: SealingKeys;
   clock: Clock;
   logger: Logger;
   inspect?: Observer<InspectionEvent> | ((event: InspectionEvent) => void);

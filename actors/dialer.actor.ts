@@ -145,7 +145,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async refreshRecording(callId) {
       const row = await getCallById(sql, callId);
-      if (!row?.recordingId || !isFinalState(row.state) || row.recordingStatus === 'uploaded') return false;
+      if (!row?.recordingId || !isFinalState(row.state)) return false;
+      if (row.recordingStatus === 'uploaded' || row.recordingStatus === 'deleted') return false;
       // Its file is on the disk of the node that ran the call.
       if (row.ownerNode !== options.node) return false;
       const { recordingId, workspaceId } = row;

@@ -39,6 +39,8 @@ export interface PlaceCallRequest {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
+  /** Whether both parties hear a tone when the recording starts. Null or absent: as the workspace is set. */
+  recordingBeep?: boolean | null;
   transcribe: boolean;
   /** What the agent is told on answering, and as the talk begins; plain or SSML. Null: nothing. */
   announce: string | null;

@@ -2,6 +2,7 @@ import type { InspectionEvent } from 'xstate';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import type { Clock } from '../runtime/clock.ts';
+import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
@@ -19,6 +20,10 @@ import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
 import { reconcile } from './reconcile.ts';
 import { createRecordingDesk } from './recording.actor.ts';
+import { createRecordingExporter } from './recordings/recording-exporter.ts';
+import { createRecordingLibrary } from './recordings/recording-library.actor.ts';
+import type { RecordingLibrary } from './recordings/recording-library.ts';
+import { expireRecordings } from './recordings/retention.ts';
 import { type TrunkWatch, watchTrunks } from './trunk-watch.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
@@ -30,6 +35,8 @@ export interface OpenTelephonyOptions {
   engines: SpeechEngines;
   voices: Pick<VoiceDesk, 'resolve'>;
   deliverer: Deliverer;
+  /** Encrypt recordings. */
+  sealingKeys: SealingKeys;
   /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
   /** Looks up the hosts of callbacks; default: DNS. */
@@ -44,6 +51,7 @@ export interface Telephony extends AsyncDisposable {
   /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
+  readonly recordings: RecordingLibrary;
 }
 
 /** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones. */
@@ -53,7 +61,9 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const { recognition, synthesis } = engines;
   const shared = { ...folder, ...given, sql, objects, secrets };
   await using opening = new AsyncDisposableStack();
-  const recordings = createRecordingDesk(shared);
+  const exporter = createRecordingExporter({ keys: given.sealingKeys, logger: given.logger });
+  opening.defer(() => exporter.close());
+  const recordings = createRecordingDesk({ ...shared, exporter });
   opening.defer(() => recordings.close());
   const transcripts = createTranscriptDesk({ ...shared, recognition });
   opening.defer(() => transcripts.close());
@@ -71,6 +81,15 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
   const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
+  const retention = expireRecordings(shared);
+  opening.defer(() => retention.close());
+  const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
   const opened = opening.move();
-  return { dialer, registry: parts.registry, trunkWatch, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return {
+    dialer,
+    registry: parts.registry,
+    trunkWatch,
+    recordings: library,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }

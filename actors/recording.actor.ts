@@ -1,13 +1,20 @@
-import { stat } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { type RecordingInput, recordingMachine } from '../machines/recording.machine.ts';
-import { repairWav, WAV_HEADER_BYTES } from '../media/wav.ts';
+import { repairRecording } from '../media/recording/sealed-wav.ts';
+import { WAV_HEADER_BYTES } from '../media/wav.ts';
 import type { Clock } from '../runtime/clock.ts';
+import { SealedFileError, type SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { Sql } from '../storage/database.ts';
 import type { ObjectStore } from '../storage/objects.ts';
+import type { RecordingStatus } from '../storage/queries/call-row.ts';
 import { getRecording, updateRecording } from '../storage/queries/recordings.ts';
 import type { Logger } from './logger.ts';
+import type { RecordingExporter } from './recordings/recording-exporter.ts';
+import { audioKey, formKey, growingFile, sealedName } from './recordings/recording-names.ts';
+import { createPlayableObjects } from './recordings/recording-objects.ts';
 
 /** Brings finished recordings into the object store, one actor each, for as long as that takes. */
 export interface RecordingDesk {
@@ -23,6 +30,11 @@ export interface RecordingDeskOptions {
   objects: ObjectStore;
   /** Where recordings grow while their call runs. */
   recordingsDir: string;
+  sealingKeys: SealingKeys;
+  /** Computes the peaks of a recording before it is stored. */
+  exporter: Pick<RecordingExporter, 'export'>;
+  /** Holds the peaks until they are stored. */
+  tempDir: string;
   clock: Clock;
   logger: Logger;
 }
@@ -74,24 +86,63 @@ export function createRecordingDesk(options: RecordingDeskOptions): RecordingDes
 
 /** Idempotent: a file that was moved before the row could say so is found in the store. */
 async function storeRecording(
-  { sql, objects, recordingsDir, clock }: RecordingDeskOptions,
-  { recordingId, workspaceId }: RecordingInput,
+  options: RecordingDeskOptions,
+  { recordingId: id, workspaceId }: RecordingInput,
 ): Promise<{ stored: boolean }> {
-  const recording = await getRecording(sql, recordingId);
-  if (!recording || recording.status === 'uploaded') return { stored: recording !== null };
-  const key = `recordings/${workspaceId}/${recordingId}.wav`;
-  const sourcePath = join(recordingsDir, `${recordingId}.wav`);
-  const stored = (await exists(sourcePath)) ? await repairAndPut() : await objects.stat(key);
-  const now = new Date(clock.now());
+  const { sql, clock } = options;
+  const recording = await getRecording(sql, id);
+  if (!recording || isSettled(recording.status)) return { stored: recording !== null };
+  const stored =
+    (await storeFile(options, { id, workspaceId, isSealed: true })) ??
+    (await storeFile(options, { id, workspaceId, isSealed: false }));
   const patch = stored
-    ? ({ status: 'uploaded', objectKey: key, ...sizeOf(stored.sizeBytes) } as const)
+    ? ({ status: 'uploaded', objectKey: stored.key, ...sizeOf(stored.sizeBytes) } as const)
     : ({ status: 'failed' } as const);
-  await updateRecording(sql, { id: recordingId, now, patch });
+  await updateRecording(sql, { id, now: new Date(clock.now()), patch });
   return { stored: stored !== null };
+}
 
-  async function repairAndPut() {
-    await repairWav(sourcePath);
-    return await objects.putFile({ key, sourcePath });
+function isSettled(status: RecordingStatus): boolean {
+  return status === 'uploaded' || status === 'deleted';
+}
+
+/** Returns the object, with its size as players see it. Null if there is neither a file nor an object. */
+async function storeFile(
+  options: RecordingDeskOptions,
+  recording: { id: string; workspaceId: string; isSealed: boolean },
+): Promise<{ key: string; sizeBytes: number } | null> {
+  const { objects, recordingsDir, sealingKeys, logger } = options;
+  const key = audioKey(recording);
+  const sourcePath = growingFile(recordingsDir, recording);
+  if (!(await exists(sourcePath))) return await createPlayableObjects(objects, sealingKeys).open(key);
+  const unlock = (header: Uint8Array) => sealingKeys.open(header, sealedName(key));
+  try {
+    const sizeBytes = await repairRecording(sourcePath, recording.isSealed ? unlock : null);
+    await storePeaks(options, { id: recording.id, key, sourcePath });
+    const stored = await objects.putFile({ key, sourcePath });
+    return { key, sizeBytes: sizeBytes ?? stored.sizeBytes };
+  } catch (error) {
+    if (!(error instanceof SealedFileError) || error.code !== 'SEALED_FILE_DAMAGED') throw error;
+    // Repeating does not help. The file stays for whoever can.
+    logger.error({ recordingId: recording.id, err: error }, 'encrypted recording is damaged');
+    return null;
+  }
+}
+
+/** Best effort: a request for the recording computes peaks that are missing. */
+async function storePeaks(
+  { objects, exporter, tempDir, logger }: RecordingDeskOptions,
+  { id, key, sourcePath }: { id: string; key: string; sourcePath: string },
+): Promise<void> {
+  const form = { format: 'peaks' } as const;
+  const targetKey = formKey(key, form);
+  const targetPath = join(tempDir, `${randomUUID()}.peaks`);
+  try {
+    await exporter.export({ recordingKey: key, sourcePath, targetKey, targetPath, form });
+    await objects.putFile({ key: targetKey, sourcePath: targetPath });
+  } catch (error) {
+    logger.warn({ recordingId: id, err: error }, 'computing the peaks of a recording failed');
+    await rm(targetPath, { force: true });
   }
 }
 

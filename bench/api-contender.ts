@@ -82,6 +82,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     judge: {} as never,
     memory: {} as never,
     documents: {} as never,
+    recordings: {} as never,
     models: {} as never,
     webhooks,
     objects: await openObjectStore({ folder: process.argv[3]! }),

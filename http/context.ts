@@ -7,6 +7,7 @@ import type { Dialer } from '../actors/dialer.ts';
 import type { DocumentDesk } from '../actors/documents/document-desk.ts';
 import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
 import type { MemoryDesk } from '../actors/memory/memory-desk.ts';
+import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
 import type { TtsDesk } from '../actors/tts/tts-desk.ts';
@@ -41,6 +42,8 @@ export interface HttpContext {
   /** Available language models. */
   models: LanguageModels;
   objects: ObjectStore;
+  /** Plays recordings, in several formats. */
+  recordings: RecordingLibrary;
   /** Encrypts trunk passwords. */
   secrets: SecretBox;
   /** Rate limits, login throttling and concurrency slots. */

@@ -34,7 +34,12 @@ const RECORDING: ErrorCode[] = [
   'CALL_NOT_FOUND',
   'RECORDING_NOT_OWNED',
   'RECORDING_UNAVAILABLE',
+  'RECORDING_DELETED',
+  'RECORDING_ENCODING',
+  'RECORDING_KEY_MISSING',
+  'RECORDING_DAMAGED',
   'DIALER_NOT_PROVISIONED',
+  'SHUTTING_DOWN',
 ];
 
 const SPEECH: ErrorCode[] = [
@@ -305,6 +310,16 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   RECORDING_NOT_OWNED: { message: 'Another user placed this call. Only that user can play its recording.' },
   TRANSCRIPT_NOT_OWNED: { message: 'Another user placed this call. Only that user can read its transcript.' },
   RECORDING_UNAVAILABLE: { message: 'The call was placed without record: true, so it has no recording.' },
+  RECORDING_DELETED: { message: 'The recording was deleted after 30 days, as the workspace is set to.' },
+  RECORDING_ENCODING: { message: 'The recording is being encoded. Repeat the request in a few seconds.' },
+  RECORDING_KEY_MISSING: {
+    message:
+      'The recording is encrypted with a key that this server does not have. Add the key to RECORDING_KEY_PREVIOUS and restart the server.',
+  },
+  RECORDING_DAMAGED: {
+    message:
+      'The encrypted recording was changed or cut off in storage, so it cannot be played. Restore it from a backup.',
+  },
   URL_EXPIRED: { message: 'The URL has expired. Create a new one.' },
   URL_SIGNATURE_INVALID: { message: 'The signature of the URL is invalid. Create a new URL.' },
   TRUNK_NOT_FOUND: { message: 'No trunk in this workspace has this id.' },

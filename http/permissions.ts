@@ -15,6 +15,7 @@ export const SCOPES = [
   'calls:read',
   'calls:write',
   'recordings:read',
+  'recordings:write',
   'numbers:read',
   'numbers:write',
   'trunks:read',
@@ -84,6 +85,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'GET /dialer/click2call/:id/transcript': allow('member', 'recordings:read'),
   'POST /dialer/click2call/:id/recording': allow('member', 'recordings:read'),
   'POST /dialer/recordings/:id/playback-url': allow('member', 'recordings:read'),
+  'GET /dialer/recording-settings': allow('member', 'recordings:read'),
+  'PATCH /dialer/recording-settings': allow('admin', 'recordings:write'),
   'GET /media/*': open(),
 
   'GET /dialer/pool': allow('member', 'numbers:read'),

@@ -1,6 +1,9 @@
 import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import type { AudioForm } from '../actors/recordings/recording-library.ts';
 import { TandemError } from '../machines/errors.ts';
 import { signObjectUrl } from '../storage/object-urls.ts';
+import { isSealedKey } from '../storage/objects.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
@@ -27,7 +30,7 @@ export function mayAccessMedia(call: CallRow, principal: Principal): boolean {
 /**
  * Checks that the caller may play the recording of a call, and that it exists.
  * @throws TandemError RECORDING_NOT_OWNED if another user placed the call; RECORDING_UNAVAILABLE if the call was not
- * recorded, or if its recording does not exist yet, with different messages.
+ * recorded, or if its recording does not exist yet, with different messages; RECORDING_DELETED.
  */
 export function requirePlayable(
   call: CallRow,
@@ -42,6 +45,12 @@ export function requirePlayable(
   if (!call.recordRequested) {
     throw new TandemError('RECORDING_UNAVAILABLE', 'The call was placed without record: true, so it has no recording.');
   }
+  if (recording?.status === 'deleted') {
+    throw new TandemError(
+      'RECORDING_DELETED',
+      'The recording was deleted because the retention period of the workspace had passed.',
+    );
+  }
   if (recording === null || recording.status !== 'uploaded' || recording.objectKey === null) {
     throw new TandemError(
       'RECORDING_UNAVAILABLE',
@@ -49,6 +58,48 @@ export function requirePlayable(
     );
   }
   return { ...recording, objectKey: recording.objectKey };
+}
+
+/** Parameters of a request for a playback URL. */
+export const PLAYBACK_QUERY = {
+  format: Type.Optional(
+    Type.Enum(['wav', 'mp3', 'opus'], {
+      default: 'wav',
+      description:
+        'Audio format: `wav` as recorded, `mp3`, or `opus` (in Ogg). The first request for another format than `wav` encodes the recording; if that takes longer than 15 seconds, the request fails with RECORDING_ENCODING and can be repeated. Tandem extension.',
+    }),
+  ),
+  channels: Type.Optional(
+    Type.Enum(['stereo', 'mono'], {
+      default: 'stereo',
+      description: '`stereo`: agent left, customer right. `mono`: both parties in one channel. Tandem extension.',
+    }),
+  ),
+};
+
+export interface PlaybackQuery {
+  format?: AudioForm['format'];
+  channels?: AudioForm['channels'];
+}
+
+/**
+ * Encodes the recording if necessary, and signs URLs for it and its peaks, valid for five minutes.
+ * @throws TandemError as `RecordingLibrary.inForm`
+ */
+export async function mintRecordingUrls(
+  context: HttpContext,
+  {
+    recording,
+    query: { format = 'wav', channels = 'stereo' },
+    request,
+  }: { recording: RecordingRow & { objectKey: string }; query: PlaybackQuery; request: FastifyRequest },
+) {
+  const { recordings } = context;
+  const { key, sizeBytes } = await recordings.inForm(recording, { format, channels });
+  const peaksKey = await recordings.peaksOf(recording);
+  const playback = await mintPlaybackUrl(context, { objectKey: key, request });
+  const peaks = peaksKey === null ? null : await mintPlaybackUrl(context, { objectKey: peaksKey, request });
+  return { format, channels, sizeBytes, ...playback, peaks_url: peaks?.playback_url ?? null };
 }
 
 /** Signs a URL that plays the object for five minutes. The URL is not stored. */
@@ -59,7 +110,8 @@ export async function mintPlaybackUrl(
   const now = clock();
   const expiresAt = new Date(Math.floor((now.getTime() + PLAYBACK_TTL_MS) / 1000) * 1000);
   const signed = { key, expiresAt, secret: urlSigningSecret, baseUrl: baseUrlOf({ publicUrl }, request) };
-  const presigned = await objects.presign({ key, now, expiresAt });
+  // A bucket cannot decrypt.
+  const presigned = isSealedKey(key) ? null : await objects.presign({ key, now, expiresAt });
   return { playback_url: presigned ?? signedMediaUrl(signed), expires_at: expiresAt.toISOString() };
 }
 

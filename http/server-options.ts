@@ -18,6 +18,7 @@ export interface HttpServerOptions
     | 'chat'
     | 'models'
     | 'objects'
+    | 'recordings'
     | 'secrets'
     | 'urlSigningSecret'
     | 'logger'

@@ -39,6 +39,7 @@ import { numberRoutes } from './routes/numbers.ts';
 import { passwordResetRoutes } from './routes/password-reset.ts';
 import { paymentRoutes } from './routes/payments.ts';
 import { poolRoutes } from './routes/pool.ts';
+import { recordingSettingsRoutes } from './routes/recording-settings.ts';
 import { recordingRoutes } from './routes/recordings.ts';
 import { sttRoutes } from './routes/stt.ts';
 import { sttSocketRoute } from './routes/stt-socket.ts';
@@ -155,6 +156,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     healthRoutes(routes, context);
     click2callRoutes(routes, context);
     recordingRoutes(routes, context);
+    recordingSettingsRoutes(routes, context);
     mediaRoutes(routes, context);
     poolRoutes(routes, context);
     callerIdRoutes(routes, context);

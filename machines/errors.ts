@@ -34,6 +34,10 @@ export const ERROR_CATALOGUE = {
   RECORDING_NOT_OWNED: { status: 404, retryable: false },
   TRANSCRIPT_NOT_OWNED: { status: 404, retryable: false },
   RECORDING_UNAVAILABLE: { status: 404, retryable: false },
+  RECORDING_DELETED: { status: 410, retryable: false },
+  RECORDING_ENCODING: { status: 503, retryable: true },
+  RECORDING_KEY_MISSING: { status: 503, retryable: false },
+  RECORDING_DAMAGED: { status: 500, retryable: false },
   URL_EXPIRED: { status: 403, retryable: false },
   URL_SIGNATURE_INVALID: { status: 403, retryable: false },
 

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { AudioFormat } from '../machines/utterances.ts';
+import type { FileSeal } from '../runtime/sealed-file/format.ts';
 
 /**
  * The media plane as the actors see it: sessions of parties, relayed, mixed, toned and recorded in worker threads.
@@ -69,6 +70,8 @@ export interface MediaSession {
   stopPlaying(party: PartyId): Promise<void>;
   /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
   startRecording(options: RecordingOptions): Promise<void>;
+  /** Plays the recording tone to the parties, over what they hear. Resolves when it has ended for all of them. */
+  beep(parties: readonly PartyId[]): Promise<void>;
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
   /**
@@ -87,6 +90,8 @@ export interface MediaSession {
 export interface RecordingOptions {
   filePath: string;
   channels: Readonly<Record<PartyId, 0 | 1>>;
+  /** Encrypts the file while it is written. Default null: it stays in clear. */
+  seal?: FileSeal | null;
 }
 
 export interface PlayedSound {

@@ -1,4 +1,3 @@
-import { stat } from 'node:fs/promises';
 import type { MessagePort, Transferable } from 'node:worker_threads';
 import { TandemError } from '../machines/errors.ts';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
@@ -14,8 +13,9 @@ import type {
   RecordingSummary,
   Routing,
 } from './media-plane.ts';
+import { repairRecording } from './recording/sealed-wav.ts';
 import type { ThreadSession } from './session-threads.ts';
-import { repairWav, WAV_HEADER_BYTES } from './wav.ts';
+import { WAV_HEADER_BYTES } from './wav.ts';
 import { BAD_REMOTE_ADDRESS, type MediaCalls, type MediaThread, STORAGE_FAILED } from './worker-protocol.ts';
 
 interface PooledSessionOptions {
@@ -38,7 +38,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
   readonly thread: SupervisedThread<MediaThread>;
   readonly #options: PooledSessionOptions;
   #state: 'open' | 'closing' | 'lost' = 'open';
-  #recordingPath: string | null = null;
+  #recording: RecordingOptions | null = null;
   #closing: Promise<void> | null = null;
   #recordingAtClose: RecordingSummary | null = null;
 
@@ -73,14 +73,18 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     await this.#call('party.stopPlaying', { party });
   }
 
-  async startRecording({ filePath, channels }: RecordingOptions): Promise<void> {
-    await this.#call('recording.start', { filePath, channels });
-    this.#recordingPath = filePath;
+  async startRecording(options: RecordingOptions): Promise<void> {
+    await this.#call('recording.start', options);
+    this.#recording = options;
+  }
+
+  async beep(parties: readonly PartyId[]): Promise<void> {
+    await this.#call('parties.beep', { parties });
   }
 
   async stopRecording(): Promise<RecordingSummary | null> {
-    const filePath = this.#recordingPath;
-    this.#recordingPath = null;
+    const recording = this.#recording;
+    this.#recording = null;
     if (this.#state === 'open') {
       try {
         return await this.#call('recording.stop', {});
@@ -90,7 +94,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     }
     await this.#closing?.catch(() => {});
     if (this.#state !== 'lost') return this.#recordingAtClose;
-    return filePath === null ? null : summaryOfRepaired(filePath);
+    return recording === null ? null : summaryOfRepaired(recording);
   }
 
   async startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void> {
@@ -172,12 +176,10 @@ export function toTandemError(error: unknown): unknown {
 }
 
 /** The worker is dead, but what it wrote is there. */
-async function summaryOfRepaired(filePath: string): Promise<RecordingSummary | null> {
+async function summaryOfRepaired({ filePath, seal = null }: RecordingOptions): Promise<RecordingSummary | null> {
   try {
-    const repair = await repairWav(filePath);
-    if (repair.outcome === 'not-wav') return null;
-    const { size } = await stat(filePath);
-    return { filePath, bytes: size, durationMs: (size - WAV_HEADER_BYTES) / 32 };
+    const bytes = await repairRecording(filePath, seal === null ? null : () => seal);
+    return bytes === null ? null : { filePath, bytes, durationMs: (bytes - WAV_HEADER_BYTES) / 32 };
   } catch {
     return null;
   }

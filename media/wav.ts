@@ -8,7 +8,7 @@ import { join } from 'node:path';
 
 export const WAV_HEADER_BYTES = 44;
 
-interface WavFormat {
+export interface WavFormat {
   channels: number;
   sampleRateHz: number;
 }
@@ -31,6 +31,12 @@ export function wavHeader(format: WavFormat, dataBytes: number): Buffer {
   header.write('data', 36, 'latin1');
   header.writeUInt32LE(shownBytes, 40);
   return header;
+}
+
+/** A header as `wavHeader` makes it, with another length. Other bytes are returned unchanged. */
+export function withDataBytes(header: Buffer, dataBytes: number): Buffer {
+  const format = parseWavHeader(header);
+  return format === null ? header : wavHeader(format, dataBytes);
 }
 
 /** A WAV file that grows. One write at a time: wait for each promise, as `RecordingFile` does. */
@@ -81,6 +87,11 @@ export class WavFileWriter {
       await this.#handle.close();
     }
   }
+
+  /** Closes without another write. `repairWav` completes the file. */
+  async abandon(): Promise<void> {
+    await this.#handle.close();
+  }
 }
 
 type WavRepair =
@@ -110,7 +121,7 @@ export async function repairWav(filePath: string): Promise<WavRepair> {
       await writeFully(handle, empty, 0);
       return { outcome: 'repaired', bytes: WAV_HEADER_BYTES, bytesCut: 0 };
     }
-    const format = formatOfHeader(header);
+    const format = parseWavHeader(header);
     if (format === null) return { outcome: 'not-wav', bytes: size };
     const bytesCut = (size - WAV_HEADER_BYTES) % (format.channels * 2);
     const wholeBytes = size - bytesCut;
@@ -207,7 +218,8 @@ function deinterleave(body: Buffer, format: WavFormat): { durationMs: number; sa
 }
 
 /** The format of a 44 byte header as `wavHeader` writes it, whatever lengths it claims; null for any other. */
-function formatOfHeader(header: Buffer): WavFormat | null {
+export function parseWavHeader(header: Buffer): WavFormat | null {
+  if (header.length !== WAV_HEADER_BYTES) return null;
   const channels = header.readUInt16LE(22);
   const sampleRateHz = header.readUInt32LE(24);
   if (channels === 0 || channels > 8 || sampleRateHz === 0 || sampleRateHz > 384_000) return null;

@@ -34,6 +34,8 @@ export interface MediaCalls {
     answer: PlaybackEnd;
   };
   'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
+  /** Answered when it is over. */
+  'parties.beep': { request: { sessionKey: number; parties: readonly PartyId[] }; answer: undefined };
   'recording.start': { request: { sessionKey: number } & RecordingOptions; answer: undefined };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };

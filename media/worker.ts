@@ -40,8 +40,8 @@ class MediaWorker {
     'routing.set': ({ sessionKey, routing }) => this.#session(sessionKey).setRouting(routing),
     'party.play': ({ sessionKey, party, samples, over }) => this.#session(sessionKey).play(party, { samples, over }),
     'party.stopPlaying': ({ sessionKey, party }) => this.#session(sessionKey).stopPlaying(party),
-    'recording.start': ({ sessionKey, filePath, channels }) =>
-      this.#session(sessionKey).startRecording({ filePath, channels }),
+    'parties.beep': ({ sessionKey, parties }) => this.#session(sessionKey).beep(parties),
+    'recording.start': ({ sessionKey, ...options }) => this.#session(sessionKey).startRecording(options),
     'recording.stop': ({ sessionKey }) => this.#session(sessionKey).stopRecording(),
     'tap.start': ({ sessionKey, ports }) => this.#session(sessionKey).startTap(ports),
     'tap.stop': ({ sessionKey }) => this.#session(sessionKey).stopTap(),

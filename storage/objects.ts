@@ -1,11 +1,13 @@
 import { createReadStream } from 'node:fs';
-import { copyFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, link, mkdir, open, rename, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { TandemError } from '../machines/errors.ts';
 
 /** Files by key. A key is segments of `A-Z a-z 0-9 . _ -` joined by `/`, at most 512 characters. */
 export interface ObjectStore {
+  /** Whether all nodes see the same objects, as in a bucket. Each folder belongs to its node. */
+  readonly isShared: boolean;
   /**
    * Moves a finished file into the store. When it returns, file and name survive a power cut; an object of the same key
    * is replaced whole or not at all.
@@ -18,6 +20,11 @@ export interface ObjectStore {
    * @throws TandemError `NOT_FOUND`
    */
   read(options: { key: string; start?: number; end?: number }): Promise<Readable>;
+  /**
+   * Puts the object's bytes at a path, where nothing may write to them: it can be another name of the object's file.
+   * @throws TandemError `NOT_FOUND`
+   */
+  copyTo(options: { key: string; targetPath: string }): Promise<void>;
   /** Idempotent. */
   delete(key: string): Promise<void>;
   /**
@@ -40,13 +47,23 @@ export const CONTENT_TYPES: Readonly<Record<string, string>> = {
   wav: 'audio/wav',
   mp3: 'audio/mpeg',
   ogg: 'audio/ogg',
+  json: 'application/json',
 };
+
+/** Ends the key of an object that is encrypted, after the extension of its plaintext. Only this server can play it. */
+export const SEALED_EXTENSION = '.sealed';
+
+export function isSealedKey(key: string): boolean {
+  return key.endsWith(SEALED_EXTENSION);
+}
 
 /** The headers an object is served with, by this server and by an S3 store. */
 export function presentationOf(key: string): { contentType: string; contentDisposition: string } {
+  const name = key.split('/').at(-1)!;
+  const plainName = isSealedKey(name) ? name.slice(0, -SEALED_EXTENSION.length) : name;
   return {
-    contentType: CONTENT_TYPES[key.split('.').at(-1)!] ?? 'application/octet-stream',
-    contentDisposition: `inline; filename="${key.split('/').at(-1)}"`,
+    contentType: CONTENT_TYPES[plainName.split('.').at(-1)!] ?? 'application/octet-stream',
+    contentDisposition: `inline; filename="${plainName}"`,
   };
 }
 
@@ -69,6 +86,7 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
   }
 
   return {
+    isShared: false,
     stat: statOf,
 
     async putFile({ key, sourcePath }) {
@@ -91,6 +109,15 @@ export async function openObjectStore({ folder }: { folder: string }): Promise<O
         throw isMissing(error) ? new TandemError('NOT_FOUND', 'Object not found.') : error;
       });
       return createReadStream(file, { fd: handle, start, end });
+    },
+
+    async copyTo({ key, targetPath }) {
+      const file = objectPath(root, key);
+      try {
+        await link(file, targetPath).catch(() => copyFile(file, targetPath));
+      } catch (error) {
+        throw isMissing(error) ? new TandemError('NOT_FOUND', 'Object not found.') : error;
+      }
     },
 
     async delete(key) {

@@ -6,7 +6,7 @@ import { getRecording } from '../../storage/queries/recordings.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mayAccessMedia, mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
+import { mayAccessMedia, mintRecordingUrls, PLAYBACK_QUERY, requirePlayable, requireTrunk } from '../playback.ts';
 import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { readMobile } from '../schemas/phone-number.ts';
@@ -204,8 +204,9 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'mintCallRecordingUrl',
         summary: "Create a playback URL for a call's recording",
         description:
-          'Returns a signed URL that plays the recording for five minutes. Each request creates a new URL. Only the user who placed the call can play it. Check `recording_available` first, with `refresh=1`.',
+          'Returns a signed URL that plays the recording for five minutes, in the format you choose. Each request creates a new URL. Only the user who placed the call can play it. Check `recording_available` first, with `refresh=1`.',
         params: Type.Object({ id: Type.String({ description: 'call_id, reference_id or recording_id.' }) }),
+        querystring: Type.Object(PLAYBACK_QUERY),
         response: {
           200: successOf(Type.Object({ recording: RecordingSchema }), 'The recording, with its playback URL.'),
           ...REFUSALS,
@@ -223,14 +224,21 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       }
       const stored = call.recordingId === null ? null : await getRecording(sql, call.recordingId);
       const recording = requirePlayable(call, { recording: stored, principal });
+      const { format, channels, sizeBytes, ...urls } = await mintRecordingUrls(context, {
+        recording,
+        query: request.query,
+        request,
+      });
       return success({
         recording: {
           call_id: call.callId,
           recording_id: recording.id,
           recording_status: recording.status,
-          recording_format: recording.format,
-          recording_size: recording.sizeBytes,
-          ...(await mintPlaybackUrl(context, { objectKey: recording.objectKey, request })),
+          recording_format: format,
+          recording_channels: channels,
+          recording_size: sizeBytes,
+          recording_duration_ms: recording.durationMs,
+          ...urls,
         },
       });
     },

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { PlayableObject } from '../../actors/recordings/recording-library.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { verifyObjectUrl } from '../../storage/object-urls.ts';
 import { CONTENT_TYPES, type ObjectStat, presentationOf } from '../../storage/objects.ts';
@@ -7,8 +8,33 @@ import { parseByteRange } from '../byte-range.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 
+const PeaksSchema = Type.Object(
+  {
+    version: Type.Literal(2),
+    channels: Type.Integer({ description: 'Channels: agent, customer.' }),
+    sample_rate: Type.Integer({ description: 'Sample rate of the audio in Hz.' }),
+    samples_per_pixel: Type.Integer({ description: 'Samples per point: a hundredth of a second.' }),
+    bits: Type.Literal(8),
+    length: Type.Integer({ description: 'Points.' }),
+    data: Type.Array(Type.Integer({ minimum: -128, maximum: 127 }), {
+      description: 'Per point and channel, the least and the greatest sample.',
+    }),
+  },
+  {
+    description: 'Peaks of a recording, in the JSON format of audiowaveform.',
+    examples: [
+      {
+        ...{ version: 2, channels: 2, sample_rate: 8000, samples_per_pixel: 80, bits: 8, length: 2 },
+        data: [-3, 4, 0, 0, -90, 88, -1, 1],
+      },
+    ],
+  },
+);
 const AUDIO = Object.fromEntries(
-  Object.values(CONTENT_TYPES).map((type) => [type, { schema: Type.String({ format: 'binary' }) }]),
+  Object.values(CONTENT_TYPES).map((type) => [
+    type,
+    { schema: type === 'application/json' ? PeaksSchema : Type.String({ format: 'binary' }) },
+  ]),
 );
 
 /** Serves objects behind signed URLs. The signature is the credential, so a media player needs no header. */
@@ -31,7 +57,7 @@ export function mediaRoutes(app: HttpApp, context: HttpContext): void {
       operationId: 'getMedia',
       summary: 'Play audio',
       description:
-        'Serves the audio behind a playback URL, whole or one byte range. The signature in the URL is the credential.',
+        'Serves the audio behind a playback URL, or the peaks behind a peaks URL, whole or one byte range. The signature in the URL is the credential.',
       security: [],
       response: {
         200: responseOf({ description: 'The audio.', content: AUDIO }),
@@ -66,15 +92,20 @@ async function answer(
 ): Promise<FastifyReply> {
   const token = { expires: /^\d{1,12}$/.test(expires) ? Number(expires) : 0, signature };
   verifyObjectUrl({ key, ...token, secret: context.urlSigningSecret, now: context.now() });
-  const object = await context.objects.stat(key);
+  const object = await context.recordings.open(key);
   if (object === null) throw new TandemError('NOT_FOUND', 'The audio no longer exists.');
-  return await sendObject(context, { object, request, reply });
+  return await sendObject({ object, request, reply });
 }
 
-async function sendObject(
-  { objects }: HttpContext,
-  { object, request, reply }: { object: ObjectStat; request: FastifyRequest; reply: FastifyReply },
-): Promise<FastifyReply> {
+async function sendObject({
+  object,
+  request,
+  reply,
+}: {
+  object: PlayableObject;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}): Promise<FastifyReply> {
   const { key, sizeBytes } = object;
   const etag = `"${sizeBytes.toString(16)}-${object.modifiedAt.getTime().toString(16)}"`;
   const about = {
@@ -97,7 +128,7 @@ async function sendObject(
   const part = range === 'whole' ? { start: 0, end: sizeBytes - 1 } : range;
   // Open the object before sending headers: it may have been deleted, and the error is not audio.
   const isEmpty = request.method === 'HEAD' || sizeBytes === 0;
-  const audio = isEmpty ? '' : await objects.read({ key, ...part });
+  const audio = isEmpty ? '' : await object.read(part);
   if (range !== 'whole') {
     reply.code(206).header('content-range', `bytes ${part.start}-${part.end}/${sizeBytes}`);
   }

@@ -4,8 +4,8 @@ import { getCallById } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mintPlaybackUrl, requirePlayable, requireTrunk } from '../playback.ts';
-import { PlaybackUrlSchema } from '../schemas/call.ts';
+import { mintRecordingUrls, PLAYBACK_QUERY, requirePlayable, requireTrunk } from '../playback.ts';
+import { PeaksUrlSchema, PlaybackUrlSchema } from '../schemas/call.ts';
 import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 
 export function recordingRoutes(app: HttpApp, context: HttpContext): void {
@@ -20,10 +20,14 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'mintPlaybackUrl',
         summary: 'Create a playback URL for a recording',
         description:
-          'Returns a signed URL that plays the recording for five minutes. Each request creates a new URL. Only the user who placed the call can play it.',
+          'Returns a signed URL that plays the recording for five minutes, in the format you choose. Each request creates a new URL. Only the user who placed the call can play it.',
         params: Type.Object({ id: Type.String({ description: 'recording_id of the call.' }) }),
+        querystring: Type.Object(PLAYBACK_QUERY),
         response: {
-          200: successOf(Type.Object({ playback_url: PlaybackUrlSchema, expires_at: TimeSchema }), 'The playback URL.'),
+          200: successOf(
+            Type.Object({ playback_url: PlaybackUrlSchema, expires_at: TimeSchema, peaks_url: PeaksUrlSchema }),
+            'The playback URL.',
+          ),
           ...REFUSALS,
         },
       },
@@ -35,7 +39,12 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
       const call = stored?.workspaceId === principal.workspaceId ? await getCallById(sql, stored.callId) : null;
       if (call === null) throw new TandemError('CALL_NOT_FOUND', 'No recording in this workspace has this id.');
       const recording = requirePlayable(call, { recording: stored, principal });
-      return success(await mintPlaybackUrl(context, { objectKey: recording.objectKey, request }));
+      const minted = await mintRecordingUrls(context, { recording, query: request.query, request });
+      return success({
+        playback_url: minted.playback_url,
+        expires_at: minted.expires_at,
+        peaks_url: minted.peaks_url,
+      });
     },
   );
 }

@@ -116,7 +116,7 @@ const CALL_PROPERTIES = {
   metadata: MetadataSchema,
   record_requested: Type.Boolean({ description: 'True if the call was placed with `record: true`.' }),
   recording_id: nullable(Type.String({ description: 'Id of the recording, once there is one.' })),
-  recording_status: nullable(Type.String({ description: 'Status of the recording, such as `uploaded`.' })),
+  recording_status: nullable(Type.String({ description: 'Status of the recording, such as `uploaded` or `deleted`.' })),
   recording_available: Type.Boolean({ description: 'True if you can create a playback URL.' }),
   transcribe_requested: Type.Boolean({
     description: 'True if the call was placed with `transcribe: true`. Tandem extension.',
@@ -279,14 +279,26 @@ export const PlaybackUrlSchema = Type.String({
   examples: [PLAYBACK_URL_EXAMPLE],
 });
 
+export const PeaksUrlSchema = nullable(
+  Type.String({
+    format: 'uri',
+    description:
+      'Signed URL of the peaks, for players that draw a waveform: JSON of audiowaveform version 2, 100 points a second, least and greatest sample per channel in 8 bits. Null while they are being computed. Tandem extension.',
+    examples: [PLAYBACK_URL_EXAMPLE.replace('.wav', '.peaks.json')],
+  }),
+);
+
 const RECORDING_PROPERTIES = {
   call_id: Type.String({ description: 'Call that was recorded.' }),
   recording_id: Type.String({ description: 'Id of the recording.' }),
   recording_status: Type.String({ description: 'Status of the recording, such as `uploaded`.' }),
-  recording_format: nullable(Type.String({ description: 'Audio container.', examples: ['wav'] })),
-  recording_size: nullable(Type.Integer({ description: 'Size in bytes.' })),
+  recording_format: nullable(Type.String({ description: 'Audio format: `wav`, `mp3` or `opus`.', examples: ['wav'] })),
+  recording_channels: Type.Enum(['stereo', 'mono'], { description: 'Channels of the audio. Tandem extension.' }),
+  recording_size: nullable(Type.Integer({ description: 'Size in bytes, in this format.' })),
+  recording_duration_ms: nullable(Type.Integer({ description: 'Duration in milliseconds. Tandem extension.' })),
   playback_url: PlaybackUrlSchema,
-  expires_at: { ...TimeSchema, description: 'When the playback URL expires.' },
+  expires_at: { ...TimeSchema, description: 'When the URLs expire.' },
+  peaks_url: PeaksUrlSchema,
 };
 
 export const RecordingSchema = Type.Object(RECORDING_PROPERTIES, {
@@ -296,9 +308,12 @@ export const RecordingSchema = Type.Object(RECORDING_PROPERTIES, {
       recording_id: ENDED_CALL_EXAMPLE.recording_id,
       recording_status: 'uploaded',
       recording_format: 'wav',
+      recording_channels: 'stereo',
       recording_size: 3_008_044,
+      recording_duration_ms: 94_000,
       playback_url: PLAYBACK_URL_EXAMPLE,
       expires_at: '2026-01-31T09:35:12.000Z',
+      peaks_url: PLAYBACK_URL_EXAMPLE.replace('.wav', '.peaks.json'),
     },
   ],
 });

@@ -33,6 +33,7 @@ export function parsePlacement(body: unknown): Placement {
     customerRingTimeoutS: readSeconds(body, 'customer_ring_timeout', 'INVALID_RING_TIMEOUT'),
     maxDurationS: readSeconds(body, 'max_duration', 'INVALID_MAX_DURATION'),
     record: readFlag(body, 'record', 'INVALID_RECORD'),
+    recordingBeep: Object.hasOwn(body, 'recording_beep') ? readFlag(body, 'recording_beep', 'INVALID_RECORD') : null,
     metadata: readMetadata(body),
     transcribe: readFlag(body, 'transcribe', 'INVALID_TRANSCRIBE'),
     announce: readSpokenText(body, 'announce', 'INVALID_ANNOUNCE'),
@@ -118,6 +119,12 @@ export const PlacementSchema = Type.Object(
     ),
     record: Type.Optional(
       Type.Boolean({ default: false, description: 'Record the call. The recording is uploaded after the call ends.' }),
+    ),
+    recording_beep: Type.Optional(
+      Type.Boolean({
+        description:
+          'Play a tone to both parties when the recording starts: 1400 Hz for half a second. Not recorded. Default: the setting of the workspace, PATCH /dialer/recording-settings. Tandem extension.',
+      }),
     ),
     metadata: Type.Optional(
       Type.Object(
@@ -244,7 +251,7 @@ function readSeconds(body: Body, field: keyof typeof SECONDS, code: ErrorCode): 
   return refuse(code, field, `must be an integer from ${minimum} to ${maximum}`);
 }
 
-function readFlag(body: Body, field: 'record' | 'transcribe', code: ErrorCode): boolean {
+function readFlag(body: Body, field: 'record' | 'recording_beep' | 'transcribe', code: ErrorCode): boolean {
   if (!Object.hasOwn(body, field)) return false;
   const value = body[field];
   return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');

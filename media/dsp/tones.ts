@@ -2,7 +2,7 @@ import { encodeG711, type G711Codec } from './g711.ts';
 
 /**
  * Tones: the Indian ringing tone that callers hear (ITU-T E.180 supplement 2: 400 Hz + 450 Hz in cadence
- * 0.4 on, 0.2 off, 0.4 on, 2.0 off), and the sines that softphones and tests play.
+ * 0.4 on, 0.2 off, 0.4 on, 2.0 off), the tone that announces a recording, and the sines that softphones and tests play.
  */
 
 export const TELEPHONY_SAMPLE_RATE_HZ = 8000;
@@ -54,6 +54,28 @@ export function framesOf(codec: G711Codec, samples: Int16Array): Uint8Array[] {
     frames.push(frame);
   }
   return frames;
+}
+
+/** The recorder warning tone of Federal Standard 1037C: a half-second burst of 1400 Hz. Once, not repeated. */
+const RECORDING_TONE = { frequenciesHz: [1400], durationMs: 500, levelDbfs: -16 };
+/** A step would click. */
+const RECORDING_TONE_RAMP_SAMPLES = 80;
+
+/** Linear, 8 kHz. Computed once and shared: treat as read-only. */
+export function recordingTone(): Int16Array<ArrayBuffer> {
+  recordingToneSamples ??= ramped(tone(RECORDING_TONE), RECORDING_TONE_RAMP_SAMPLES);
+  return recordingToneSamples;
+}
+
+let recordingToneSamples: Int16Array<ArrayBuffer> | null = null;
+
+function ramped(samples: Int16Array<ArrayBuffer>, rampSamples: number): Int16Array<ArrayBuffer> {
+  for (let i = 0; i < rampSamples; i++) {
+    const gain = i / rampSamples;
+    samples[i] = Math.round(samples[i]! * gain);
+    samples[samples.length - 1 - i] = Math.round(samples.at(-1 - i)! * gain);
+  }
+  return samples;
 }
 
 const RINGBACK_FREQUENCIES_HZ = [400, 450] as const;

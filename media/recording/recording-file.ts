@@ -1,36 +1,52 @@
 import { endianness } from 'node:os';
-import { WavFileWriter } from '../wav.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { LATE, within } from '../../runtime/waiting.ts';
 
 /**
- * Takes the recording's chunks without ever making the caller wait, and writes them one after the other. What the disk
- * cannot keep up with is bounded: then, and on any disk error, the recording fails once and later chunks are dropped.
+ * Takes the recording's chunks without ever making the caller wait, and writes them one after the other. The bytes that
+ * wait for the disk are limited. Beyond the limit, and on any disk error, the recording fails once and later chunks are
+ * dropped. The file of a failed recording is closed as it is: `repairRecording` makes it playable.
  */
 
+/** A file that grows. One call at a time: wait for each promise. */
+export interface AudioFileWriter {
+  /** Bytes of audio so far. */
+  readonly dataBytes: number;
+  append(chunk: Uint8Array): Promise<void>;
+  rewriteHeader(): Promise<void>;
+  /** Completes the file and closes it. */
+  finish(): Promise<void>;
+  /** Closes it without another write. */
+  abandon(): Promise<void>;
+}
+
 interface RecordingFileOptions {
-  filePath: string;
+  openFile: () => Promise<AudioFileWriter>;
   /** Called at most once, with text that is fit for a log: the file system's error code, not the path. */
   onFailed: (detail: string) => void;
+  clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 }
 
 /** Half a minute of audio waiting for the disk. */
 const MOST_BYTES_WAITING = 1_000_000;
 /** Chunks between two rewrites of the header, about five seconds: less to repair after a kill. */
 const CHUNKS_PER_HEADER = 20;
+/** The end of a call does not wait longer for its disk. */
+const FINISH_WITHIN_MS = 5_000;
+const TOO_SLOW = 'the disk is too slow';
 
 export class RecordingFile {
-  readonly filePath: string;
-  readonly #onFailed: (detail: string) => void;
+  readonly #options: RecordingFileOptions;
   readonly #waiting: Int16Array[] = [];
   #bytesWaiting = 0;
-  #writer: WavFileWriter | null = null;
+  #writer: AudioFileWriter | null = null;
   #opening: Promise<void> | null = null;
   #draining: Promise<void> | null = null;
   #hasFailed = false;
   #chunksSinceHeader = 0;
 
   constructor(options: RecordingFileOptions) {
-    this.filePath = options.filePath;
-    this.#onFailed = options.onFailed;
+    this.#options = options;
   }
 
   /** @throws the file system's error, after `onFailed`. */
@@ -41,7 +57,7 @@ export class RecordingFile {
 
   async #open(): Promise<void> {
     try {
-      this.#writer = await WavFileWriter.open(this.filePath, { channels: 2, sampleRateHz: 8000 });
+      this.#writer = await this.#options.openFile();
     } catch (error) {
       this.#fail(error);
       throw error;
@@ -53,7 +69,7 @@ export class RecordingFile {
   write(samples: Int16Array): void {
     if (this.#hasFailed) return;
     if (this.#bytesWaiting + samples.byteLength > MOST_BYTES_WAITING) {
-      this.#fail(new Error('the disk is too slow'));
+      this.#fail(new Error(TOO_SLOW));
       return;
     }
     this.#waiting.push(samples);
@@ -61,15 +77,25 @@ export class RecordingFile {
     this.#startDraining();
   }
 
-  /** Writes what waits, puts the header right and closes. The bytes of audio in the file; null when it failed. */
+  /**
+   * Writes what waits, puts the header right and closes. The bytes of audio in the file; null when it failed. A disk that
+   * hangs fails the recording after five seconds, and is left to itself.
+   */
   async finish(): Promise<number | null> {
+    const dataBytes = await within(this.#finish(), { ms: FINISH_WITHIN_MS, clock: this.#options.clock });
+    if (dataBytes !== LATE) return dataBytes;
+    this.#fail(new Error(TOO_SLOW));
+    return null;
+  }
+
+  async #finish(): Promise<number | null> {
     await this.#opening?.catch(() => {});
     for (this.#startDraining(); this.#draining !== null; this.#startDraining()) await this.#draining;
     const writer = this.#writer;
     this.#writer = null;
     if (writer === null) return null;
     try {
-      await writer.finish();
+      await (this.#hasFailed ? writer.abandon() : writer.finish());
     } catch (error) {
       this.#fail(error);
     }
@@ -83,7 +109,7 @@ export class RecordingFile {
     });
   }
 
-  async #drain(writer: WavFileWriter): Promise<void> {
+  async #drain(writer: AudioFileWriter): Promise<void> {
     try {
       for (let samples = this.#waiting.shift(); samples !== undefined; samples = this.#waiting.shift()) {
         this.#bytesWaiting -= samples.byteLength;
@@ -103,7 +129,7 @@ export class RecordingFile {
     this.#hasFailed = true;
     this.#waiting.length = 0;
     this.#bytesWaiting = 0;
-    this.#onFailed(describe(error));
+    this.#options.onFailed(describe(error));
   }
 }
 

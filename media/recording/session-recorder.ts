@@ -1,7 +1,9 @@
+import type { FileSeal } from '../../runtime/sealed-file/format.ts';
 import type { G711Codec } from '../dsp/g711.ts';
 import type { RecordingSummary } from '../media-plane.ts';
-import { WAV_HEADER_BYTES } from '../wav.ts';
+import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
 import { RecordingFile } from './recording-file.ts';
+import { SealedWavWriter } from './sealed-wav.ts';
 import { type Channel, Timeline } from './timeline.ts';
 import { TrackAnchor } from './track.ts';
 
@@ -15,9 +17,12 @@ const SAMPLES_PER_MS = 8;
 const HOLDBACK_SAMPLES = 4800;
 /** One write: half a second. */
 const MOST_SAMPLES_PER_WRITE = 4000;
+const FORMAT = { channels: 2, sampleRateHz: 1000 * SAMPLES_PER_MS };
 
 interface SessionRecorderOptions {
   filePath: string;
+  /** Encrypts the file. Default null: it stays in clear. */
+  seal?: FileSeal | null;
   /** On the clock that `addAudio`, `flush` and `stop` use. */
   nowMs: number;
   onFailed: (detail: string) => void;
@@ -42,7 +47,10 @@ export class SessionRecorder {
   constructor(options: SessionRecorderOptions) {
     this.filePath = options.filePath;
     this.#startedAtMs = options.nowMs;
-    this.#file = new RecordingFile({ filePath: options.filePath, onFailed: options.onFailed });
+    const { filePath, seal = null, onFailed } = options;
+    const openFile = () =>
+      seal === null ? WavFileWriter.open(filePath, FORMAT) : SealedWavWriter.open(filePath, FORMAT, seal);
+    this.#file = new RecordingFile({ openFile, onFailed });
   }
 
   /** @throws the file system's error, after `onFailed`. Audio is kept while the file is being opened. */

@@ -3,6 +3,7 @@ import type { LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
+import { recordingTone } from '../dsp/tones.ts';
 import type {
   HeardParty,
   PartyId,
@@ -243,7 +244,16 @@ export class RelaySession {
   }
 
   /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
-  play(id: PartyId, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+  play(id: PartyId, sound: PlayedSound): Promise<PlaybackEnd> {
+    return this.#play(id, sound, () => this.#options.post({ type: 'playback.started', leg: id }));
+  }
+
+  /** Resolves when the tone has ended for all of them. @throws RangeError when the session is closed */
+  async beep(ids: readonly PartyId[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.#play(id, { samples: recordingTone(), over: true }, () => {})));
+  }
+
+  #play(id: PartyId, { samples, over }: PlayedSound, onStarted: () => void): Promise<PlaybackEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
     const { leg } = this.#party(id);
@@ -252,7 +262,7 @@ export class RelaySession {
       new Playback({
         samples,
         over,
-        onStarted: () => this.#options.post({ type: 'playback.started', leg: id }),
+        onStarted,
         onEnded: (end) => {
           stopPacing();
           resolve(end);
@@ -268,11 +278,12 @@ export class RelaySession {
   }
 
   /** @throws the file system's error, after posting `recording.failed`; RangeError when one is running. */
-  async startRecording({ filePath, channels }: RecordingOptions): Promise<void> {
+  async startRecording({ filePath, channels, seal = null }: RecordingOptions): Promise<void> {
     if (this.#recorder !== null) throw new RangeError('a recording is already running');
     for (const id of Object.keys(channels)) this.#party(id);
     const recorder = new SessionRecorder({
       filePath,
+      seal,
       nowMs: this.#clock.nowMs(),
       onFailed: (detail) => this.#options.post({ type: 'recording.failed', detail }),
     });

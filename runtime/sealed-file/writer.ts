@@ -22,6 +22,7 @@ export class SealedFileWriter {
   readonly #pending: Buffer;
   #pendingBytes = 0;
   #chunks = 0;
+  #bytes = 0;
 
   private constructor(handle: FileHandle, seal: FileSeal) {
     this.#handle = handle;
@@ -44,7 +45,7 @@ export class SealedFileWriter {
 
   /** Plaintext bytes so far. */
   get bytes(): number {
-    return this.#chunks * this.#chunkBytes + this.#pendingBytes;
+    return this.#bytes;
   }
 
   async append(bytes: Uint8Array): Promise<void> {
@@ -52,6 +53,7 @@ export class SealedFileWriter {
       const part = bytes.subarray(taken, taken + this.#chunkBytes - this.#pendingBytes);
       this.#pending.set(part, this.#pendingBytes);
       this.#pendingBytes += part.length;
+      this.#bytes += part.length;
       taken += part.length;
       if (this.#pendingBytes === this.#chunkBytes) await this.#writeChunk({ isLast: false });
     }

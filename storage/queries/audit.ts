@@ -35,6 +35,8 @@ export const AUDIT_ACTIONS = [
   'rubric.created',
   'rubric.updated',
   'rubric.deleted',
+  'recording_settings.updated',
+  'recording.deleted',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

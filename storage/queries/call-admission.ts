@@ -5,6 +5,7 @@ import { priceBookOf } from '../price-book.ts';
 import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { isUuid } from './identifiers.ts';
+import { getRecordingSettings } from './recording-settings.ts';
 
 /** Calls one workspace may place in any 60 seconds. */
 const PLACEMENTS_PER_WINDOW = 20;
@@ -41,6 +42,8 @@ export interface AdmitCallInput {
   customerRingTimeoutS: number;
   maxDurationS: number;
   record: boolean;
+  /** Null: as the workspace is set. Default: null. */
+  recordingBeep?: boolean | null;
   /** Default: false. */
   transcribe?: boolean;
   /** Of what the agent is to be told. Default: nothing. */
@@ -236,6 +239,7 @@ async function insertCall(
     seq: 1,
     startTime: input.now,
     recordRequested: input.record,
+    recordingBeep: input.record && (input.recordingBeep ?? (await getRecordingSettings(tx, input.workspaceId)).beep),
     transcribeRequested: input.transcribe ?? false,
     ...speech,
     metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),

@@ -3,7 +3,7 @@ import type { SqlOrTx } from '../database.ts';
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
 export type TerminalEvent = 'call.completed' | 'call.not_answered' | 'call.failed' | 'call.temporaryfailed';
-export type RecordingStatus = 'recording' | 'processing' | 'uploaded' | 'failed';
+export type RecordingStatus = 'recording' | 'processing' | 'uploaded' | 'failed' | 'deleted';
 
 /** `unknown` is live: a call whose node was lost still has to be resolved. */
 const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'unknown'];
@@ -39,6 +39,8 @@ export interface CallRow {
   /** Exactly what the client sent. */
   metadata: Record<string, unknown> | null;
   recordRequested: boolean;
+  /** Whether both parties hear a tone when the recording starts. */
+  recordingBeep: boolean;
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
   transcribeRequested: boolean;

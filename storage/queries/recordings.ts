@@ -7,13 +7,14 @@ export interface RecordingRow {
   callId: string;
   workspaceId: string;
   status: RecordingStatus;
-  /** Key in the object store; null until the file is there. */
+  /** Key in the object store; null until the file is there, and once it was deleted. */
   objectKey: string | null;
   format: string;
   sizeBytes: number | null;
   durationMs: number | null;
   createdAt: Date;
   updatedAt: Date;
+  deletedAt: Date | null;
 }
 
 export interface CreateRecordingInput {

@@ -1,4 +1,6 @@
+import { createWriteStream } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
 import { TandemError } from '../../machines/errors.ts';
 import type { StorageLogger } from '../database.ts';
 import { type ObjectStore, objectPath, openObjectStore, requireObjectKey } from '../objects.ts';
@@ -54,6 +56,8 @@ export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<
   for (const key of [...deletions.keys(), ...(await filesBelow(folder))]) transfers.add(key);
 
   return {
+    isShared: true,
+
     async putFile({ key, sourcePath }) {
       requireObjectKey(key);
       return await locks.run(key, async () => {
@@ -78,6 +82,17 @@ export async function openS3ObjectStore(options: S3ObjectStoreOptions): Promise<
       } catch (error) {
         if ((error as TandemError).code !== 'NOT_FOUND') throw error;
         return await bucket.read({ key, start, end });
+      }
+    },
+
+    async copyTo({ key, targetPath }) {
+      requireObjectKey(key);
+      if (deletions.has(key)) throw new TandemError('NOT_FOUND', 'Object not found.');
+      try {
+        await local.copyTo({ key, targetPath });
+      } catch (error) {
+        if ((error as TandemError).code !== 'NOT_FOUND') throw error;
+        await pipeline(await bucket.read({ key }), createWriteStream(targetPath, { mode: 0o600 }));
       }
     },
 

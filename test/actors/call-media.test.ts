@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { mediaPort } from '../../actors/call-media.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import type { LegQuality } from '../../machines/events.ts';
+import { createSealingKeys, type SealingKeys } from '../../runtime/sealed-file/format.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
 import {
   callRow,
   createTestLogger,
@@ -187,17 +189,21 @@ describe('the media of a call', () => {
 function startMedia({
   prepare,
   registered = true,
+  row = {},
+  sealingKeys = createSealingKeys(null),
 }: {
+  row?: Partial<CallRow>;
+  sealingKeys?: SealingKeys;
   prepare?: (plane: FakeMediaPlane) => void;
   registered?: boolean;
 } = {}) {
   const plane = new FakeMediaPlane();
   prepare?.(plane);
   const registry = createCallRegistry();
-  const call = liveCall(callRow());
+  const call = liveCall(callRow(row));
   if (registered) registry.add(call);
   const logger = createTestLogger();
-  const port = runPort(mediaPort({ mediaPlane: plane, registry, recordingsDir: '/recordings', logger }), {
+  const port = runPort(mediaPort({ mediaPlane: plane, registry, recordingsDir: '/recordings', sealingKeys, logger }), {
     callId: call.row.callId,
   });
   return { port, plane, call, logger };

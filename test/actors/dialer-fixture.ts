@@ -6,6 +6,7 @@ import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createDialer } from '../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
@@ -60,7 +61,13 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const dialer = createDialer({
     ...parts,
     sql: dialerSql,
-    actors: createCallActors({ ...parts, sql: actorsSql, deliverer, recordingsDir: '/recordings' }),
+    actors: createCallActors({
+      ...parts,
+      sql: actorsSql,
+      deliverer,
+      recordingsDir: '/recordings',
+      sealingKeys: createSealingKeys(null),
+    }),
     trunkWatch: { isDown: (id) => downTrunks.has(id), probeAll: async () => {}, close() {} },
     allowCidrs: [],
     resolve: options.resolve ?? (async () => ['93.184.216.34']),

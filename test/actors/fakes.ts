@@ -19,6 +19,7 @@ import type {
   OpenSessionOptions,
   PlaybackEnd,
   PlayedSound,
+  RecordingOptions,
   RecordingSummary,
   Routing,
 } from '../../media/media-plane.ts';
@@ -188,9 +189,13 @@ export class FakeMediaSession implements MediaSession {
     return await this.onPlay();
   }
 
-  async startRecording({ filePath }: { filePath: string }): Promise<void> {
-    await this.#run('record');
+  async startRecording({ filePath, seal }: RecordingOptions): Promise<void> {
+    await this.#run(seal ? 'record sealed' : 'record');
     this.recordingPath = filePath;
+  }
+
+  async beep(parties: readonly string[]): Promise<void> {
+    await this.#run(`beep ${parties.join(' ')}`);
   }
 
   async stopRecording(): Promise<RecordingSummary | null> {
@@ -386,6 +391,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     totalSeconds: null,
     metadata: null,
     recordRequested: false,
+    recordingBeep: false,
     recordingId: null,
     recordingStatus: null,
     transcribeRequested: false,

@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createRecordingDesk } from '../../actors/recording.actor.ts';
+import type { RecordingExporter } from '../../actors/recordings/recording-exporter.ts';
+import { createPlayableObjects } from '../../actors/recordings/recording-objects.ts';
+import { SealedWavWriter } from '../../media/recording/sealed-wav.ts';
 import { parseWav, wavHeader } from '../../media/wav.ts';
+import { createSealingKeys, type SealingKeys } from '../../runtime/sealed-file/format.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { getCallById } from '../../storage/queries/calls.ts';
 import {
@@ -173,6 +178,83 @@ describe('the recording desk', () => {
     expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
   });
 
+  it('stores the peaks of a recording before the recording', async () => {
+    const asked: unknown[] = [];
+    const desk = await openDesk({
+      exportPeaks: async (job) => {
+        asked.push(job.form, job.sourcePath);
+        await writeFile(job.targetPath, 'peaks');
+        return 5;
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    await desk.retry(recording);
+    expect(asked).toEqual([{ format: 'peaks' }, recording.filePath]);
+    const peaks = `recordings/${recording.workspaceId}/${recording.recordingId}.peaks.json`;
+    expect((await desk.objects.stat(peaks))?.sizeBytes).toBe(5);
+  });
+
+  it('stores a recording whose peaks cannot be computed', async () => {
+    const desk = await openDesk({
+      exportPeaks: async () => {
+        throw new Error('the thread is gone');
+      },
+    });
+    const recording = await desk.finish(WHOLE_WAV);
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
+    expect(desk.logger.messages('warn')).toEqual(['computing the peaks of a recording failed']);
+  });
+
+  it('completes the encrypted file of a writer that was killed, and stores it encrypted', async () => {
+    const sealingKeys = createSealingKeys(Buffer.alloc(32, 1));
+    const desk = await openDesk({ sealingKeys });
+    const recording = await desk.finish(null);
+    const writer = await SealedWavWriter.open(`${recording.filePath}.sealed`, STEREO, sealOf(sealingKeys, recording));
+    await writer.append(Buffer.alloc(40_000, 1));
+    await writer.abandon();
+    await desk.retry(recording);
+    const row = await getRecording(database.sql, recording.recordingId);
+    // Two chunks of 16 KiB were whole.
+    expect(row).toMatchObject({ status: 'uploaded', sizeBytes: 32_768, durationMs: 1023 });
+    expect(row?.objectKey).toBe(`recordings/${recording.workspaceId}/${recording.recordingId}.wav.sealed`);
+    const object = await createPlayableObjects(desk.objects, sealingKeys).open(row!.objectKey!);
+    const wav = parseWav(await buffer(await object!.read({ start: 0, end: object!.sizeBytes - 1 })));
+    expect(wav.samples[0]?.every((sample) => sample === 0x0101)).toBe(true);
+    expect(wav).toMatchObject({ ...STEREO, durationMs: 1022.625 });
+    expect(await readFile(join(desk.objectsDir, row!.objectKey!))).not.toContain(Buffer.alloc(8, 1));
+  });
+
+  it('keeps an encrypted file whose key is missing until the key is there', async () => {
+    const old = createSealingKeys(Buffer.alloc(32, 1));
+    const desk = await openDesk({ sealingKeys: createSealingKeys(Buffer.alloc(32, 2)) });
+    const recording = await desk.finish(null);
+    const writer = await SealedWavWriter.open(`${recording.filePath}.sealed`, STEREO, sealOf(old, recording));
+    await writer.finish();
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('processing');
+    expect(desk.clock.waiting()).toEqual([1_000]);
+    await expect(stat(`${recording.filePath}.sealed`)).resolves.toBeDefined();
+  });
+
+  it('makes a recording failed whose encrypted file is damaged, and keeps the file', async () => {
+    const sealingKeys = createSealingKeys(Buffer.alloc(32, 1));
+    const desk = await openDesk({ sealingKeys });
+    const recording = await desk.finish(null);
+    await writeFile(`${recording.filePath}.sealed`, Buffer.alloc(500));
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('failed');
+    expect(desk.logger.messages('error')).toEqual(['encrypted recording is damaged']);
+    await expect(stat(`${recording.filePath}.sealed`)).resolves.toBeDefined();
+  });
+
+  it('leaves a recording alone that was deleted', async () => {
+    const desk = await openDesk();
+    const recording = await desk.finish(null, { status: 'deleted' });
+    await desk.retry(recording);
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('deleted');
+  });
+
   it('gives up a recording that has no row', async () => {
     const desk = await openDesk();
     await desk.retry({ recordingId: randomUUID(), callId: 'call_x', workspaceId: randomUUID() });
@@ -191,22 +273,46 @@ describe('the recording desk', () => {
   });
 });
 
-async function openDesk({ beforePut }: { beforePut?: () => void | Promise<void> } = {}) {
+function sealOf(keys: SealingKeys, { recordingId }: { recordingId: string }) {
+  return keys.create(`${recordingId}.wav`)!;
+}
+
+interface DeskOptions {
+  /** Before the audio is stored. */
+  beforePut?: () => void | Promise<void>;
+  sealingKeys?: SealingKeys;
+  exportPeaks?: RecordingExporter['export'];
+}
+
+async function openDesk({
+  beforePut,
+  sealingKeys = createSealingKeys(null),
+  exportPeaks = async ({ targetPath }) => {
+    await writeFile(targetPath, 'peaks');
+    return 5;
+  },
+}: DeskOptions = {}) {
   const { sql } = database;
   const caller = await seedCaller(sql);
   const objectsDir = await mkdtemp(join(folder, 'objects-'));
   const recordingsDir = await mkdtemp(join(folder, 'recordings-'));
+  const tempDir = await mkdtemp(join(folder, 'tmp-'));
   const store = await openObjectStore({ folder: objectsDir });
   const objects: ObjectStore = {
     ...store,
     async putFile(options) {
-      await beforePut?.();
+      if (!options.key.endsWith('.peaks.json')) await beforePut?.();
       return await store.putFile(options);
     },
   };
   const clock = createTestClock();
   const logger = createTestLogger();
-  const desk = createRecordingDesk({ sql, objects, recordingsDir, clock, logger });
+  const desk = createRecordingDesk({
+    ...{ sql, objects, recordingsDir, clock, logger },
+    sealingKeys,
+    tempDir,
+    exporter: { export: exportPeaks },
+  });
   return {
     ...desk,
     clock,

@@ -186,7 +186,10 @@ describe('a recording', () => {
         recording_id: recordingId,
         recording_status: 'uploaded',
         recording_format: 'wav',
+        recording_channels: 'stereo',
         recording_size: 4,
+        recording_duration_ms: null,
+        peaks_url: null,
         playback_url: expect.stringMatching(
           /^http:\/\/voice\.test\/media\/recordings\/.+\.wav\?expires=\d+&signature=.+$/,
         ),
@@ -194,7 +197,7 @@ describe('a recording', () => {
       });
     }
     const { body } = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`);
-    expect(Object.keys(body.data).sort()).toEqual(['expires_at', 'playback_url']);
+    expect(Object.keys(body.data).sort()).toEqual(['expires_at', 'peaks_url', 'playback_url']);
   });
 
   it('of a teammate is not owned, of another workspace not found', async () => {

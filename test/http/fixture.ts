@@ -9,6 +9,8 @@ import { createJudgeBatches, type JudgeBatches } from '../../actors/judge/batch.
 import { createJudgeDesk } from '../../actors/judge/judge-desk.actor.ts';
 import { createJudging } from '../../actors/judge/judging.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
+import { createRecordingExporter } from '../../actors/recordings/recording-exporter.ts';
+import { createRecordingLibrary } from '../../actors/recordings/recording-library.actor.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { createHttpServer } from '../../http/server.ts';
 import type { HttpServerOptions } from '../../http/server-options.ts';
@@ -16,6 +18,7 @@ import { createTextCorrection } from '../../language/correction/correct-text.ts'
 import { readDocument } from '../../language/documents/read-document.ts';
 import { createLogger } from '../../logging.ts';
 import { type Clock, systemClock } from '../../runtime/clock.ts';
+import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import type { Sql } from '../../storage/database.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
@@ -31,6 +34,9 @@ import { FakeLiveStt } from './fake-live-stt.ts';
 import { FakeTranscriber } from './fake-transcriber.ts';
 import { FakeTtsDesk } from './fake-tts-desk.ts';
 import { FakeVoiceDesk } from './fake-voice-desk.ts';
+
+/** Seals recordings; those that tests put in clear stay playable. */
+export const RECORDING_KEY = Buffer.alloc(32, 6);
 
 export interface Member {
   key: string;
@@ -136,7 +142,13 @@ export async function createHttpFixture(
     // What tests send here needs no process of its own.
     reader: { read: (document) => readDocument(document), close: async () => {} },
   });
+  const sealingKeys = createSealingKeys(RECORDING_KEY);
+  const exporter = createRecordingExporter({ keys: sealingKeys, logger });
   const app = createHttpServer({
+    recordings: createRecordingLibrary({
+      ...{ sql, objects, keys: sealingKeys, exporter, clock: systemClock, logger },
+      tempDir: folder,
+    }),
     memory,
     documents,
     judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
@@ -233,6 +245,7 @@ export async function createHttpFixture(
 
     async [Symbol.asyncDispose]() {
       await app.close();
+      await exporter.close();
       await chat.close();
       await memory.close();
       transcriber[Symbol.dispose]();

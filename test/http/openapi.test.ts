@@ -36,6 +36,7 @@ function bareServer() {
     chat: {} as never,
     judge: {} as never,
     documents: {} as never,
+    recordings: {} as never,
     models: {} as never,
     memory: {} as never,
     webhooks: {} as never,

@@ -8,8 +8,8 @@ import {
   createSealingKeys,
   openChunk,
   SealedFileError,
-  sealChunk,
   type SealingKeys,
+  sealChunk,
 } from '../../runtime/sealed-file/format.ts';
 import { openSealedFile, type SealedReader } from '../../runtime/sealed-file/reader.ts';
 import { repairSealedFile, SealedFileWriter } from '../../runtime/sealed-file/writer.ts';
@@ -39,6 +39,7 @@ async function sealed(plaintext: Uint8Array, { cuts = [1000], finish = true, chu
     at += part.length;
   }
   await (finish ? writer.finish() : writer.abandon());
+  expect(writer.bytes).toBe(plaintext.length);
   return filePath;
 }
 
@@ -86,7 +87,8 @@ describe('sealed files', () => {
     const plaintext = Buffer.from('he was not an ill disposed young man '.repeat(8));
     const [one, other] = [await readFile(await sealed(plaintext)), await readFile(await sealed(plaintext))];
     expect(one.includes(plaintext.subarray(0, 8))).toBe(false);
-    for (let at = HEADER; at + 16 <= one.length; at += 16) expect(other.includes(one.subarray(at, at + 16))).toBe(false);
+    for (let at = HEADER; at + 16 <= one.length; at += 16)
+      expect(other.includes(one.subarray(at, at + 16))).toBe(false);
     expect((await stat(await sealed(plaintext))).mode & 0o777).toBe(0o600);
   });
 

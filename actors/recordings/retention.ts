@@ -1,0 +1,84 @@
+import type { Clock } from '../../runtime/clock.ts';
+import { repeat } from '../../runtime/waiting.ts';
+import type { Sql } from '../../storage/database.ts';
+import type { ObjectStore } from '../../storage/objects.ts';
+import {
+  deleteExpiredRecording,
+  expiredRecordings,
+  forgetObjectsOfRecording,
+  recordingsToPurge,
+} from '../../storage/queries/recording-retention.ts';
+import type { Logger } from '../logger.ts';
+import { keysOfRecording } from './recording-names.ts';
+
+/** Deletes the recordings that their workspaces keep no longer. */
+export interface RecordingRetention {
+  /** One round over everything that is due. */
+  sweep(): Promise<void>;
+  close(): void;
+}
+
+export interface RecordingRetentionOptions {
+  sql: Sql;
+  objects: Pick<ObjectStore, 'delete' | 'isShared'>;
+  /** A store that is not shared has only the objects of this node's calls. */
+  node: string;
+  clock: Clock;
+  logger: Logger;
+  /** Default: an hour. */
+  intervalMs?: number;
+}
+
+const INTERVAL_MS = 3_600_000;
+const AT_A_TIME = 100;
+/** Until then each round deletes the objects again: an upload or an encoding may have been under way. */
+const SETTLED_AFTER_MS = 3_600_000;
+
+/**
+ * Sweeps at once and then every hour. A recording is first marked deleted, which the API shows at once; then its objects
+ * are deleted, the recording and every copy in another format; last, its key is forgotten. Each step can be repeated, so
+ * a process that is killed in between leaves the rest to the next round.
+ */
+export function expireRecordings(options: RecordingRetentionOptions): RecordingRetention {
+  const { sql, objects, clock, logger, intervalMs = INTERVAL_MS } = options;
+  const closing = new AbortController();
+
+  async function markExpired(): Promise<void> {
+    const now = new Date(clock.now());
+    for (;;) {
+      const due = await expiredRecordings(sql, { now, limit: AT_A_TIME });
+      for (const { id } of due) {
+        if (closing.signal.aborted) return;
+        if (await deleteExpiredRecording(sql, { id, now })) logger.info({ recordingId: id }, 'recording expired');
+      }
+      if (due.length < AT_A_TIME) return;
+    }
+  }
+
+  async function purge(): Promise<void> {
+    const node = objects.isShared ? null : options.node;
+    for (let afterId: string | null = null; ; ) {
+      const batch = await recordingsToPurge(sql, { node, afterId, limit: AT_A_TIME });
+      for (const { id, objectKey, deletedAt } of batch) {
+        if (closing.signal.aborted) return;
+        afterId = id;
+        try {
+          for (const key of keysOfRecording(objectKey)) await objects.delete(key);
+          if (clock.now() - deletedAt.getTime() >= SETTLED_AFTER_MS) await forgetObjectsOfRecording(sql, id);
+        } catch (error) {
+          logger.warn({ recordingId: id, err: error }, 'expired recording could not be deleted');
+        }
+      }
+      if (batch.length < AT_A_TIME) return;
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    await markExpired();
+    await purge();
+  }
+
+  const warn = (error: unknown) => logger.warn({ err: error }, 'deleting expired recordings failed');
+  void repeat(() => sweep().catch(warn), { everyMs: intervalMs, clock, signal: closing.signal });
+  return { sweep, close: () => closing.abort() };
+}

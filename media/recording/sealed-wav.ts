@@ -1,0 +1,74 @@
+import { buffer } from 'node:stream/consumers';
+import type { FileSeal } from '../../runtime/sealed-file/format.ts';
+import type { SealedReader } from '../../runtime/sealed-file/reader.ts';
+import { repairSealedFile, SealedFileWriter } from '../../runtime/sealed-file/writer.ts';
+import { repairWav, WAV_HEADER_BYTES, type WavFormat, wavHeader, withDataBytes } from '../wav.ts';
+import type { AudioFileWriter } from './recording-file.ts';
+
+/**
+ * Recordings in sealed files. The first 44 bytes are a WAV header that says "empty": a sealed chunk is never rewritten,
+ * so readers fill in the lengths, which the size of the file shows.
+ */
+
+export class SealedWavWriter implements AudioFileWriter {
+  readonly #file: SealedFileWriter;
+
+  private constructor(file: SealedFileWriter) {
+    this.#file = file;
+  }
+
+  /** @throws the file system's error */
+  static async open(filePath: string, format: WavFormat, seal: FileSeal): Promise<SealedWavWriter> {
+    const file = await SealedFileWriter.open(filePath, seal);
+    await file.append(wavHeader(format, 0));
+    return new SealedWavWriter(file);
+  }
+
+  get dataBytes(): number {
+    return this.#file.bytes - WAV_HEADER_BYTES;
+  }
+
+  async append(chunk: Uint8Array): Promise<void> {
+    await this.#file.append(chunk);
+  }
+
+  /** Nothing to rewrite. */
+  async rewriteHeader(): Promise<void> {}
+
+  async finish(): Promise<void> {
+    await this.#file.finish();
+  }
+
+  async abandon(): Promise<void> {
+    await this.#file.abandon();
+  }
+}
+
+/** The same bytes with a right header, if they are one of our WAV files. */
+export function withWavLengths(reader: SealedReader): SealedReader {
+  const { sizeBytes } = reader;
+  return {
+    sizeBytes,
+    async *read({ start, end }) {
+      if (start < WAV_HEADER_BYTES) {
+        const stored = await buffer(reader.read({ start: 0, end: WAV_HEADER_BYTES - 1 }));
+        yield withDataBytes(stored, sizeBytes - WAV_HEADER_BYTES).subarray(start, end + 1);
+      }
+      yield* reader.read({ start: Math.max(start, WAV_HEADER_BYTES), end });
+    },
+  };
+}
+
+/**
+ * Completes the recording of a writer that was killed or failed: clear with `repairWav`, sealed with
+ * `repairSealedFile`. Returns the bytes of the WAV file as players see it. Null if the file is not a recording.
+ * @throws SealedFileError; the file system's error
+ */
+export async function repairRecording(
+  filePath: string,
+  unlock: ((header: Uint8Array) => FileSeal) | null,
+): Promise<number | null> {
+  if (unlock !== null) return (await repairSealedFile(filePath, unlock)).bytes;
+  const repair = await repairWav(filePath);
+  return repair.outcome === 'not-wav' ? null : repair.bytes;
+}

@@ -1,0 +1,68 @@
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import { recordAudit } from './audit.ts';
+
+/** Recordings whose workspace keeps them no longer, oldest first. */
+export async function expiredRecordings(
+  sql: SqlOrTx,
+  { now, limit }: { now: Date; limit: number },
+): Promise<{ id: string }[]> {
+  return await sql<{ id: string }[]>`
+    select r.id from recordings r join workspaces w on w.id = r.workspace_id
+    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(days => w.recording_retention_days)
+    order by r.created_at, r.id limit ${limit}`;
+}
+
+/**
+ * Marks a recording deleted: from now on the API does not play it. Its objects are deleted afterwards. Writes the audit
+ * log. False if it is not stored, or if its workspace keeps it after all.
+ */
+export async function deleteExpiredRecording(sql: SqlOrTx, { id, now }: { id: string; now: Date }): Promise<boolean> {
+  return await inTransaction(sql, async (tx) => {
+    // The call first, as in `updateRecording`.
+    await tx`
+      select 1 from calls c join recordings r on r.call_id = c.call_id where r.id = ${id} for no key update of c`;
+    const [row] = await tx<{ callId: string; workspaceId: string; createdAt: Date; days: number }[]>`
+      update recordings r set status = 'deleted', deleted_at = ${now}, updated_at = ${now}
+      from workspaces w
+      where r.id = ${id} and r.status = 'uploaded' and w.id = r.workspace_id
+        and r.created_at < ${now} - make_interval(days => w.recording_retention_days)
+      returning r.call_id, r.workspace_id, r.created_at, w.recording_retention_days as days`;
+    if (!row) return false;
+    await tx`
+      update calls set recording_status = 'deleted' where call_id = ${row.callId} and recording_id = ${id}`;
+    await recordAudit(tx, {
+      workspaceId: row.workspaceId,
+      actor: null,
+      action: 'recording.deleted',
+      target: { type: 'recording', id },
+      details: { call_id: row.callId, retention_days: row.days },
+      requestId: null,
+      now,
+    });
+    return true;
+  });
+}
+
+export interface RecordingToPurge {
+  id: string;
+  objectKey: string;
+  deletedAt: Date;
+}
+
+/** Deleted recordings whose objects may still exist, by id. `node`: only those of calls that this node ran. */
+export async function recordingsToPurge(
+  sql: SqlOrTx,
+  { node, afterId, limit }: { node: string | null; afterId: string | null; limit: number },
+): Promise<RecordingToPurge[]> {
+  return await sql<RecordingToPurge[]>`
+    select r.id, r.object_key, r.deleted_at from recordings r join calls c on c.call_id = r.call_id
+    where r.status = 'deleted' and r.object_key is not null
+      ${node === null ? sql`` : sql`and c.owner_node = ${node}`}
+      ${afterId === null ? sql`` : sql`and r.id > ${afterId}`}
+    order by r.id limit ${limit}`;
+}
+
+/** The objects of the recording are gone for good. */
+export async function forgetObjectsOfRecording(sql: SqlOrTx, id: string): Promise<void> {
+  await sql`update recordings set object_key = null where id = ${id} and status = 'deleted'`;
+}
