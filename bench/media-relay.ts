@@ -1,135 +1,167 @@
-import { createSocket, type Socket } from 'node:dgram';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
-import type { BytesTaken } from '../machines/utterances.ts';
-import { toneFrames } from '../media/dsp/tones.ts';
-import { buildRtpPacket } from '../media/rtp/packet.ts';
-import type { Contender, ContenderAnswer, ContenderInput, ContenderRequest } from './media-relay-contender.ts';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import type { ContenderOptions, ContenderReport } from './media-relay/contender.ts';
+import { buildPhones, Phones, type PhonesResult, take } from './media-relay/phones.ts';
+import { isRtpengineInstalled, Rtpengine } from './media-relay/rtpengine.ts';
 
 /**
- * What the relay costs over the least that Node can do. Every contender forwards the same calls, 50 packets a second
- * each way, in a thread of its own whose CPU time is measured; the reference, a bare `dgram` forwarder, runs first and
- * last in the same run, because the machine's mood changes. Usage: node bench/media-relay.ts [calls] [seconds]
+ * What a relayed packet costs, and how long it is delayed, against Debian's rtpengine in user space on one thread, or
+ * against a bare `dgram` forwarder where rtpengine is missing. Every contender is a process of its own on one core; the
+ * phones are a program in C on the other, which sends at spread phases. Contenders take turns, with the reference
+ * first in every round, because the machine's mood changes. CPU time is that of the whole process, with the kernel's
+ * work for it.
  */
 
-const CALLS = Number(process.argv[2] ?? 100);
-const MEASURE_MS = 1000 * Number(process.argv[3] ?? 1.8);
-const WARM_UP_MS = 400;
-const speech = toneFrames('PCMU', { frequenciesHz: [440], durationMs: 1000 });
+const { values: flags } = parseArgs({
+  options: {
+    calls: { type: 'string', default: '100,500' },
+    seconds: { type: 'string', default: '1.5' },
+    rounds: { type: 'string', default: '1' },
+    only: { type: 'string', default: '' },
+  },
+});
+const MEASURE_MS = 1000 * Number(flags.seconds);
+/** Until the code is compiled and rtpengine has learned its endpoints. */
+const WARM_UP_MS = 2000;
 
-const order: Contender[] = [
-  'bare forwarder',
-  'relay',
-  'relay, transcoding',
-  'relay, recording',
-  'relay, tapped',
-  'bare forwarder',
-];
-const results: Result[] = [];
-for (const contender of order) results.push(await measure(contender));
-report(results);
+const CONTENDERS: Record<string, ContenderOptions> = {
+  'bare dgram forwarder': { io: 'forwarder' },
+  'relay, dgram': { io: 'dgram' },
+  'relay, io_uring': { io: 'io_uring' },
+  'io_uring, transcoding': { io: 'io_uring', transcoding: true },
+  'io_uring, recording': { io: 'io_uring', recording: true },
+  'io_uring, recording, tap': { io: 'io_uring', recording: true, tapped: true },
+};
+const RTPENGINE = 'rtpengine';
 
-interface Result {
-  contender: Contender;
-  sent: number;
-  received: number;
+interface Measurement {
+  phones: PhonesResult;
+  /** Of the process; of its first thread, which relays. */
   cpuMs: number;
+  threadCpuMs: number;
+  report: ContenderReport | null;
 }
 
-async function measure(contender: Contender): Promise<Result> {
-  const phones = await Promise.all(Array.from({ length: 2 * CALLS }, openPhone));
-  const portOf = (index: number): number => phones[index]!.address().port;
-  const calls = Array.from({ length: CALLS }, (_, call): [number, number] => [portOf(2 * call), portOf(2 * call + 1)]);
-  const input: ContenderInput = { contender, calls };
-  const worker = new Worker(new URL('./media-relay-contender.ts', import.meta.url), { workerData: input });
-  const ask = (request: ContenderRequest): void => worker.postMessage(request);
-  const targets = await answerOf(worker, 'listening');
-  for (const tap of targets.taps) {
-    tap.on('message', ({ length: bytes }: Uint8Array) => {
-      tap.postMessage({ type: 'bytes.taken', bytes } satisfies BytesTaken);
-    });
-  }
-
-  let received = 0;
-  for (const phone of phones) phone.on('message', () => received++);
-  // The phones of a leg that transcodes speak its codec.
-  const customerPayloadType = contender === 'relay, transcoding' ? 8 : 0;
-  let frame = 0;
-  let sent = 0;
-  const sendFrame = (): void => {
-    for (const [index, phone] of phones.entries()) {
-      const isCustomer = index % 2 === 1;
-      const fields = {
-        payloadType: isCustomer ? customerPayloadType : 0,
-        sequence: frame,
-        timestamp: frame * 160,
-        ssrc: index,
-      };
-      const target = targets.ports[index >> 1]![isCustomer ? 1 : 0];
-      phone.send(buildRtpPacket(fields, speech[frame % speech.length]!), target, '127.0.0.1');
+const folder = mkdtempSync(join(tmpdir(), 'tandem-bench-'));
+const hasTaskset = availableParallelism() > 1 && spawnSync('taskset', ['--version']).error === undefined;
+const pinned = (core: number): string[] => (hasTaskset ? ['taskset', '-c', String(core)] : []);
+try {
+  const built = buildPhones(folder);
+  const asked = flags.only.split(',').filter((name) => name !== '');
+  const isAsked = (name: string): boolean => asked.length === 0 || asked.some((part) => name.includes(part));
+  const hasRtpengine = isRtpengineInstalled();
+  if (!hasRtpengine)
+    console.log('rtpengine is not installed (Debian: rtpengine-daemon); the forwarder is the reference');
+  const reference = hasRtpengine ? RTPENGINE : 'bare dgram forwarder';
+  const names = [reference, ...Object.keys(CONTENDERS).filter((name) => name !== reference && isAsked(name))];
+  for (const calls of flags.calls.split(',').map(Number)) {
+    const measured = new Map<string, Measurement[]>(names.map((name) => [name, []]));
+    for (let round = 0; round < Number(flags.rounds); round++) {
+      for (const [name, all] of measured) all.push(await measure(name, calls, built));
     }
-    sent += phones.length;
-    frame += 1;
-  };
-  await runFor(WARM_UP_MS, sendFrame);
-  ask('start');
-  [sent, received] = [0, 0];
-  await runFor(MEASURE_MS, sendFrame);
-  const [sentMeasured, receivedMeasured] = [sent, received];
-  const answer = answerOf(worker, 'measured');
-  ask('stop');
-  const { cpuMs } = await answer;
-  await once(worker, 'exit');
-  for (const phone of phones) phone.close();
-  return { contender, sent: sentMeasured, received: receivedMeasured, cpuMs };
-}
-
-function report(all: Result[]): void {
-  const perMillion = (result: Result): number => (result.cpuMs * 1000) / result.received;
-  const references = all.filter(({ contender }) => contender === 'bare forwarder').map(perMillion);
-  const reference = references.reduce((sum, value) => sum + value, 0) / references.length;
-  console.log(
-    `${CALLS} calls, ${100 * CALLS} packets/s; CPU-seconds per million packets, and the ratio to the bare forwarder`,
-  );
-  for (const result of all) {
-    const cpu = perMillion(result);
-    const delivered = `${((100 * result.received) / result.sent).toFixed(1)} % delivered`;
-    const oneCore = `${Math.round(1e6 / cpu / 100)} calls per core`;
-    console.log(
-      `${result.contender.padEnd(20)} ${cpu.toFixed(2).padStart(6)}  x${(cpu / reference).toFixed(2)}  ${delivered}  ${oneCore}`,
-    );
+    print(calls, reference, measured);
   }
+} finally {
+  rmSync(folder, { recursive: true });
 }
 
-/** Calls at 50 Hz; late frames are made up for. */
-function runFor(durationMs: number, sendFrame: () => void): Promise<void> {
-  const startMs = performance.now();
-  let frames = 0;
-  return new Promise((resolve) => {
-    const timer = setInterval(() => {
-      const elapsedMs = performance.now() - startMs;
-      for (; frames * 20 <= Math.min(elapsedMs, durationMs); frames++) sendFrame();
-      if (elapsedMs < durationMs + 40) return;
-      clearInterval(timer);
-      resolve();
-    }, 5);
-  });
+async function measure(name: string, calls: number, built: ReturnType<typeof buildPhones>): Promise<Measurement> {
+  const phones = await Phones.open(calls, built, pinned(1));
+  const relay = name === RTPENGINE ? await openRtpengine(phones.ports) : await openContender(name, phones.ports);
+  const cpu: { process: number; thread: number }[] = [];
+  const times = { warmUpMs: WARM_UP_MS, measureMs: MEASURE_MS };
+  const result = await phones.talk(relay.targets, times, () => cpu.push(cpuOf(relay.pid)));
+  const report = await relay.close();
+  return {
+    phones: result,
+    cpuMs: cpu[1]!.process - cpu[0]!.process,
+    threadCpuMs: cpu[1]!.thread - cpu[0]!.thread,
+    report,
+  };
 }
 
-async function answerOf<Type extends ContenderAnswer['type']>(
-  worker: Worker,
-  type: Type,
-): Promise<Extract<ContenderAnswer, { type: Type }>> {
-  const [answer] = (await once(worker, 'message')) as [ContenderAnswer];
-  if (answer.type !== type) throw new RangeError(`the contender answered ${answer.type} instead of ${type}`);
-  return answer as Extract<ContenderAnswer, { type: Type }>;
+interface Relay {
+  pid: number;
+  targets: [number, number][];
+  close: () => Promise<ContenderReport | null>;
 }
 
-async function openPhone(): Promise<Socket> {
-  const socket = createSocket({ type: 'udp4', lookup: (host, _options, callback) => callback(null, host, 4) });
-  // Listening before it is awaited: with that resolver binding is immediate.
-  const listening = once(socket, 'listening');
-  socket.bind(0, '127.0.0.1');
-  await listening;
-  return socket;
+async function openRtpengine(phones: [number, number][]): Promise<Relay> {
+  const rtpengine = await Rtpengine.open(folder, pinned(0));
+  const targets: [number, number][] = [];
+  for (const [index, ports] of phones.entries()) targets.push(await rtpengine.addCall(index, ports));
+  const close = async (): Promise<null> => {
+    await rtpengine.close();
+    return null;
+  };
+  return { pid: rtpengine.process.pid!, targets, close };
+}
+
+async function openContender(name: string, phones: [number, number][]): Promise<Relay> {
+  const script = join(import.meta.dirname, 'media-relay', 'contender.ts');
+  const node = [process.execPath, '--expose-gc', script, JSON.stringify(CONTENDERS[name])];
+  const [command, ...rest] = [...pinned(0), ...node];
+  const child = spawn(command!, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'exit');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  child.stdin.write(`${JSON.stringify(phones)}\n`);
+  const targets = JSON.parse(await take(lines)) as [number, number][];
+  const close = async (): Promise<ContenderReport> => {
+    child.stdin.end();
+    const report = JSON.parse(await take(lines)) as ContenderReport;
+    await ended;
+    return report;
+  };
+  return { pid: child.pid!, targets, close };
+}
+
+/** Milliseconds on a core so far. */
+function cpuOf(pid: number): { process: number; thread: number } {
+  const of = (thread: string): number =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+  const threads = readdirSync(`/proc/${pid}/task`).map(of);
+  return { process: threads.reduce((sum, each) => sum + each, 0), thread: of(String(pid)) };
+}
+
+function print(calls: number, reference: string, measured: Map<string, Measurement[]>): void {
+  const perMillion = ({ cpuMs, phones }: Measurement): number => (cpuMs * 1000) / Math.max(1, phones.received);
+  const ofReference = mean(measured.get(reference)!.map(perMillion));
+  console.log(`\n${calls} calls, ${100 * calls} packets/s; CPU-seconds per million packets, ratio to ${reference}`);
+  for (const [name, all] of measured) {
+    const cost = mean(all.map(perMillion));
+    const lost = mean(all.map(({ phones }) => (100 * (phones.sent - phones.received)) / phones.sent));
+    const busy = mean(all.map(({ threadCpuMs }) => (100 * threadCpuMs) / MEASURE_MS));
+    const p50 = mean(all.map(({ phones }) => phones.p50Ms)).toFixed(2);
+    const p99 = mean(all.map(({ phones }) => phones.p99Ms)).toFixed(2);
+    // The phones put the time into the payload, which then means something else.
+    const isKept = CONTENDERS[name]?.transcoding !== true;
+    const heap = all.flatMap(({ report, phones }) => (report === null ? [] : [heapOf(report, phones)])).at(-1);
+    const columns = [
+      name.padEnd(25),
+      cost.toFixed(2).padStart(6),
+      `x${(cost / ofReference).toFixed(2)}`,
+      `lost ${lost.toFixed(2)} %`,
+      isKept ? `delay p50 ${p50} p99 ${p99} ms` : 'delay not measured       ',
+      `thread ${busy.toFixed(0)} %`,
+      heap ?? '',
+    ];
+    console.log(columns.join('  ').trimEnd());
+  }
+  const late = Math.max(...[...measured.values()].flat().map(({ phones }) => phones.generatorLateMs));
+  if (late > 5)
+    console.log(`the phones sent up to ${late.toFixed(0)} ms late: the machine was busy, delays say little`);
+}
+
+function heapOf({ heapGrowthBytes, allocatedBytes }: ContenderReport, { received }: PhonesResult): string {
+  const perPacket = allocatedBytes / Math.max(1, received);
+  return `heap ${heapGrowthBytes < 0 ? '' : '+'}${Math.round(heapGrowthBytes / 1024)} kB, ${perPacket.toFixed(0)} B/packet`;
+}
+
+function mean(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

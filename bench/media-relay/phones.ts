@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { toneFrames } from '../../media/dsp/tones.ts';
+
+/** The phones of all calls, in a process of C on the other core; see `generator.c`. */
+
+export interface PhonesResult {
+  sent: number;
+  received: number;
+  /** The system took no packet from a phone: a fault of the measurement. */
+  refused: number;
+  p50Ms: number;
+  p99Ms: number;
+  maxMs: number;
+  /** How late a phone sent. */
+  generatorLateMs: number;
+}
+
+/** Compiles the phones into a folder. @throws Error without a C compiler */
+export function buildPhones(folder: string): { program: string; speech: string } {
+  const program = join(folder, 'phones');
+  const source = join(import.meta.dirname, 'generator.c');
+  const { error, status } = spawnSync('cc', ['-O2', '-o', program, source], { stdio: 'inherit' });
+  if (error !== undefined || status !== 0) throw new Error('this benchmark needs a C compiler (cc)');
+  const speech = join(folder, 'speech.ul');
+  // Two seconds of tone, then one of near silence, so that levels and noise floors move.
+  const tone = toneFrames('PCMU', { frequenciesHz: [300, 700, 1900], durationMs: 2000 });
+  const pause = Array.from({ length: 50 }, (_, frame) =>
+    Uint8Array.from({ length: 160 }, (_, i) => ((frame * 31 + i * 17) % 7 < 3 ? 0xfe : 0x7e)),
+  );
+  writeFileSync(speech, Buffer.concat([...tone, ...pause]));
+  return { program, speech };
+}
+
+export class Phones {
+  readonly ports: [number, number][];
+  readonly #process: ChildProcess;
+  readonly #lines: AsyncIterator<string>;
+
+  private constructor(child: ChildProcess, lines: AsyncIterator<string>, ports: [number, number][]) {
+    this.#process = child;
+    this.#lines = lines;
+    this.ports = ports;
+  }
+
+  static async open(calls: number, built: { program: string; speech: string }, pin: string[]): Promise<Phones> {
+    const [command, ...rest] = [...pin, built.program, String(calls), built.speech];
+    const child = spawn(command!, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
+    const ports: [number, number][] = [];
+    while (ports.length < calls) ports.push((await take(lines)).split(' ').map(Number) as [number, number]);
+    return new Phones(child, lines, ports);
+  }
+
+  /** Lets them talk. `onEdge` is called when the measured time begins and when it ends. */
+  async talk(
+    targets: [number, number][],
+    { warmUpMs, measureMs }: { warmUpMs: number; measureMs: number },
+    onEdge: () => void,
+  ): Promise<PhonesResult> {
+    const ended = once(this.#process, 'exit');
+    this.#process.stdin!.end(`${warmUpMs} ${measureMs}\n${targets.map((pair) => pair.join(' ')).join('\n')}\n`);
+    for (const expected of ['start', 'stop']) {
+      if ((await take(this.#lines)) !== expected) throw new Error('the phones failed');
+      onEdge();
+    }
+    const result = JSON.parse(await take(this.#lines)) as PhonesResult;
+    await ended;
+    return result;
+  }
+}
+
+export async function take(lines: AsyncIterator<string>): Promise<string> {
+  const { value, done } = await lines.next();
+  if (done === true) throw new Error('a program ended early');
+  return value as string;
+}
