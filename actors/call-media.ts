@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { fromCallback } from 'xstate';
+import type { CallControl, Talk } from '../machines/call-control.ts';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
-import type { MediaEvent } from '../machines/events.ts';
+import type { LegName, MediaEvent } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { CallRegistry } from './call-registry.ts';
-import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from './call-routing.ts';
+import { CALL_PARTIES, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
 import { UnspokenError } from './call-speech.ts';
 import type { Logger } from './logger.ts';
 import { growingFile, sealedName } from './recordings/recording-names.ts';
@@ -25,6 +26,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     let saying: { speech: SpeechName } | null = null;
     /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
     let beeping: Promise<void> = Promise.resolve();
+    /** The key presses to each leg that are being sent. */
+    const pressing: Record<LegName, Promise<unknown>> = { agent: Promise.resolve(), customer: Promise.resolve() };
 
     async function open(): Promise<void> {
       try {
@@ -92,6 +95,28 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       if (call!.row.recordingBeep) beeping = recording.then(() => beep(media));
     }
 
+    /** Not waited for, as key presses take seconds; those of a leg follow one another. */
+    async function carryOut(media: MediaSession, { controlId, control, talk }: ControlCommand): Promise<void> {
+      try {
+        await perform(media, control, talk);
+        tell({ type: 'control.done', controlId, control });
+      } catch (error) {
+        logger.warn({ callId, control: control.type, err: error }, 'call control failed');
+        tell({ type: 'control.failed', controlId });
+      }
+    }
+
+    async function perform(media: MediaSession, control: CallControl, talk: Talk): Promise<void> {
+      if (control.type === 'recording.pause' || control.type === 'recording.resume') {
+        return await media.pauseRecording(control.type === 'recording.pause');
+      }
+      if (control.type !== 'dtmf') return await media.setRouting(talkRouting(talk));
+      const { leg, digits, durationMs } = control;
+      const sending = pressing[leg].then(() => media.sendDigits(leg, { digits, durationMs }));
+      pressing[leg] = sending.catch(() => {});
+      if ((await sending) === 'stopped') throw new Error('the key presses were stopped');
+    }
+
     async function obey(command: MediaCommand): Promise<void> {
       if (session === null) {
         if (command.type === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
@@ -102,12 +127,17 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
           return await session.connectParty(command.leg, command.media);
         case 'say':
           return void say(session, command.speech);
+        case 'stop-saying':
+          saying = null;
+          return await session.stopPlaying('agent');
         case 'path':
           saying = null;
           await session.stopPlaying('agent');
           return await session.setRouting(routingOf(command.path));
         case 'record':
           return startRecording(session);
+        case 'control':
+          return void carryOut(session, command);
         case 'finish':
           saying = null;
           return tell({ type: 'media.finished', report: await finish(session, () => recordingId) });
@@ -132,6 +162,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     };
   });
 }
+
+type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
 
 interface MediaPortOptions {
   mediaPlane: MediaPlane;

@@ -1,5 +1,6 @@
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
+import type { CallControl } from '../machines/call-control.ts';
 import type { MediaSession } from '../media/media-plane.ts';
 import type { Moment } from '../runtime/clock.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
@@ -32,6 +33,11 @@ export interface LiveCall {
   media: MediaSession | null;
   /** When clearing began; null while the call is up. */
   clearedAt: Moment | null;
+  /**
+   * Resolves when it has happened and is stored, or was in effect before.
+   * @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, INTERNAL
+   */
+  control(control: CallControl): Promise<void>;
   /** Resolves when the call is `initiated` and that is stored, or when it is settled without ever having been. */
   readonly initiated: Promise<'initiated' | 'settled'>;
   readonly settled: Promise<void>;

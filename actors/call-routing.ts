@@ -1,3 +1,4 @@
+import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
 import type { Routing } from '../media/media-plane.ts';
 
@@ -14,8 +15,19 @@ const ROUTINGS: Readonly<Record<Path, Routing>> = {
   idle: { hears: {}, watched: [] },
   ringback: { hears: { agent: 'ringback' }, watched: [] },
   'early-media': { hears: { agent: [{ party: 'customer' }] }, watched: [] },
-  bridged: { hears: { agent: [{ party: 'customer' }], customer: [{ party: 'agent' }] }, watched: CALL_PARTIES },
+  bridged: talkRouting(OPEN_TALK),
 };
+
+/** Who hears whom while they talk. */
+export function talkRouting({ muted }: Talk): Routing {
+  return {
+    hears: {
+      agent: muted.customer ? [] : [{ party: 'customer' }],
+      customer: muted.agent ? [] : [{ party: 'agent' }],
+    },
+    watched: CALL_PARTIES,
+  };
+}
 
 export function routingOf(path: Path): Routing {
   return ROUTINGS[path];

@@ -62,6 +62,8 @@ export interface PublicCallEvent {
   hangup_cause: string | null;
   at: string;
   detail: string | null;
+  /** What the event tells beyond the other fields, such as `{"digit": "5"}` (beyond the specification). */
+  data: Readonly<Record<string, unknown>> | null;
   /** What was said, with a `transcript.final`, for whoever may read it (beyond the specification). */
   transcript: PublicSpoken | null;
   delivery: {
@@ -152,6 +154,7 @@ export function presentCallEvent(row: CallEventRow | CallEventWithDelivery): Pub
     hangup_cause: row.hangupCause,
     at: row.at.toISOString(),
     detail: row.detail,
+    data: row.data ?? null,
     transcript: row.segment ? presentSpoken(row.segment) : null,
     delivery: delivery && {
       status: delivery.status,

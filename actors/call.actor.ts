@@ -8,6 +8,7 @@ import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { SecretBox } from '../storage/secrets.ts';
+import { openCallControls } from './call-controls.ts';
 import { dialogPort } from './call-dialog.ts';
 import type { CallFeed } from './call-feed.ts';
 import { fundedMs, fundingPort } from './call-funding.ts';
@@ -100,6 +101,7 @@ export function createCallActors(options: CallActorsOptions): {
         clock: options.clock,
         ...(options.inspect && { inspect: options.inspect }),
       });
+      const controls = openCallControls({ actor, journal });
       const call: LiveCall = {
         row,
         admittedAt,
@@ -109,6 +111,7 @@ export function createCallActors(options: CallActorsOptions): {
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
         clearedAt: null,
+        control: controls.request,
         initiated: initiated.promise,
         settled: settled.promise,
       };
@@ -122,6 +125,7 @@ export function createCallActors(options: CallActorsOptions): {
       });
       const leave = () => {
         registry.remove(row.callId);
+        controls.end();
         initiated.resolve('settled');
         settled.resolve();
       };

@@ -141,6 +141,15 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return presentCall((await getCallById(sql, row.callId)) ?? row);
     },
 
+    async control({ workspaceId, callId }, control) {
+      const row = await getCall(sql, { workspaceId, idOrReference: callId });
+      if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+      const live = registry.get(row.callId);
+      if (!live) throw new TandemError('CALL_NOT_LIVE', 'The call has ended, or another server runs it.');
+      await live.control(control);
+      return presentCall((await getCallById(sql, row.callId)) ?? row);
+    },
+
     watch: (callId, listener, signal) => feed.watch(callId, listener, signal),
 
     async refreshRecording(callId) {

@@ -1,4 +1,7 @@
+import type { CallControl } from '../machines/call-control.ts';
 import type { PublicCall, PublicCallEvent } from './call-view.ts';
+
+export type { CallControl };
 
 /**
  * Placing and controlling calls, as `http/` sees it. Implemented in `dialer.actor.ts`; HTTP tests use a fake of this interface.
@@ -13,6 +16,11 @@ export interface Dialer {
   place(request: PlaceCallRequest): Promise<PlacedCall>;
   /** Asks a live call to end; resolves with the call as it is then. A finished call is returned unchanged. */
   hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
+  /**
+   * Controls a live call. Resolves with the call once it has happened and is stored.
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, RECORDING_UNAVAILABLE
+   */
+  control(target: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall>;
   /** Live events, each after it was committed, in order. The listener is dropped when the signal aborts. */
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
   /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */

@@ -30,6 +30,8 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
 }
 
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
+const LEG_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'LEG_NOT_FOUND'];
+const RECORDING_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'RECORDING_UNAVAILABLE'];
 const RECORDING: ErrorCode[] = [
   'CALL_NOT_FOUND',
   'RECORDING_NOT_OWNED',
@@ -172,6 +174,11 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   listCallEvents: CALL,
   streamCallEvents: CALL,
   hangUpCall: CALL,
+  muteCallLeg: LEG_CONTROL,
+  unmuteCallLeg: LEG_CONTROL,
+  sendCallDigits: [...LEG_CONTROL, 'INVALID_DIGITS'],
+  pauseCallRecording: RECORDING_CONTROL,
+  resumeCallRecording: RECORDING_CONTROL,
   getCallTranscript: ['CALL_NOT_FOUND', 'TRANSCRIPT_NOT_OWNED'],
   mintCallRecordingUrl: RECORDING,
   mintPlaybackUrl: RECORDING,
@@ -307,6 +314,11 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'It is unknown whether the call was placed. Look it up by its reference_id before you retry.',
   },
   CALL_NOT_FOUND: { message: 'No call in this workspace has this id or reference_id.' },
+  CALL_NOT_LIVE: {
+    message: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
+  },
+  LEG_NOT_FOUND: { message: 'The call has no such leg. Name `agent` or `customer`.' },
+  INVALID_DIGITS: { message: 'digits may contain 0 to 9, *, #, A to D, w and W only.' },
   RECORDING_NOT_OWNED: { message: 'Another user placed this call. Only that user can play its recording.' },
   TRANSCRIPT_NOT_OWNED: { message: 'Another user placed this call. Only that user can read its transcript.' },
   RECORDING_UNAVAILABLE: { message: 'The call was placed without record: true, so it has no recording.' },

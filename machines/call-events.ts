@@ -1,3 +1,4 @@
+import type { CallControl, ControlRefusal, Talk } from './call-control.ts';
 import type { CallSegment, HangupCause, LegName, LegQuality, MediaEvent, RemoteMedia } from './events.ts';
 import type { LegReport } from './leg.machine.ts';
 
@@ -27,6 +28,10 @@ export interface CallContext extends CallInput {
   fundingFailures: number;
   settleFailures: number;
   isTranscribing: boolean;
+  isRecording: boolean;
+  talk: Talk;
+  /** Received key presses that were told; there is a limit. */
+  digitsReceived: number;
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }
@@ -42,7 +47,14 @@ export type CallEvent =
   | SpeechReport
   /** The machine's own: the whisper has not begun. */
   | { type: 'whisper.overdue' }
-  | { type: 'hangup.requested'; reason: 'api' | 'shutdown' };
+  | { type: 'hangup.requested'; reason: 'api' | 'shutdown' }
+  | { type: 'control.requested'; controlId: string; control: CallControl }
+  | ControlReport;
+
+/** What the media port tells of a control. */
+export type ControlReport =
+  | { type: 'control.done'; controlId: string; control: CallControl }
+  | { type: 'control.failed'; controlId: string };
 
 export type MediaCommand =
   | { type: 'connect'; leg: LegName; media: RemoteMedia }
@@ -50,6 +62,10 @@ export type MediaCommand =
   | { type: 'record' }
   /** To the agent: a whisper over the customer, an announcement alone. A path that is set ends it. */
   | { type: 'say'; speech: SpeechName }
+  /** Ends the announcement or the whisper. */
+  | { type: 'stop-saying' }
+  /** Do it, and tell by a `ControlReport`. `talk` is how the parties are connected then. */
+  | { type: 'control'; controlId: string; control: CallControl; talk: Talk }
   /** Close the recording, measure, close the session, answer `media.finished`. */
   | { type: 'finish' };
 
@@ -106,12 +122,16 @@ export interface CallMove {
   recordingId: string | null;
   /** What was said, with `transcript.final`. */
   segment: CallSegment | null;
+  /** What else there is to tell, such as the digit of `dtmf.received`. */
+  data: Readonly<Record<string, unknown>> | null;
 }
 
 export type CallEmitted =
   | { type: 'moved'; move: CallMove }
   /** The talk, if there was one, ends here: what follows is clearing up. */
-  | { type: 'clearing' };
+  | { type: 'clearing' }
+  /** What became of a control; the move of one that happened was emitted before. */
+  | { type: 'controlled'; controlId: string; refusal: ControlRefusal | null };
 
 /** How a call ended, decided once, when it starts to be cleared. */
 export interface CallOutcome {

@@ -10,6 +10,7 @@ import {
   spawnChild,
   stopChild,
 } from 'xstate';
+import { type CallControl, type ControlRefusal, isInEffect, talkAfter } from './call-control.ts';
 import type {
   CallContext,
   CallEmitted,
@@ -59,7 +60,16 @@ const EMPTY_MOVE = {
   detail: null,
   recordingId: null,
   segment: null,
+  data: null,
 };
+
+/** Of both legs of a call: every one is a row of the event log, and a peer can press keys for hours. */
+const MOST_DIGITS_RECEIVED = 1_000;
+
+interface ControlParams {
+  controlId: string;
+  control: CallControl;
+}
 
 export const callSetup = setup({
   types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
@@ -99,6 +109,10 @@ export const callSetup = setup({
     isTranscribing: ({ context }) => context.isTranscribing,
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
+    isControlInEffect: ({ context }, { control }: { control: CallControl }) => isInEffect(context.talk, control),
+    needsRecording: ({ context }, { control }: { control: CallControl }) =>
+      control.type.startsWith('recording.') && !context.isRecording,
+    mayTellDigit: ({ context }) => context.digitsReceived < MOST_DIGITS_RECEIVED,
     isSpeech: (_, { speech, of }: Record<'speech' | 'of', SpeechName>) => speech === of,
   },
   actions: {
@@ -147,6 +161,25 @@ export const callSetup = setup({
       enqueue.raise({ type: 'whisper.overdue' }, { id: 'whisper', delay: 'speechBegin' });
     }),
     cancelWhisperTimer: cancel('whisper'),
+    markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
+    startControl: sendTo('media', ({ context }, { controlId, control }: ControlParams) => ({
+      type: 'control',
+      controlId,
+      control,
+      talk: talkAfter(context.talk, control),
+    })),
+    applyControl: assign(({ context }, { control }: ControlParams) => ({ talk: talkAfter(context.talk, control) })),
+    refuseControl: emit((_, { controlId, refusal }: { controlId: string; refusal: ControlRefusal }) => ({
+      type: 'controlled' as const,
+      controlId,
+      refusal,
+    })),
+    confirmControl: emit((_, { controlId }: { controlId: string }) => ({
+      type: 'controlled' as const,
+      controlId,
+      refusal: null,
+    })),
+    countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
     finishTranscript: enqueueActions(({ enqueue, context }) => {
       if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));

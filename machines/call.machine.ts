@@ -1,4 +1,5 @@
 import { and, enqueueActions, not, sendTo } from 'xstate';
+import { moveOfControl, OPEN_TALK } from './call-control.ts';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
 
@@ -28,10 +29,34 @@ export const callMachine = callSetup.createMachine({
     fundingFailures: 0,
     settleFailures: 0,
     isTranscribing: false,
+    isRecording: false,
+    talk: OPEN_TALK,
+    digitsReceived: 0,
     outcome: null,
     report: null,
   }),
   initial: 'active',
+  on: {
+    // Only a talk can be controlled.
+    'control.requested': {
+      actions: {
+        type: 'refuseControl',
+        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
+      },
+    },
+    'control.done': {
+      actions: {
+        type: 'refuseControl',
+        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
+      },
+    },
+    'control.failed': {
+      actions: {
+        type: 'refuseControl',
+        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
+      },
+    },
+  },
   states: {
     active: {
       invoke: {
@@ -43,10 +68,13 @@ export const callMachine = callSetup.createMachine({
       on: {
         // Also while clearing: the command may have crossed the end of the talk, and the file exists.
         'recording.started': {
-          actions: {
-            type: 'emitMove',
-            params: ({ event }) => ({ event: 'recording.started', state: 'bridged', recordingId: event.recordingId }),
-          },
+          actions: [
+            { type: 'markRecording', params: { isRecording: true } },
+            {
+              type: 'emitMove',
+              params: ({ event }) => ({ event: 'recording.started', state: 'bridged', recordingId: event.recordingId }),
+            },
+          ],
         },
         'transcript.started': {
           actions: { type: 'emitMove', params: { event: 'transcript.started', state: 'bridged' } },
@@ -286,9 +314,61 @@ export const callMachine = callSetup.createMachine({
               on: {
                 'rtp.timeout': { target: '#call.active.clearing', actions: 'decideOutcome' },
                 'recording.failed': {
+                  actions: [
+                    { type: 'markRecording', params: { isRecording: false } },
+                    {
+                      type: 'emitMove',
+                      params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
+                    },
+                  ],
+                },
+                'dtmf.pressed': {
+                  guard: 'mayTellDigit',
+                  actions: [
+                    'countDigit',
+                    {
+                      type: 'emitMove',
+                      params: ({ event }) => ({
+                        event: 'dtmf.received',
+                        state: 'bridged',
+                        leg: event.leg,
+                        data: { digit: event.digit },
+                      }),
+                    },
+                  ],
+                },
+                'control.requested': [
+                  {
+                    guard: { type: 'needsRecording', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'RECORDING_UNAVAILABLE' }),
+                    },
+                  },
+                  {
+                    guard: { type: 'isControlInEffect', params: ({ event }) => event },
+                    actions: { type: 'confirmControl', params: ({ event }) => event },
+                  },
+                  { actions: { type: 'startControl', params: ({ event }) => event } },
+                ],
+                'control.done': [
+                  {
+                    // Two requests for the same crossed: the first was told.
+                    guard: { type: 'isControlInEffect', params: ({ event }) => event },
+                    actions: { type: 'confirmControl', params: ({ event }) => event },
+                  },
+                  {
+                    actions: [
+                      { type: 'applyControl', params: ({ event }) => event },
+                      { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
+                      { type: 'confirmControl', params: ({ event }) => event },
+                    ],
+                  },
+                ],
+                'control.failed': {
                   actions: {
-                    type: 'emitMove',
-                    params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
+                    type: 'refuseControl',
+                    params: ({ event }) => ({ controlId: event.controlId, refusal: 'INTERNAL' }),
                   },
                 },
                 'speech.started': {
@@ -311,8 +391,7 @@ export const callMachine = callSetup.createMachine({
                 },
                 'whisper.overdue': {
                   actions: [
-                    // Stops only the whisper.
-                    { type: 'sendToMedia', params: { type: 'path', path: 'bridged' } },
+                    { type: 'sendToMedia', params: { type: 'stop-saying' } },
                     { type: 'emitMove', params: whisperFailed('it did not begin in time') },
                   ],
                 },

@@ -31,6 +31,9 @@ export const ERROR_CATALOGUE = {
 
   // Calls and recordings.
   CALL_NOT_FOUND: { status: 404, retryable: false },
+  CALL_NOT_LIVE: { status: 409, retryable: false },
+  LEG_NOT_FOUND: { status: 404, retryable: false },
+  INVALID_DIGITS: { status: 400, retryable: false },
   RECORDING_NOT_OWNED: { status: 404, retryable: false },
   TRANSCRIPT_NOT_OWNED: { status: 404, retryable: false },
   RECORDING_UNAVAILABLE: { status: 404, retryable: false },

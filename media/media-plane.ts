@@ -66,12 +66,19 @@ export interface MediaSession {
    * Resolves when all of it is sent, or something ended it: `stopPlaying`, another one for the party, the session's end.
    */
   play(party: PartyId, sound: PlayedSound): Promise<PlaybackEnd>;
+  /**
+   * Sends key presses to a party, as telephone events (RFC 4733) or as tones to a peer that takes none; it hears nothing
+   * else meanwhile. Resolves when all are sent, or something ended them.
+   */
+  sendDigits(party: PartyId, presses: KeyPresses): Promise<PlaybackEnd>;
   /** Ends what is played to the party. */
   stopPlaying(party: PartyId): Promise<void>;
   /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
   startRecording(options: RecordingOptions): Promise<void>;
   /** Plays the recording tone to the parties, over what they hear. Resolves when it has ended for all of them. */
   beep(parties: readonly PartyId[]): Promise<void>;
+  /** While paused, the recording goes on with silence. */
+  pauseRecording(isPaused: boolean): Promise<void>;
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
   /**
@@ -99,6 +106,13 @@ export interface PlayedSound {
   samples: Int16Array<ArrayBuffer>;
   /** Over what the party hears, which is turned down meanwhile; else instead of it. */
   over: boolean;
+}
+
+export interface KeyPresses {
+  /** `0`-`9`, `*`, `#`, `A`-`D`, and `w` and `W` for pauses of half a second and a second. */
+  digits: string;
+  /** How long each key is held. */
+  durationMs: number;
 }
 
 export type PlaybackEnd = 'played' | 'stopped';

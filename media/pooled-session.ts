@@ -4,6 +4,7 @@ import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts'
 import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
 import type {
+  KeyPresses,
   LocalAddress,
   MediaSession,
   PartyId,
@@ -69,6 +70,10 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     return await this.#call('party.play', { party, samples, over }, [samples.buffer]);
   }
 
+  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<PlaybackEnd> {
+    return await this.#call('party.sendDigits', { party, digits, durationMs });
+  }
+
   async stopPlaying(party: PartyId): Promise<void> {
     await this.#call('party.stopPlaying', { party });
   }
@@ -80,6 +85,10 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
 
   async beep(parties: readonly PartyId[]): Promise<void> {
     await this.#call('parties.beep', { parties });
+  }
+
+  async pauseRecording(isPaused: boolean): Promise<void> {
+    await this.#call('recording.pause', { isPaused });
   }
 
   async stopRecording(): Promise<RecordingSummary | null> {

@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import type { DatagramIo } from './datagrams/open-datagrams.ts';
-import type { PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing } from './media-plane.ts';
+import type { KeyPresses, PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing } from './media-plane.ts';
 
 /**
  * What crosses between the main thread and a media worker. The only audio that crosses is what is played, in one piece
@@ -33,10 +33,16 @@ export interface MediaCalls {
     request: { sessionKey: number; party: PartyId; samples: Int16Array<ArrayBuffer>; over: boolean };
     answer: PlaybackEnd;
   };
+  /** Answered when all are sent. */
+  'party.sendDigits': {
+    request: { sessionKey: number; party: PartyId } & KeyPresses;
+    answer: PlaybackEnd;
+  };
   'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   /** Answered when it is over. */
   'parties.beep': { request: { sessionKey: number; parties: readonly PartyId[] }; answer: undefined };
   'recording.start': { request: { sessionKey: number } & RecordingOptions; answer: undefined };
+  'recording.pause': { request: { sessionKey: number; isPaused: boolean }; answer: undefined };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };
   'tap.stop': { request: { sessionKey: number }; answer: undefined };

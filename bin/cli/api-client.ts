@@ -27,6 +27,8 @@ export interface CallEvent {
   hangup_cause: string | null;
   at: string;
   detail: string | null;
+  /** Such as `{ digit }` with a `dtmf.received`. */
+  data: Record<string, unknown> | null;
   /** What was said, with a `transcript.final`. */
   transcript: { text: string; start: number; end: number; confidence: number | null } | null;
 }

@@ -15,6 +15,7 @@ export function eventLines({ paint }: Terminal): (event: CallEvent) => string {
       event.sip_status === null ? null : `SIP ${event.sip_status}`,
       event.hangup_cause,
       event.detail,
+      ...Object.values(event.data ?? {}).map(String),
       event.transcript ? spoken(event.transcript.text) : null,
     ].filter((part) => part !== null);
     const name = paint('cyan', event.event.padEnd(LONGEST_NAME));

@@ -13,6 +13,7 @@ import { readMobile } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
+import { callControlRoutes } from './call-control.ts';
 import { streamRoute } from './call-stream.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
@@ -146,6 +147,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
+  callControlRoutes(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 
   app.post(

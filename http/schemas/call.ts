@@ -174,7 +174,7 @@ const CALL_EVENT_PROPERTIES = {
   sequence: Type.Integer({ description: "Position in the call's event log, from 1." }),
   event: Type.String({
     description:
-      'Event type. The prefix names its subject: `call.`, `agent.`, `customer.`, `recording.`, `transcript.`, `announcement.` or `whisper.` (the last two with `started`, `finished` and `failed`). Ignore types you do not know.',
+      'Event type. The prefix names its subject: `call.`, `agent.`, `customer.`, `recording.`, `transcript.`, `dtmf.`, `announcement.` or `whisper.` (the last two with `started`, `finished` and `failed`). Ignore types you do not know.',
     examples: ['call.initiated', 'announcement.failed', 'call.completed'],
   }),
   state: CallStateSchema,
@@ -183,6 +183,17 @@ const CALL_EVENT_PROPERTIES = {
   hangup_cause: nullable(Type.String({ description: 'Why the call or the leg ended.' })),
   at: { ...TimeSchema, description: 'When the event happened.' },
   detail: nullable(Type.String({ description: 'Human-readable detail.' })),
+  data: nullable(
+    Type.Object(
+      {},
+      {
+        additionalProperties: true,
+        description:
+          'Further details of the event: `digit` on `dtmf.received`, `digits` on `dtmf.sent`. Null for other events. Tandem extension.',
+        examples: [{ digit: '5' }],
+      },
+    ),
+  ),
   transcript: nullable(
     Type.Object(SPOKEN_PROPERTIES, {
       description: 'Transcribed speech, on `transcript.final`. Null if you may not read the transcript.',
@@ -210,6 +221,7 @@ export const CALL_EVENT_EXAMPLE = {
   hangup_cause: 'NORMAL_CLEARING',
   at: '2026-01-31T09:31:52.300Z',
   detail: null,
+  data: null,
   transcript: null,
   delivery: { status: 'pending', attempts: 1, last_http_status: 503, next_attempt_at: '2026-01-31T09:31:57.300Z' },
 };

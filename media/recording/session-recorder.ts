@@ -38,6 +38,8 @@ export interface RecordedPacket {
 
 export class SessionRecorder {
   readonly filePath: string;
+  /** What is said meanwhile is silence in the file, which stays as long as the recording ran. */
+  isPaused = false;
   readonly #file: RecordingFile;
   readonly #timeline = new Timeline(2);
   readonly #tracks = [new TrackAnchor(), new TrackAnchor()] as const;
@@ -67,6 +69,7 @@ export class SessionRecorder {
     power: number,
     nowMs: number,
   ): void {
+    if (this.isPaused) return;
     const nowSample = this.#sampleAt(nowMs);
     const position = this.#tracks[channel].place(packet, nowSample, this.#timeline.taken, power);
     const end = position + packet.payloadBytes;

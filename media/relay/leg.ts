@@ -9,7 +9,8 @@ import { FRAME_SAMPLES, ringbackFrames } from '../dsp/tones.ts';
 import type { PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
-import { KeyPressDetector } from '../rtp/telephone-event.ts';
+import { KeyPressDetector, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
+import type { DigitSender } from './digit-sender.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import type { Playback } from './playback.ts';
 import { RtcpReporter } from './rtcp-reporter.ts';
@@ -59,6 +60,7 @@ export class RelayLeg {
   readonly #rtcpTarget = new Endpoint();
   #ringbackFrame = 0;
   #playback: Playback | null = null;
+  #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   readonly #mixedOctets = new Uint8Array(FRAME_SAMPLES);
@@ -119,6 +121,12 @@ export class RelayLeg {
     if (!playback.over) this.outbound.switchSource();
   }
 
+  /** Sends key presses, paced by `sendDigits`, instead of all else; ends those that are being sent. */
+  press(digits: DigitSender): void {
+    this.#endDigits('stopped');
+    this.#digits = digits;
+  }
+
   stopPlaying(): void {
     this.#endPlayback('stopped');
   }
@@ -144,7 +152,7 @@ export class RelayLeg {
   forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number, isLast: boolean): void {
     const remote = this.remote;
     const playback = this.#playback;
-    if (remote === null || !this.isListening || playback?.over === false) return;
+    if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     const isEvent = kind === 'telephone-event';
     const payloadType = isEvent ? remote.telephoneEventPayloadType : remote.payloadType;
     // Comfort noise was never offered, so nobody has agreed to it.
@@ -185,7 +193,7 @@ export class RelayLeg {
   sendMixed(samples: Int16Array, nowMs: number): void {
     const remote = this.remote;
     const playback = this.#playback;
-    if (remote === null || !this.isListening || playback?.over === false) return;
+    if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + samples.length);
@@ -199,7 +207,7 @@ export class RelayLeg {
   /** Sends the next 20 ms of ringing tone, unless something is said. */
   sendRingback(nowMs: number): void {
     const remote = this.remote;
-    if (remote === null || !this.isListening || this.#playback !== null) return;
+    if (remote === null || !this.isListening || this.#playback !== null || this.#digits !== null) return;
     const frames = ringbackFrames(remote.codec);
     const frame = frames[this.#ringbackFrame]!;
     this.#ringbackFrame = (this.#ringbackFrame + 1) % frames.length;
@@ -213,13 +221,33 @@ export class RelayLeg {
   sendPlayback(nowMs: number): void {
     const { remote } = this;
     const playback = this.#playback;
-    if (playback === null || remote === null || !this.isListening) return;
+    if (playback === null || remote === null || !this.isListening || this.#digits !== null) return;
     if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
     playback.takeFrame(remote.codec, packet);
     this.#send(packet, remote.payloadType);
     if (playback.isSpent) this.#endPlayback('played');
+  }
+
+  /** Sends what is due of the key presses. They wait while the peer does not listen, and end where it takes none. */
+  sendDigits(nowMs: number): void {
+    const { remote } = this;
+    const digits = this.#digits;
+    if (digits === null || remote === null || !this.isListening) return;
+    const payloadType = remote.telephoneEventPayloadType;
+    if (payloadType === null) {
+      this.#endDigits('stopped');
+      return;
+    }
+    const packets = digits.takeFrame();
+    for (let sent = 0; sent < packets; sent++) {
+      this.outbound.admitEvent(nowMs, digits.isFirst && sent === 0, TELEPHONE_EVENT_BYTES);
+      const packet = this.#sendRing.take(RTP_HEADER_BYTES + TELEPHONE_EVENT_BYTES);
+      writeTelephoneEvent(packet, RTP_HEADER_BYTES, digits.event);
+      this.#send(packet, payloadType);
+    }
+    if (digits.isSpent) this.#endDigits('played');
   }
 
   receiveRtcp(datagram: Buffer, source: Endpoint, nowMs: number, unixMs: number): void {
@@ -257,6 +285,7 @@ export class RelayLeg {
   /** Says goodbye (RFC 3550 §6.6) and closes both sockets. */
   async close(nowMs: number, unixMs: number): Promise<void> {
     this.stopPlaying();
+    this.#endDigits('stopped');
     if (this.#isClosed) return;
     if (!this.#signalled.isUnspecified && this.outbound.packetsSent > 0)
       this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
@@ -289,6 +318,14 @@ export class RelayLeg {
     const { packetsLost, packetsExpected, jitterMs } = this.reception;
     const lossFraction = packetsExpected === 0 ? 0 : packetsLost / packetsExpected;
     return estimateMos({ lossFraction, jitterMs, roundTripMs: this.rtcp.roundTripMs });
+  }
+
+  #endDigits(end: PlaybackEnd): void {
+    const digits = this.#digits;
+    if (digits === null) return;
+    this.#digits = null;
+    this.outbound.switchSource();
+    digits.end(end);
   }
 
   #endPlayback(end: PlaybackEnd): void {

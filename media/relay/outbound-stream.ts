@@ -103,6 +103,24 @@ export class OutboundStream {
     this.#count(FRAME_SAMPLES, nowMs);
   }
 
+  /**
+   * As `admit`, for a packet of a telephone event made here: all packets of an event carry the timestamp of its start
+   * (RFC 4733 §2.5.1.2), and the first one the marker.
+   */
+  admitEvent(nowMs: number, isFirst: boolean, payloadBytes: number): void {
+    if (isFirst) {
+      this.#rebase(GENERATOR, 0, 0, nowMs);
+      this.#sentTimestamp = this.timestamp;
+      this.#sentAtMs = nowMs;
+    } else {
+      this.marker = false;
+      this.sequence = (this.#sentSequence + 1) & 0xffff;
+      this.timestamp = this.#sentTimestamp;
+    }
+    this.#sentSequence = this.sequence;
+    this.#count(payloadBytes, nowMs);
+  }
+
   /** The timestamp that a sample taken now would carry, for sender reports. */
   timestampAt(nowMs: number): number {
     if (!this.#hasSent) return this.timestamp;

@@ -2,10 +2,12 @@ import type { MessagePort } from 'node:worker_threads';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
+import { dtmfTones } from '../dsp/dtmf-tones.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
   HeardParty,
+  KeyPresses,
   PartyId,
   PlaybackEnd,
   PlayedSound,
@@ -16,6 +18,7 @@ import type {
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
+import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
@@ -272,6 +275,31 @@ export class RelaySession {
     return promise;
   }
 
+  /**
+   * Sends key presses to a party: as telephone events, or as tones to a peer that takes none. Resolves when all are sent,
+   * or they were stopped. @throws RangeError when the session is closed
+   */
+  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<PlaybackEnd> {
+    if (this.#closing !== null) throw new RangeError('the session is closed');
+    const { leg } = this.#party(id);
+    if (leg.remote?.telephoneEventPayloadType === null) {
+      return this.play(id, { samples: dtmfTones(digits, durationMs), over: false });
+    }
+    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
+    const stopPacing = this.#options.pacer.add(() => leg.sendDigits(this.#clock.nowMs()));
+    leg.press(
+      new DigitSender({
+        digits,
+        durationMs,
+        onEnded: (end) => {
+          stopPacing();
+          resolve(end);
+        },
+      }),
+    );
+    return promise;
+  }
+
   /** Ends what is played to the party. */
   stopPlaying(id: PartyId): void {
     this.#parties.get(id)?.leg.stopPlaying();
@@ -295,6 +323,12 @@ export class RelaySession {
       if (this.#recorder === recorder) this.#recorder = null;
       throw error;
     }
+  }
+
+  /** While paused, a recording goes on with silence. @throws RangeError when there is no recording. */
+  pauseRecording(isPaused: boolean): void {
+    if (this.#recorder === null) throw new RangeError('no recording is running');
+    this.#recorder.isPaused = isPaused;
   }
 
   /** Null when there is no recording, or it failed. */

@@ -1,6 +1,6 @@
 /** Telephone events: DTMF digits as RTP payload (RFC 4733 §2.3 and §3.2). */
 
-const TELEPHONE_EVENT_BYTES = 4;
+export const TELEPHONE_EVENT_BYTES = 4;
 
 const DIGITS = '0123456789*#ABCD';
 
@@ -30,8 +30,18 @@ export function emptyTelephoneEvent(): TelephoneEvent {
 
 /** The four payload bytes of an event. */
 export function telephoneEventPayload(event: TelephoneEvent): Uint8Array {
+  const bytes = new Uint8Array(TELEPHONE_EVENT_BYTES);
+  writeTelephoneEvent(bytes, 0, event);
+  return bytes;
+}
+
+/** Writes the four payload bytes of an event at `offset`. */
+export function writeTelephoneEvent(bytes: Uint8Array, offset: number, event: TelephoneEvent): void {
   const duration = Math.min(0xffff, event.durationUnits);
-  return Uint8Array.of(event.event, (event.isEnd ? 0x80 : 0) | (event.volume & 0x3f), duration >> 8, duration & 0xff);
+  bytes[offset] = event.event;
+  bytes[offset + 1] = (event.isEnd ? 0x80 : 0) | (event.volume & 0x3f);
+  bytes[offset + 2] = duration >> 8;
+  bytes[offset + 3] = duration & 0xff;
 }
 
 /** `0`-`9`, `*`, `#`, `A`-`D`; null for an event that is not a digit. */

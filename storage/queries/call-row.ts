@@ -89,6 +89,8 @@ export interface CallMove {
   detail: string | null;
   /** What was said, where the event tells that; it is stored with the transcript. */
   segment?: EventSegment | null;
+  /** What else there is to tell, such as a digit. */
+  data?: Readonly<Record<string, unknown>> | null;
 }
 
 export type EventSegment = Pick<CallSegment, 'text' | 'startMs' | 'endMs' | 'confidence'>;
@@ -127,6 +129,7 @@ export async function appendEvents(
     hangupCause: move.hangupCause,
     detail: move.detail,
     at: move.at,
+    data: move.data ? tx.json(move.data as never) : null,
   }));
   const events = await tx<CallEventRow[]>`insert into call_events ${tx(rows)} returning *`;
   return events.map((event, index) => ({ ...event, segment: moves[index]?.segment ?? null }));

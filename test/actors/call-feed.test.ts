@@ -12,6 +12,7 @@ const EVENT: PublicCallEvent = {
   hangup_cause: null,
   at: '2026-01-02T03:04:05.678Z',
   detail: null,
+  data: null,
   transcript: null,
   delivery: null,
 };

@@ -324,6 +324,14 @@ async function openJournal({
 }
 
 function move(event: string, more: Partial<CallMove> = {}): CallMove {
-  const nothing = { leg: null, sipStatus: null, hangupCause: null, detail: null, recordingId: null, segment: null };
+  const nothing = {
+    leg: null,
+    sipStatus: null,
+    hangupCause: null,
+    detail: null,
+    recordingId: null,
+    segment: null,
+    data: null,
+  };
   return { event, state: 'initiated', ...nothing, ...more };
 }

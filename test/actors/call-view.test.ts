@@ -147,6 +147,7 @@ describe('an event as the API shows it', () => {
       hangup_cause: null,
       at: '2026-01-02T03:04:05.678Z',
       detail: null,
+      data: null,
       transcript: null,
       delivery: null,
     });

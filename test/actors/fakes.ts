@@ -13,6 +13,7 @@ import { TandemError } from '../../machines/errors.ts';
 import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { RecordingInput } from '../../machines/recording.machine.ts';
 import type {
+  KeyPresses,
   LocalAddress,
   MediaPlane,
   MediaSession,
@@ -179,6 +180,18 @@ export class FakeMediaSession implements MediaSession {
   }
 
   async stopPlaying(): Promise<void> {}
+
+  /** When the key presses are sent. */
+  onDigits: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
+
+  async sendDigits(party: string, { digits }: KeyPresses): Promise<PlaybackEnd> {
+    await this.#run(`press ${digits} to ${party}`);
+    return await this.onDigits();
+  }
+
+  async pauseRecording(isPaused: boolean): Promise<void> {
+    await this.#run(isPaused ? 'pause recording' : 'resume recording');
+  }
 
   /** When what is played is over. */
   onPlay: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
@@ -440,6 +453,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     media: null,
     admittedAt: { at: row.createdAt, monotonicMs: 0 },
     clearedAt: null,
+    control: async () => {},
     initiated: new Promise(() => {}),
     settled: new Promise(() => {}),
   };

@@ -53,6 +53,26 @@ describe('tandem call', () => {
     expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
   });
 
+  it('mute, unmute, dtmf and recording control a call while both talk', async () => {
+    const { agent, customer } = await platform.parties();
+    const { call_id: callId } = await platform.place({ record: true });
+    await platform.until(callId, 'recording.started');
+    expect((await run('call', 'mute', callId, 'agent')).stdout).toBe('The agent is muted.\n');
+    expect((await run('call', 'unmute', callId, 'agent')).stdout).toBe('The agent is audible again.\n');
+    expect((await run('call', 'dtmf', callId, 'customer', '12#', '--duration', '100')).stdout).toBe(
+      'The digits were sent to the customer.\n',
+    );
+    await customer.untilHeard(({ digits }) => digits === '12#');
+    expect((await run('call', 'recording', callId, 'pause')).stdout).toBe('The recording is paused.\n');
+    expect((await run('call', 'recording', callId, 'resume')).stdout).toBe('The recording goes on.\n');
+    expect(await run('call', 'mute', callId, 'nobody')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('LEG_NOT_FOUND'),
+    });
+    agent.hangup();
+    await platform.ended(callId);
+  });
+
   it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
     const { call_id: callId } = await platform.call('cli-follow');
     expect((await run('call', 'transcript', callId)).stdout).toBe('The call has no transcript.\n');

@@ -39,6 +39,7 @@ function event(sequence: number, name: string, state: string): CallEvent {
     sip_status: null,
     hangup_cause: null,
     detail: null,
+    data: null,
     transcript: null,
   };
 }

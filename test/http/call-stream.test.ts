@@ -208,6 +208,14 @@ describe('a reader that is slow', () => {
 });
 
 function eventOf(sequence: number, state: PublicCallEvent['state']): PublicCallEvent {
-  const rest = { leg: null, sip_status: null, hangup_cause: null, detail: null, transcript: null, delivery: null };
+  const rest = {
+    leg: null,
+    sip_status: null,
+    hangup_cause: null,
+    detail: null,
+    data: null,
+    transcript: null,
+    delivery: null,
+  };
   return { sequence, event: `call.${state}`, state, at: '2026-01-02T03:04:05.678Z', ...rest };
 }

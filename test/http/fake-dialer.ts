@@ -1,5 +1,6 @@
 import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from '../../actors/dialer.ts';
+import type { CallControl } from '../../machines/call-control.ts';
 
 /** A dialer that dials nobody: it keeps what it was asked and answers what it was told to. */
 export class FakeDialer implements Dialer {
@@ -27,6 +28,16 @@ export class FakeDialer implements Dialer {
   async hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall> {
     this.hungUp.push(target);
     return this.onHangup(target);
+  }
+
+  readonly controlled: CallControl[] = [];
+  /** Throws to refuse. */
+  onControl: (control: CallControl) => void = () => undefined;
+
+  async control({ callId }: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall> {
+    this.onControl(control);
+    this.controlled.push(control);
+    return callOf({ ...PLACEMENT, referenceId: null }, callId);
   }
 
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void {

@@ -75,9 +75,12 @@ const place = defineAction({
   },
 });
 
+const ID = { name: 'ID', about: 'call_id or reference_id' };
+const LEG = { name: 'LEG', about: 'agent or customer' };
+
 const status = defineAction({
   summary: 'Show a call.',
-  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
+  parameters: [ID],
   options: { follow: { about: 'print events until the call ends; Ctrl-C exits' }, ...API_OPTIONS },
   async run({ values, arguments: [id = ''], terminal }) {
     const api = openApi(values);
@@ -90,7 +93,7 @@ const status = defineAction({
 
 const hangup = defineAction({
   summary: 'Hang up a live call. Does nothing to a finished one.',
-  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
+  parameters: [ID],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
     const { call } = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hangup`);
@@ -98,9 +101,56 @@ const hangup = defineAction({
   },
 });
 
+const mute = controlOf({ path: 'mute', summary: 'Make a leg inaudible to the other party.', done: 'is muted' });
+const unmute = controlOf({ path: 'unmute', summary: 'Make a muted leg audible again.', done: 'is audible again' });
+
+/** An action on one leg of a live call. */
+function controlOf({ path, summary, done }: { path: string; summary: string; done: string }) {
+  return defineAction({
+    summary,
+    parameters: [ID, LEG],
+    options: API_OPTIONS,
+    async run({ values, arguments: [id = '', leg = ''] }) {
+      const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/${path}`, {
+        leg,
+      });
+      return { data, text: `The ${leg} ${done}.` };
+    },
+  });
+}
+
+const dtmf = defineAction({
+  summary: 'Press keys on a leg.',
+  parameters: [ID, LEG, { name: 'DIGITS', about: '0-9, *, #, A-D; w waits half a second, W one second' }],
+  options: { duration: { value: 'MS', about: 'how long each key is held (default 160)' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = '', leg = '', digits = ''] }) {
+    const durationMs = values.duration === undefined ? undefined : Number(values.duration);
+    if (durationMs !== undefined && !Number.isInteger(durationMs))
+      throw new UsageError('--duration takes milliseconds');
+    const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/dtmf`, {
+      leg,
+      digits,
+      duration_ms: durationMs,
+    });
+    return { data, text: `The digits were sent to the ${leg}.` };
+  },
+});
+
+const recording = defineAction({
+  summary: 'Pause or resume the recording of a live call.',
+  parameters: [ID, { name: 'pause|resume', about: 'pause records silence until resume' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = '', action = ''] }) {
+    if (action !== 'pause' && action !== 'resume') throw new UsageError('name pause or resume');
+    const path = `${PATH}/${encodeURIComponent(id)}/recording/${action}`;
+    const data = await openApi(values).post<{ call: PublicCall }>(path);
+    return { data, text: action === 'pause' ? 'The recording is paused.' : 'The recording goes on.' };
+  },
+});
+
 const transcript = defineAction({
   summary: 'Show the transcript of a call placed with --transcribe.',
-  parameters: [{ name: 'ID', about: 'call_id or reference_id' }],
+  parameters: [ID],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
     const data = await openApi(values).get<PublicTranscript>(`${PATH}/${encodeURIComponent(id)}/transcript`);
@@ -156,7 +206,7 @@ const list = defineAction({
 
 export const callCommand: Command = {
   action: place,
-  actions: { status, hangup, transcript, list },
+  actions: { status, hangup, mute, unmute, dtmf, recording, transcript, list },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import type { ActorRefFrom } from 'xstate';
+import type { callMachine } from '../machines/call.machine.ts';
+import type { CallControl, ControlRefusal } from '../machines/call-control.ts';
+import { TandemError } from '../machines/errors.ts';
+import type { CallJournal } from './call-journal.ts';
+
+/** The requests to control one call, each resolved when what became of it is stored. */
+export interface CallControls {
+  /** @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, INTERNAL */
+  request(control: CallControl): Promise<void>;
+  /** Refuses what is still waiting: the call is over. */
+  end(): void;
+}
+
+interface CallControlsOptions {
+  actor: Pick<ActorRefFrom<typeof callMachine>, 'on' | 'send' | 'getSnapshot'>;
+  journal: Pick<CallJournal, 'drained'>;
+}
+
+export function openCallControls({ actor, journal }: CallControlsOptions): CallControls {
+  const waiting = new Map<string, (refusal: ControlRefusal | null) => void>();
+  actor.on('controlled', ({ controlId, refusal }) => {
+    const settle = waiting.get(controlId);
+    waiting.delete(controlId);
+    settle?.(refusal);
+  });
+  return {
+    async request(control) {
+      const controlId = randomUUID();
+      const { promise, resolve } = Promise.withResolvers<ControlRefusal | null>();
+      waiting.set(controlId, resolve);
+      if (actor.getSnapshot().status === 'active') actor.send({ type: 'control.requested', controlId, control });
+      else waiting.get(controlId)?.('CALL_NOT_LIVE');
+      const refusal = await promise;
+      waiting.delete(controlId);
+      if (refusal !== null) throw new TandemError(refusal, MESSAGES[refusal]);
+      await journal.drained();
+    },
+    end() {
+      for (const settle of waiting.values()) settle('CALL_NOT_LIVE');
+      waiting.clear();
+    },
+  };
+}
+
+const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
+  CALL_NOT_LIVE: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
+  RECORDING_UNAVAILABLE: 'The call is not being recorded. Place it with `record: true` to pause its recording.',
+  INTERNAL: 'The media server could not do this. Try again.',
+};

@@ -1,0 +1,123 @@
+import { type Static, Type } from 'typebox';
+import type { CallControl } from '../../actors/dialer.ts';
+import { TandemError } from '../../machines/errors.ts';
+import type { LegName } from '../../machines/events.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { type Principal, principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
+
+const TAGS = ['click-to-call'];
+const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
+const CallData = Type.Object({ call: shared('Call') });
+
+const LegField = Type.String({ description: 'Leg to control: `agent` or `customer`.', examples: ['agent'] });
+const LegBody = Type.Object({ leg: LegField });
+const DigitsBody = Type.Object({
+  leg: { ...LegField, description: 'Leg that receives the digits: `agent` or `customer`.' },
+  digits: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: 'Keys to press: `0` to `9`, `*`, `#` and `A` to `D`. `w` waits half a second, `W` one second.',
+    examples: ['1w2#'],
+  }),
+  duration_ms: Type.Optional(
+    Type.Integer({ minimum: 60, maximum: 2000, default: 160, description: 'How long each key is held, in ms.' }),
+  ),
+});
+
+interface ControlRoute<Body> {
+  path: string;
+  operationId: string;
+  summary: string;
+  description: string;
+  body: (typeof LegBody | typeof DigitsBody) | null;
+  control: (body: Body) => CallControl;
+}
+
+/** Controls a live call. Each answers once it has happened and is in the event log. */
+export function callControlRoutes(
+  app: HttpApp,
+  {
+    context: { dialer },
+    findCall,
+  }: { context: HttpContext; findCall: (id: string, principal: Principal) => Promise<CallRow> },
+): void {
+  function route<Body>({ path, body, control, ...documented }: ControlRoute<Body>): void {
+    app.post<{ Params: { id: string }; Body: Body }>(
+      `/dialer/click2call/:id/${path}`,
+      {
+        config: { access: 'writer' },
+        schema: {
+          tags: TAGS,
+          ...documented,
+          params: IdParams,
+          ...(body !== null && { body }),
+          response: { 200: successOf(CallData, 'The call, after it happened.'), ...REFUSALS },
+        },
+      },
+      async (request) => {
+        const principal = principalOf(request);
+        const wanted = control(request.body as Body);
+        const { callId } = await findCall(request.params.id, principal);
+        return success({ call: await dialer.control({ workspaceId: principal.workspaceId, callId }, wanted) });
+      },
+    );
+  }
+
+  route<Static<typeof LegBody>>({
+    path: 'mute',
+    operationId: 'muteCallLeg',
+    summary: 'Mute a leg',
+    description:
+      'Makes a leg inaudible to the other party; the leg still hears the other party. Adds the event `call.muted`. A recording and a transcript still contain the muted leg. A leg that is muted already stays muted. Tandem extension.',
+    body: LegBody,
+    control: ({ leg }) => ({ type: 'mute', leg: legOf(leg) }),
+  });
+  route<Static<typeof LegBody>>({
+    path: 'unmute',
+    operationId: 'unmuteCallLeg',
+    summary: 'Unmute a leg',
+    description: 'Makes a muted leg audible again. Adds the event `call.unmuted`. Tandem extension.',
+    body: LegBody,
+    control: ({ leg }) => ({ type: 'unmute', leg: legOf(leg) }),
+  });
+  route<Static<typeof DigitsBody>>({
+    path: 'dtmf',
+    operationId: 'sendCallDigits',
+    summary: 'Send DTMF digits',
+    description:
+      'Presses keys on one leg, for example to get through a voice menu. The digits are sent as telephone events (RFC 4733), or as tones if the peer did not negotiate them. The response arrives after the last digit. Adds the event `dtmf.sent`; digits that a party presses add `dtmf.received`. Tandem extension.',
+    body: DigitsBody,
+    control: ({ leg, digits, duration_ms: durationMs = 160 }) => {
+      if (!DIGITS.test(digits)) {
+        throw new TandemError('INVALID_DIGITS', 'digits may contain 0 to 9, *, #, A to D, w and W only.');
+      }
+      return { type: 'dtmf', leg: legOf(leg), digits, durationMs };
+    },
+  });
+  route<unknown>({
+    path: 'recording/pause',
+    operationId: 'pauseCallRecording',
+    summary: 'Pause the recording',
+    description:
+      'Records silence until the recording is resumed, for example while the customer says a card number. The recording keeps its length, and the events `recording.paused` and `recording.resumed` mark the gap. Tandem extension.',
+    body: null,
+    control: () => ({ type: 'recording.pause' }),
+  });
+  route<unknown>({
+    path: 'recording/resume',
+    operationId: 'resumeCallRecording',
+    summary: 'Resume the recording',
+    description: 'Continues a paused recording. Adds the event `recording.resumed`. Tandem extension.',
+    body: null,
+    control: () => ({ type: 'recording.resume' }),
+  });
+}
+
+const DIGITS = /^[0-9A-Da-d*#wW]+$/;
+
+function legOf(leg: string): LegName {
+  if (leg === 'agent' || leg === 'customer') return leg;
+  throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent` or `customer`.');
+}

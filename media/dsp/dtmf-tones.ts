@@ -1,0 +1,39 @@
+import { tone } from './tones.ts';
+
+/** Key presses as tones (ITU-T Q.23), for peers that take no telephone events. 8 kHz, linear, 16 bit. */
+
+const LOW_HZ = [697, 770, 852, 941] as const;
+const HIGH_HZ = [1209, 1336, 1477, 1633] as const;
+const KEYS = ['123A', '456B', '789C', '*0#D'] as const;
+/** Each of the two tones; together -7 dBm0 at most, as ITU-T Q.23 allows senders. */
+const LEVEL_DBFS = -7;
+/** Silence after a key: ITU-T Q.24 asks receivers for at least 65 ms between two. */
+export const DTMF_GAP_MS = 80;
+/** By the character that stands for the pause. */
+export const DTMF_PAUSES_MS: Readonly<Record<string, number>> = { w: 500, W: 1000 };
+
+/** `digits` as `0`-`9`, `*`, `#`, `A`-`D`, with pauses of half a second (`w`) and a second (`W`). */
+export function dtmfTones(digits: string, durationMs: number): Int16Array<ArrayBuffer> {
+  const parts = [...digits].flatMap((digit) => {
+    const pauseMs = DTMF_PAUSES_MS[digit];
+    if (pauseMs !== undefined) return [silence(pauseMs)];
+    return [tone({ frequenciesHz: frequenciesOf(digit), durationMs, levelDbfs: LEVEL_DBFS }), silence(DTMF_GAP_MS)];
+  });
+  const samples = new Int16Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    samples.set(part, at);
+    at += part.length;
+  }
+  return samples;
+}
+
+function frequenciesOf(digit: string): [number, number] {
+  const row = KEYS.findIndex((keys) => keys.includes(digit.toUpperCase()));
+  if (row < 0) throw new RangeError('not a digit of a telephone');
+  return [LOW_HZ[row]!, HIGH_HZ[KEYS[row]!.indexOf(digit.toUpperCase())]!];
+}
+
+function silence(ms: number): Int16Array {
+  return new Int16Array(ms * 8);
+}

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CallEvent } from '../../bin/cli/api-client.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+const SAMPLES_PER_S = 8000;
+
+/** Places a call, and controls it when both talk. */
+async function talk(request: Record<string, unknown> = {}) {
+  const phones = await platform.parties();
+  const { call_id: callId } = await platform.place(request);
+  await platform.until(callId, 'call.bridged');
+  const control = (path: string, body?: unknown) => platform.ask('POST', `/dialer/click2call/${callId}/${path}`, body);
+  return { ...phones, callId, control };
+}
+
+/** Waits until a phone has heard another half second, and returns the level of a tone in its second half. */
+async function nextLevel(phone: Softphone, frequencyHz: number): Promise<number> {
+  const { packets } = phone.heard();
+  await phone.untilHeard((heard) => heard.packets >= packets + 25);
+  return toneLevelDbov(phone.heard().pcm.subarray(-SAMPLES_PER_S / 4), frequencyHz);
+}
+
+const named = (events: readonly CallEvent[], prefix: string) => events.filter(({ event }) => event.startsWith(prefix));
+
+describe('a call that is controlled while both talk', () => {
+  it('presses keys for the customer, who is heard pressing others', async () => {
+    const { agent, customer, callId, control } = await talk();
+    const sent = await control('dtmf', { leg: 'customer', digits: '12w#', duration_ms: 100 });
+    expect(sent.status).toBe(200);
+    await customer.untilHeard(({ digits }) => digits === '12#');
+    expect(agent.heard().digits).toBe('');
+    customer.sendDtmf('5*');
+    await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '*');
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(named(events, 'dtmf.').map(({ event, leg, data }) => ({ event, leg, data }))).toEqual([
+      { event: 'dtmf.sent', leg: 'customer', data: { digits: '12w#' } },
+      { event: 'dtmf.received', leg: 'customer', data: { digit: '5' } },
+      { event: 'dtmf.received', leg: 'customer', data: { digit: '*' } },
+    ]);
+    expect(customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+  });
+
+  it('mutes the agent for the customer alone, and lets the customer hear the agent again', async () => {
+    const { agent, customer, callId, control } = await talk();
+    await customer.untilHeard(({ packets }) => packets > 30);
+    expect((await control('mute', { leg: 'agent' })).status).toBe(200);
+    const { packets } = customer.heard();
+    expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
+    // One packet may have been on its way.
+    expect(customer.heard().packets - packets).toBeLessThanOrEqual(2);
+    expect((await control('unmute', { leg: 'agent' })).status).toBe(200);
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-20);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(named(events, 'call.').map(({ event, leg }) => `${event} ${leg}`)).toEqual(
+      expect.arrayContaining(['call.muted agent', 'call.unmuted agent']),
+    );
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
+  });
+
+  it('leaves what is said out of the recording while that is paused, which keeps its length', async () => {
+    const { agent, callId, control } = await talk({ record: true });
+    await platform.until(callId, 'recording.started');
+    expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
+    expect((await control('recording/pause')).status).toBe(200);
+    await nextLevel(agent, CUSTOMER_HZ);
+    await nextLevel(agent, CUSTOMER_HZ);
+    expect((await control('recording/resume')).status).toBe(200);
+    await nextLevel(agent, CUSTOMER_HZ);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    const at = (name: string) => Date.parse(events.find(({ event }) => event === name)!.at);
+    const recording = await platform.recordingOf(callId);
+    const startedAt = at('recording.started');
+    const sampleAt = (time: number) => Math.round(((time - startedAt) / 1000) * SAMPLES_PER_S);
+    const quarter = SAMPLES_PER_S / 4;
+    for (const [channel, frequencyHz] of [
+      [recording.left, AGENT_HZ],
+      [recording.right, CUSTOMER_HZ],
+    ] as const) {
+      const middle = (sampleAt(at('recording.paused')) + sampleAt(at('recording.resumed'))) / 2;
+      expect(toneLevelDbov(channel.subarray(middle - quarter, middle + quarter), frequencyHz)).toBeLessThan(-60);
+      expect(toneLevelDbov(channel.subarray(-quarter), frequencyHz)).toBeGreaterThan(-20);
+    }
+    const talkMs = at('call.completed') - startedAt;
+    expect(Math.abs(recording.durationMs - talkMs)).toBeLessThan(1000);
+  });
+
+  it('refuses what cannot be done: a recording that is not there, and anything after the end', async () => {
+    const { agent, callId, control } = await talk();
+    expect(await control('recording/pause')).toMatchObject({ status: 404, body: { code: 'RECORDING_UNAVAILABLE' } });
+    agent.hangup();
+    await platform.ended(callId);
+    expect(await control('mute', { leg: 'agent' })).toMatchObject({ status: 409, body: { code: 'CALL_NOT_LIVE' } });
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { FakeDialer } from './fake-dialer.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { initiate, seedCall } from './seed-calls.ts';
+
+let fixture: HttpFixture;
+let writer: Member;
+let reader: Member;
+let stranger: Member;
+let call: string;
+const dialer = new FakeDialer();
+
+beforeAll(async () => {
+  fixture = await createHttpFixture({ dialer });
+  const { workspace } = await seedWorkspace(fixture.sql);
+  writer = await fixture.addMemberWith('developer', workspace.id);
+  reader = await fixture.addMemberWith('viewer', workspace.id);
+  stranger = await fixture.addMemberWith('owner', (await seedWorkspace(fixture.sql)).workspace.id);
+  await seedTrunk(fixture.sql, { workspaceId: workspace.id });
+  const { callId } = await seedCall(fixture, { by: writer });
+  await initiate(fixture, callId);
+  call = `/dialer/click2call/${callId}`;
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => {
+  dialer.controlled.length = 0;
+  dialer.onControl = () => undefined;
+});
+
+const REQUESTS = [
+  ['mute', { leg: 'agent' }, { type: 'mute', leg: 'agent' }],
+  ['unmute', { leg: 'customer' }, { type: 'unmute', leg: 'customer' }],
+  ['dtmf', { leg: 'customer', digits: '1w2#' }, { type: 'dtmf', leg: 'customer', digits: '1w2#', durationMs: 160 }],
+  ['dtmf', { leg: 'agent', digits: '*', duration_ms: 60 }, { type: 'dtmf', leg: 'agent', digits: '*', durationMs: 60 }],
+  ['recording/pause', undefined, { type: 'recording.pause' }],
+  ['recording/resume', undefined, { type: 'recording.resume' }],
+] as const;
+
+describe('the control of a live call', () => {
+  for (const [path, body, control] of REQUESTS) {
+    it(`asks the call to ${control.type} by POST ${path} with ${JSON.stringify(body)}, and answers with the call`, async () => {
+      const { status, body: answer } = await fixture.call('POST', `${call}/${path}`, { as: writer, body });
+      expect({ status, answer }).toMatchObject({
+        status: 200,
+        answer: { data: { call: { call_id: expect.any(String) } } },
+      });
+      expect(dialer.controlled).toEqual([control]);
+    });
+
+    it(`is for writers of the workspace alone: POST ${path} of others is refused`, async () => {
+      expect((await fixture.call('POST', `${call}/${path}`, { as: reader, body })).status).toBe(403);
+      expect((await fixture.call('POST', `${call}/${path}`, { as: stranger, body })).body.code).toBe('CALL_NOT_FOUND');
+      expect(dialer.controlled).toEqual([]);
+    });
+  }
+
+  for (const body of [{}, { leg: 7 }, { leg: 'agent', digits: '' }, { leg: 'agent', digits: '1'.repeat(65) }]) {
+    it(`refuses digits in ${JSON.stringify(body).slice(0, 60)} as VALIDATION_FAILED`, async () => {
+      const { status, body: answer } = await fixture.call('POST', `${call}/dtmf`, { as: writer, body });
+      expect({ status, code: answer.code }).toEqual({ status: 400, code: 'VALIDATION_FAILED' });
+    });
+  }
+
+  for (const digits of ['1 2', 'x', '١', '1\u0000', '+91']) {
+    it(`refuses the digits ${JSON.stringify(digits)} as INVALID_DIGITS`, async () => {
+      const { status, body } = await fixture.call('POST', `${call}/dtmf`, {
+        as: writer,
+        body: { leg: 'agent', digits },
+      });
+      expect({ status, code: body.code }).toEqual({ status: 400, code: 'INVALID_DIGITS' });
+    });
+  }
+
+  it('refuses a leg that the call does not have as LEG_NOT_FOUND', async () => {
+    for (const path of ['mute', 'unmute']) {
+      const { status, body } = await fixture.call('POST', `${call}/${path}`, { as: writer, body: { leg: 'both' } });
+      expect({ status, code: body.code }).toEqual({ status: 404, code: 'LEG_NOT_FOUND' });
+    }
+  });
+
+  it('passes on why the call refuses it', async () => {
+    dialer.onControl = () => {
+      throw new TandemError('CALL_NOT_LIVE', 'The two parties are not talking.');
+    };
+    const { status, body } = await fixture.call('POST', `${call}/mute`, { as: writer, body: { leg: 'agent' } });
+    expect({ status, code: body.code }).toEqual({ status: 409, code: 'CALL_NOT_LIVE' });
+  });
+});

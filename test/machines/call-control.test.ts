@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import type { CallControl } from '../../machines/call-control.ts';
+import type { CallEvent } from '../../machines/call-events.ts';
+import { EVENTS, PATHS, startCall } from './call-bench.ts';
+
+const MUTE: CallControl = { type: 'mute', leg: 'agent' };
+const PRESS: CallControl = { type: 'dtmf', leg: 'customer', digits: '12#', durationMs: 160 };
+const PAUSE: CallControl = { type: 'recording.pause' };
+const CONTROLS: readonly CallControl[] = [
+  MUTE,
+  { type: 'unmute', leg: 'agent' },
+  PRESS,
+  PAUSE,
+  { type: 'recording.resume' },
+];
+
+/** A call in a state, and what becomes of the controls that it is asked for. */
+function callIn(state: keyof typeof PATHS, options: Parameters<typeof startCall>[0] = {}) {
+  const call = startCall(options);
+  const controlled: { controlId: string; refusal: string | null }[] = [];
+  call.actor.on('controlled', ({ controlId, refusal }) => controlled.push({ controlId, refusal }));
+  for (const name of PATHS[state]) call.actor.send(EVENTS[name] as CallEvent);
+  let asked = 0;
+  return {
+    ...call,
+    controlled,
+    ask(control: CallControl): string {
+      asked += 1;
+      call.actor.send({ type: 'control.requested', controlId: `${asked}`, control });
+      return `${asked}`;
+    },
+    movesAfterBridge: () =>
+      call.moves.slice(call.moves.findIndex(({ event }) => event === 'call.bridged') + 1).map(({ event }) => event),
+  };
+}
+
+describe('a control of a call', () => {
+  for (const state of Object.keys(PATHS) as (keyof typeof PATHS)[]) {
+    if (state === 'bridged') continue;
+    it(`is refused as CALL_NOT_LIVE while the call is ${state}, and nothing happens`, () => {
+      const call = callIn(state, { announce: state === 'announcing' });
+      const commands = call.mediaCommands.length;
+      const moves = call.moves.length;
+      for (const control of CONTROLS) call.ask(control);
+      expect(call.controlled).toEqual(
+        CONTROLS.map((_, index) => ({ controlId: `${index + 1}`, refusal: 'CALL_NOT_LIVE' })),
+      );
+      expect([call.mediaCommands.length, call.moves.length]).toEqual([commands, moves]);
+    });
+  }
+
+  it('goes to the media, and is told and logged when that has done it', () => {
+    const call = callIn('bridged');
+    const controlId = call.ask(MUTE);
+    expect(call.mediaCommands.at(-1)).toMatchObject({
+      type: 'control',
+      controlId,
+      control: MUTE,
+      talk: { muted: { agent: true, customer: false } },
+    });
+    expect([call.controlled, call.movesAfterBridge()]).toEqual([[], []]);
+    call.actor.send({ type: 'control.done', controlId, control: MUTE });
+    expect(call.controlled).toEqual([{ controlId, refusal: null }]);
+    expect(call.moves.at(-1)).toMatchObject({ event: 'call.muted', state: 'bridged', leg: 'agent' });
+    expect(call.actor.getSnapshot().context.talk.muted).toEqual({ agent: true, customer: false });
+  });
+
+  it('that is in effect already is confirmed, and neither done nor logged again', () => {
+    const call = callIn('bridged');
+    call.actor.send({ type: 'control.done', controlId: call.ask(MUTE), control: MUTE });
+    const commands = call.mediaCommands.length;
+    call.ask(MUTE);
+    expect(call.mediaCommands).toHaveLength(commands);
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual([null, null]);
+    expect(call.movesAfterBridge()).toEqual(['call.muted']);
+  });
+
+  it('that two ask for at the same time is logged once', () => {
+    const call = callIn('bridged');
+    const ids = [call.ask(MUTE), call.ask(MUTE)];
+    for (const controlId of ids) call.actor.send({ type: 'control.done', controlId, control: MUTE });
+    expect(call.controlled).toEqual(ids.map((controlId) => ({ controlId, refusal: null })));
+    expect(call.movesAfterBridge()).toEqual(['call.muted']);
+  });
+
+  it('that the media cannot do is refused, and changes nothing', () => {
+    const call = callIn('bridged');
+    const controlId = call.ask(MUTE);
+    call.actor.send({ type: 'control.failed', controlId });
+    expect(call.controlled).toEqual([{ controlId, refusal: 'INTERNAL' }]);
+    expect(call.actor.getSnapshot().context.talk.muted.agent).toBe(false);
+    expect(call.movesAfterBridge()).toEqual([]);
+  });
+
+  it('that the media has done when the talk is over is refused, and not logged', () => {
+    const call = callIn('bridged');
+    const controlId = call.ask(PRESS);
+    call.actor.send(EVENTS['hangup.api'] as CallEvent);
+    call.actor.send({ type: 'control.done', controlId, control: PRESS });
+    expect(call.controlled).toEqual([{ controlId, refusal: 'CALL_NOT_LIVE' }]);
+    expect(call.movesAfterBridge()).not.toContain('dtmf.sent');
+  });
+
+  it('keeps what other controls did', () => {
+    const call = callIn('bridged');
+    for (const control of [MUTE, { type: 'mute', leg: 'customer' }, { type: 'unmute', leg: 'agent' }] as const) {
+      call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
+    }
+    expect(call.mediaCommands.at(-1)).toMatchObject({ talk: { muted: { agent: false, customer: true } } });
+    expect(call.movesAfterBridge()).toEqual(['call.muted', 'call.muted', 'call.unmuted']);
+  });
+});
+
+describe('the recording of a call', () => {
+  it('can be paused and resumed while there is one, and not otherwise', () => {
+    const call = callIn('bridged', { record: true });
+    call.ask(PAUSE);
+    expect(call.controlled).toEqual([{ controlId: '1', refusal: 'RECORDING_UNAVAILABLE' }]);
+    call.actor.send(EVENTS['recording.started'] as CallEvent);
+    for (const control of [PAUSE, { type: 'recording.resume' }] as const) {
+      call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
+    }
+    call.actor.send(EVENTS['recording.failed'] as CallEvent);
+    call.ask(PAUSE);
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual([
+      'RECORDING_UNAVAILABLE',
+      null,
+      null,
+      'RECORDING_UNAVAILABLE',
+    ]);
+    expect(call.movesAfterBridge()).toEqual([
+      'recording.started',
+      'recording.paused',
+      'recording.resumed',
+      'recording.failed',
+    ]);
+  });
+});
+
+describe('a key that a party presses', () => {
+  it('is an event of the talk, with the leg and the digit', () => {
+    const call = callIn('bridged');
+    call.actor.send(EVENTS['dtmf.pressed'] as CallEvent);
+    expect(call.moves.at(-1)).toMatchObject({ event: 'dtmf.received', leg: 'agent', data: { digit: '5' } });
+  });
+
+  it('is not logged any more after a thousand, which no person presses', () => {
+    const call = callIn('bridged');
+    for (let pressed = 0; pressed < 1_100; pressed++) call.actor.send(EVENTS['dtmf.pressed'] as CallEvent);
+    expect(call.movesAfterBridge()).toHaveLength(1_000);
+  });
+});
