@@ -74,11 +74,18 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
   function requireReady(): void {
     if (draining) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });
-    if (sip.state === 'connected') return;
-    if (!wasConnected) {
-      throw refused('C2C_NOT_CONFIGURED', 'The SIP server has been unreachable since the start. Check DRACHTIO_HOST.');
+    if (sip.state !== 'connected') {
+      if (!wasConnected) {
+        throw refused(
+          'C2C_NOT_CONFIGURED',
+          'The SIP server has been unreachable since the start. Check DRACHTIO_HOST.',
+        );
+      }
+      throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
     }
-    throw refused('CARRIER_LINE_DOWN', 'The SIP server is not reachable at the moment.');
+    // Before the call is stored, so that its reference stays free.
+    const { workers, load } = options.mediaPlane.capacity();
+    if (workers > 0 && load >= 1) throw refused('no_free_channel', 'The media workers are fully loaded. Try again.');
   }
 
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
@@ -167,8 +174,9 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const reasons: string[] = [];
       if (draining) reasons.push('shutting down');
       if (sip.state !== 'connected') reasons.push('the SIP server is not connected');
-      if (options.mediaPlane.capacity().workers === 0) reasons.push('no media worker is running');
-      return { ready: reasons.length === 0, reasons, liveCalls: registry.list().length };
+      const { workers, load } = options.mediaPlane.capacity();
+      if (workers === 0) reasons.push('no media worker is running');
+      return { ready: reasons.length === 0, reasons, liveCalls: registry.list().length, mediaLoad: load };
     },
 
     async drain(graceMs) {

@@ -112,6 +112,7 @@ class ListeningPool implements WarmableListeningPlane {
       entry: this.#options.workerFile ?? new URL('./listening/worker.ts', import.meta.url),
       name: 'the listening worker',
       dataOf: () => null,
+      loadOf: (_data, sessions) => sessions,
       onLost: (fields) => this.#options.logger?.warn(fields, 'listening worker lost'),
     });
   }

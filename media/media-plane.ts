@@ -10,14 +10,23 @@ import type { FileSeal } from '../runtime/sealed-file/format.ts';
 export interface MediaPlane {
   /**
    * Allocates an RTP+RTCP port pair for each party, on the least loaded worker.
-   * @throws TandemError `no_free_channel` when the port range is used up.
+   * @throws TandemError `no_free_channel` when the port range is used up, or every worker has as much to do as it can.
    */
   openSession(options: OpenSessionOptions): Promise<MediaSession>;
-  /** Sessions open, the most sessions of two parties that fit into the port range, and the number of live workers. */
-  capacity(): { sessions: number; maxSessions: number; workers: number };
+  capacity(): MediaCapacity;
   /** Everything worth seeing when something is wrong: one entry per worker with its sessions and counters. */
   dump(): Promise<unknown>;
   close(): Promise<void>;
+}
+
+export interface MediaCapacity {
+  sessions: number;
+  /** The most sessions of two parties that fit into the port range. */
+  maxSessions: number;
+  /** That run. */
+  workers: number;
+  /** Of the least loaded worker, by its own measurement, 0 to 1. At 1 no session is opened. */
+  load: number;
 }
 
 /** Names a party within its session, such as `agent`. */

@@ -3,10 +3,11 @@ import { TandemError } from '../machines/errors.ts';
 import type { MediaEvent } from '../machines/events.ts';
 import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import { type DatagramIo, datagramsMemory } from './datagrams/open-datagrams.ts';
-import type { MediaPlane, MediaSession, OpenSessionOptions, PartyId } from './media-plane.ts';
+import type { MediaCapacity, MediaPlane, MediaSession, OpenSessionOptions, PartyId } from './media-plane.ts';
 import { PooledSession, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
 import { type Place, SessionThreads } from './session-threads.ts';
+import { FULL, loadOf, monotonicMs, WorkerLoad } from './worker-load.ts';
 import { type MediaThread, PORT_TAKEN } from './worker-protocol.ts';
 
 export interface MediaPlaneOptions {
@@ -59,7 +60,15 @@ class WorkerPool implements MediaPlane {
       threads: options.workers,
       entry: options.workerFile ?? new URL('./worker.ts', import.meta.url),
       name: 'the media worker',
-      dataOf: () => ({ rtpIo: options.rtpIo ?? 'auto', datagramsMemory: datagramsMemory() }),
+      dataOf: () => ({
+        rtpIo: options.rtpIo ?? 'auto',
+        datagramsMemory: datagramsMemory(),
+        loadMemory: new SharedArrayBuffer(WorkerLoad.BYTES),
+      }),
+      loadOf: ({ loadMemory }, sessions) => {
+        const load = loadOf(new WorkerLoad(loadMemory).read(), sessions, monotonicMs());
+        return load < FULL ? load : Number.POSITIVE_INFINITY;
+      },
       onLost: (fields) => options.logger?.warn(fields, 'media worker lost'),
     });
   }
@@ -70,9 +79,12 @@ class WorkerPool implements MediaPlane {
     let losses = 0;
     for (;;) {
       if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
-      const place = this.#threads.take();
-      if (place === null) throw noFreeChannel();
       const rtpPorts = this.#takePorts(options.parties);
+      const place = this.#threads.take();
+      if (place === null) {
+        this.#giveBackPorts(rtpPorts);
+        throw overloaded();
+      }
       try {
         const session = await this.#openAt(place, rtpPorts, options);
         if (!options.signal.aborted) return session;
@@ -91,8 +103,9 @@ class WorkerPool implements MediaPlane {
     throw options.signal.reason;
   }
 
-  capacity(): { sessions: number; maxSessions: number; workers: number } {
+  capacity(): MediaCapacity {
     return {
+      load: Math.min(FULL, this.#threads.leastLoad),
       sessions: this.#threads.sessions,
       maxSessions: Math.floor(this.#ports.size / 2),
       workers: this.#threads.alive,
@@ -101,8 +114,8 @@ class WorkerPool implements MediaPlane {
 
   async dump(): Promise<unknown> {
     const workers = await this.#threads.dump();
-    const { sessions, maxSessions } = this.capacity();
-    return { sessions, maxSessions, freePortPairs: this.#ports.freeCount, workers };
+    const { sessions, maxSessions, load } = this.capacity();
+    return { sessions, maxSessions, load, freePortPairs: this.#ports.freeCount, workers };
   }
 
   close(): Promise<void> {
@@ -170,6 +183,14 @@ class WorkerPool implements MediaPlane {
       this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'media event listener threw');
     }
   }
+}
+
+function overloaded(): TandemError {
+  return new TandemError(
+    'no_free_channel',
+    'The media workers are busy with the calls they have. Try again when calls have ended, or raise MEDIA_WORKERS.',
+    { retryAfterS: 5 },
+  );
 }
 
 function noFreeChannel(): TandemError {

@@ -27,6 +27,8 @@ interface SessionThreadsOptions<Data> {
   threads: number;
   /** For a thread and those that replace it. */
   dataOf: () => Data;
+  /** Of a thread with so many sessions; the least loaded thread takes the next. `Infinity`: it takes none. */
+  loadOf: (data: Data, sessions: number) => number;
   entry: URL;
   /** Such as `the media worker`. */
   name: string;
@@ -36,6 +38,7 @@ interface SessionThreadsOptions<Data> {
 
 /** One of the threads, and the ones that replace it when it dies. */
 interface Slot<P extends SessionProtocol> {
+  data: P['data'];
   standing: StandingThread<P>;
   /** By key. */
   sessions: Map<number, ThreadSession<P['reports']['event']>>;
@@ -53,12 +56,14 @@ export interface Place<P extends SessionProtocol> {
   leave(): void;
 }
 
-/** Sessions spread over threads: each goes to the thread with the fewest, and is lost with it. */
+/** Sessions spread over threads: each goes to the least loaded thread, and is lost with it. */
 export class SessionThreads<P extends SessionProtocol> {
   readonly #slots: readonly Slot<P>[];
+  readonly #loadOf: (data: P['data'], sessions: number) => number;
   #nextSessionKey = 1;
 
   constructor(options: SessionThreadsOptions<P['data']>) {
+    this.#loadOf = options.loadOf;
     this.#slots = Array.from({ length: options.threads }, () => this.#newSlot(options));
   }
 
@@ -70,13 +75,14 @@ export class SessionThreads<P extends SessionProtocol> {
     return this.#slots.filter(({ standing }) => standing.current !== null).length;
   }
 
-  /** A place on the thread with the fewest sessions; null when no thread runs. */
+  /** Of the least loaded thread; `Infinity` when none takes another session. */
+  get leastLoad(): number {
+    return this.#leastLoaded()?.load ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** A place on the least loaded thread; null when no thread runs or takes another session. */
   take(): Place<P> | null {
-    let least: { slot: Slot<P>; thread: SupervisedThread<P> } | null = null;
-    for (const slot of this.#slots) {
-      const thread = slot.standing.current;
-      if (thread !== null && (least === null || loadOf(slot) < loadOf(least.slot))) least = { slot, thread };
-    }
+    const least = this.#leastLoaded();
     if (least === null) return null;
     const { slot, thread } = least;
     const sessionKey = this.#nextSessionKey++;
@@ -114,12 +120,24 @@ export class SessionThreads<P extends SessionProtocol> {
     );
   }
 
+  #leastLoaded(): { slot: Slot<P>; thread: SupervisedThread<P>; load: number } | null {
+    let least: { slot: Slot<P>; thread: SupervisedThread<P>; load: number } | null = null;
+    for (const slot of this.#slots) {
+      const thread = slot.standing.current;
+      if (thread === null) continue;
+      const load = this.#loadOf(slot.data, slot.sessions.size + slot.opening);
+      if (load < (least?.load ?? Number.POSITIVE_INFINITY)) least = { slot, thread, load };
+    }
+    return least;
+  }
+
   #newSlot({ entry, name, dataOf, onLost }: SessionThreadsOptions<P['data']>): Slot<P> {
     const sessions: Slot<P>['sessions'] = new Map();
+    const data = dataOf();
     const standing = new StandingThread<P>({
       entry,
       name,
-      data: dataOf(),
+      data,
       onReport: ({ sessionKey, event }) => sessions.get(sessionKey)?.deliver(event),
       onLost: (detail) => {
         const lost = [...sessions.values()];
@@ -127,12 +145,8 @@ export class SessionThreads<P extends SessionProtocol> {
         for (const session of lost) session.lose(detail);
       },
     });
-    return { standing, sessions, opening: 0 };
+    return { data, standing, sessions, opening: 0 };
   }
-}
-
-function loadOf<P extends SessionProtocol>({ sessions, opening }: Slot<P>): number {
-  return sessions.size + opening;
 }
 
 async function dumpOf<P extends SessionProtocol>({ standing, sessions: open }: Slot<P>): Promise<unknown> {

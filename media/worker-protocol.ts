@@ -9,7 +9,7 @@ import type { KeyPresses, PartyId, PlaybackEnd, RecordingOptions, RecordingSumma
  * and without being copied: a tap posts a party's audio to the thread at the other end of its port.
  */
 export interface MediaThread {
-  data: { rtpIo: DatagramIo; datagramsMemory: SharedArrayBuffer };
+  data: { rtpIo: DatagramIo; datagramsMemory: SharedArrayBuffer; loadMemory: SharedArrayBuffer };
   ready: null;
   calls: MediaCalls;
   reports: { sessionKey: number; event: MediaEvent<PartyId> };

@@ -7,6 +7,7 @@ import { FramePacer } from './relay/frame-pacer.ts';
 import { SendRing } from './relay/send-ring.ts';
 import { PortTakenError, RelaySession, RemoteAddressError, SESSION_TICK_MS } from './relay/session.ts';
 import type { ThreadDump } from './session-threads.ts';
+import { IDLE, LoadMeter, WorkerLoad } from './worker-load.ts';
 import {
   BAD_REMOTE_ADDRESS,
   type MediaCalls,
@@ -20,17 +21,26 @@ import {
 /** Sessions take turns in this many groups, so that their ticks do not come in one lump between packets. */
 const TICK_GROUPS = 10;
 
+interface MediaWorkerOptions {
+  opened: OpenedDatagrams;
+  load: WorkerLoad;
+  report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
+}
+
 class MediaWorker {
   readonly #report: (sessionKey: number, event: MediaEvent<PartyId>) => void;
   readonly #sessions = new Map<number, RelaySession>();
   readonly #opened: OpenedDatagrams;
+  readonly #load: WorkerLoad;
+  #meter: LoadMeter | null = null;
   readonly #pacer = new FramePacer();
   readonly #sendRing = new SendRing();
   #ticker: NodeJS.Timeout | null = null;
   #tickGroup = 0;
 
-  constructor(opened: OpenedDatagrams, report: (sessionKey: number, event: MediaEvent<PartyId>) => void) {
+  constructor({ opened, load, report }: MediaWorkerOptions) {
     this.#opened = opened;
+    this.#load = load;
     this.#report = report;
   }
 
@@ -54,7 +64,7 @@ class MediaWorker {
   dump(): ThreadDump {
     const sessions = [...this.#sessions].map(([sessionKey, session]) => ({ sessionKey, session: session.dump() }));
     const { datagrams, unavailable } = this.#opened;
-    return { datagrams: { ...(datagrams.dump() as object), unavailable }, sessions };
+    return { load: this.#load.read(), datagrams: { ...(datagrams.dump() as object), unavailable }, sessions };
   }
 
   async drain(): Promise<void> {
@@ -74,7 +84,9 @@ class MediaWorker {
       post: (event) => this.#report(sessionKey, event),
     });
     this.#sessions.set(sessionKey, session);
-    this.#ticker ??= setInterval(() => this.#tick(), SESSION_TICK_MS / TICK_GROUPS);
+    const tickMs = SESSION_TICK_MS / TICK_GROUPS;
+    this.#meter ??= new LoadMeter({ load: this.#load, tickMs, packets: () => this.#opened.datagrams.received });
+    this.#ticker ??= setInterval(() => this.#tick(), tickMs);
   }
 
   async #close(sessionKey: number): Promise<RecordingSummary | null> {
@@ -83,11 +95,14 @@ class MediaWorker {
     if (this.#sessions.size === 0 && this.#ticker !== null) {
       clearInterval(this.#ticker);
       this.#ticker = null;
+      this.#meter = null;
+      this.#load.write(IDLE);
     }
     return recording;
   }
 
   #tick(): void {
+    this.#meter?.tick();
     this.#tickGroup = (this.#tickGroup + 1) % TICK_GROUPS;
     for (const [sessionKey, session] of this.#sessions) {
       if (sessionKey % TICK_GROUPS === this.#tickGroup) session.tick();
@@ -111,8 +126,10 @@ function failureOf(error: unknown, call: string): ThreadFailure {
 
 // Last, because classes are not hoisted.
 await serveThread<MediaThread>(async ({ data, report }) => {
-  const worker = new MediaWorker(await openDatagrams(data.rtpIo, data.datagramsMemory), (sessionKey, event) =>
-    report({ sessionKey, event }),
-  );
+  const worker = new MediaWorker({
+    opened: await openDatagrams(data.rtpIo, data.datagramsMemory),
+    load: new WorkerLoad(data.loadMemory),
+    report: (sessionKey, event) => report({ sessionKey, event }),
+  });
   return { ready: null, calls: worker.calls, dump: () => worker.dump(), drain: () => worker.drain(), failureOf };
 });

@@ -20,6 +20,13 @@ export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
             Type.Object({
               ready: Type.Literal(true),
               live_calls: Type.Integer({ description: 'Number of live calls.', examples: [3] }),
+              media_load: Type.Number({
+                description:
+                  'Load of the least busy media worker, 0 to 1. At 1, new calls fail with `no_free_channel`.',
+                minimum: 0,
+                maximum: 1,
+                examples: [0.12],
+              }),
             }),
             'The server can place calls.',
           ),
@@ -28,12 +35,12 @@ export function healthRoutes(app: HttpApp, { dialer }: HttpContext): void {
       },
     },
     async () => {
-      const { ready, reasons, liveCalls } = dialer.readiness();
+      const { ready, reasons, liveCalls, mediaLoad } = dialer.readiness();
       if (!ready) {
         const message = `Calls cannot be placed: ${reasons.join('; ') || 'not ready yet'}.`;
         throw new TandemError('C2C_NOT_CONFIGURED', message, { details: { reasons }, retryAfterS: 1 });
       }
-      return success({ ready: true, live_calls: liveCalls });
+      return success({ ready: true, live_calls: liveCalls, media_load: Number(mediaLoad.toFixed(2)) });
     },
   );
 }

@@ -1,11 +1,12 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
-import type { BindOptions, DatagramSocket, Datagrams } from './datagrams.ts';
+import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { Endpoint } from './endpoint.ts';
 
 /** Datagram sockets of Node: one system call for each packet, on every platform. */
 export class DgramDatagrams implements Datagrams {
   readonly name = 'dgram';
+  received = 0;
   #sockets = 0;
 
   bind(options: BindOptions): Promise<DatagramSocket> {
@@ -25,13 +26,17 @@ export class DgramDatagrams implements Datagrams {
         // An unreachable network for a single packet.
         socket.on('error', () => {});
         this.#sockets += 1;
-        resolve(new DgramSocket({ socket, family, receive: options.receive, onClosed: () => this.#sockets-- }));
+        const receive: DatagramReceiver = (datagram, source) => {
+          this.received += 1;
+          options.receive(datagram, source);
+        };
+        resolve(new DgramSocket({ socket, family, receive, onClosed: () => this.#sockets-- }));
       });
     });
   }
 
   dump(): unknown {
-    return { io: this.name, sockets: this.#sockets };
+    return { io: this.name, sockets: this.#sockets, received: this.received };
   }
 
   close(): void {}

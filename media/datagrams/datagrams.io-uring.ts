@@ -39,6 +39,7 @@ const CANCEL_ID = -2;
 
 export class IoUringDatagrams implements Datagrams {
   readonly name = 'io_uring';
+  received = 0;
   readonly #calls: SystemCalls;
   readonly #ring: IoUring;
   readonly #schedule: DrainSchedule;
@@ -59,7 +60,7 @@ export class IoUringDatagrams implements Datagrams {
   readonly #source = new Endpoint();
   readonly #fields: SendFields;
   readonly #flush = (): void => this.#flushNow();
-  readonly #counters = { received: 0, sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
+  readonly #counters = { sent: 0, sendErrors: 0, receiveErrors: 0, truncated: 0, dropped: 0 };
   #open = 0;
   #isInTurn = false;
   #isFlushDue = false;
@@ -131,7 +132,8 @@ export class IoUringDatagrams implements Datagrams {
   }
 
   dump(): unknown {
-    return { io: this.name, sockets: this.#open, ...this.#counters, schedule: this.#schedule.dump() };
+    const { name: io, received } = this;
+    return { io, sockets: this.#open, received, ...this.#counters, schedule: this.#schedule.dump() };
   }
 
   close(): void {
@@ -271,7 +273,7 @@ export class IoUringDatagrams implements Datagrams {
       this.#views[buffer] = view;
     }
     readSocketAddress(words, word + RESULT_BYTES / 4, this.#source);
-    this.#counters.received += 1;
+    this.received += 1;
     socket.receive(view, this.#source);
   }
 

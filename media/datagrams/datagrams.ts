@@ -6,6 +6,8 @@ import type { Endpoint } from './endpoint.ts';
 export interface Datagrams {
   /** Such as `dgram`. */
   readonly name: string;
+  /** Datagrams so far. */
+  readonly received: number;
   /**
    * Binds a UDP socket to a literal address.
    * @throws the system's error (`EADDRINUSE`, `EACCES`, `EADDRNOTAVAIL`).

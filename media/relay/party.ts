@@ -3,6 +3,7 @@ import type { Channel } from '../recording/timeline.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
 import type { MixInput } from './mix-input.ts';
+import { PacketAllowance } from './packet-allowance.ts';
 
 /** One party of a session: its endpoint, who hears it, and what else is done with what it says. */
 export class Party {
@@ -22,7 +23,7 @@ export class Party {
   tap: LegTap | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
-  packetsThisTick = 0;
+  readonly allowance = new PacketAllowance();
   keyPressesThisTick = 0;
 
   constructor(id: string, rtpPort: number, leg: RelayLeg) {

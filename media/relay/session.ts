@@ -36,8 +36,6 @@ import type { SendRing } from './send-ring.ts';
 
 /** How often `tick` wants to be called. */
 export const SESSION_TICK_MS = 250;
-/** Packets per leg and tick that are worked on: twenty times what a call needs, and an end to loops and floods. */
-const MOST_PACKETS_PER_TICK = 250;
 const MOST_KEY_PRESSES_PER_TICK = 10;
 
 interface RelayClock {
@@ -372,7 +370,6 @@ export class RelaySession {
     this.#recorder?.flush(nowMs);
     const unixMs = this.#clock.unixMs();
     for (const party of this.#parties.values()) {
-      party.packetsThisTick = 0;
       party.keyPressesThisTick = 0;
       party.tap?.flush(nowMs);
       party.leg.sendDueRtcp(nowMs, unixMs);
@@ -432,7 +429,7 @@ export class RelaySession {
       leg.counters.refusedSource += 1;
       return;
     }
-    if (party.packetsThisTick++ >= MOST_PACKETS_PER_TICK) {
+    if (!party.allowance.take(nowMs)) {
       leg.counters.flooded += 1;
       return;
     }

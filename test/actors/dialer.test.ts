@@ -80,6 +80,16 @@ describe('placing a call', () => {
     expect([placed, call.state, call.reference_id]).toEqual([true, 'initiated', 'order-7']);
   });
 
+  it('is refused while the media workers are fully loaded, before anything is stored', async () => {
+    const { dialer, request, mediaPlane, rows } = await open();
+    mediaPlane.load = 1;
+    const placing = dialer.place(request({ referenceId: 'order-8' }));
+    await expect(placing).rejects.toMatchObject({ code: 'no_free_channel', retryAfterS: 10 });
+    expect(await rows()).toEqual([]);
+    mediaPlane.load = 0.99;
+    expect(await dialer.place(request({ referenceId: 'order-8' }))).toMatchObject({ placed: true });
+  });
+
   it('passes a refusal of the admission on and starts nothing', async () => {
     const { dialer, request, registry } = await open();
     await expect(dialer.place(request({ did: '+911199999999' }))).rejects.toMatchObject({
@@ -436,7 +446,7 @@ describe('looking again for a recording', () => {
 describe('the readiness', () => {
   it('is given when SIP and media are there, and counts live calls', async () => {
     const { dialer, request } = await open();
-    expect(dialer.readiness()).toEqual({ ready: true, reasons: [], liveCalls: 0 });
+    expect(dialer.readiness()).toEqual({ ready: true, reasons: [], liveCalls: 0, mediaLoad: 0 });
     await dialer.place(request());
     expect(dialer.readiness().liveCalls).toBe(1);
   });
@@ -450,6 +460,7 @@ describe('the readiness', () => {
       ready: false,
       reasons: ['shutting down', 'the SIP server is not connected', 'no media worker is running'],
       liveCalls: 0,
+      mediaLoad: 0,
     });
   });
 });

@@ -116,6 +116,7 @@ export function remoteMedia(rtpPort = 20_000): RemoteMedia {
 export class FakeMediaPlane implements MediaPlane {
   readonly sessions: FakeMediaSession[] = [];
   workers = 1;
+  load = 0;
   /** Runs before a session opens; throws or waits to make that fail or take long. */
   onOpen: (options: OpenSessionOptions) => void | Promise<void> = () => undefined;
 
@@ -139,7 +140,7 @@ export class FakeMediaPlane implements MediaPlane {
   }
 
   capacity() {
-    return { sessions: this.sessions.length, maxSessions: 100, workers: this.workers };
+    return { sessions: this.sessions.length, maxSessions: 100, workers: this.workers, load: this.load };
   }
 
   async dump(): Promise<unknown> {

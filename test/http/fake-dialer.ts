@@ -17,7 +17,12 @@ export class FakeDialer implements Dialer {
   onHangup: (target: { workspaceId: string; callId: string }) => PublicCall = ({ callId }) =>
     callOf({ ...PLACEMENT, referenceId: null }, callId);
   onRefresh: (callId: string) => boolean | Promise<boolean> = () => false;
-  ready: { ready: boolean; reasons: string[]; liveCalls: number } = { ready: true, reasons: [], liveCalls: 0 };
+  ready: { ready: boolean; reasons: string[]; liveCalls: number; mediaLoad: number } = {
+    ready: true,
+    reasons: [],
+    liveCalls: 0,
+    mediaLoad: 0,
+  };
   #onWatch: () => void = () => undefined;
 
   async place(request: PlaceCallRequest): Promise<PlacedCall> {
@@ -52,7 +57,7 @@ export class FakeDialer implements Dialer {
     return await this.onRefresh(callId);
   }
 
-  readiness(): { ready: boolean; reasons: string[]; liveCalls: number } {
+  readiness(): ReturnType<Dialer['readiness']> {
     return this.ready;
   }
 

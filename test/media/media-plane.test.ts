@@ -131,7 +131,7 @@ describe('the media plane', () => {
     await using bench = await Plane.open(4);
     const first = await bench.session('first');
     await bench.session('second');
-    expect(bench.plane.capacity()).toEqual({ sessions: 2, maxSessions: 2, workers: 1 });
+    expect(bench.plane.capacity()).toMatchObject({ sessions: 2, maxSessions: 2, workers: 1 });
     await expect(bench.session('third')).rejects.toMatchObject({
       name: 'TandemError',
       code: 'no_free_channel',
@@ -141,6 +141,22 @@ describe('the media plane', () => {
     await first.close();
     expect(bench.plane.capacity().sessions).toBe(1);
     await bench.session('third');
+  });
+
+  it('refuses a session while its worker is overloaded, and shows the load', async () => {
+    const workerFile = new URL('./faulty-worker.ts', import.meta.url);
+    await using bench = await Plane.open(22, { workerFile });
+    const sessions: MediaSession[] = [];
+    for (let i = 0; i < 10; i++) sessions.push(await bench.session(`call ${i}`));
+    expect(bench.plane.capacity().load).toBeLessThan(1);
+    const filePath = join(tmpdir(), 'overloaded.wav');
+    await sessions[0]!.startRecording({ filePath, channels: RECORDING_CHANNELS });
+    expect(bench.plane.capacity()).toMatchObject({ sessions: 10, maxSessions: 11, load: 1 });
+    await expect(bench.session('one more')).rejects.toMatchObject({ code: 'no_free_channel', retryAfterS: 5 });
+    expect(await bench.plane.dump()).toMatchObject({ load: 1, workers: [{ load: { utilization: 1 } }] });
+    await sessions[0]!.close();
+    await rm(filePath);
+    await bench.session('one more');
   });
 
   it('passes over ports that somebody else has, and says so when nothing else is left', async () => {

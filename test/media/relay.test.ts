@@ -498,16 +498,30 @@ describe('hostile datagrams', () => {
   it('in a flood are dropped beyond what a call needs', async () => {
     await using bench = await Bench.open();
     await bench.connect();
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < 350; i++) {
       bench.agent.say(bench.ports.agent, 'PCMU', frame);
       if (i % 25 === 0) await bench.settled('agent');
     }
     await bench.settled('agent');
     expect(bench.counters('agent').flooded).toBe(50);
-    bench.session.tick();
+    bench.nowMs += 1;
     bench.agent.say(bench.ports.agent, 'PCMU', frame);
     await bench.settled('agent');
     expect(bench.counters('agent').flooded).toBe(50);
+  });
+
+  it('that waited while the thread was late are not a flood', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    for (let late = 0; late < 5; late++) {
+      for (let i = 0; i < 200; i++) {
+        bench.agent.say(bench.ports.agent, 'PCMU', frame);
+        if (i % 25 === 0) await bench.settled('agent');
+      }
+      await bench.settled('agent');
+      bench.nowMs += 4000;
+    }
+    expect(bench.counters('agent').flooded).toBe(0);
   });
 });
 
