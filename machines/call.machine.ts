@@ -76,6 +76,15 @@ export const callMachine = callSetup.createMachine({
             },
           ],
         },
+        'recording.failed': {
+          actions: [
+            { type: 'markRecording', params: { isRecording: false } },
+            {
+              type: 'emitMove',
+              params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
+            },
+          ],
+        },
         'transcript.started': {
           actions: { type: 'emitMove', params: { event: 'transcript.started', state: 'bridged' } },
         },
@@ -313,15 +322,6 @@ export const callMachine = callSetup.createMachine({
               },
               on: {
                 'rtp.timeout': { target: '#call.active.clearing', actions: 'decideOutcome' },
-                'recording.failed': {
-                  actions: [
-                    { type: 'markRecording', params: { isRecording: false } },
-                    {
-                      type: 'emitMove',
-                      params: ({ event }) => ({ event: 'recording.failed', state: 'bridged', detail: event.detail }),
-                    },
-                  ],
-                },
                 'dtmf.pressed': {
                   guard: 'mayTellDigit',
                   actions: [

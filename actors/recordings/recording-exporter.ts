@@ -32,7 +32,7 @@ export interface ExportJob {
 
 /** Two, so that a long recording does not delay all others. Peaks take a second and are awaited when a call ends. */
 const AUDIO_GATE = { inAll: 2, waiting: 64 };
-const PEAKS_GATE = { inAll: 1 };
+const PEAKS_GATE = { inAll: 1, waiting: 1000 };
 
 export function createRecordingExporter({ keys, logger }: { keys: SealingKeys; logger: Logger }): RecordingExporter {
   const gates = { audio: new Gate(AUDIO_GATE), peaks: new Gate(PEAKS_GATE) };

@@ -184,6 +184,56 @@ describe('the media of a call', () => {
     const { port } = startMedia({ registered: false });
     expect(port.failed).toHaveLength(1);
   });
+
+  it('plays the recording tone once the recording has begun, and a whisper after it', async () => {
+    const tone = Promise.withResolvers<void>();
+    const { port, plane, call } = startMedia({ row: { recordingBeep: true } });
+    Object.assign(call.speech, { take: async () => new Int16Array(160) });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => (command === 'beep agent customer' ? tone.promise : undefined);
+    port.send({ type: 'record' });
+    port.send({ type: 'say', speech: 'whisper' } as never);
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    await eventually(() => expect(plane.session.log.some((line) => line.startsWith('connect'))).toBe(true));
+    await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
+    expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(false);
+    tone.resolve();
+    await eventually(() => expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(true));
+  });
+
+  it('plays no tone for a recording that could not be started', async () => {
+    const { port, plane } = startMedia({ row: { recordingBeep: true } });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => {
+      if (command === 'record') throw new Error('the disk is full');
+    };
+    port.send({ type: 'record' });
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('recording.failed'));
+    port.send({ type: 'finish' });
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('media.finished'));
+    expect(plane.session.log.join()).not.toContain('beep');
+  });
+
+  it('obeys further commands while the disk is slow to open the recording', async () => {
+    const opening = Promise.withResolvers<void>();
+    const { port, plane } = startMedia();
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => (command === 'record' ? opening.promise : undefined);
+    port.send({ type: 'record' });
+    port.send({ type: 'connect', leg: 'customer', media: remoteMedia() } as never);
+    await eventually(() => expect(plane.session.log.some((line) => line.startsWith('connect'))).toBe(true));
+    expect(port.told.map(({ type }) => type)).not.toContain('recording.started');
+    opening.resolve();
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('recording.started'));
+  });
+
+  it('has a recording encrypted when there is a key', async () => {
+    const { port, plane } = startMedia({ sealingKeys: createSealingKeys(Buffer.alloc(32, 1)) });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    port.send({ type: 'record' });
+    await eventually(() => expect(plane.session.log).toContain('record sealed'));
+    await eventually(() => expect(plane.session.recordingPath).toMatch(/^\/recordings\/[0-9a-f-]{36}\.wav\.sealed$/));
+  });
 });
 
 function startMedia({

@@ -522,6 +522,14 @@ describe('the timers of a call', () => {
       expect(call.moves.at(-1)).toMatchObject({ event: 'recording.started', recordingId: 'rec-1' });
       expect(call.state()).toBe(state);
     });
+
+    it(`reports a recording that fails while its last bytes are written, when ${state}`, () => {
+      const call = startCall({ record: true });
+      for (const step of PATHS[state]) call.tell(step);
+      call.tell('recording.failed');
+      expect(call.moves.at(-1)).toMatchObject({ event: 'recording.failed', detail: 'disk full' });
+      expect(call.state()).toBe(state);
+    });
   }
 
   it('checks a very long funding no later than a timer can wait', () => {

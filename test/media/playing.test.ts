@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
 import { decodeG711, encodeG711 } from '../../media/dsp/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
-import { FRAME_SAMPLES, tone, toneFrames } from '../../media/dsp/tones.ts';
+import { FRAME_SAMPLES, recordingTone, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { Playback } from '../../media/relay/playback.ts';
 import { RTP_HEADER_BYTES } from '../../media/rtp/packet.ts';
 import * as fc from '../properties.ts';
@@ -14,6 +14,7 @@ const SPEECH = Int16Array.from({ length: 1040 }, (_, i) => 50 + i * 20);
 const SPEECH_FRAMES = 7;
 const CUSTOMER_HZ = 1000;
 const WHISPER_HZ = 400;
+const RECORDING_TONE_HZ = 1400;
 
 describe('what is played to a leg', () => {
   for (const codec of ['PCMU', 'PCMA'] as const) {
@@ -307,6 +308,36 @@ describe('what is said over the other party', () => {
     await bench.agent.hears(1 + SPEECH_FRAMES);
     expect(bench.agent.samplesHeard('PCMU', 1)).toEqual(asHeard('PCMU', SPEECH));
     expectContinuous(bench.agent.heard.map(({ header }) => header));
+  });
+});
+
+describe('the recording tone', () => {
+  it('sounds to both parties for half a second at 1400 Hz, over what they hear, and to no recording', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    const beep = bench.session.beep(['agent', 'customer']);
+    // The agent hears the customer meanwhile; the customer hears only the tone.
+    for (let i = 0; i < 25; i++) {
+      bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[i % CUSTOMER.length]!);
+      await bench.agent.hears(i + 1);
+      bench.pace(1);
+    }
+    await beep;
+    await bench.customer.hears(25);
+    for (const heard of [bench.agent.samplesHeard('PCMU'), bench.customer.samplesHeard('PCMU')]) {
+      expect(heard.length).toBe(25 * FRAME_SAMPLES);
+      expect(toneLevelDbov(heard.subarray(800, 3200), RECORDING_TONE_HZ)).toBeGreaterThan(-22);
+    }
+    expect(toneLevelDbov(bench.agent.samplesHeard('PCMU').subarray(800, 3200), CUSTOMER_HZ)).toBeGreaterThan(-30);
+    expect(bench.events.filter(({ type }) => type === 'playback.started')).toEqual([]);
+  });
+
+  it('begins and ends without a click', () => {
+    const samples = recordingTone();
+    expect(samples.length).toBe(4000);
+    expect(Math.max(...samples.subarray(0, 8), ...samples.subarray(-8))).toBeLessThan(600);
+    expect(recordingTone()).toBe(samples);
   });
 });
 

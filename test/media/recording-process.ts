@@ -1,12 +1,17 @@
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf } from '../../actors/call-routing.ts';
 import { framesOf, tone } from '../../media/dsp/tones.ts';
 import { createMediaPlane } from '../../media/media-plane.workers.ts';
+import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
-/** A process that records a call between two phones of its own into the file it is given, until it is killed. */
+/**
+ * A process that records a call between two phones of its own into the file it is given, until it is killed. Encrypts
+ * the file if it gets a key.
+ */
 
-const filePath = process.argv[2];
-if (filePath === undefined) throw new RangeError('usage: recording-process.ts <file>');
+const [, , filePath, keyInBase64] = process.argv;
+if (filePath === undefined) throw new RangeError('usage: recording-process.ts <file> [key]');
+const keys = createSealingKeys(keyInBase64 === undefined ? null : Buffer.from(keyInBase64, 'base64'));
 const range = await freePortRange(2);
 const plane = createMediaPlane({ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: range.min, rtpPortMax: range.max });
 const session = await plane.openSession({
@@ -20,7 +25,7 @@ const customer = await RtpPhone.open();
 await session.connectParty('agent', agent.remote());
 await session.connectParty('customer', customer.remote());
 await session.setRouting(routingOf('bridged'));
-await session.startRecording({ filePath, channels: RECORDING_CHANNELS });
+await session.startRecording({ filePath, channels: RECORDING_CHANNELS, seal: keys.create('call.wav') });
 const low = framesOf('PCMU', tone({ frequenciesHz: [500], durationMs: 1000 }));
 const high = framesOf('PCMU', tone({ frequenciesHz: [1000], durationMs: 1000 }));
 const startMs = performance.now();
