@@ -138,8 +138,13 @@ export function presentCall(row: CallRow): PublicCall {
     api_key_name: row.apiKeyName,
     created_by_user_id: row.createdByUserId,
     created_at: row.createdAt.toISOString(),
-    quality: row.quality,
+    quality: row.quality && { agent: qualityOf(row.quality.agent), customer: qualityOf(row.quality.customer) },
   };
+}
+
+/** Calls that ended before legs could be encrypted have no `encryption` in the database. */
+function qualityOf(stored: LegQuality | null): LegQuality | null {
+  return stored && { ...stored, encryption: stored.encryption ?? null };
 }
 
 /** An event as the API shows it; one that was just committed has no callback yet that could have been tried. */

@@ -21,6 +21,27 @@ export interface RemoteMedia {
   telephoneEventPayloadType: number | null;
   /** The peer's direction attribute as seen from the peer: `sendonly` means we are on hold. */
   direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
+  /** Keys of SRTP; absent for plain RTP. */
+  srtp?: SrtpKeys;
+}
+
+/** Crypto suites of SRTP (RFC 4568 §6.2, RFC 7714). */
+export type SrtpSuite = 'AES_CM_128_HMAC_SHA1_80' | 'AES_CM_128_HMAC_SHA1_32' | 'AEAD_AES_128_GCM' | 'AEAD_AES_256_GCM';
+
+/** What both sides of a leg encrypt with. */
+export interface SrtpKeys {
+  suite: SrtpSuite;
+  /** Grows when any of the rest changes, because keys do not show that they differ. */
+  serial: number;
+  /** Ours, then the peer's: each a master key followed by its salt. */
+  local: OpaqueKey;
+  remote: OpaqueKey;
+}
+
+/** A `KeyObject` of `node:crypto`. It crosses threads; printed or serialised it shows nothing of the key. */
+export interface OpaqueKey {
+  readonly type: string;
+  export(): Uint8Array;
 }
 
 /** Names of Q.850 causes as FreeSWITCH writes them, plus the platform's own three at the end. */
@@ -114,4 +135,6 @@ export interface LegQuality {
   mos: number | null;
   /** Estimated signal-to-noise ratio of what the party said; null without speech. */
   snr_db: number | null;
+  /** Crypto suite of SRTP; null for plain RTP. */
+  encryption: SrtpSuite | null;
 }

@@ -22,6 +22,11 @@ const LegQualitySchema = Type.Object({
   snr_db: nullable(
     Type.Number({ description: 'Signal-to-noise ratio in dB. 15 or more is good, 0 to 15 fair, below 0 poor.' }),
   ),
+  encryption: nullable(
+    Type.Enum(['AES_CM_128_HMAC_SHA1_80', 'AES_CM_128_HMAC_SHA1_32', 'AEAD_AES_128_GCM', 'AEAD_AES_256_GCM'], {
+      description: 'SRTP crypto suite that the leg used last. Null for a leg with plain RTP.',
+    }),
+  ),
 });
 
 const CALL_EXAMPLE = {
@@ -82,8 +87,24 @@ export const ENDED_CALL_EXAMPLE = {
   speech_cost_usd: 0.000525,
   billing_status: 'billed',
   quality: {
-    agent: { codec: 'PCMU', packets_received: 5592, packets_lost: 3, jitter_ms: 2.1, mos: 4.3, snr_db: 31.5 },
-    customer: { codec: 'PCMA', packets_received: 4690, packets_lost: 0, jitter_ms: 1.4, mos: 4.4, snr_db: 27.2 },
+    agent: {
+      codec: 'PCMU',
+      packets_received: 5592,
+      packets_lost: 3,
+      jitter_ms: 2.1,
+      mos: 4.3,
+      snr_db: 31.5,
+      encryption: null,
+    },
+    customer: {
+      codec: 'PCMA',
+      packets_received: 4690,
+      packets_lost: 0,
+      jitter_ms: 1.4,
+      mos: 4.4,
+      snr_db: 27.2,
+      encryption: 'AES_CM_128_HMAC_SHA1_80',
+    },
   },
 };
 

@@ -10,6 +10,8 @@ import type { PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
 import { KeyPressDetector, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
+import { MOST_SRTP_OVERHEAD_BYTES } from '../srtp/crypto-suites.ts';
+import { LegSrtp } from '../srtp/leg-srtp.ts';
 import type { DigitSender } from './digit-sender.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import type { Playback } from './playback.ts';
@@ -64,6 +66,8 @@ export class RelayLeg {
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   readonly #mixedOctets = new Uint8Array(FRAME_SAMPLES);
+  /** Kept while the peer sends plain RTP: its keys may come back, and must not start anew. */
+  #srtp: LegSrtp | null = null;
   /** Reused for every packet sent. */
   readonly #fields = { payloadType: 0, sequence: 0, timestamp: 0, ssrc: 0, marker: false };
 
@@ -71,12 +75,13 @@ export class RelayLeg {
     this.#rtpSocket = options.rtpSocket;
     this.#rtcpSocket = options.rtcpSocket;
     this.#sendRing = options.sendRing;
-    // RFC 3550 §5.1: SSRC, first sequence number and first timestamp are random.
+    // RFC 3550 §5.1: SSRC, first sequence number and first timestamp are random. RFC 3711 §3.3.1: the sequence number is
+    // in the lower half, so that losses at the start hide no rollover.
     const seed = randomBytes(10);
     this.outbound = new OutboundStream({
       ssrc: seed.readUInt32BE(0),
       timestamp: seed.readUInt32BE(4),
-      sequence: seed.readUInt16BE(8),
+      sequence: seed.readUInt16BE(8) & 0x7fff,
     });
     this.rtcp = new RtcpReporter({ outbound: this.outbound, reception: this.reception, nowMs: options.nowMs });
   }
@@ -98,6 +103,10 @@ export class RelayLeg {
 
   connect(remote: RemoteMedia, signalled: Endpoint, nowMs: number): void {
     const wasListening = this.isListening;
+    if (remote.srtp !== undefined) {
+      if (this.#srtp === null) this.#srtp = new LegSrtp(remote.srtp, this.outbound.ssrc);
+      else this.#srtp.rekey(remote.srtp);
+    }
     this.remote = remote;
     if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
       this.#rtcpTarget.port = remote.rtcpPort;
@@ -105,6 +114,13 @@ export class RelayLeg {
     this.#signalled.copy(signalled);
     this.latch.expect(signalled, nowMs);
     if (this.isListening !== wasListening) this.outbound.switchSource();
+  }
+
+  /** Decrypts a datagram in place and returns the length of its RTP packet; -1 when it is not authentic, or not new. */
+  openRtp(datagram: Buffer, source: Endpoint): number {
+    const srtp = this.#activeSrtp;
+    if (srtp === null) return datagram.length;
+    return srtp.openRtp(datagram, source.equals(this.latch.isLatched ? this.latch.source : this.#signalled));
   }
 
   hear(feed: LegFeed): void {
@@ -256,12 +272,15 @@ export class RelayLeg {
       this.counters.refusedSource += 1;
       return;
     }
+    const bytes = this.#activeSrtp?.openRtcp(datagram) ?? datagram.length;
+    if (bytes < 0) return;
     const malformedBefore = this.rtcp.malformed;
-    this.rtcp.receive(datagram, nowMs, unixMs);
+    this.rtcp.receive(datagram.subarray(0, bytes), nowMs, unixMs);
     if (this.rtcp.malformed === malformedBefore) this.#rtcpTarget.port = source.port;
   }
 
   sendDueRtcp(nowMs: number, unixMs: number): void {
+    this.#srtp?.tick();
     if (this.#signalled.isUnspecified || this.#isClosed) return;
     const report = this.rtcp.takeDueReport(nowMs, unixMs);
     if (report !== null) this.#sendRtcp(report);
@@ -279,6 +298,7 @@ export class RelayLeg {
       jitter_ms: rounded(reception.jitterMs, 2),
       mos: reception.packetsReceived === 0 ? null : rounded(this.#mos(), 2),
       snr_db: snrDb === null ? null : rounded(snrDb, 1),
+      encryption: this.#activeSrtp?.suite ?? null,
     };
   }
 
@@ -305,6 +325,7 @@ export class RelayLeg {
       outbound: this.outbound.dump(),
       quality: this.quality(),
       counters: { ...counters },
+      srtp: this.#srtp?.dump() ?? null,
       rtcp: {
         sent: rtcp.reportsSent,
         received: rtcp.reportsReceived,
@@ -347,13 +368,34 @@ export class RelayLeg {
     fields.ssrc = outbound.ssrc;
     fields.marker = outbound.marker;
     writeRtpHeader(packet, fields);
-    this.#rtpSocket.send(packet, latch.isLatched ? latch.source : this.#signalled);
+    const sent = this.#protected(packet);
+    if (sent !== null) this.#rtpSocket.send(sent, latch.isLatched ? latch.source : this.#signalled);
+  }
+
+  /** The packet itself, or a protected copy: what is relayed must stay readable for recorder and taps. */
+  #protected(packet: Buffer): Buffer | null {
+    const srtp = this.#activeSrtp;
+    if (srtp === null) return packet;
+    const copy = this.#sendRing.take(packet.length + srtp.rtpTagBytes);
+    packet.copy(copy);
+    return srtp.protectRtp(copy, packet.length) < 0 ? null : copy;
+  }
+
+  get #activeSrtp(): LegSrtp | null {
+    return this.remote?.srtp === undefined ? null : this.#srtp;
   }
 
   #sendRtcp(report: Buffer): void {
     if (this.#rtcpTarget.port === 0) return;
     this.#rtcpTarget.copyHost(this.latch.isLatched ? this.latch.source : this.#signalled);
-    this.#rtcpSocket.send(report, this.#rtcpTarget);
+    const srtp = this.#activeSrtp;
+    if (srtp === null) {
+      this.#rtcpSocket.send(report, this.#rtcpTarget);
+      return;
+    }
+    const copy = Buffer.concat([report], report.length + MOST_SRTP_OVERHEAD_BYTES);
+    const bytes = srtp.protectRtcp(copy, report.length);
+    if (bytes >= 0) this.#rtcpSocket.send(copy.subarray(0, bytes), this.#rtcpTarget);
   }
 }
 

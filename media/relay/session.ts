@@ -415,7 +415,9 @@ export class RelaySession {
   #receiveRtp(party: Party, datagram: Buffer, source: Endpoint): void {
     const { leg } = party;
     const header = this.#header;
-    if (!parseRtp(datagram, header)) {
+    const bytes = leg.openRtp(datagram, source);
+    if (bytes < 0) return;
+    if (!parseRtp(datagram, header, bytes)) {
       leg.counters.malformed += 1;
       return;
     }

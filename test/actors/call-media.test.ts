@@ -22,6 +22,7 @@ const QUALITY: LegQuality = {
   jitter_ms: 2,
   mos: 4.3,
   snr_db: 30,
+  encryption: null,
 };
 
 describe('the media of a call', () => {

@@ -268,7 +268,15 @@ describe('the settlement of a call', () => {
 
   it('stores what was measured', async () => {
     const call = await openCall({ bridged: true });
-    const leg = { codec: 'PCMU', packets_received: 9, packets_lost: 0, jitter_ms: 1, mos: 4.4, snr_db: null } as const;
+    const leg = {
+      codec: 'PCMU',
+      packets_received: 9,
+      packets_lost: 0,
+      jitter_ms: 1,
+      mos: 4.4,
+      snr_db: null,
+      encryption: null,
+    } as const;
     const report = { quality: { agent: leg, customer: null }, recording: null };
     await call.settle({ outcome: completed('NORMAL_CLEARING'), report });
     expect((await call.stored()).call?.quality).toEqual({ agent: leg, customer: null });

@@ -42,6 +42,16 @@ const FINISHED: CallRow = callRow({
 });
 
 describe('the call as the API shows it', () => {
+  it('shows a leg as plain that was measured before legs could be encrypted', () => {
+    const old = { codec: 'PCMU', packets_received: 9, packets_lost: 0, jitter_ms: 1, mos: 4.4, snr_db: null };
+    const encrypted = { ...old, encryption: 'AEAD_AES_128_GCM' };
+    const quality = { agent: old, customer: encrypted } as unknown as CallRow['quality'];
+    expect(presentCall({ ...FINISHED, quality }).quality).toEqual({
+      agent: { ...old, encryption: null },
+      customer: encrypted,
+    });
+  });
+
   it('has every field of the specification, and beyond those only quality and whether it is transcribed', () => {
     for (const row of [FINISHED, callRow()]) {
       expect(Object.keys(presentCall(row)).sort()).toEqual([...SPECIFIED, ...BEYOND].sort());

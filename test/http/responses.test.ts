@@ -34,6 +34,7 @@ it('calls and their events are as the document says, from the first moment to th
     jitter_ms: 0.5,
     mos: 4.2,
     snr_db: null,
+    encryption: null,
   } as const;
   const steps = [
     () => Promise.resolve(),

@@ -82,9 +82,14 @@ export class Bench {
 
   /** Sends to a leg's port and waits until the session has seen it, by a marked packet that must be refused. */
   async settled(leg: LegName): Promise<void> {
-    const before = this.counters(leg).malformed!;
+    const before = this.#malformed(leg);
     this[leg].sendRaw(this.ports[leg], Buffer.from('not rtp'));
-    while (this.counters(leg).malformed === before) await new Promise((resolve) => setImmediate(resolve));
+    while (this.#malformed(leg) === before) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  #malformed(leg: LegName): number {
+    const srtp = this.partyDump(leg).srtp as { drops: { malformed: number } } | null;
+    return this.counters(leg).malformed! + (srtp?.drops.malformed ?? 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

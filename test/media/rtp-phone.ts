@@ -1,9 +1,13 @@
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import type { Codec, RemoteMedia, SrtpKeys, SrtpSuite } from '../../machines/events.ts';
 import { decodeG711 } from '../../media/dsp/g711.ts';
 import { buildRtpPacket, emptyRtpHeader, parseRtp, type RtpHeader } from '../../media/rtp/packet.ts';
 import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
+import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../../media/srtp/crypto-suites.ts';
+import { SrtpReceiver } from '../../media/srtp/srtp-receiver.ts';
+import { SrtpSender } from '../../media/srtp/srtp-sender.ts';
 
 /** A peer on real sockets: says what it is told, keeps what it hears. */
 export class RtpPhone {
@@ -12,6 +16,8 @@ export class RtpPhone {
   ssrc = 0x1000;
   sequence = 65_530;
   timestamp = 0xffff_ff00;
+  /** Null: speaks plain RTP. */
+  srtp: PhoneSrtp | null = null;
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
   readonly #waiting = new Set<() => void>();
@@ -21,7 +27,8 @@ export class RtpPhone {
     this.#rtcp = rtcp;
     rtp.on('message', (datagram) => {
       const header = emptyRtpHeader();
-      if (!parseRtp(datagram, header)) throw new Error('the relay sent what is not RTP');
+      const bytes = this.srtp?.ear.openRtp(datagram) ?? datagram.length;
+      if (bytes < 0 || !parseRtp(datagram, header, bytes)) throw new Error('the relay sent what is not RTP');
       const payload = datagram.subarray(header.payloadOffset, header.payloadOffset + header.payloadBytes);
       this.heard.push({ header, payload });
       this.#wake();
@@ -50,6 +57,7 @@ export class RtpPhone {
       payloadType: codec === 'PCMU' ? 0 : 8,
       telephoneEventPayloadType: 101,
       direction: 'sendrecv',
+      ...(this.srtp !== null && { srtp: this.srtp.offered }),
       ...overrides,
     };
   }
@@ -63,8 +71,18 @@ export class RtpPhone {
   /** Sends a packet with the phone's present sequence number and timestamp; only the former moves on. */
   sendRtp(toPort: number, fields: { payloadType: number; marker?: boolean }, payload: Uint8Array): void {
     const { ssrc, sequence, timestamp } = this;
-    this.sendRaw(toPort, buildRtpPacket({ ssrc, sequence, timestamp, ...fields }, payload));
+    const packet = buildRtpPacket({ ssrc, sequence, timestamp, ...fields }, payload);
     this.sequence = (sequence + 1) & 0xffff;
+    const sent = this.srtp === null ? packet : this.srtp.seal(packet, ssrc);
+    this.sendRaw(toPort, sent);
+  }
+
+  /** A protected audio packet that is not sent yet. */
+  sealed(payload: Uint8Array): Buffer {
+    const { ssrc, sequence, timestamp, srtp } = this;
+    if (srtp === null) throw new Error('the phone speaks plain RTP');
+    this.sequence = (sequence + 1) & 0xffff;
+    return srtp.seal(buildRtpPacket({ ssrc, sequence, timestamp, payloadType: 0 }, payload), ssrc);
   }
 
   /** A key press as RFC 4733 has it: two updates, then the end three times, all with one timestamp. */
@@ -85,7 +103,12 @@ export class RtpPhone {
     this.#rtp.send(datagram, toPort, '127.0.0.1');
   }
 
-  sendRtcp(toPort: number, datagram: Uint8Array): void {
+  /** An RTCP packet, whose SSRC need not be the phone's. */
+  sendRtcp(toPort: number, packet: Buffer): void {
+    this.sendRawRtcp(toPort, this.srtp === null ? packet : this.srtp.sealRtcp(packet));
+  }
+
+  sendRawRtcp(toPort: number, datagram: Uint8Array): void {
     this.#rtcp.send(datagram, toPort, '127.0.0.1');
   }
 
@@ -114,6 +137,59 @@ export class RtpPhone {
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
   }
+}
+
+/** The phone's side of SRTP: keys of both directions, which its SDP would have brought. */
+export class PhoneSrtp {
+  readonly suite: SrtpSuite;
+  readonly ear: SrtpReceiver;
+  readonly #ours: KeyObject;
+  #own: KeyObject;
+  #serial = 1;
+  readonly #senders = new Map<number, SrtpSender>();
+
+  /** @param own master key and salt of what the phone sends. */
+  constructor(suite: SrtpSuite, own = masterKey(suite)) {
+    this.suite = suite;
+    this.#own = own;
+    this.#ours = masterKey(suite);
+    this.ear = new SrtpReceiver({ suite, master: this.#ours });
+  }
+
+  /** As the session takes them. */
+  get offered(): SrtpKeys {
+    return { suite: this.suite, serial: this.#serial, local: this.#ours, remote: this.#own };
+  }
+
+  keys(): Buffer[] {
+    return [this.#own.export(), this.#ours.export()];
+  }
+
+  renewOwnKey(): void {
+    this.#own = masterKey(this.suite);
+    this.#serial += 1;
+    this.#senders.clear();
+  }
+
+  seal(packet: Buffer, ssrc: number): Buffer {
+    const room = Buffer.concat([packet, Buffer.alloc(MOST_SRTP_OVERHEAD_BYTES)]);
+    return room.subarray(0, this.#senderOf(ssrc).protectRtp(room, packet.length));
+  }
+
+  sealRtcp(packet: Buffer): Buffer {
+    const room = Buffer.concat([packet, Buffer.alloc(MOST_SRTP_OVERHEAD_BYTES)]);
+    return room.subarray(0, this.#senderOf(packet.readUInt32BE(4)).protectRtcp(room, packet.length));
+  }
+
+  #senderOf(ssrc: number): SrtpSender {
+    const sender = this.#senders.get(ssrc) ?? new SrtpSender({ suite: this.suite, master: this.#own, ssrc });
+    this.#senders.set(ssrc, sender);
+    return sender;
+  }
+}
+
+function masterKey(suite: SrtpSuite): KeyObject {
+  return createSecretKey(randomBytes(SUITES[suite].keyBytes + SUITES[suite].saltBytes));
 }
 
 async function openSocket(): Promise<Socket> {

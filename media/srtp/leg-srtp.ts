@@ -1,0 +1,117 @@
+import type { KeyObject } from 'node:crypto';
+import type { SrtpKeys, SrtpSuite } from '../../machines/events.ts';
+import { noDrops, type SrtpDrops, SrtpReceiver } from './srtp-receiver.ts';
+import { SrtpSender } from './srtp-sender.ts';
+
+/**
+ * SRTP of one leg over all its key changes. An unchanged key keeps its context, with rollover counters and replay
+ * windows; a changed one makes a new context. The peer's last key opens packets that were on their way until the first
+ * packet with the new key is here, and a key that comes back (forked early media) finds its context again.
+ */
+
+/** Contexts of each direction that are kept: more than one of forked answers to each line of an offer. */
+const MOST_CONTEXTS = 8;
+/** Drops in a tick after which only the source that we hear is worth the work. */
+const MOST_DROPS_PER_TICK = 250;
+
+interface Keyed<Context> {
+  suite: SrtpSuite;
+  master: KeyObject;
+  context: Context;
+}
+
+export class LegSrtp {
+  readonly #ssrc: number;
+  /** The present ones first. */
+  readonly #senders: Keyed<SrtpSender>[] = [];
+  readonly #receivers: Keyed<SrtpReceiver>[] = [];
+  #dropsThisTick = 0;
+  #flooded = 0;
+
+  /** @param ssrc of all that we send. @throws RangeError when a key does not fit its suite. */
+  constructor(keys: SrtpKeys, ssrc: number) {
+    this.#ssrc = ssrc;
+    this.rekey(keys);
+  }
+
+  get suite(): SrtpSuite {
+    return this.#senders[0]!.suite;
+  }
+
+  /** Takes what was negotiated last. @throws RangeError when a key does not fit its suite. */
+  rekey({ suite, local, remote }: SrtpKeys): void {
+    const ssrc = this.#ssrc;
+    use(this.#senders, suite, local as KeyObject, (master) => new SrtpSender({ suite, master, ssrc }));
+    use(this.#receivers, suite, remote as KeyObject, (master) => new SrtpReceiver({ suite, master }));
+  }
+
+  /** How much longer `protectRtp` makes a packet. */
+  get rtpTagBytes(): number {
+    return this.#senders[0]!.context.suite.rtpTagBytes;
+  }
+
+  /** As `SrtpSender.protectRtp`. */
+  protectRtp(packet: Buffer, bytes: number): number {
+    return this.#senders[0]!.context.protectRtp(packet, bytes);
+  }
+
+  protectRtcp(packet: Buffer, bytes: number): number {
+    return this.#senders[0]!.context.protectRtcp(packet, bytes);
+  }
+
+  /** As `SrtpReceiver.openRtp`. @param isKnownSource it comes from where the leg is heard, or where its SDP says. */
+  openRtp(datagram: Buffer, isKnownSource: boolean): number {
+    if (!isKnownSource && this.#dropsThisTick >= MOST_DROPS_PER_TICK) {
+      this.#flooded += 1;
+      return -1;
+    }
+    const [present, last] = this.#receivers;
+    let bytes = present!.context.openRtp(datagram);
+    if (bytes < 0 && last !== undefined && present!.context.opened === 0) bytes = last.context.openRtp(datagram);
+    if (bytes < 0) this.#dropsThisTick += 1;
+    return bytes;
+  }
+
+  /** As `SrtpReceiver.openRtcp`, of a known source. */
+  openRtcp(datagram: Buffer): number {
+    const [present, last] = this.#receivers;
+    let bytes = present!.context.openRtcp(datagram);
+    if (bytes < 0 && last !== undefined && present!.context.opened === 0) bytes = last.context.openRtcp(datagram);
+    return bytes;
+  }
+
+  /** Call several times a second. */
+  tick(): void {
+    this.#dropsThisTick = 0;
+  }
+
+  dump(): unknown {
+    const drops: SrtpDrops = noDrops();
+    let opened = 0;
+    let sealed = 0;
+    let refused = 0;
+    for (const { context } of this.#receivers) {
+      opened += context.opened;
+      for (const why of Object.keys(drops) as (keyof SrtpDrops)[]) drops[why] += context.drops[why];
+    }
+    for (const { context } of this.#senders) {
+      sealed += context.counters.protected;
+      refused += context.counters.refused;
+    }
+    const { sources } = this.#receivers[0]!.context;
+    return { suite: this.suite, opened, sources, drops: { ...drops, flooded: this.#flooded }, sealed, refused };
+  }
+}
+
+/** Moves the context of a key to the front, and makes it unless it is there. */
+function use<Context>(
+  kept: Keyed<Context>[],
+  suite: SrtpSuite,
+  master: KeyObject,
+  make: (master: KeyObject) => Context,
+): void {
+  const at = kept.findIndex((known) => known.suite === suite && known.master.equals(master));
+  const keyed = at < 0 ? { suite, master, context: make(master) } : kept.splice(at, 1)[0]!;
+  kept.unshift(keyed);
+  kept.length = Math.min(kept.length, MOST_CONTEXTS);
+}

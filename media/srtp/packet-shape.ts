@@ -1,0 +1,24 @@
+import { RTP_HEADER_BYTES, readUint16, readUint32 } from '../rtp/packet.ts';
+
+/** Whatever of a packet is readable without its key, from hostile bytes. */
+
+const RTCP_HEADER_BYTES = 8;
+
+/** Where the payload of `packet[0, bytes)` begins, behind CSRCs and header extension; -1 when it is not RTP. */
+export function rtpHeaderBytes(packet: Uint8Array, bytes: number): number {
+  if (bytes < RTP_HEADER_BYTES) return -1;
+  const first = packet[0]!;
+  if (first >> 6 !== 2) return -1;
+  let headerBytes = RTP_HEADER_BYTES + (first & 0x0f) * 4;
+  if ((first & 0x10) !== 0) {
+    if (headerBytes + 4 > bytes) return -1;
+    headerBytes += 4 + readUint16(packet, headerBytes + 2) * 4;
+  }
+  return headerBytes > bytes ? -1 : headerBytes;
+}
+
+/** The SSRC of whoever sent the RTCP packet `packet[0, bytes)`; -1 when it is not RTCP. */
+export function rtcpSsrcOf(packet: Uint8Array, bytes: number): number {
+  if (bytes < RTCP_HEADER_BYTES || packet[0]! >> 6 !== 2) return -1;
+  return readUint32(packet, 4);
+}
