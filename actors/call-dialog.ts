@@ -67,5 +67,6 @@ export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox): TrunkEndpoin
     username: trunk.username,
     password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
     codecs: trunk.codecs as Codec[],
+    mediaEncryption: trunk.mediaEncryption,
   };
 }

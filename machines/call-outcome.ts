@@ -89,6 +89,7 @@ export function rejected(detail: string): CallOutcome {
 function classify(ending: LegEnding): { terminalEvent: CallOutcome['terminalEvent']; error: string } {
   if (ending.kind === 'no-answer') return { terminalEvent: 'call.not_answered', error: 'no_answer' };
   if (ending.kind === 'ended') return { terminalEvent: 'call.not_answered', error: 'hung_up' };
+  if (ending.kind === 'unencrypted') return { terminalEvent: 'call.failed', error: 'not_encrypted' };
   if (ending.kind === 'lost') return { terminalEvent: 'call.temporaryfailed', error: 'signalling_lost' };
   const status = ending.sipStatus ?? 503;
   if (status === 486 || status === 600) return { terminalEvent: 'call.not_answered', error: 'busy' };

@@ -25,6 +25,9 @@ export interface RemoteMedia {
   srtp?: SrtpKeys;
 }
 
+/** Whether media is encrypted: never; if the peer can (RFC 8643); or else there is no call. */
+export type MediaEncryption = 'none' | 'optional' | 'required';
+
 /** Crypto suites of SRTP (RFC 4568 §6.2, RFC 7714). */
 export type SrtpSuite = 'AES_CM_128_HMAC_SHA1_80' | 'AES_CM_128_HMAC_SHA1_32' | 'AEAD_AES_128_GCM' | 'AEAD_AES_256_GCM';
 
@@ -84,7 +87,14 @@ export type LegEvent =
   | { type: 'leg.answered'; sipStatus: number; media: RemoteMedia }
   | { type: 'leg.media'; media: RemoteMedia }
   /** The INVITE ended without a dialog: a final answer other than 2xx, a timeout (408), a dead transport (503). */
-  | { type: 'leg.refused'; sipStatus: number; hangupCause: HangupCause; detail: string }
+  | {
+      type: 'leg.refused';
+      sipStatus: number;
+      hangupCause: HangupCause;
+      detail: string;
+      /** The peer answered without the encryption that the trunk requires. */
+      isUnencrypted?: true;
+    }
   /** An answered dialog ended. `by` is `peer` for a BYE received, `local` for one we asked for. */
   | { type: 'leg.ended'; by: 'peer' | 'local'; hangupCause: HangupCause }
   /** The SIP server went away: what became of the leg is not known. */

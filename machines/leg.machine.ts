@@ -145,8 +145,11 @@ export type LegCommand = { type: 'hangup'; cause: HangupCause };
 
 /** How a leg ended. */
 export interface LegEnding {
-  /** `refused`: never answered, by the peer or the network. `ended`: BYE. `lost`: SIP server gone. */
-  kind: 'refused' | 'no-answer' | 'ended' | 'lost';
+  /**
+   * `refused`: never answered, by the peer or the network. `unencrypted`: answered without the encryption that the trunk
+   * requires. `ended`: BYE. `lost`: SIP server gone.
+   */
+  kind: 'refused' | 'no-answer' | 'unencrypted' | 'ended' | 'lost';
   sipStatus: number | null;
   hangupCause: HangupCause;
   detail: string;
@@ -162,7 +165,8 @@ export type LegReport =
 function endingOf(event: LegEvent | { type: string; detail?: string; error?: unknown }, rang: boolean): LegEnding {
   switch (event.type) {
     case 'leg.refused': {
-      const { sipStatus, hangupCause, detail } = event as Extract<LegEvent, { type: 'leg.refused' }>;
+      const { sipStatus, hangupCause, detail, isUnencrypted } = event as Extract<LegEvent, { type: 'leg.refused' }>;
+      if (isUnencrypted) return { kind: 'unencrypted', sipStatus, hangupCause, detail };
       // A 408 of the network after ringing means that the callee did not answer; before ringing, nobody was reached.
       if (sipStatus === 408 && rang) return { kind: 'no-answer', sipStatus, hangupCause: 'NO_ANSWER', detail };
       return { kind: 'refused', sipStatus, hangupCause, detail };

@@ -204,7 +204,9 @@ export class OutboundLeg implements LegDialog {
         type: 'leg.refused',
         sipStatus: 488,
         hangupCause: 'INCOMPATIBLE_DESTINATION',
-        detail: 'the answer has no usable SDP',
+        ...(this.#negotiation.isUnencrypted
+          ? { detail: 'the answer has no media encryption, which the trunk requires', isUnencrypted: true }
+          : { detail: 'the answer has no usable SDP' }),
       });
       this.#localCause = 'INCOMPATIBLE_DESTINATION';
       this.#clear();

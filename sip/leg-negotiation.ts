@@ -1,6 +1,15 @@
 import { randomInt } from 'node:crypto';
 import type { RemoteMedia } from '../machines/events.ts';
-import { buildAnswer, buildOffer, type LocalSession, type Reader, readOffer, readRemoteMedia } from './sdp.ts';
+import { LegKeys } from './leg-keys.ts';
+import {
+  buildAnswer,
+  buildOffer,
+  type LocalSession,
+  type ReadAnswer,
+  type Reader,
+  readAnswer,
+  readOffer,
+} from './sdp.ts';
 import { SipError } from './sip-error.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
@@ -15,9 +24,12 @@ export class LegNegotiation {
   readonly #isOwnMedia: (host: string, port: number) => boolean;
   /** We offered in a 200 to a re-INVITE without SDP; the ACK brings the answer (RFC 3261 §14.2). */
   #isAnswerDue = false;
+  readonly #keys: LegKeys;
+  #isUnencrypted = false;
 
   constructor(request: Pick<DialRequest, 'localMedia' | 'trunk'>, isOwnMedia: (host: string, port: number) => boolean) {
     this.#isOwnMedia = isOwnMedia;
+    this.#keys = new LegKeys(request.trunk.mediaEncryption);
     this.#local = {
       ...request.localMedia,
       codecs: request.trunk.codecs,
@@ -27,17 +39,22 @@ export class LegNegotiation {
   }
 
   offer(): string {
-    return buildOffer(this.#local);
+    return buildOffer(this.#local, { encryption: this.#keys.encryption, crypto: this.#keys.offer() });
+  }
+
+  /** Whether what was read last failed because encryption is required and the peer has none. */
+  get isUnencrypted(): boolean {
+    return this.#isUnencrypted;
   }
 
   /** The SDP of a provisional answer; one that cannot be read changes nothing. */
   takeEarlyAnswer(sdp: string): void {
-    this.remote = this.#tryToRead(sdp) ?? this.remote;
+    this.#takeOver(sdp);
   }
 
   /** The SDP of the 200; null when the call cannot go on. Some carriers answer in the 183 and leave the 200 empty. */
   takeAnswer(sdp: string | undefined): RemoteMedia | null {
-    if (sdp) this.remote = this.#tryToRead(sdp);
+    if (sdp && this.#takeOver(sdp) === null) return null;
     return this.remote;
   }
 
@@ -51,11 +68,15 @@ export class LegNegotiation {
       return null;
     }
     try {
-      const offer = readOffer(request.body, this.#reader());
+      const offer = readOffer(
+        request.body,
+        this.#reader((values) => this.#keys.readOffer(values)),
+      );
       this.#refuseOwn(offer.media);
       this.#local.sessionVersion++;
-      reply.send(200, sdpBody(buildAnswer(this.#local, offer)));
-      this.remote = offer.media;
+      const crypto = offer.keys && this.#keys.answerTo(offer.keys);
+      reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto)));
+      this.#agree(offer);
       return offer.media;
     } catch {
       // The session stays as it was (RFC 3261 §14.2).
@@ -68,23 +89,33 @@ export class LegNegotiation {
   takeAcknowledgement(ack: SrfReceivedRequest): RemoteMedia | null {
     if (!this.#isAnswerDue || !ack.body) return null;
     this.#isAnswerDue = false;
-    const media = this.#tryToRead(ack.body);
-    if (media !== null) this.remote = media;
-    return media;
+    return this.#takeOver(ack.body);
   }
 
-  #tryToRead(sdp: string): RemoteMedia | null {
+  /** Null, and nothing changes, for an answer that cannot be used. */
+  #takeOver(sdp: string): RemoteMedia | null {
     try {
-      const media = readRemoteMedia(sdp, this.#reader());
-      this.#refuseOwn(media);
-      return media;
-    } catch {
+      const answer = readAnswer(
+        sdp,
+        this.#reader((values) => this.#keys.readAnswer(values)),
+      );
+      this.#refuseOwn(answer.media);
+      this.#agree(answer);
+      return answer.media;
+    } catch (error) {
+      this.#isUnencrypted = error instanceof SipError && error.code === 'sdp.not_encrypted';
       return null;
     }
   }
 
-  #reader(): Reader {
-    return { host: this.#local.host, codecs: this.#local.codecs, peerHost: this.peerHost };
+  #agree({ media, keys }: ReadAnswer): void {
+    this.remote = media;
+    this.#keys.agree(keys);
+  }
+
+  #reader(readKeys: NonNullable<Reader['readKeys']>): Reader {
+    const { host, codecs } = this.#local;
+    return { host, codecs, peerHost: this.peerHost, encryption: this.#keys.encryption, readKeys };
   }
 
   #refuseOwn({ host, rtpPort, rtcpPort }: RemoteMedia): void {

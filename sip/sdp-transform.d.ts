@@ -15,6 +15,8 @@ declare module 'sdp-transform' {
     rtp: { payload: number; codec: string; rate?: number; encoding?: number | string }[];
     fmtp: { payload: number; config: string }[];
     rtcp?: { port: number; netType?: string; ipVer?: number; address?: string };
+    /** Only written: reading drops session parameters. */
+    crypto?: { id: string; suite: string; config: string }[];
     direction?: string;
     ptime?: number;
   }

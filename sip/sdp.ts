@@ -1,7 +1,9 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type MediaDescription, parse, type SessionDescription, write } from 'sdp-transform';
-import type { Codec, RemoteMedia } from '../machines/events.ts';
+import type { Codec, MediaEncryption, RemoteMedia } from '../machines/events.ts';
+import type { ReadKeys } from './leg-keys.ts';
+import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
 
 /**
@@ -34,24 +36,47 @@ export interface LocalSession {
 export type Reader = Pick<LocalSession, 'host' | 'codecs'> & {
   /** Where the peer's SIP came from; a peer on this very host may receive media at its loopback. */
   peerHost?: string;
+  /** Default `none`. */
+  encryption?: MediaEncryption;
+  /** Reads the `a=crypto` values of a stream; null when none of them can be used. Default: none can. */
+  readKeys?: (values: readonly string[]) => ReadKeys | null;
 };
 
-/** The SDP text of an offer. */
-export function buildOffer(local: LocalSession): string {
-  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction: 'sendrecv' })]));
+/** What an offer says of encryption. */
+interface OfferedEncryption {
+  encryption: MediaEncryption;
+  crypto: readonly CryptoLine[];
+}
+
+/**
+ * The SDP text of an offer. Optional encryption is offered as RTP/AVP with `a=crypto` (OSRTP, RFC 8643): a peer that knows
+ * nothing of it ignores the attribute, where it would refuse RTP/SAVP and cost a second INVITE.
+ */
+export function buildOffer(local: LocalSession, { encryption, crypto }: OfferedEncryption = PLAIN): string {
+  const protocol = encryption === 'required' ? 'RTP/SAVP' : 'RTP/AVP';
+  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction: 'sendrecv', protocol, crypto })]));
+}
+
+const PLAIN: OfferedEncryption = { encryption: 'none', crypto: [] };
+
+/** An answer that was understood. */
+export interface ReadAnswer {
+  media: RemoteMedia;
+  /** Null for plain RTP. */
+  keys: ReadKeys | null;
 }
 
 /**
  * Reads the peer's answer, of a 200 or of a 183.
  * @throws SipError `sdp.*`
  */
-export function readRemoteMedia(sdp: string, local: Reader): RemoteMedia {
-  return readAudio(parseSession(sdp), local).media;
+export function readAnswer(sdp: string, local: Reader): ReadAnswer {
+  const { media, keys } = readAudio(sdp, parseSession(sdp), local);
+  return { media, keys };
 }
 
 /** An offer that was understood, and what is needed to answer it. */
-export interface ReadOffer {
-  media: RemoteMedia;
+export interface ReadOffer extends ReadAnswer {
   session: SessionDescription;
   audioIndex: number;
 }
@@ -62,15 +87,24 @@ export interface ReadOffer {
  */
 export function readOffer(sdp: string, local: Reader): ReadOffer {
   const session = parseSession(sdp);
-  return { session, ...readAudio(session, local) };
+  return { session, ...readAudio(sdp, session, local) };
 }
 
-/** The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6). */
-export function buildAnswer(local: LocalSession, offer: ReadOffer): string {
+/**
+ * The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6).
+ * @param crypto our line, unless media is plain.
+ */
+export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: CryptoLine | null = null): string {
   const { media } = offer;
   const streams = offer.session.media.map((offered, index): MediaDescription => {
     if (index !== offer.audioIndex) return refused(offered);
-    return audioOf(local, { codecs: [media.codec], direction: ANSWERING_DIRECTION[media.direction], accepted: media });
+    return audioOf(local, {
+      codecs: [media.codec],
+      direction: ANSWERING_DIRECTION[media.direction],
+      accepted: media,
+      protocol: crypto === null ? 'RTP/AVP' : offered.protocol!,
+      crypto: crypto === null ? [] : [crypto],
+    });
   });
   return write(sessionOf(local, streams));
 }
@@ -104,12 +138,14 @@ function sessionOf(local: LocalSession, media: MediaDescription[]): SessionDescr
 interface AudioOptions {
   codecs: readonly Codec[];
   direction: string;
+  protocol: string;
+  crypto: readonly CryptoLine[];
   /** In an answer: the payload types that the offer gave to what we accept. */
   accepted?: RemoteMedia;
 }
 
 function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
-  const { codecs, direction, accepted } = options;
+  const { codecs, direction, accepted, protocol, crypto } = options;
   const rtp: MediaDescription['rtp'] = codecs.map((codec) => ({
     payload: accepted?.payloadType ?? STATIC_PAYLOAD_TYPE[codec],
     codec,
@@ -120,11 +156,12 @@ function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   return {
     type: 'audio',
     port: local.rtpPort,
-    protocol: 'RTP/AVP',
+    protocol,
     payloads: rtp.map((format) => format.payload).join(' '),
     rtp,
     fmtp: telephoneEvent === null ? [] : [{ payload: telephoneEvent, config: '0-15' }],
     rtcp: { port: local.rtpPort + 1 },
+    ...(crypto.length > 0 && { crypto: crypto.map(formatCrypto) }),
     ptime: 20,
     direction,
   };
@@ -160,10 +197,8 @@ function tryToParse(sdp: string): SessionDescription {
   }
 }
 
-function readAudio(session: SessionDescription, local: Reader) {
-  const audioIndex = session.media.findIndex(isPlainAudio);
-  const audio = session.media[audioIndex];
-  if (audio === undefined) throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
+function readAudio(sdp: string, session: SessionDescription, local: Reader) {
+  const { audio, audioIndex, keys } = chooseAudio(session, cryptoValuesOf(sdp), local);
   const host = readHost(audio.connection?.ip ?? session.connection?.ip, local);
   const rtpPort = audio.port!;
   const media: RemoteMedia = {
@@ -173,17 +208,39 @@ function readAudio(session: SessionDescription, local: Reader) {
     ...readCodec(audio, local.codecs),
     telephoneEventPayloadType: readTelephoneEvent(audio),
     direction: readDirection(audio.direction ?? session.direction, host),
+    ...(keys !== null && { srtp: keys.keys }),
   };
-  return { media, audioIndex };
+  return { media, audioIndex, keys };
 }
 
-/** Port 0 is a refused stream (RFC 3264 §6); SAVP would be SRTP, which a plain leg cannot play. */
-function isPlainAudio(media: MediaDescription): boolean {
+/** The first audio stream whose keys can be used; else the first plain one, if that will do. */
+function chooseAudio(
+  session: SessionDescription,
+  cryptoValues: readonly (readonly string[])[],
+  { encryption = 'none', readKeys = () => null }: Reader,
+): { audio: MediaDescription; audioIndex: number; keys: ReadKeys | null } {
+  const streams = [...session.media.entries()].filter(([, media]) => isAudio(media));
+  if (encryption !== 'none') {
+    for (const [audioIndex, audio] of streams) {
+      const keys = readKeys(cryptoValues[audioIndex] ?? []);
+      if (keys !== null) return { audio, audioIndex, keys };
+    }
+    if (encryption === 'required' && streams.length > 0) {
+      throw new SipError('sdp.not_encrypted', 'the SDP has no audio stream with a usable a=crypto');
+    }
+  }
+  const plain = streams.find(([, media]) => PLAIN_PROFILES.has(media.protocol!));
+  if (plain === undefined) throw new SipError('sdp.no_audio', 'the SDP has no audio stream over RTP/AVP');
+  return { audio: plain[1], audioIndex: plain[0], keys: null };
+}
+
+const PLAIN_PROFILES: ReadonlySet<string> = new Set(['RTP/AVP', 'RTP/AVPF']);
+const PROFILES: ReadonlySet<string> = new Set([...PLAIN_PROFILES, 'RTP/SAVP', 'RTP/SAVPF']);
+
+/** Port 0 is a refused stream (RFC 3264 §6). */
+function isAudio(media: MediaDescription): boolean {
   return (
-    media.type === 'audio' &&
-    (media.protocol === 'RTP/AVP' || media.protocol === 'RTP/AVPF') &&
-    isPort(media.port) &&
-    media.payloads !== undefined
+    media.type === 'audio' && PROFILES.has(media.protocol ?? '') && isPort(media.port) && media.payloads !== undefined
   );
 }
 

@@ -5,6 +5,7 @@
 export type SipErrorCode =
   | 'sdp.unreadable'
   | 'sdp.no_audio'
+  | 'sdp.not_encrypted'
   | 'sdp.no_common_codec'
   | 'sdp.bad_address'
   | 'trunk.bad_uri'

@@ -1,4 +1,4 @@
-import type { Codec, HangupCause, LegEvent } from '../machines/events.ts';
+import type { Codec, HangupCause, LegEvent, MediaEncryption } from '../machines/events.ts';
 
 /** SIP as the actors see it. Implemented in `sip-gateway.drachtio.ts`. */
 export interface SipGateway {
@@ -21,6 +21,7 @@ export interface TrunkEndpoint {
   password: string | null;
   /** Codecs to offer, in order. */
   codecs: readonly Codec[];
+  mediaEncryption: MediaEncryption;
 }
 
 export interface DialRequest {

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import type { MediaEncryption } from '../../machines/events.ts';
 import type { CreateTrunkInput, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
@@ -18,6 +19,9 @@ const USERNAME = {
   pattern: '^[\\u0020\\u0021\\u0023-\\u005b\\u005d-\\u007e]*$',
   description: 'Printable ASCII, without quotation marks and backslashes.',
 };
+
+const ENCRYPTION =
+  'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';
 
 const FIELDS = {
   name: Type.String({
@@ -54,6 +58,7 @@ const FIELDS = {
     uniqueItems: true,
     description: 'RTP codecs to offer, preferred first.',
   }),
+  media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Maximum number of simultaneous calls.' }),
   allowed_prefixes: Type.Array(
     Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Prefix in E.164 format, such as +91.' }),
@@ -93,6 +98,7 @@ export const TrunkBody = Type.Object(
     password: Type.Optional(FIELDS.password),
     register: Type.Optional({ ...FIELDS.register, default: false }),
     codecs: Type.Optional({ ...FIELDS.codecs, default: ['PCMU', 'PCMA'] }),
+    media_encryption: Type.Optional({ ...FIELDS.media_encryption, default: 'none' }),
     channels: Type.Optional({ ...FIELDS.channels, default: 10 }),
     allowed_prefixes: Type.Optional({ ...FIELDS.allowed_prefixes, default: [] }),
     numbers: Type.Optional({ ...FIELDS.numbers, default: [] }),
@@ -111,6 +117,7 @@ export const TrunkPatchBody = Type.Object(
     password: Type.Optional(FIELDS.password),
     register: Type.Optional(FIELDS.register),
     codecs: Type.Optional(FIELDS.codecs),
+    media_encryption: Type.Optional(FIELDS.media_encryption),
     channels: Type.Optional(FIELDS.channels),
     allowed_prefixes: Type.Optional(FIELDS.allowed_prefixes),
     numbers: Type.Optional(FIELDS.numbers),
@@ -129,6 +136,7 @@ const TRUNK_PROPERTIES = {
   username: nullable(Type.String({ description: 'User name for Digest authentication.' })),
   register: Type.Boolean({ description: 'Reserved, as in the request: Tandem does not register with carriers yet.' }),
   codecs: Type.Array(Type.String(), { description: 'RTP codecs to offer, preferred first.' }),
+  media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ description: 'Maximum number of simultaneous calls.' }),
   allowed_prefixes: Type.Array(Type.String(), {
     description: 'Prefixes of the numbers that may be called. An empty list allows all.',
@@ -150,6 +158,7 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
       username: EXAMPLE.username,
       register: false,
       codecs: ['PCMU', 'PCMA'],
+      media_encryption: 'none',
       channels: 10,
       allowed_prefixes: [],
       numbers: EXAMPLE.numbers,
@@ -177,6 +186,7 @@ export function readNewTrunk(
     passwordEncrypted: null,
     register: false,
     codecs: ['PCMU', 'PCMA'],
+    mediaEncryption: 'none',
     channels: 10,
     allowedPrefixes: [],
     numbers: [],
@@ -202,6 +212,7 @@ export function presentTrunk(row: TrunkRow) {
     username: row.username,
     register: row.register,
     codecs: row.codecs,
+    media_encryption: row.mediaEncryption,
     channels: row.channels,
     allowed_prefixes: row.allowedPrefixes,
     numbers: row.numbers,
@@ -224,6 +235,7 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   }
   if (body.register !== undefined) patch.register = body.register;
   if (body.codecs !== undefined) patch.codecs = body.codecs;
+  if (body.media_encryption !== undefined) patch.mediaEncryption = body.media_encryption as MediaEncryption;
   if (body.channels !== undefined) patch.channels = body.channels;
   if (body.allowed_prefixes !== undefined) patch.allowedPrefixes = [...new Set(body.allowed_prefixes)];
   if (body.numbers !== undefined) {

@@ -1,4 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
+import type { MediaEncryption } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
@@ -14,6 +15,7 @@ export interface TrunkRow {
   passwordEncrypted: Buffer | null;
   register: boolean;
   codecs: string[];
+  mediaEncryption: MediaEncryption;
   channels: number;
   /** Empty allows every destination. */
   allowedPrefixes: string[];
@@ -39,6 +41,7 @@ export interface CreateTrunkInput {
   passwordEncrypted: Buffer | null;
   register: boolean;
   codecs: string[];
+  mediaEncryption: MediaEncryption;
   channels: number;
   allowedPrefixes: string[];
   /** Put into the inventory of this trunk. */
@@ -117,6 +120,7 @@ export interface TrunkPatch {
   passwordEncrypted?: Buffer | null;
   register?: boolean;
   codecs?: string[];
+  mediaEncryption?: MediaEncryption;
   channels?: number;
   allowedPrefixes?: string[];
   status?: 'active' | 'disabled';
@@ -212,7 +216,7 @@ export async function hasTrunk(sql: SqlOrTx, workspaceId: string): Promise<boole
 function selectTrunks(sql: SqlOrTx, workspaceId: string) {
   return sql`
     select t.id, t.owner_workspace_id, t.name, t.sip_uri, t.transport, t.username, t.password_encrypted, t.register,
-      t.codecs, t.channels, t.allowed_prefixes, t.status,
+      t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status,
       coalesce(tw.default_caller_id, t.default_caller_id) as default_caller_id,
       t.price_per_minute_nano, t.created_at, t.updated_at, t.deleted_at,
       array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers

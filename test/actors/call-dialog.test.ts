@@ -122,7 +122,7 @@ describe('the dialog of a leg', () => {
 
 describe('what the SIP side is told of a trunk', () => {
   it('has no password when the trunk has none', async () => {
-    const { trunkId } = await seedCaller(database.sql, { transport: 'tcp' });
+    const { trunkId } = await seedCaller(database.sql, { transport: 'tcp', mediaEncryption: 'required' });
     const trunk = (await getTrunkById(database.sql, trunkId))!;
     expect(trunkEndpoint(trunk, secrets)).toEqual({
       sipUri: 'sip:127.0.0.1:5070',
@@ -130,6 +130,7 @@ describe('what the SIP side is told of a trunk', () => {
       username: null,
       password: null,
       codecs: ['PCMU', 'PCMA'],
+      mediaEncryption: 'required',
     });
   });
 });

@@ -62,6 +62,8 @@ export interface PlatformOptions {
   pricePerMinuteUsd?: number;
   trunk?: Record<string, unknown>;
   carrier?: Parameters<typeof startLoopbackCarrier>[0];
+  /** Default: nothing is logged. */
+  logger?: Parameters<typeof startTandem>[1]['logger'];
 }
 
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
@@ -81,7 +83,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     ...rtpRange(),
     ...options.env,
   });
-  const tandem = await startTandem(config, { logger: createLogger({ level: 'silent' }) });
+  const tandem = await startTandem(config, { logger: options.logger ?? createLogger({ level: 'silent' }) });
   clean.push(() => tandem.stop());
   const receiver = await startCallbackReceiver(SECRET);
   peers.push(() => receiver.stop());

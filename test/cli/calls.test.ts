@@ -191,6 +191,7 @@ describe('tandem trunks', () => {
         '--rent',
       ].concat(
         ['--password-stdin', '--codecs', 'PCMA', '--channels', '3', '--prefixes', '+91,+4930', '--price', '0.0125'],
+        ['--encryption', 'optional'],
         ['--numbers', '+911140000101,+911140000102', '--caller-id', '+911140000102', '--json'],
       ),
       { ...options, stdin: 'the password\n' },
@@ -201,6 +202,7 @@ describe('tandem trunks', () => {
       transport: 'tcp',
       username: 'me',
       codecs: ['PCMA'],
+      media_encryption: 'optional',
       channels: 3,
       allowed_prefixes: ['+91', '+4930'],
       numbers: ['+911140000101', '+911140000102'],

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -234,6 +235,33 @@ describe('the database', () => {
     expect(outside.SIP_HOST).toMatchObject({ status: 'warn', advice: expect.stringContaining('SIP_HOST') });
     const advertised = await findings({ DATABASE_URL: database.url, RTP_HOST: '203.0.113.7' });
     expect(advertised.RTP_HOST).toMatchObject({ status: 'ok', message: expect.stringContaining('forward') });
+  });
+
+  it('warns about media encryption whose keys travel in readable SIP', async () => {
+    await using database = await createTestDatabase();
+    const now = new Date();
+    const trunk = { sipUri: 'sip:127.0.0.1:5070', createdAt: now, updatedAt: now };
+    const rows = (
+      [
+        ['none', 'udp'],
+        ['required', 'udp'],
+        ['optional', 'tls'],
+      ] as const
+    ).map(([mediaEncryption, transport]) => ({
+      ...trunk,
+      id: randomUUID(),
+      name: `carrier ${mediaEncryption}`,
+      mediaEncryption,
+      transport,
+    }));
+    await database.sql`insert into trunks ${database.sql(rows)}`;
+    const found = await findings({ DATABASE_URL: database.url });
+    expect(found['media encryption of carrier none']).toBeUndefined();
+    expect(found['media encryption of carrier required']).toMatchObject({
+      status: 'warn',
+      message: expect.stringContaining('readable in SIP over UDP'),
+    });
+    expect(found['media encryption of carrier optional']?.status).toBe('ok');
   });
 });
 

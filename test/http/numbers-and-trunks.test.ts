@@ -144,6 +144,7 @@ describe('trunks', () => {
       username: 'tandem',
       register: false,
       codecs: ['PCMU', 'PCMA'],
+      media_encryption: 'none',
       channels: 10,
       allowed_prefixes: [],
       numbers: [],
@@ -162,11 +163,18 @@ describe('trunks', () => {
     const list = await fixture.call('GET', '/dialer/trunks');
     expect(list.body.data.pagination.total).toBe(1);
 
-    const patch = { channels: 30, password: null, numbers: ['+91 22 4123 4567'], status: 'disabled' };
+    const patch = {
+      channels: 30,
+      media_encryption: 'required',
+      password: null,
+      numbers: ['+91 22 4123 4567'],
+      status: 'disabled',
+    };
     const changed = await fixture.call('PATCH', `/dialer/trunks/${trunk.id}`, { body: patch });
     expect(changed.body.data).toMatchObject({
       ...trunk,
       channels: 30,
+      media_encryption: 'required',
       numbers: ['+912241234567'],
       status: 'disabled',
     });
@@ -192,6 +200,7 @@ describe('trunks', () => {
     ['another transport', { ...NEW, transport: 'tls' }, 'transport'],
     ['a username that breaks out of its quotes', { ...NEW, username: 'a", uri="b' }, 'username'],
     ['another codec', { ...NEW, codecs: ['opus'] }, 'codecs.0'],
+    ['another media encryption', { ...NEW, media_encryption: 'dtls' }, 'media_encryption'],
     ['no codec', { ...NEW, codecs: [] }, 'codecs'],
     ['half a channel', { ...NEW, channels: 0.5 }, 'channels'],
     ['channels as text', { ...NEW, channels: '5' }, 'channels'],

@@ -14,6 +14,8 @@ export interface BaresipOptions {
   toneFrequencyHz?: number;
   /** In order of preference. Default PCMU, PCMA. */
   codecs?: readonly ('PCMU' | 'PCMA')[];
+  /** SRTP: if it is offered (`srtp`), or else it refuses the call (`srtp-mand`). Default: none. */
+  mediaEncryption?: 'srtp' | 'srtp-mand';
   /** `manual` rings and never answers. Default `auto`. */
   answer?: 'auto' | 'manual';
 }
@@ -34,6 +36,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     toneFrequencyHz = 600,
     codecs = ['PCMU', 'PCMA'],
     answer = 'auto',
+    mediaEncryption,
   } = options;
   const folder = await mkdtemp(join(tmpdir(), 'baresip-'));
   const [port, rtpPort] = [await freeSipPort(), await freeSipPort()];
@@ -41,9 +44,10 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
   await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort }));
   const codecList = codecs.map((codec) => `${codec}/8000/1`).join(',');
+  const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
   await writeFile(
     join(folder, 'accounts'),
-    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}\n`,
+    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}${encryption}\n`,
   );
   await writeFile(join(folder, 'contacts'), '');
   const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });
@@ -74,7 +78,7 @@ function configOf(options: { folder: string; port: number; rtpPort: number }): s
     `rtp_ports ${rtpPort}-${rtpPort + 20}`,
     `snd_path ${folder}`,
     'module_path /usr/lib/baresip/modules',
-    ...['g711', 'aufile', 'sndfile'].map((name) => `module ${name}.so`),
+    ...['g711', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
     ...['account', 'menu'].map((name) => `module_app ${name}.so`),
     '',
   ].join('\n');

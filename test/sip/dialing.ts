@@ -11,7 +11,15 @@ export interface DialedLeg {
 }
 
 export function trunkOf(sipUri: string, changes: Partial<TrunkEndpoint> = {}): TrunkEndpoint {
-  return { sipUri, transport: 'udp', username: null, password: null, codecs: ['PCMU', 'PCMA'], ...changes };
+  return {
+    sipUri,
+    transport: 'udp',
+    username: null,
+    password: null,
+    codecs: ['PCMU', 'PCMA'],
+    mediaEncryption: 'none',
+    ...changes,
+  };
 }
 
 /** Dials as the actors do, and remembers the events. */

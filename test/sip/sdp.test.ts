@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from '../../sip/sdp.ts';
+import { buildAnswer, buildOffer, type LocalSession, type Reader, readAnswer, readOffer } from '../../sip/sdp.ts';
 import { SipError } from '../../sip/sip-error.ts';
 import * as fc from '../properties.ts';
 
@@ -16,6 +16,10 @@ function sdp(...lines: string[]): string {
 }
 
 const CONNECTION = 'c=IN IP4 198.51.100.9';
+
+function readRemoteMedia(text: string, reader: Reader) {
+  return readAnswer(text, reader).media;
+}
 
 function codeOf(read: () => unknown): string {
   try {

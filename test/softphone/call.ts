@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import type { Codec, MediaEncryption, RemoteMedia } from '../../machines/events.ts';
+import { LegKeys, type ReadKeys } from '../../sip/leg-keys.ts';
 import {
   createRequest,
   createResponse,
@@ -12,7 +13,7 @@ import {
   type SipResponse,
   tagOf,
 } from '../../sip/message/index.ts';
-import { buildAnswer, buildOffer, type LocalSession, readOffer, readRemoteMedia } from '../../sip/sdp.ts';
+import { buildAnswer, buildOffer, type LocalSession, type Reader, readAnswer, readOffer } from '../../sip/sdp.ts';
 import { type ClientRequests, T1_MS, T2_MS } from './client-requests.ts';
 import type { EventLog } from './event-log.ts';
 import type { SipEndpoint, SipPeer } from './sip-endpoint.ts';
@@ -28,6 +29,7 @@ export interface CallParts {
   from: SipPeer;
   user: string;
   codecs: readonly Codec[];
+  encryption: MediaEncryption;
   /** Changes every SDP that is sent, to provoke. */
   alterSdp: (sdp: string) => string;
   /** A CANCEL is overtaken by a 200 (RFC 3261 §9.1). */
@@ -52,12 +54,14 @@ export class SoftphoneCall {
   #hangupWhenConfirmed = false;
   /** The last negotiated media of the peer; null before it was read, or when the INVITE had none. */
   #remote: RemoteMedia | null = null;
+  #keys: LegKeys;
 
   constructor(parts: CallParts) {
     this.#parts = parts;
     this.voice = parts.voice;
     this.callId = header(parts.invite, 'Call-ID') ?? '';
     this.#inviteSequence = sequenceOf(parts.invite);
+    this.#keys = new LegKeys(parts.encryption);
     this.#local = {
       host: parts.endpoint.host,
       rtpPort: parts.voice.rtpPort,
@@ -110,9 +114,17 @@ export class SoftphoneCall {
   }
 
   /** Re-INVITE with another direction; resolves with the final status, after the ACK. */
-  async offerAgain(direction: RemoteMedia['direction'], options: { connection?: string } = {}): Promise<number> {
+  async offerAgain(
+    direction: RemoteMedia['direction'],
+    options: { connection?: string; newKeys?: boolean } = {},
+  ): Promise<number> {
     this.#local.sessionVersion++;
-    let sdp = buildOffer(this.#local).replace('a=sendrecv', `a=${direction}`);
+    if (options.newKeys) this.#keys = new LegKeys(this.#parts.encryption);
+    const { encryption } = this.#keys;
+    let sdp = buildOffer(this.#local, { encryption, crypto: this.#keys.offer() }).replace(
+      'a=sendrecv',
+      `a=${direction}`,
+    );
     if (options.connection !== undefined) sdp = sdp.replace(/^c=.*$/m, `c=IN IP4 ${options.connection}`);
     const response = await this.#request('INVITE', sdp);
     const sequence = this.#localSequence - 1;
@@ -121,8 +133,13 @@ export class SoftphoneCall {
       const nextHop = this.#nextHop();
       this.#parts.requests.addVia(ack, nextHop);
       this.#parts.endpoint.send(ack, nextHop);
-      this.#remote = readRemoteMedia(response.body.toString('utf8'), this.#local);
-      this.voice.talkTo(this.#remote);
+      const { media, keys } = readAnswer(
+        response.body.toString('utf8'),
+        this.#reader((values) => this.#keys.readAnswer(values)),
+      );
+      this.#keys.agree(keys);
+      this.#remote = media;
+      this.voice.talkTo(media);
     }
     return response.statusCode;
   }
@@ -160,13 +177,26 @@ export class SoftphoneCall {
   }
 
   #reinvited(request: SipRequest, from: SipPeer): void {
-    const offer = readOffer(request.body.toString('utf8'), this.#local);
+    const { media, sdp } = this.#answerTo(request);
     this.#local.sessionVersion++;
-    this.#remote = offer.media;
-    const response = this.#responseTo(request, 200, buildAnswer(this.#local, offer));
+    this.#remote = media;
+    const response = this.#responseTo(request, 200, sdp);
     this.#parts.endpoint.send(response, from);
-    this.voice.talkTo(offer.media);
-    this.#parts.log.add({ type: 'reinvite', callId: this.callId, media: offer.media });
+    this.voice.talkTo(media);
+    this.#parts.log.add({ type: 'reinvite', callId: this.callId, media });
+  }
+
+  /** @throws SipError */
+  #answerTo(request: SipRequest): { media: RemoteMedia; sdp: string } {
+    const reader = this.#reader((values) => this.#keys.readOffer(values));
+    const offer = readOffer(request.body.toString('utf8'), reader);
+    this.#keys.agree(offer.keys);
+    const sdp = buildAnswer(this.#local, offer, offer.keys && this.#keys.answerTo(offer.keys));
+    return { media: offer.media, sdp };
+  }
+
+  #reader(readKeys: (values: readonly string[]) => ReadKeys | null): Reader {
+    return { ...this.#local, encryption: this.#parts.encryption, readKeys };
   }
 
   #acknowledged(request: SipRequest): void {
@@ -226,9 +256,9 @@ export class SoftphoneCall {
   #answer(): string | null {
     if (this.#answerSdp !== null) return this.#answerSdp;
     try {
-      const offer = readOffer(this.#parts.invite.body.toString('utf8'), this.#local);
-      this.#remote = offer.media;
-      this.#answerSdp = this.#parts.alterSdp(buildAnswer(this.#local, offer));
+      const { media, sdp } = this.#answerTo(this.#parts.invite);
+      this.#remote = media;
+      this.#answerSdp = this.#parts.alterSdp(sdp);
     } catch {
       return null;
     }

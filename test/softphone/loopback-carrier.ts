@@ -35,6 +35,8 @@ export interface LoopbackCarrierOptions {
   recordRoute?: boolean;
   /** Asks for digest credentials. */
   auth?: CarrierAuth;
+  /** Changes the SDP of each INVITE that it forwards. */
+  alterOffer?: (sdp: string) => string;
 }
 
 export type CarrierEvent =
@@ -59,6 +61,7 @@ export class LoopbackCarrier {
   isSilent = false;
   readonly log = new EventLog<CarrierEvent>();
   readonly #recordRoute: boolean;
+  readonly #alterOffer: (sdp: string) => string;
   readonly #challenger: DigestChallenger | null;
   readonly #callIds = new Set<string>();
   #endpoint!: SipEndpoint;
@@ -66,6 +69,7 @@ export class LoopbackCarrier {
   private constructor(options: LoopbackCarrierOptions) {
     this.routes = options.routes ?? new Map();
     this.#recordRoute = options.recordRoute ?? false;
+    this.#alterOffer = options.alterOffer ?? ((sdp) => sdp);
     this.#challenger = options.auth === undefined ? null : new DigestChallenger(options.auth);
   }
 
@@ -155,6 +159,7 @@ export class LoopbackCarrier {
     const to = route ?? addressOf(routes[0] === undefined ? request.uri : parseNameAddr(routes[0]).uri);
     if (route !== null) request.uri = `sip:${parseUri(request.uri).user}@${route.host}:${route.port}`;
 
+    if (request.method === 'INVITE') request.body = Buffer.from(this.#alterOffer(request.body.toString('utf8')));
     const [topVia = '', ...otherVias] = headers(request, 'Via');
     const branch = statelessBranch(request, topVia);
     const ownVia = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.host}:${this.#endpoint.port};branch=${branch}`;

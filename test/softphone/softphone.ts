@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import type { Codec, MediaEncryption, RemoteMedia } from '../../machines/events.ts';
 import {
   createRequest,
   createResponse,
@@ -40,6 +40,8 @@ export interface SoftphoneOptions {
   earlyMedia?: boolean;
   /** Default PCMU and PCMA. */
   codecs?: readonly Codec[];
+  /** SRTP, if the caller offers it, or else a 488. Default `none`. */
+  encryption?: MediaEncryption;
   /** Default silence. */
   audio?: SoftphoneAudio;
   /** Hangs up this long after the ACK. Default: never. */
@@ -223,6 +225,7 @@ export class Softphone {
       from,
       user: this.user,
       codecs: options.codecs ?? ['PCMU', 'PCMA'],
+      encryption: options.encryption ?? 'none',
       alterSdp: options.alterSdp ?? ((sdp) => sdp),
       answerOnCancel: options.answerOnCancel ?? false,
     });

@@ -5,6 +5,7 @@ import type { RemoteMedia } from '../../machines/events.ts';
 import { FRAME_MS, FRAME_SAMPLES } from '../../media/dsp/tones.ts';
 import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { eventOfDigit, telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
+import { LegSrtp } from '../../media/srtp/leg-srtp.ts';
 import { type FrameSource, nextPayload } from './audio-source.ts';
 import { Hearing } from './hearing.ts';
 
@@ -15,16 +16,19 @@ export class Voice {
   readonly rtpPort: number;
   readonly hearing = new Hearing();
   sentPackets = 0;
+  /** Datagrams that were not SRTP under the keys of the call. */
+  droppedPackets = 0;
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
   readonly #source: FrameSource | null;
   readonly #ssrc = randomInt(1, 0xffff_ffff);
   readonly #waiting = new Set<() => void>();
   #remote: RemoteMedia | null = null;
+  #srtp: LegSrtp | null = null;
   #timer: NodeJS.Timeout | null = null;
   #startedAtMs = 0;
   #frames = 0;
-  #sequence = randomInt(0, 0xffff);
+  #sequence = randomInt(0, 0x7fff);
   #timestamp = randomInt(0, 0xffff_ffff);
   #closed: Promise<void> | null = null;
   #digits: { event: number; frame: number; timestamp: number }[] = [];
@@ -36,7 +40,9 @@ export class Voice {
     this.#rtp.on('error', () => {});
     this.#rtcp.on('error', () => {});
     this.#rtp.on('message', (datagram) => {
-      this.hearing.take(datagram, this.#remote?.telephoneEventPayloadType ?? null);
+      const bytes = this.#isEncrypted ? this.#srtp!.openRtp(datagram, true) : datagram.length;
+      if (bytes < 0) this.droppedPackets++;
+      else this.hearing.take(datagram.subarray(0, bytes), this.#remote?.telephoneEventPayloadType ?? null);
       for (const look of this.#waiting) look();
     });
   }
@@ -49,6 +55,10 @@ export class Voice {
   talkTo(remote: RemoteMedia): void {
     if (this.#closed !== null) return;
     this.#remote = remote;
+    if (remote.srtp !== undefined) {
+      if (this.#srtp === null) this.#srtp = new LegSrtp(remote.srtp, this.#ssrc);
+      else this.#srtp.rekey(remote.srtp);
+    }
     if (this.#timer !== null || this.#source === null) return;
     this.#startedAtMs = performance.now();
     this.#frames = 0;
@@ -150,7 +160,19 @@ export class Voice {
     const packet = buildRtpPacket({ ...fields, sequence: this.#sequence, ssrc: this.#ssrc }, payload);
     this.#sequence = (this.#sequence + 1) & 0xffff;
     this.sentPackets++;
-    this.#rtp.send(packet, remote.rtpPort, remote.host, () => {});
+    const sent = this.#isEncrypted ? this.#protected(packet) : packet;
+    this.#rtp.send(sent, remote.rtpPort, remote.host, () => {});
+  }
+
+  get #isEncrypted(): boolean {
+    return this.#remote?.srtp !== undefined;
+  }
+
+  #protected(packet: Buffer): Buffer {
+    const srtp = this.#srtp!;
+    const copy = Buffer.concat([packet], packet.length + srtp.rtpTagBytes);
+    srtp.protectRtp(copy, packet.length);
+    return copy;
   }
 }
 

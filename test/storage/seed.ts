@@ -46,6 +46,7 @@ export async function seedTrunk(
     passwordEncrypted: null,
     register: false,
     codecs: ['PCMU', 'PCMA'],
+    mediaEncryption: 'none',
     channels: 10,
     allowedPrefixes: [],
     numbers: ['+911140000001', '+911140000002', '+911140000003'],

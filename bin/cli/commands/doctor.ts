@@ -8,6 +8,7 @@ import { checkDatagrams } from '../doctor/datagrams.ts';
 import { checkDrachtio } from '../doctor/drachtio.ts';
 import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkLanguage } from '../doctor/language.ts';
+import { checkMediaEncryption } from '../doctor/media-encryption.ts';
 import { checkMemoryIndex } from '../doctor/memory-index.ts';
 import { checkObjects } from '../doctor/objects.ts';
 import { checkPorts } from '../doctor/ports.ts';
@@ -64,6 +65,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     yield* await checkPorts(config, server);
     yield await checkDatagrams(config);
     yield* await checkAddresses(config, sql);
+    if (sql !== null) yield* await checkMediaEncryption(sql);
     yield* present(await checkDrachtio(config));
   } finally {
     await sql?.end({ timeout: 1 });

@@ -11,6 +11,7 @@ interface Trunk {
   transport: string;
   username: string | null;
   codecs: string[];
+  media_encryption: string;
   channels: number;
   allowed_prefixes: string[];
   numbers: string[];
@@ -26,6 +27,7 @@ const TRUNK_OPTIONS = {
   username: { value: 'TEXT', about: 'user name for digest authentication' },
   'password-stdin': { about: 'read the password from standard input, which keeps it out of process lists' },
   codecs: { value: 'LIST', about: 'codecs in order of preference (default PCMU,PCMA)' },
+  encryption: { value: 'none|optional|required', about: 'media encryption with SRTP (default none)' },
   channels: { value: 'N', about: 'concurrent calls (default 10)' },
   prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
   numbers: { value: 'LIST', about: 'numbers that the carrier assigned, in +E.164' },
@@ -128,6 +130,7 @@ async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<
     username: values.username,
     password: values['password-stdin'] ? await readPassword() : undefined,
     codecs: values.codecs === undefined ? undefined : listOf(values.codecs),
+    media_encryption: values.encryption,
     channels: values.channels === undefined ? undefined : numberOf('--channels', values.channels),
     allowed_prefixes: values.prefixes === undefined ? undefined : listOf(values.prefixes),
     numbers: values.numbers === undefined ? undefined : listOf(values.numbers),
@@ -205,6 +208,7 @@ function outcomeOf(trunk: Trunk) {
     ['status', trunk.status],
     ['username', trunk.username],
     ['codecs', trunk.codecs.join(', ')],
+    ['encryption', trunk.media_encryption],
     ['channels', trunk.channels],
     ['prefixes', trunk.allowed_prefixes.join(', ') || 'all'],
     ['numbers', trunk.numbers.join(', ') || null],

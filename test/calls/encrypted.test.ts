@@ -1,0 +1,222 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { createLogger } from '../../logging.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { cryptoValuesOf, readCrypto } from '../../sip/sdes.ts';
+import { startBaresip } from '../peers/baresip.ts';
+import { peerAvailable } from '../peers/programs.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+/** Whole calls over trunks with media encryption. */
+
+const SUITE = 'AES_CM_128_HMAC_SHA1_80';
+const clean: (() => PromiseLike<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+async function platformWith(
+  mediaEncryption: string,
+  options: Parameters<typeof startPlatform>[0] = {},
+): Promise<Platform> {
+  const platform = await startPlatform({ ...options, trunk: { media_encryption: mediaEncryption } });
+  clean.push(() => platform[Symbol.asyncDispose]());
+  return platform;
+}
+
+async function hangUp(platform: Platform, callId: string) {
+  await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
+  await platform.ended(callId);
+  return await platform.call(callId);
+}
+
+/** Until each heard the other, with what else one does meanwhile. */
+async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>, packets = 60) {
+  await agent.untilHeard((hearing) => hearing.packets > packets);
+  await customer.untilHeard((hearing) => hearing.packets > packets);
+  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
+}
+
+function keysOffered(phone: Softphone): string[] {
+  const invite = phone.log.all.find((event) => event.type === 'invite')!;
+  const values = cryptoValuesOf((invite as { message: { body: Buffer } }).message.body.toString())[0]!;
+  return readCrypto(values).map(({ masterKey }) => masterKey.toString('base64'));
+}
+
+describe('a call over a trunk that requires encryption', () => {
+  it('encrypts both legs, records in the clear, and leaves no key in log, events or database', async () => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
+    const platform = await platformWith('required', { logger });
+    const parties = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { encryption: 'required' },
+    });
+    const placed = await platform.place({ record: true });
+    await platform.until(placed.call_id, 'call.bridged');
+    await untilBothHeard(parties, 120);
+    parties.customer.sendDtmf('7');
+    await parties.agent.untilHeard(({ digits }) => digits === '7');
+    const call = await hangUp(platform, placed.call_id);
+    expect(call).toMatchObject({
+      state: 'completed',
+      quality: { agent: { encryption: SUITE }, customer: { encryption: SUITE } },
+    });
+    const { left, right } = await platform.recordingOf(placed.call_id);
+    expect(toneLevelDbov(left.subarray(-4000, -800), AGENT_HZ)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(right.subarray(-4000, -800), CUSTOMER_HZ)).toBeGreaterThan(-16);
+
+    const keys = [...keysOffered(parties.agent), ...keysOffered(parties.customer)];
+    expect(new Set(keys).size).toBe(8);
+    const { body } = await platform.ask('GET', `/dialer/click2call/${placed.call_id}/events`);
+    const rows = await platform.sql`select to_jsonb(c) as row from calls c
+      union all select to_jsonb(e) from call_events e union all select to_jsonb(d) from deliveries d`;
+    expect(lines.join('')).toContain('actor transition');
+    for (const written of [lines.join(''), JSON.stringify(body), JSON.stringify(rows), JSON.stringify(call)]) {
+      for (const key of keys) expect(written).not.toContain(key.slice(0, 12));
+      expect(written).not.toContain('inline:');
+    }
+  });
+
+  it('fails with an error of its own when the customer answers in the clear', async () => {
+    const platform = await platformWith('required');
+    const strip = (sdp: string) => sdp.replace(/a=crypto:.*\r\n/g, '');
+    const { customer } = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { encryption: 'required', alterSdp: strip },
+    });
+    const placed = await platform.place();
+    await platform.ended(placed.call_id);
+    expect(await platform.call(placed.call_id)).toMatchObject({
+      state: 'failed',
+      terminal_event: 'call.failed',
+      hangup_cause: 'INCOMPATIBLE_DESTINATION',
+      leg: 'customer',
+      error: 'customer_not_encrypted',
+      error_detail: 'the answer has no media encryption, which the trunk requires',
+    });
+    expect(customer.heard().packets).toBe(0);
+  });
+
+  it('fails when the agent has no SRTP', async () => {
+    const platform = await platformWith('required');
+    await platform.parties();
+    const placed = await platform.place();
+    await platform.ended(placed.call_id);
+    expect(await platform.call(placed.call_id)).toMatchObject({
+      hangup_cause: 'INCOMPATIBLE_DESTINATION',
+      leg: 'agent',
+      error: 'agent_refused',
+    });
+  });
+
+  it('lets nothing through that is sent with another key', async () => {
+    const platform = await platformWith('required');
+    const otherKey = (sdp: string) => sdp.replace(/inline:.{8}/, 'inline:AAAAAAAA');
+    const { agent, customer } = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { encryption: 'required', alterSdp: otherKey },
+    });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await customer.untilHeard(({ packets }) => packets > 60);
+    const { packets } = agent.heard();
+    const { quality } = await hangUp(platform, placed.call_id);
+    expect(quality).toMatchObject({ customer: { packets_received: 0, encryption: SUITE } });
+    expect(agent.heard().packets).toBe(packets);
+    // The ringing tone before the answer has a little of that frequency.
+    expect(agent.heard().toneLevels([CUSTOMER_HZ])[0]).toBeLessThan(-40);
+  });
+
+  it('goes on when a party re-keys, holds and resumes', async () => {
+    const platform = await platformWith('required');
+    const parties = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { encryption: 'required' },
+    });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await parties.customer.until('confirmed');
+    await untilBothHeard(parties);
+    expect(await parties.customer.call.offerAgain('sendrecv', { newKeys: true })).toBe(200);
+    await untilBothHeard(parties, parties.agent.heard().packets + 60);
+    expect(await parties.agent.hold()).toBe(200);
+    expect(await parties.agent.unhold()).toBe(200);
+    await untilBothHeard(parties, parties.agent.heard().packets + 60);
+    expect(parties.agent.call.voice.droppedPackets + parties.customer.call.voice.droppedPackets).toBe(0);
+    expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
+      agent: { packets_lost: 0 },
+      customer: { packets_lost: 0 },
+    });
+  });
+});
+
+describe('a call over a trunk with optional encryption', () => {
+  it('joins an encrypted agent and a plain customer, with early media', async () => {
+    const platform = await platformWith('optional');
+    const parties = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { earlyMedia: true, ringForMs: 200, codecs: ['PCMA'] },
+    });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await untilBothHeard(parties);
+    expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
+      agent: { encryption: SUITE },
+      customer: { encryption: null },
+    });
+  });
+});
+
+describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
+  for (const [suite, skip] of [
+    ['AES_CM_128_HMAC_SHA1_80', []],
+    ['AEAD_AES_256_GCM', ['AES_CM_128_HMAC_SHA1_80']],
+    ['AEAD_AES_128_GCM', ['AES_CM_128_HMAC_SHA1_80', 'AEAD_AES_256_GCM']],
+    ['AES_CM_128_HMAC_SHA1_32', ['AES_CM_128_HMAC_SHA1_80', 'AEAD_AES_256_GCM', 'AEAD_AES_128_GCM']],
+  ] as const) {
+    it(`hears and is heard with ${suite}, on both legs`, async () => {
+      const lines = new RegExp(`a=crypto:\\d (${skip.join('|')}) .*\\r\\n`, 'g');
+      const alterOffer = (sdp: string) => (skip.length === 0 ? sdp : sdp.replace(lines, ''));
+      const platform = await platformWith('required', { carrier: { alterOffer } });
+      const peers = { agent: AGENT_HZ, customer: CUSTOMER_HZ };
+      const [agent, customer] = await Promise.all(
+        Object.entries(peers).map(async ([leg, toneFrequencyHz]) => {
+          const user = leg === 'agent' ? AGENT : CUSTOMER;
+          const peer = await startBaresip({ user, toneFrequencyHz, mediaEncryption: 'srtp-mand' });
+          clean.push(() => peer.stop());
+          platform.carrier.routes.set(user, peer.address);
+          return peer;
+        }),
+      );
+      const placed = await platform.place();
+      await platform.until(placed.call_id, 'call.bridged');
+      await platform.untilRelayed(placed.call_id, 100);
+      const { quality } = await hangUp(platform, placed.call_id);
+      expect(quality).toMatchObject({ agent: { encryption: suite }, customer: { encryption: suite } });
+      expect(toneLevelDbov((await agent!.heard()).subarray(-4000), CUSTOMER_HZ)).toBeGreaterThan(-25);
+      expect(toneLevelDbov((await customer!.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+    });
+  }
+
+  it('takes optional encryption where it can, and speaks with a plain baresip', async () => {
+    const platform = await platformWith('optional');
+    for (const [user, mediaEncryption] of [
+      [AGENT, 'srtp'],
+      [CUSTOMER, undefined],
+    ] as const) {
+      const peer = await startBaresip({ user, ...(mediaEncryption && { mediaEncryption }) });
+      clean.push(() => peer.stop());
+      platform.carrier.routes.set(user, peer.address);
+    }
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.untilRelayed(placed.call_id, 100);
+    expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
+      agent: { encryption: SUITE },
+      customer: { encryption: null },
+    });
+  });
+});
