@@ -137,7 +137,7 @@ export const VARIABLES = {
   ),
   rtpIo: choiceVariable(
     'RTP_IO',
-    ['auto', 'io_uring', 'dgram'],
+    ['auto', 'io_uring', 'epoll', 'dgram'],
     'How media workers send and receive audio; auto picks the fastest one that works. tandem doctor shows which.',
   ),
   sttEngine: choiceVariable(

@@ -32,6 +32,7 @@ const WARM_UP_MS = 2000;
 const CONTENDERS: Record<string, ContenderOptions> = {
   'bare dgram forwarder': { io: 'forwarder' },
   'relay, dgram': { io: 'dgram' },
+  'relay, epoll': { io: 'epoll' },
   'relay, io_uring': { io: 'io_uring' },
   'io_uring, transcoding': { io: 'io_uring', transcoding: true },
   'io_uring, recording': { io: 'io_uring', recording: true },

@@ -2,16 +2,9 @@ import { isIPv6 } from 'node:net';
 import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
 import { DrainSchedule } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
-import {
-  type Completion,
-  CQE_HAS_BUFFER,
-  CQE_HAS_MORE,
-  IoUring,
-  NativeMemory,
-  RingMappings,
-  type SendFields,
-} from './io-uring.ts';
-import { IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
+import { type Completion, CQE_HAS_BUFFER, CQE_HAS_MORE, IoUring, RingMappings, type SendFields } from './io-uring.ts';
+import { NativeMemory } from './native-memory.ts';
+import { bindSocket, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
 import type { SystemCalls } from './system-calls.ts';
 
 /**
@@ -115,20 +108,7 @@ export class IoUringDatagrams implements Datagrams {
 
   async bind({ host, port, receive }: BindOptions): Promise<DatagramSocket> {
     const family = isIPv6(host) ? 6 : 4;
-    const descriptor = this.#calls.socket(family);
-    try {
-      const address = new Int32Array(IPV6_BYTES / 4);
-      const bytes = new Uint8Array(address.buffer, 0, socketAddressBytes(family));
-      writeSocketAddress(address, 0, family, Endpoint.of(host, port));
-      this.#calls.bind(descriptor, bytes);
-      this.#calls.nameOf(descriptor, bytes);
-      const bound = new Endpoint();
-      readSocketAddress(address, 0, bound);
-      return this.#opened({ descriptor, family, port: bound.port, receive });
-    } catch (error) {
-      this.#calls.close(descriptor);
-      throw error;
-    }
+    return this.#opened({ ...bindSocket(this.#calls, host, port), family, receive });
   }
 
   dump(): unknown {

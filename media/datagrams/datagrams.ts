@@ -1,7 +1,8 @@
 import type { Endpoint } from './endpoint.ts';
 
 /**
- * Datagram sockets of one media worker. Implemented in `datagrams.dgram.ts` and `datagrams.io-uring.ts`.
+ * Datagram sockets of one media worker. Implemented in `datagrams.io-uring.ts`, `datagrams.epoll.ts` and
+ * `datagrams.dgram.ts`.
  */
 export interface Datagrams {
   /** Such as `dgram`. */

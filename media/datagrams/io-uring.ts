@@ -1,3 +1,4 @@
+import { NativeMemory } from './native-memory.ts';
 import { type SystemCalls, systemError } from './system-calls.ts';
 
 /**
@@ -24,7 +25,6 @@ const SQ_NEEDS_ENTER = 2 | 4;
 const SQE_WORDS = 16;
 const CQE_WORDS = 4;
 const BUFFER_WORDS = 4;
-const PAGE_BYTES = 4096;
 /** EINTR, EAGAIN, ENOMEM and EBUSY: the next `enter` may succeed. */
 const PASSING_ERRORS = [-4, -11, -12, -16];
 
@@ -80,29 +80,6 @@ export class RingMappings {
   }
 }
 
-/** Memory that the kernel reads or writes, at an address that never changes. */
-export class NativeMemory {
-  readonly bytes: Buffer;
-  readonly words: Int32Array;
-  /** Both halves of the address of the first byte. Offsets change the lower one only. */
-  readonly addressLow: number;
-  readonly addressHigh: number;
-
-  /** Zeroed, and aligned to a page. */
-  constructor(calls: SystemCalls, bytes: number) {
-    // Twice as much, so that there is room to begin at a page and not to cross a multiple of 4 GiB.
-    const memory = new ArrayBuffer(2 * bytes + 2 * PAGE_BYTES);
-    const base = calls.addressOf(memory);
-    let start = Math.ceil(base / PAGE_BYTES) * PAGE_BYTES;
-    const boundary = Math.ceil(start / 2 ** 32) * 2 ** 32;
-    if (start < boundary && start + bytes > boundary) start = boundary;
-    this.bytes = Buffer.from(memory, start - base, bytes);
-    this.words = new Int32Array(memory, start - base, bytes / 4);
-    this.addressLow = start | 0;
-    this.addressHigh = Math.floor(start / 2 ** 32);
-  }
-}
-
 export class IoUring {
   /** Received datagrams; buffer n begins at n times `bufferBytes`. */
   readonly buffers: NativeMemory;
@@ -137,7 +114,7 @@ export class IoUring {
     const { words } = parameters;
     words[1] = options.completions;
     words[2] = SETUP_CQSIZE | SETUP_SUBMIT_ALL | SETUP_TASKRUN_FLAG | SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN;
-    const descriptor = calls.syscall(SETUP, options.submissions, addressOf(parameters), 0, 0, 0, 0);
+    const descriptor = calls.syscall(SETUP, options.submissions, parameters.address, 0, 0, 0, 0);
     if (descriptor < 0) throw systemError(-descriptor, 'io_uring_setup');
     this.#descriptor = calls.own(descriptor);
     this.#counter = calls.eventCounter();
@@ -299,7 +276,7 @@ export class IoUring {
   }
 
   #register(operation: number, argument: NativeMemory): void {
-    const result = this.#calls.syscall(REGISTER, this.#descriptor, operation, addressOf(argument), 1, 0, 0);
+    const result = this.#calls.syscall(REGISTER, this.#descriptor, operation, argument.address, 1, 0, 0);
     if (result < 0) throw systemError(-result, 'io_uring_register');
   }
 }
@@ -324,8 +301,4 @@ export interface Completion {
   flags: number;
   /** With `CQE_HAS_BUFFER`. */
   buffer: number;
-}
-
-function addressOf({ addressLow, addressHigh }: NativeMemory): number {
-  return addressHigh * 2 ** 32 + (addressLow >>> 0);
 }

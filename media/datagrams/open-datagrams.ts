@@ -1,4 +1,5 @@
 import { DgramDatagrams } from './datagrams.dgram.ts';
+import { EpollDatagrams } from './datagrams.epoll.ts';
 import { IoUringDatagrams } from './datagrams.io-uring.ts';
 import type { DatagramSocket, Datagrams } from './datagrams.ts';
 import { Endpoint } from './endpoint.ts';
@@ -6,7 +7,7 @@ import { RingMappings } from './io-uring.ts';
 import { openSystemCalls } from './system-calls.ts';
 
 /** `auto` is the fastest that works. */
-export type DatagramIo = 'auto' | 'io_uring' | 'dgram';
+export type DatagramIo = 'auto' | 'io_uring' | 'epoll' | 'dgram';
 
 export interface OpenedDatagrams {
   datagrams: Datagrams;
@@ -17,6 +18,7 @@ export interface OpenedDatagrams {
 /** The fastest first. */
 const IMPLEMENTATIONS: readonly { name: DatagramIo; open: (memory: SharedArrayBuffer) => Datagrams }[] = [
   { name: 'io_uring', open: (memory) => new IoUringDatagrams(openSystemCalls(), new RingMappings(memory)) },
+  { name: 'epoll', open: () => new EpollDatagrams(openSystemCalls()) },
 ];
 
 /** Memory in which a thread notes what to free should it be ended. Zeroed before its first use. */

@@ -1,4 +1,6 @@
-import type { Endpoint } from './endpoint.ts';
+import { isIPv6 } from 'node:net';
+import { Endpoint } from './endpoint.ts';
+import type { SystemCalls } from './system-calls.ts';
 
 /** `struct sockaddr_in` and `sockaddr_in6` of a little-endian machine, in memory that is seen as 32-bit words. */
 
@@ -9,6 +11,25 @@ const AF_INET6 = 10;
 
 export function socketAddressBytes(family: 4 | 6): number {
   return family === 6 ? IPV6_BYTES : IPV4_BYTES;
+}
+
+/** A UDP socket that is bound to a literal address, and the port it got. @throws the system's error */
+export function bindSocket(calls: SystemCalls, host: string, port: number): { descriptor: number; port: number } {
+  const family = isIPv6(host) ? 6 : 4;
+  const descriptor = calls.socket(family);
+  try {
+    const words = new Int32Array(IPV6_BYTES / 4);
+    const address = new Uint8Array(words.buffer, 0, socketAddressBytes(family));
+    writeSocketAddress(words, 0, family, Endpoint.of(host, port));
+    calls.bind(descriptor, address);
+    calls.nameOf(descriptor, address);
+    const bound = new Endpoint();
+    readSocketAddress(words, 0, bound);
+    return { descriptor, port: bound.port };
+  } catch (error) {
+    calls.close(descriptor);
+    throw error;
+  }
 }
 
 /** Writes the address to word `at`. An IPv4 socket takes the last word of the address. Allocates nothing. */

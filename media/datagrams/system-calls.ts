@@ -15,6 +15,11 @@ const SOCK_NONBLOCK = 0x800;
 const SOCK_CLOEXEC = 0x8_0000;
 const EFD_NONBLOCK = 0x800;
 const EFD_CLOEXEC = 0x8_0000;
+const EPOLL_CLOEXEC = 0x8_0000;
+const EPOLL_CTL_ADD = 1;
+const EPOLLIN = 1;
+const MSG_DONTWAIT = 0x40;
+const MSG_NOSIGNAL = 0x4000;
 const ARCHITECTURES = ['x64', 'arm64'];
 
 type NumericCall = (...values: number[]) => number;
@@ -45,6 +50,15 @@ export interface SystemCalls {
   bind(descriptor: number, socketAddress: Uint8Array): void;
   /** Writes the address of a socket into `socketAddress`. @throws the system's error. */
   nameOf(descriptor: number, socketAddress: Uint8Array): void;
+  /** An empty set of epoll(7). @throws the system's error. */
+  epoll(): number;
+  /** Adds a descriptor, to be named by `id` while it is readable. @throws the system's error. */
+  epollAdd(epoll: number, descriptor: number, id: number): void;
+  /** Writes readable descriptors to `events` without waiting. Returns their number, or -1. */
+  epollWait(epoll: number, events: number, most: number): number;
+  /** `recvmmsg(2)` and `sendto(2)` without waiting, on addresses of memory. Less than 0 for a failure. */
+  receiveMany(descriptor: number, messages: number, most: number): number;
+  sendTo(descriptor: number, data: number, bytes: number, address: number, addressBytes: number): number;
   /** A counter that does not block. @throws the system's error. */
   eventCounter(): number;
   /** Sets a counter to zero. */
@@ -71,6 +85,12 @@ export function openSystemCalls(): SystemCalls {
   const dup3 = numeric('dup3', 'int', ['int', 'int', 'int']);
   const close = numeric('close', 'int', ['int']);
   const eventfd = numeric('eventfd', 'int', ['uint', 'int']);
+  const epollCreate = numeric('epoll_create1', 'int', ['int']);
+  const epollControl: (epoll: number, operation: number, descriptor: number, event: Uint8Array) => number =
+    library.func('int epoll_ctl(int, int, int, void *)');
+  const epollWait = numeric('epoll_wait', 'int', ['int', 'uintptr_t', 'int', 'int']);
+  const recvmmsg = numeric('recvmmsg', 'int', ['int', 'uintptr_t', 'uint', 'int', 'uintptr_t']);
+  const sendto = numeric('sendto', 'int', ['int', 'uintptr_t', 'size_t', 'int', 'uintptr_t', 'uint']);
   const bind: (descriptor: number, address: Uint8Array, bytes: number) => number =
     library.func('int bind(int, void *, uint)');
   const getsockname: (descriptor: number, address: Uint8Array, bytes: Uint8Array) => number = library.func(
@@ -111,6 +131,17 @@ export function openSystemCalls(): SystemCalls {
       const bytes = Uint8Array.of(socketAddress.length, 0, 0, 0);
       checked(getsockname(descriptor, socketAddress, bytes), 'getsockname');
     },
+    epoll: () => own(checked(epollCreate(EPOLL_CLOEXEC), 'epoll_create1')),
+    epollAdd(epoll, descriptor, id) {
+      const event = new DataView(new ArrayBuffer(16));
+      event.setUint32(0, EPOLLIN, true);
+      event.setUint32(process.arch === 'x64' ? 4 : 8, id, true);
+      checked(epollControl(epoll, EPOLL_CTL_ADD, descriptor, new Uint8Array(event.buffer)), 'epoll_ctl');
+    },
+    epollWait: (epoll, events, most) => epollWait(epoll, events, most, 0),
+    receiveMany: (descriptor, messages, most) => recvmmsg(descriptor, messages, most, MSG_DONTWAIT, 0),
+    sendTo: (descriptor, data, bytes, address, addressBytes) =>
+      sendto(descriptor, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, address, addressBytes),
     own,
     eventCounter: () => own(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd')),
     resetCounter(descriptor) {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import { EpollDatagrams } from '../../media/datagrams/datagrams.epoll.ts';
 import { IoUringDatagrams } from '../../media/datagrams/datagrams.io-uring.ts';
 import type { DatagramSocket, Datagrams } from '../../media/datagrams/datagrams.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
@@ -58,6 +59,7 @@ const withIoUring = missing === undefined ? 'io_uring' : `io_uring (not availabl
 
 const implementations: { name: string; isMissing: boolean; open: () => Datagrams }[] = [
   { name: 'dgram', isMissing: false, open: () => new DgramDatagrams() },
+  { name: 'epoll', isMissing: process.platform !== 'linux', open: () => new EpollDatagrams(openSystemCalls()) },
   { name: withIoUring, isMissing: missing !== undefined, open: () => new IoUringDatagrams(openSystemCalls()) },
 ];
 
@@ -171,7 +173,10 @@ describe('opening datagrams', () => {
     try {
       const { datagrams, unavailable } = await openDatagrams('auto');
       expect(datagrams.name).toBe('dgram');
-      expect(unavailable).toEqual([{ name: 'io_uring', reason: expect.stringContaining('x64') }]);
+      expect(unavailable).toEqual([
+        { name: 'io_uring', reason: expect.stringContaining('x64') },
+        { name: 'epoll', reason: expect.stringContaining('x64') },
+      ]);
     } finally {
       Object.defineProperty(process, 'arch', { value: arch });
     }

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { routingOf } from '../../actors/call-routing.ts';
 import type { LegName, MediaEvent, RemoteMedia } from '../../machines/events.ts';
-import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
+import type { Datagrams } from '../../media/datagrams/datagrams.ts';
+import { openDatagrams } from '../../media/datagrams/open-datagrams.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
 import { RelaySession } from '../../media/relay/session.ts';
@@ -18,7 +19,10 @@ export class Bench {
   session!: RelaySession;
   #tickPacer: (() => void) | null = null;
 
-  private constructor(agent: RtpPhone, customer: RtpPhone, ports: Record<LegName, number>) {
+  readonly #datagrams: Datagrams;
+
+  private constructor(agent: RtpPhone, customer: RtpPhone, ports: Record<LegName, number>, datagrams: Datagrams) {
+    this.#datagrams = datagrams;
     this.agent = agent;
     this.customer = customer;
     this.ports = ports;
@@ -28,7 +32,12 @@ export class Bench {
     const [agent, customer] = await Promise.all([RtpPhone.open(), RtpPhone.open()]);
     customer.ssrc = 0x2000;
     const { min } = await freePortRange(2);
-    const bench = new Bench(agent, customer, { agent: min, customer: min + 2 });
+    const bench = new Bench(
+      agent,
+      customer,
+      { agent: min, customer: min + 2 },
+      (await openDatagrams('auto')).datagrams,
+    );
     const clock = { nowMs: () => bench.nowMs, unixMs: () => 1_700_000_000_000 + bench.nowMs };
     const pacer = new FramePacer({
       nowMs: clock.nowMs,
@@ -43,7 +52,7 @@ export class Bench {
       bindHost: '127.0.0.1',
       rtpPorts: bench.ports,
       rtpTimeoutMs: 20_000,
-      datagrams: new DgramDatagrams(),
+      datagrams: bench.#datagrams,
       pacer,
       sendRing: new SendRing(),
       clock,
@@ -94,6 +103,7 @@ export class Bench {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.session.close();
+    this.#datagrams.close();
     await Promise.all([this.agent[Symbol.asyncDispose](), this.customer[Symbol.asyncDispose]()]);
   }
 }

@@ -20,5 +20,6 @@ export async function checkDatagrams({ rtpIo }: Config): Promise<Finding> {
 
 const DESCRIPTIONS: Record<string, string> = {
   io_uring: 'io_uring, one system call for many packets',
+  epoll: 'epoll, two system calls for each packet, without those of Node',
   dgram: 'dgram, one system call for each packet',
 };
