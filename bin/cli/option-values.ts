@@ -7,6 +7,13 @@ export function numberOf(option: string, text: string | undefined): number | und
   return Number(text);
 }
 
+/** @throws UsageError */
+export function switchOf(option: string, text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text !== 'on' && text !== 'off') throw new UsageError(`${option} takes on or off`);
+  return text === 'on';
+}
+
 /** @throws UsageError with the example */
 export function objectOf(
   option: string,

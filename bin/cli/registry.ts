@@ -26,6 +26,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/call.ts')).callCommand,
   },
   {
+    name: 'recordings',
+    summary: 'play and download recordings, and set how long they are kept',
+    load: async () => (await import('./commands/recordings.ts')).recordingsCommand,
+  },
+  {
     name: 'transcribe',
     summary: 'transcribe an audio file',
     load: async () => (await import('./commands/transcribe.ts')).transcribeCommand,

@@ -67,6 +67,7 @@ describe('the help', () => {
       'serve',
       'demo',
       'call',
+      'recordings',
       'transcribe',
       'speak',
       'voices',
@@ -93,7 +94,7 @@ describe('the help', () => {
 
 describe('what is not understood', () => {
   it.each([
-    { typed: ['kyes'], says: ['"kyes", did you mean keys?', 'serve, demo, call, transcribe'] },
+    { typed: ['kyes'], says: ['"kyes", did you mean keys?', 'serve, demo, call, recordings'] },
     { typed: ['sing', 'hello'], says: ['no command "sing"', 'The commands are serve'] },
     { typed: ['transcribe'], says: ['FILE missing'] },
     { typed: ['--colour'], says: ['no command "--colour"'] },

@@ -4,7 +4,7 @@ import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
 import { spoken } from '../event-lines.ts';
 import { followCall } from '../follow-call.ts';
-import { objectOf } from '../option-values.ts';
+import { objectOf, switchOf } from '../option-values.ts';
 import { didYouMean } from '../suggestion.ts';
 import { fields, table } from '../terminal.ts';
 
@@ -20,6 +20,10 @@ const place = defineAction({
     did: { value: 'NUMBER', about: 'caller ID on both legs (default: the saved one of the trunk)' },
     trunk: { value: 'ID', about: 'trunk (default: the active one)' },
     record: { about: 'record both sides' },
+    beep: {
+      value: 'on|off',
+      about: 'play a tone to both when the recording starts (default: as the workspace is set)',
+    },
     transcribe: { about: 'transcribe both parties; --follow prints the transcript live' },
     announce: { value: 'TEXT', about: 'played to the agent on answering, before the customer is rung' },
     whisper: { value: 'TEXT', about: 'played to the agent alone when the parties are bridged' },
@@ -53,6 +57,7 @@ const place = defineAction({
       callback_url: values['callback-url'],
       callback_secret: values['callback-secret'],
       record: values.record,
+      recording_beep: switchOf('--beep', values.beep),
       transcribe: values.transcribe,
       announce: values.announce,
       whisper: values.whisper,

@@ -1,0 +1,117 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { parseWav } from '../../media/wav.ts';
+import { type CommandLineOptions, serverFolder, tandem } from '../cli/command-line.ts';
+import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+const RECORDING_TONE_HZ = 1400;
+
+let platform: Platform;
+let folder: Awaited<ReturnType<typeof serverFolder>>;
+let options: CommandLineOptions;
+beforeAll(async () => {
+  platform = await startPlatform({ env: { RECORDING_KEY: Buffer.alloc(32, 1).toString('base64') } });
+  folder = await serverFolder();
+  const env = { TANDEM_URL: platform.tandem.url, TANDEM_API_KEY: platform.tandem.mintedApiKey ?? '' };
+  options = { cwd: folder.path, env };
+});
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+  await folder[Symbol.asyncDispose]();
+});
+
+const run = (...argv: string[]) => tandem(argv, options);
+
+/** Every file of the server that holds a recording, in whatever form. */
+async function filesOnDisk(): Promise<Buffer[]> {
+  const root = platform.tandem.dataFolder.path;
+  const folders = ['recordings', 'objects', 'tmp'].map((name) => join(root, name));
+  const listed = await Promise.all(
+    folders.map((path) => readdir(path, { recursive: true, withFileTypes: true }).catch(() => [])),
+  );
+  const files = listed.flat().filter((entry) => entry.isFile());
+  return await Promise.all(files.map((entry) => readFile(join(entry.parentPath, entry.name))));
+}
+
+describe('a call that is recorded with a key and announced by a tone', () => {
+  it('lets both parties hear the tone, keeps no plaintext on disk, and plays in every format', async () => {
+    const { agent, customer } = await platform.parties();
+    const placed = await platform.place({ record: true, recording_beep: true, reference_id: 'sealed' });
+    await platform.until(placed.call_id, 'recording.started');
+    const heard = await Promise.all([
+      agent.untilHeard(({ packets }) => packets > 120),
+      customer.untilHeard(({ packets }) => packets > 120),
+    ]);
+    for (const each of heard) {
+      const frames = Array.from({ length: Math.floor(each.pcm.length / 800) }, (_, i) =>
+        each.pcm.subarray(800 * i, 800 * (i + 1)),
+      );
+      const beeping = frames.filter((frame) => toneLevelDbov(frame, RECORDING_TONE_HZ) > -24);
+      // Half a second.
+      expect(beeping.length).toBeGreaterThanOrEqual(4);
+      expect(beeping.length).toBeLessThanOrEqual(6);
+    }
+    for (const file of await filesOnDisk()) expect(file.includes('RIFF')).toBe(false);
+    await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
+
+    const { left, right } = await platform.recordingOf(placed.call_id);
+    expect(toneLevelDbov(left, AGENT_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right, CUSTOMER_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(left, RECORDING_TONE_HZ)).toBeLessThan(-60);
+    const mono = await platform.ask('POST', `/dialer/click2call/sealed/recording?format=mp3&channels=mono`);
+    const { recording } = mono.body.data as unknown as { recording: { playback_url: string; peaks_url: string } };
+    const mp3 = Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer());
+    expect(mp3.readUInt16BE(0) & 0xffe0).toBe(0xffe0);
+    const peaks = (await (await fetch(recording.peaks_url)).json()) as { length: number; data: number[] };
+    expect(Math.abs(peaks.length - left.length / 80)).toBeLessThan(1);
+    // Both tones are near full scale.
+    expect(Math.max(...peaks.data)).toBeGreaterThan(30);
+
+    const files = await filesOnDisk();
+    expect(files.length).toBeGreaterThanOrEqual(3);
+    for (const file of files) expect(file.subarray(0, 8).toString('latin1')).toBe('TNDMSEAL');
+  });
+
+  it('is downloaded by the command line', async () => {
+    const { exitCode, stderr, stdout } = await run(
+      'recordings',
+      'download',
+      'sealed',
+      '--channels',
+      'mono',
+      '--out',
+      'a.wav',
+    );
+    expect({ exitCode, stderr, stdout }).toEqual({ exitCode: 0, stderr: '', stdout: 'a.wav is written.\n' });
+    const wav = parseWav(await readFile(join(folder.path, 'a.wav')));
+    expect(wav.channels).toBe(1);
+    for (const hz of [AGENT_HZ, CUSTOMER_HZ]) expect(toneLevelDbov(wav.samples[0]!, hz)).toBeGreaterThan(-20);
+    expect((await run('recordings', 'download', 'sealed', '--peaks', '--out', 'a.json')).exitCode).toBe(0);
+    expect(JSON.parse(String(await readFile(join(folder.path, 'a.json'))))).toMatchObject({ version: 2 });
+    const shown = await run('recordings', 'show', 'sealed', '--format', 'opus');
+    expect(shown.stdout).toMatch(/^format +opus, stereo$/m);
+    const missing = await run('recordings', 'download', 'nothing');
+    expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining('CALL_NOT_FOUND')]);
+  });
+});
+
+describe('tandem recordings settings', () => {
+  it('shows and changes how long recordings are kept', async () => {
+    expect((await run('recordings', 'settings')).stdout.split('\n')).toEqual(['kept  forever', 'beep  off', '']);
+    const changed = await run('recordings', 'settings', '--keep-days', '30', '--beep', 'on');
+    expect(changed.stdout.split('\n')).toEqual(['kept  30 days', 'beep  on', '']);
+    expect((await run('recordings', 'settings', '--keep-days', 'forever', '--json')).document.data).toEqual({
+      retention_days: null,
+      recording_beep: true,
+    });
+    for (const wrong of [
+      ['--keep-days', 'soon'],
+      ['--beep', 'yes'],
+    ]) {
+      expect((await run('recordings', 'settings', ...wrong)).exitCode).toBe(2);
+    }
+    expect((await run('recordings', 'settings', '--beep', 'off')).stdout).toContain('beep  off');
+  });
+});
