@@ -182,7 +182,14 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   getCallTranscript: ['CALL_NOT_FOUND', 'TRANSCRIPT_NOT_OWNED'],
   mintCallRecordingUrl: RECORDING,
   mintPlaybackUrl: RECORDING,
-  getMedia: ['URL_EXPIRED', 'URL_SIGNATURE_INVALID', 'NOT_FOUND', 'RANGE_NOT_SATISFIABLE'],
+  getMedia: [
+    'URL_EXPIRED',
+    'URL_SIGNATURE_INVALID',
+    'NOT_FOUND',
+    'RANGE_NOT_SATISFIABLE',
+    'RECORDING_KEY_MISSING',
+    'RECORDING_DAMAGED',
+  ],
 
   getPool: ['DIALER_NOT_PROVISIONED'],
   setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],

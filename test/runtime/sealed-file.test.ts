@@ -149,6 +149,20 @@ describe('sealed files', () => {
     await expect(opened(filePath, createSealingKeys(next))).rejects.toMatchObject({ code: 'SEALED_KEY_UNKNOWN' });
   });
 
+  it('have companions that the same key opens, even one that seals nothing new', async () => {
+    const previous = Buffer.alloc(32, 1);
+    const retired = createSealingKeys(Buffer.alloc(32, 2), [previous]);
+    const seal = retired.createLike(keys.create(NAME)!.header, 'companion');
+    const filePath = join(folder, 'companion');
+    const writer = await SealedFileWriter.open(filePath, seal);
+    await writer.append(Buffer.from('mono'));
+    await writer.finish();
+    expect((await opened(filePath, createSealingKeys(null, [previous]), 'companion')).sizeBytes).toBe(4);
+    await expect(opened(filePath, createSealingKeys(Buffer.alloc(32, 2)), 'companion')).rejects.toMatchObject({
+      code: 'SEALED_KEY_UNKNOWN',
+    });
+  });
+
   it('refuse hostile headers', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 300 }), fc.boolean(), async (bytes, isMagic) => {
