@@ -63,12 +63,6 @@ export interface SamplesTaken {
   samples: number;
 }
 
-/** What a listener posts back on its inlet for every `Uint8Array`: so many bytes were heard, and do not wait any more. */
-export interface BytesTaken {
-  type: 'bytes.taken';
-  bytes: number;
-}
-
 /** What a listener tells its owner. */
 export type ListeningEvent =
   | { type: 'speech.started'; utteranceId: number; atMs: number }

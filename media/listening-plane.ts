@@ -34,8 +34,8 @@ export interface ListenOptions extends ListeningSettings {
   /** Where utterances are posted; handed over to the worker. */
   utterances: MessagePort;
   /**
-   * Audio that another thread posts as `Uint8Array`s in the session's format, such as the tap of a call. Each is
-   * answered with `BytesTaken`. `finish` hears what was posted before it was called.
+   * Audio that another thread brings, such as the tap of a call: it posts the memory of a `SampleRing` once, and writes
+   * samples to it. The session's format must be `TAP_FORMAT`. `finish` hears what was written before it was called.
    */
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;

@@ -91,12 +91,12 @@ export interface MediaSession {
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
   /**
-   * From now on posts what each party says to its port, which is handed over: `Uint8Array`s of `TAP_FORMAT`, in real
-   * time, with silence where nothing was received. Whoever listens answers each with `BytesTaken`; a listener that falls
-   * ten seconds behind ends its tap, which `tap.overrun` tells.
+   * From now on writes what each party says, as `TAP_FORMAT` in real time, with silence where nothing was received, to
+   * a `SampleRing` whose memory it posts once to the party's port. The ports are handed over. A listener that falls
+   * eight seconds behind ends its tap, which `tap.overrun` tells.
    */
   startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void>;
-  /** Posts what was said until now. Resolves when all of it is posted; nothing follows, and the ports are closed. */
+  /** Writes what was said until now. Resolves when all of it is written; nothing follows, and the ports are closed. */
   stopTap(): Promise<void>;
   quality(): Promise<Record<PartyId, LegQuality | null>>;
   /** Idempotent. Closes sockets and any recording. */

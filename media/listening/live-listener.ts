@@ -1,6 +1,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import type { BytesTaken } from '../../machines/utterances.ts';
 import type { ListeningSettings, StreamHeard } from '../listening-plane.ts';
+import { littleEndianBytes } from '../recording/recording-file.ts';
+import { SampleRing } from '../sample-ring.ts';
 import { ChannelListener } from './channel-listener.ts';
 import { heardTotals } from './heard-totals.ts';
 import type { NoiseSuppressors } from './noise-suppressor.ts';
@@ -11,6 +12,8 @@ import { UtterancePort } from './utterance-port.ts';
 import { HEARD_EVERY_MS, type ListeningReport } from './worker-protocol.ts';
 
 const BLOCK_SAMPLES = 4096;
+/** Taken from an inlet; the listeners of a thread take turns. */
+const waiting = new Int16Array(BLOCK_SAMPLES);
 
 interface LiveListenerOptions {
   settings: ListeningSettings;
@@ -30,6 +33,9 @@ export class LiveListener {
   readonly #listener: ChannelListener;
   readonly #block = new Float32Array(BLOCK_SAMPLES);
   readonly #outputs = [this.#block];
+  readonly #onBroken: (error: unknown) => void;
+  /** What the inlet brings; null before its memory is here. */
+  #ring: SampleRing | null = null;
   #settings: ListeningSettings;
   #decoder: SampleDecoder;
   readonly #report: (event: ListeningReport) => void;
@@ -53,10 +59,11 @@ export class LiveListener {
       post: (message) => this.#utterances.post(message),
       onSpeechStarted: (utteranceId, atMs) => options.onEvent({ type: 'speech.started', utteranceId, atMs }),
     });
+    this.#onBroken = options.onBroken;
     this.#inlet = options.inlet;
-    this.#inlet?.on('message', (bytes: Uint8Array) => {
+    this.#inlet?.on('message', (memory: SharedArrayBuffer) => {
       try {
-        this.#takeFromInlet(bytes);
+        this.#ring = new SampleRing(memory);
       } catch (error) {
         options.onBroken(error);
       }
@@ -69,6 +76,24 @@ export class LiveListener {
     if (this.#heardMs - this.#toldMs < HEARD_EVERY_MS) return;
     this.#toldMs = this.#heardMs;
     this.#report({ type: 'audio.heard', heardMs: this.#heardMs });
+  }
+
+  /** Hears what waits in the inlet. Call it again and again. */
+  listen(): void {
+    try {
+      this.#hearInlet();
+    } catch (error) {
+      this.#onBroken(error);
+    }
+  }
+
+  #hearInlet(): void {
+    if (this.#ring === null) return;
+    for (let count = this.#ring.read(waiting); count > 0; count = this.#ring.read(waiting)) {
+      // Hearing takes long enough for more to come; that is for the next time.
+      this.#hear(littleEndianBytes(waiting.subarray(0, count)));
+      if (count < waiting.length) return;
+    }
   }
 
   #hear(bytes: Uint8Array): void {
@@ -92,11 +117,9 @@ export class LiveListener {
 
   /** Hears what waits in the inlet, ends the open utterance and the stream. */
   finish(): StreamHeard {
-    for (;;) {
-      const waiting = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
-      if (waiting === undefined) break;
-      this.#takeFromInlet(waiting.message as Uint8Array);
-    }
+    const posted = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
+    if (posted !== undefined) this.#ring = new SampleRing(posted.message as SharedArrayBuffer);
+    this.#hearInlet();
     this.#listener.finish();
     this.#utterances.post({ type: 'stream.end' });
     this.close();
@@ -119,10 +142,5 @@ export class LiveListener {
       isSpeaking,
       untakenSamples,
     };
-  }
-
-  #takeFromInlet(bytes: Uint8Array): void {
-    this.#hear(bytes);
-    this.#inlet?.postMessage({ type: 'bytes.taken', bytes: bytes.length } satisfies BytesTaken);
   }
 }

@@ -16,12 +16,16 @@ import type {
 
 /** Entry of a listening worker thread: owns the streams and files that are heard, answers the pool. */
 
+/** How often a worker looks for what taps have written. */
+const LISTEN_EVERY_MS = 40;
+
 class ListeningWorker {
   readonly #report: (sessionKey: number, event: ListeningReport) => void;
   readonly #networks: SileroNetworks;
   readonly #suppressors: NoiseSuppressors;
   readonly #streams = new Map<number, LiveListener>();
   readonly #files = new Map<number, FileListener>();
+  #poller: NodeJS.Timeout | null = null;
 
   constructor(
     report: (sessionKey: number, event: ListeningReport) => void,
@@ -81,6 +85,10 @@ class ListeningWorker {
       onBroken: (error) => this.#lose(sessionKey, error),
     });
     this.#streams.set(sessionKey, listener);
+    if (inlet === null) return;
+    this.#poller ??= setInterval(() => {
+      for (const each of this.#streams.values()) each.listen();
+    }, LISTEN_EVERY_MS);
   }
 
   #finish(sessionKey: number): StreamHeard {
@@ -97,6 +105,9 @@ class ListeningWorker {
     this.#files.get(sessionKey)?.close();
     this.#streams.get(sessionKey)?.close();
     this.#streams.delete(sessionKey);
+    if (this.#streams.size > 0 || this.#poller === null) return;
+    clearInterval(this.#poller);
+    this.#poller = null;
   }
 
   async #listenToFile(request: ListeningCalls['file.listen']['request']): Promise<FileHeard> {

@@ -1,24 +1,28 @@
 import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../dsp/g711.ts';
 
 /**
- * Four seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their
+ * Some seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their
  * place in any order; what nobody filled is silence. `take` hands out the oldest part and clears it.
  */
 
 const CAPACITY = 32_768;
-const MASK = CAPACITY - 1;
 
 export type Channel = 0 | 1;
 
 export class Timeline {
   readonly #channels: 1 | 2;
-  /** Interleaved, index `channels * (position & MASK) + channel`. */
+  /** Interleaved, index `channels * (position & mask) + channel`. */
   readonly #ring: Int16Array;
+  readonly #capacity: number;
+  readonly #mask: number;
   #taken = 0;
 
-  constructor(channels: 1 | 2) {
+  /** @param capacity in samples, a power of two. Default: four seconds. */
+  constructor(channels: 1 | 2, capacity = CAPACITY) {
     this.#channels = channels;
-    this.#ring = new Int16Array(channels * CAPACITY);
+    this.#capacity = capacity;
+    this.#mask = capacity - 1;
+    this.#ring = new Int16Array(channels * capacity);
   }
 
   /** Everything before this position was handed out. */
@@ -28,17 +32,18 @@ export class Timeline {
 
   /** The first position that does not fit before something is taken. */
   get end(): number {
-    return this.#taken + CAPACITY;
+    return this.#taken + this.#capacity;
   }
 
   /** Decodes G.711 octets `from`..`to` to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
   put(channel: Channel, position: number, codec: G711Codec, octets: Uint8Array, from: number, to: number): number {
     const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     const channels = this.#channels;
+    const mask = this.#mask;
     const first = Math.max(from, from + this.#taken - position);
     const last = Math.min(to, from + this.end - position);
     for (let i = first; i < last; i++) {
-      this.#ring[channels * ((position + i - from) & MASK) + channel] = table[octets[i]!]!;
+      this.#ring[channels * ((position + i - from) & mask) + channel] = table[octets[i]!]!;
     }
     return Math.max(0, last - first);
   }
@@ -48,8 +53,8 @@ export class Timeline {
     const channels = this.#channels;
     let copied = 0;
     while (copied < count) {
-      const slot = this.#taken & MASK;
-      const run = Math.min(count - copied, CAPACITY - slot);
+      const slot = this.#taken & this.#mask;
+      const run = Math.min(count - copied, this.#capacity - slot);
       target.set(this.#ring.subarray(channels * slot, channels * (slot + run)), channels * copied);
       this.#ring.fill(0, channels * slot, channels * (slot + run));
       this.#taken += run;

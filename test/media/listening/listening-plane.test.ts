@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { AudioFormat, BytesTaken } from '../../../machines/utterances.ts';
+import type { AudioFormat } from '../../../machines/utterances.ts';
+import { decodeG711 } from '../../../media/dsp/g711.ts';
 import type { ListeningPlane, ListenToFileOptions } from '../../../media/listening-plane.ts';
 import { createListeningPlane } from '../../../media/listening-plane.workers.ts';
+import { TAP_FORMAT } from '../../../media/media-plane.ts';
+import { SampleRing } from '../../../media/sample-ring.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
 import { bytesOf, joined, LINEAR_16K, listenLive, MULAW_8K, Recogniser, silence, writeInFrames } from './heard.ts';
 
@@ -97,19 +100,21 @@ describe('listening to a live stream', () => {
     expect(recogniser.utterances).toHaveLength(1);
   });
 
-  it('hears what another thread posts, says what it took, and drains that before it ends', async () => {
+  it('hears what another thread writes while it does, and drains that before it ends', async () => {
     const { port1, port2 } = new MessageChannel();
-    const { session, recogniser } = await listenLive(plane, { inlet: port1 });
-    const bytes = asMulaw8k(joined(silence(500), command, silence(1500)));
-    let taken = 0;
-    port2.on('message', (message: BytesTaken) => {
-      taken += message.bytes;
-    });
-    for (let at = 0; at < bytes.length; at += 160) port2.postMessage(bytes.slice(at, at + 160));
+    const { session, recogniser } = await listenLive(plane, { inlet: port1, format: TAP_FORMAT });
+    const ring = new SampleRing();
+    port2.postMessage(ring.memory);
+    const octets = asMulaw8k(joined(silence(500), command, silence(1500)));
+    const samples = new Int16Array(octets.length);
+    decodeG711('PCMU', octets, samples);
+    ring.write(samples.subarray(0, 8000));
+    await vi.waitFor(() => expect(ring.waiting).toBe(0));
+    ring.write(samples.subarray(8000));
     const { durationMs } = await session.finish();
     await recogniser.closed;
-    expect(durationMs).toBeCloseTo(bytes.length / 8, 0);
-    await vi.waitFor(() => expect(taken).toBe(bytes.length));
+    expect(durationMs).toBeCloseTo(samples.length / 8, 0);
+    expect(ring.waiting).toBe(0);
     expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end']);
   });
 
