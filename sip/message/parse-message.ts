@@ -53,7 +53,7 @@ type StartLine =
   | { error: SipParseError; method: string | null };
 
 function parseStartLine(line: string): StartLine {
-  const status = /^SIP\/(\d{1,3}\.\d{1,3}) {1,8}(\d{1,20})(?: (.*))?$/i.exec(line);
+  const status = /^SIP\/(\d{1,3}\.\d{1,3}) {1,8}(\d{1,20})(?: (.*))?$/is.exec(line);
   if (status) {
     if (status[1] !== '2.0') {
       return { error: new SipParseError('BAD_VERSION', 'The SIP version of a response is not 2.0'), method: null };
@@ -65,7 +65,7 @@ function parseStartLine(line: string): StartLine {
     return { kind: 'response', statusCode, reasonPhrase: (status[3] ?? '').trim() };
   }
 
-  const match = /^(\S{1,64})[ \t](.*?)[ \t]SIP\/(\d{1,3}\.\d{1,3})([ \t]*)$/i.exec(line);
+  const match = /^(\S{1,64})[ \t](.*?)[ \t]SIP\/(\d{1,3}\.\d{1,3})([ \t]*)$/is.exec(line);
   const method = match?.[1];
   if (!match || method === undefined || !isToken(method)) {
     return {

@@ -55,6 +55,11 @@ describe('parseMessage', () => {
     expect(parse('SIP/2.0 100\r\n\r\n')).toMatchObject({ kind: 'response', statusCode: 100, reasonPhrase: '' });
   });
 
+  it('reads a reason phrase with line separators of Unicode, which end no line of SIP', () => {
+    const message = parseMessage(Buffer.from('SIP/2.0 486 busy\u2028here\u2029\u0085now\r\n\r\n'));
+    expect(message).toMatchObject({ statusCode: 486, reasonPhrase: 'busy\u2028here\u2029\u0085now' });
+  });
+
   it('takes the rest of a datagram as body when there is no Content-Length', () => {
     expect(parse('MESSAGE sip:a@b SIP/2.0\r\n\r\nhello').body.toString()).toBe('hello');
   });
