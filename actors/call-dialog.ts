@@ -1,7 +1,7 @@
 import { type EventObject, fromCallback } from 'xstate';
 import type { Codec } from '../machines/events.ts';
-import type { DialogInput, LegCommand } from '../machines/leg.machine.ts';
-import type { SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
+import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
+import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
@@ -16,8 +16,8 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
     if (!call) throw new Error('a leg needs a live call');
     const abort = new AbortController();
     const signal = AbortSignal.any([abort.signal, call.abort.signal]);
-    let hangup: LegCommand | null = null;
-    let dialog: { hangup(cause: LegCommand['cause']): void } | null = null;
+    let hangup: Extract<DialogCommand, { type: 'hangup' }> | null = null;
+    let dialog: LegDialog | null = null;
 
     async function dial(): Promise<void> {
       const trunk = await getTrunkById(sql, call!.row.trunkId);
@@ -40,8 +40,13 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
     }
 
     receive((event) => {
-      hangup = event as LegCommand;
-      dialog?.hangup(hangup.cause);
+      const command = event as DialogCommand;
+      if (command.type === 'hold') dialog?.hold(command.isHeld);
+      else if (command.type === 'offer-again') dialog?.offerAgain();
+      else {
+        hangup = command;
+        dialog?.hangup(command.cause);
+      }
     });
     dial().catch((error) => {
       logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');

@@ -1,5 +1,6 @@
 import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
+import type { LegName } from '../machines/events.ts';
 import type { Routing } from '../media/media-plane.ts';
 
 /** The two parties of a click-to-call, as the media plane names them. */
@@ -19,14 +20,17 @@ const ROUTINGS: Readonly<Record<Path, Routing>> = {
 };
 
 /** Who hears whom while they talk. */
-export function talkRouting({ muted }: Talk): Routing {
+export function talkRouting(talk: Talk): Routing {
   return {
-    hears: {
-      agent: muted.customer ? [] : [{ party: 'customer' }],
-      customer: muted.agent ? [] : [{ party: 'agent' }],
-    },
-    watched: CALL_PARTIES,
+    hears: { agent: heardBy('agent', talk), customer: heardBy('customer', talk) },
+    watched: CALL_PARTIES.filter((leg) => talk.held[leg] === null),
   };
+}
+
+function heardBy(leg: LegName, { muted, held }: Talk): Routing['hears'][string] {
+  if (held[leg] !== null) return held[leg] === 'music' ? 'hold-music' : [];
+  const other = leg === 'agent' ? 'customer' : 'agent';
+  return muted[other] || held[other] !== null ? [] : [{ party: other }];
 }
 
 export function routingOf(path: Path): Routing {

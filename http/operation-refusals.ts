@@ -176,6 +176,8 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   hangUpCall: CALL,
   muteCallLeg: LEG_CONTROL,
   unmuteCallLeg: LEG_CONTROL,
+  holdCallLeg: LEG_CONTROL,
+  resumeCallLeg: LEG_CONTROL,
   sendCallDigits: [...LEG_CONTROL, 'INVALID_DIGITS'],
   pauseCallRecording: RECORDING_CONTROL,
   resumeCallRecording: RECORDING_CONTROL,

@@ -84,6 +84,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/click2call/:id/hangup': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/mute': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/unmute': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/hold': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/resume': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/dtmf': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/recording/pause': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/recording/resume': allow('writer', 'calls:write'),

@@ -6,6 +6,9 @@ export type CallControl =
   /** The other party does not hear the leg. */
   | { type: 'mute'; leg: LegName }
   | { type: 'unmute'; leg: LegName }
+  /** The leg hears music or nothing and is not heard; its peer is told so (RFC 3264 §8.4). */
+  | { type: 'hold'; leg: LegName; music: boolean }
+  | { type: 'resume'; leg: LegName }
   /** Key presses to the leg; `digits` as `KeyPresses` of the media plane has them. */
   | { type: 'dtmf'; leg: LegName; digits: string; durationMs: number }
   /** The recording goes on with silence. */
@@ -15,10 +18,16 @@ export type CallControl =
 /** How the two parties are connected while they talk. */
 export interface Talk {
   muted: Readonly<Record<LegName, boolean>>;
+  /** What a leg on hold hears; null while it is not. */
+  held: Readonly<Record<LegName, 'music' | 'silence' | null>>;
   isRecordingPaused: boolean;
 }
 
-export const OPEN_TALK: Talk = { muted: { agent: false, customer: false }, isRecordingPaused: false };
+export const OPEN_TALK: Talk = {
+  muted: { agent: false, customer: false },
+  held: { agent: null, customer: null },
+  isRecordingPaused: false,
+};
 
 /** Why a control did not happen. */
 export type ControlRefusal =
@@ -34,6 +43,9 @@ export function talkAfter(talk: Talk, control: CallControl): Talk {
     case 'mute':
     case 'unmute':
       return { ...talk, muted: { ...talk.muted, [control.leg]: control.type === 'mute' } };
+    case 'hold':
+    case 'resume':
+      return { ...talk, held: { ...talk.held, [control.leg]: heldWith(control) } };
     case 'recording.pause':
     case 'recording.resume':
       return { ...talk, isRecordingPaused: control.type === 'recording.pause' };
@@ -48,12 +60,20 @@ export function isInEffect(talk: Talk, control: CallControl): boolean {
     case 'mute':
     case 'unmute':
       return talk.muted[control.leg] === (control.type === 'mute');
+    case 'hold':
+    case 'resume':
+      return talk.held[control.leg] === heldWith(control);
     case 'recording.pause':
     case 'recording.resume':
       return talk.isRecordingPaused === (control.type === 'recording.pause');
     case 'dtmf':
       return false;
   }
+}
+
+function heldWith(control: Extract<CallControl, { type: 'hold' | 'resume' }>): 'music' | 'silence' | null {
+  if (control.type === 'resume') return null;
+  return control.music ? 'music' : 'silence';
 }
 
 interface ControlMove {
@@ -70,6 +90,10 @@ export function moveOfControl(control: CallControl): ControlMove {
       return { event: 'call.muted', state: 'bridged', leg: control.leg };
     case 'unmute':
       return { event: 'call.unmuted', state: 'bridged', leg: control.leg };
+    case 'hold':
+      return { event: 'call.held', state: 'bridged', leg: control.leg, data: { music: control.music } };
+    case 'resume':
+      return { event: 'call.resumed', state: 'bridged', leg: control.leg };
     case 'recording.pause':
       return { event: 'recording.paused', state: 'bridged' };
     case 'recording.resume':

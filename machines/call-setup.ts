@@ -162,12 +162,12 @@ export const callSetup = setup({
     }),
     cancelWhisperTimer: cancel('whisper'),
     markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
-    startControl: sendTo('media', ({ context }, { controlId, control }: ControlParams) => ({
-      type: 'control',
-      controlId,
-      control,
-      talk: talkAfter(context.talk, control),
-    })),
+    startControl: enqueueActions(({ enqueue, context }, { controlId, control }: ControlParams) => {
+      const talk = talkAfter(context.talk, control);
+      enqueue.sendTo('media', { type: 'control', controlId, control, talk });
+      if (control.type !== 'hold' && control.type !== 'resume') return;
+      enqueue(sendTo(control.leg, { type: 'hold', isHeld: control.type === 'hold' }));
+    }),
     applyControl: assign(({ context }, { control }: ControlParams) => ({ talk: talkAfter(context.talk, control) })),
     refuseControl: emit((_, { controlId, refusal }: { controlId: string; refusal: ControlRefusal }) => ({
       type: 'controlled' as const,

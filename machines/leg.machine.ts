@@ -21,6 +21,8 @@ export const legMachine = setup({
   delays: {
     ringTimeout: ({ context }) => context.ringTimeoutMs,
     clearTimeout: ({ context }) => context.clearTimeoutMs,
+    // RFC 3261 §14.1: the owner of the Call-ID waits 2.1 to 4 s, the other side up to 2 s.
+    glareDelay: 3_000,
   },
   actions: {
     reportRinging: sendParent(({ context, event }) => {
@@ -67,6 +69,11 @@ export const legMachine = setup({
           },
         }) satisfies LegReport,
     ),
+    holdDialog: sendTo('dialog', ({ event }) => {
+      assertEvent(event, 'hold');
+      return event;
+    }),
+    offerAgain: sendTo('dialog', { type: 'offer-again' }, { id: 'offer-again', delay: 'glareDelay' }),
     hangUpDialog: sendTo('dialog', ({ context }) => ({ type: 'hangup', cause: context.hangupCause })),
     storeCause: assign(({ event }) => {
       assertEvent(event, 'hangup');
@@ -106,6 +113,8 @@ export const legMachine = setup({
     answered: {
       on: {
         'leg.media': { actions: 'reportMedia' },
+        'leg.glare': { actions: 'offerAgain' },
+        hold: { actions: 'holdDialog' },
         hangup: { target: 'clearing', actions: ['storeCause', 'hangUpDialog'] },
       },
     },
@@ -141,7 +150,13 @@ export interface DialogInput {
   local: { host: string; rtpPort: number };
 }
 
-export type LegCommand = { type: 'hangup'; cause: HangupCause };
+export type LegCommand =
+  | { type: 'hangup'; cause: HangupCause }
+  /** Tells the peer of an answered leg that it is on hold, or that it no longer is. */
+  | { type: 'hold'; isHeld: boolean };
+
+/** What the `dialog` port is told. */
+export type DialogCommand = LegCommand | { type: 'offer-again' };
 
 /** How a leg ended. */
 export interface LegEnding {

@@ -45,11 +45,14 @@ export interface OpenSessionOptions {
 
 /** Who hears whom. */
 export interface Routing {
-  /** A party that is not named hears nothing. `ringback` is the ringing tone made here. */
-  hears: Readonly<Record<PartyId, 'ringback' | readonly HeardParty[]>>;
+  /** A party that is not named hears nothing. */
+  hears: Readonly<Record<PartyId, LoopedSound | readonly HeardParty[]>>;
   /** Parties whose silence posts `rtp.timeout`. */
   watched: readonly PartyId[];
 }
+
+/** Sounds made here, repeated for as long as they are heard: the ringing tone, and music for who is on hold. */
+export type LoopedSound = 'ringback' | 'hold-music';
 
 export interface HeardParty {
   party: PartyId;

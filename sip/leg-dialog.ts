@@ -44,6 +44,10 @@ export class OutboundLeg implements LegDialog {
   #lastRinging = '';
   #ringingCount = 0;
   #isReported = false;
+  /** Our re-INVITE has no final response yet. */
+  #isOffering = false;
+  /** Another one is wanted after it. */
+  #isOfferDue = false;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
 
@@ -81,6 +85,18 @@ export class OutboundLeg implements LegDialog {
       this.#localCause = cause;
       this.#clear();
     }
+  }
+
+  hold(isHeld: boolean): void {
+    this.#negotiation.isHolding = isHeld;
+    this.offerAgain();
+  }
+
+  offerAgain(): void {
+    if (this.#phase !== 'answered') return;
+    // One at a time (RFC 3261 §14.1); what it says is decided when it is sent.
+    if (this.#isOffering) this.#isOfferDue = true;
+    else this.#sendOffer({}, new LegCredentials(this.#parts.request.trunk, 'INVITE'));
   }
 
   /** The connection to the SIP server is gone, and the server's state of this leg with it. */
@@ -273,6 +289,48 @@ export class OutboundLeg implements LegDialog {
     });
   }
 
+  /** A re-INVITE with what we want now. */
+  #sendOffer(authorization: Record<string, string>, credentials: LegCredentials): void {
+    this.#isOffering = true;
+    const headers = { 'Content-Type': 'application/sdp', ...authorization };
+    const body = this.#negotiation.offerAgain();
+    const options = { method: 'INVITE', stackDialogId: this.#dialogId ?? '', headers, body };
+    this.#parts.connection.request('sip:placeholder', options, (outcome) => {
+      if (outcome.kind !== 'sent') {
+        this.#offerIsOver();
+        return;
+      }
+      const { request } = outcome;
+      request.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
+        if (response.status < 200) return;
+        if (response.status < 300) {
+          tryTo(acknowledge);
+          this.#changedMedia(this.#negotiation.takeLaterAnswer(response.body));
+          this.#offerIsOver();
+          return;
+        }
+        const answer = isChallenge(response.status) ? credentials.answer(response, request.uri) : null;
+        if (answer === null) this.#offerRefused(response.status);
+        else if (this.#phase === 'answered') this.#sendOffer({ [answer.name]: answer.value }, credentials);
+      });
+    });
+  }
+
+  /** The session stays as it was, but for a peer that knows the dialog no more (RFC 3261 §14.1). */
+  #offerRefused(status: number): void {
+    this.#offerIsOver();
+    if (this.#phase !== 'answered') return;
+    if (status === 491) this.#emit({ type: 'leg.glare' });
+    else if (status === 481 || status === 408) this.hangup('RECOVERY_ON_TIMER_EXPIRE');
+  }
+
+  #offerIsOver(): void {
+    this.#isOffering = false;
+    if (!this.#isOfferDue) return;
+    this.#isOfferDue = false;
+    this.offerAgain();
+  }
+
   #endedByUs(): void {
     this.#finish({ type: 'leg.ended', by: 'local', hangupCause: this.#localCause });
   }
@@ -294,6 +352,11 @@ export class OutboundLeg implements LegDialog {
   #renegotiate(request: SrfReceivedRequest, reply: SrfReply): void {
     if (this.#phase === 'over' || this.#phase === 'clearing') {
       reply.send(481, {});
+      return;
+    }
+    if (this.#isOffering && request.body) {
+      // Glare (RFC 3261 §14.2).
+      reply.send(491, {});
       return;
     }
     this.#changedMedia(this.#negotiation.takeRequest(request, reply));

@@ -38,6 +38,22 @@ export class LegNegotiation {
     };
   }
 
+  /** For all that we offer and answer from now on. */
+  set isHolding(isHolding: boolean) {
+    this.#local.isHolding = isHolding;
+  }
+
+  /** An offer to a peer that has a description of ours already (RFC 3264 §8). */
+  offerAgain(): string {
+    this.#local.sessionVersion++;
+    return this.offer();
+  }
+
+  /** The SDP of the 200 to our re-INVITE. Null, and the session stays as it was, when it cannot be read. */
+  takeLaterAnswer(sdp: string | undefined): RemoteMedia | null {
+    return sdp ? this.#takeOver(sdp) : null;
+  }
+
   offer(): string {
     return buildOffer(this.#local, { encryption: this.#keys.encryption, crypto: this.#keys.offer() });
   }

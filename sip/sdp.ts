@@ -30,6 +30,8 @@ export interface LocalSession {
   codecs: readonly Codec[];
   sessionId: number;
   sessionVersion: number;
+  /** We have the peer on hold: it may listen and is not to send (RFC 3264 §8.4). Default false. */
+  isHolding?: boolean;
 }
 
 /** Who reads a description. */
@@ -54,7 +56,8 @@ interface OfferedEncryption {
  */
 export function buildOffer(local: LocalSession, { encryption, crypto }: OfferedEncryption = PLAIN): string {
   const protocol = encryption === 'required' ? 'RTP/SAVP' : 'RTP/AVP';
-  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction: 'sendrecv', protocol, crypto })]));
+  const direction = local.isHolding ? 'sendonly' : 'sendrecv';
+  return write(sessionOf(local, [audioOf(local, { codecs: local.codecs, direction, protocol, crypto })]));
 }
 
 const PLAIN: OfferedEncryption = { encryption: 'none', crypto: [] };
@@ -98,9 +101,10 @@ export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: Crypt
   const { media } = offer;
   const streams = offer.session.media.map((offered, index): MediaDescription => {
     if (index !== offer.audioIndex) return refused(offered);
+    const direction = (local.isHolding ? HOLDING_DIRECTION : ANSWERING_DIRECTION)[media.direction];
     return audioOf(local, {
       codecs: [media.codec],
-      direction: ANSWERING_DIRECTION[media.direction],
+      direction,
       accepted: media,
       protocol: crypto === null ? 'RTP/AVP' : offered.protocol!,
       crypto: crypto === null ? [] : [crypto],
@@ -112,6 +116,14 @@ export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: Crypt
 const ANSWERING_DIRECTION: Record<RemoteMedia['direction'], RemoteMedia['direction']> = {
   sendrecv: 'sendrecv',
   sendonly: 'recvonly',
+  recvonly: 'sendonly',
+  inactive: 'inactive',
+};
+
+/** The same, from a side that has the other on hold and does not listen. */
+const HOLDING_DIRECTION: Record<RemoteMedia['direction'], RemoteMedia['direction']> = {
+  sendrecv: 'sendonly',
+  sendonly: 'inactive',
   recvonly: 'sendonly',
   inactive: 'inactive',
 };

@@ -299,5 +299,5 @@ function notConnected(request: DialRequest): LegDialog {
       detail: 'not connected to the SIP server',
     }),
   );
-  return { hangup() {} };
+  return { hangup() {}, hold() {}, offerAgain() {} };
 }

@@ -48,6 +48,12 @@ export interface LegDialog {
    * (RFC 3261 §9.1). Idempotent; the leg's last `LegEvent` comes with the peer's answer.
    */
   hangup(cause: HangupCause): void;
+  /**
+   * Offers the peer of an answered leg `a=sendonly`, or `a=sendrecv` again (RFC 3264 §8.4). What it answers comes as
+   * `leg.media`; a 491 as `leg.glare`, after which the owner calls `offerAgain`; a refusal changes nothing.
+   */
+  hold(isHeld: boolean): void;
+  offerAgain(): void;
 }
 
 export interface TrunkProbe {

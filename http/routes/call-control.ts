@@ -26,12 +26,19 @@ const DigitsBody = Type.Object({
   ),
 });
 
+const HoldBody = Type.Object({
+  leg: { ...LegField, description: 'Leg to put on hold: `agent` or `customer`.' },
+  music: Type.Optional(
+    Type.Boolean({ default: true, description: 'True: the leg hears music. False: it hears silence.' }),
+  ),
+});
+
 interface ControlRoute<Body> {
   path: string;
   operationId: string;
   summary: string;
   description: string;
-  body: (typeof LegBody | typeof DigitsBody) | null;
+  body: (typeof LegBody | typeof HoldBody | typeof DigitsBody) | null;
   control: (body: Body) => CallControl;
 }
 
@@ -81,6 +88,23 @@ export function callControlRoutes(
     description: 'Makes a muted leg audible again. Adds the event `call.unmuted`. Tandem extension.',
     body: LegBody,
     control: ({ leg }) => ({ type: 'unmute', leg: legOf(leg) }),
+  });
+  route<Static<typeof HoldBody>>({
+    path: 'hold',
+    operationId: 'holdCallLeg',
+    summary: 'Put a leg on hold',
+    description:
+      'Puts a leg on hold: it hears music or silence, and neither party hears the other. The phone of the leg is notified (a=sendonly, RFC 3264). Adds the event `call.held`. Talk time is billed during the hold. Tandem extension.',
+    body: HoldBody,
+    control: ({ leg, music = true }) => ({ type: 'hold', leg: legOf(leg), music }),
+  });
+  route<Static<typeof LegBody>>({
+    path: 'resume',
+    operationId: 'resumeCallLeg',
+    summary: 'Take a leg off hold',
+    description: 'Reconnects a leg that is on hold. Adds the event `call.resumed`. Tandem extension.',
+    body: LegBody,
+    control: ({ leg }) => ({ type: 'resume', leg: legOf(leg) }),
   });
   route<Static<typeof DigitsBody>>({
     path: 'dtmf',

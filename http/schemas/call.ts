@@ -210,7 +210,7 @@ const CALL_EVENT_PROPERTIES = {
       {
         additionalProperties: true,
         description:
-          'Further details of the event: `digit` on `dtmf.received`, `digits` on `dtmf.sent`. Null for other events. Tandem extension.',
+          'Further details of the event: `digit` on `dtmf.received`, `digits` on `dtmf.sent`, `music` on `call.held`. Null for other events. Tandem extension.',
         examples: [{ digit: '5' }],
       },
     ),

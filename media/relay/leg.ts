@@ -3,10 +3,11 @@ import type { Codec, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { encodeG711, transcodingTable } from '../dsp/g711.ts';
+import { holdMusicFrames } from '../dsp/hold-music.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames } from '../dsp/tones.ts';
-import type { PlaybackEnd } from '../media-plane.ts';
+import type { LoopedSound, PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
 import { KeyPressDetector, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
@@ -22,8 +23,8 @@ import { SourceLatch } from './source-latch.ts';
 /** What a payload is, whatever number the peer gave it. */
 export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown';
 
-/** What a leg hears: nothing, the ringing tone made here, the packets of one party, or a mix. */
-type LegFeed = 'nothing' | 'ringback' | 'mix' | `party ${string}`;
+/** What a leg hears: nothing, a sound that we repeat, the packets of one party, or a mix. */
+type LegFeed = 'nothing' | LoopedSound | 'mix' | `party ${string}`;
 
 const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 /** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
@@ -60,7 +61,7 @@ export class RelayLeg {
   readonly #signalled = new Endpoint();
   /** Where RTCP goes; its address only while nothing is latched. */
   readonly #rtcpTarget = new Endpoint();
-  #ringbackFrame = 0;
+  #loopFrame = 0;
   #playback: Playback | null = null;
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
@@ -126,7 +127,7 @@ export class RelayLeg {
   hear(feed: LegFeed): void {
     if (feed === this.feed) return;
     this.feed = feed;
-    this.#ringbackFrame = 0;
+    this.#loopFrame = 0;
     this.outbound.switchSource();
   }
 
@@ -220,13 +221,13 @@ export class RelayLeg {
     if (playback?.isSpent) this.#endPlayback('played');
   }
 
-  /** Sends the next 20 ms of ringing tone, unless something is said. */
-  sendRingback(nowMs: number): void {
+  /** Sends the next 20 ms of a sound that is repeated, unless something is said. */
+  sendLoop(sound: LoopedSound, nowMs: number): void {
     const remote = this.remote;
     if (remote === null || !this.isListening || this.#playback !== null || this.#digits !== null) return;
-    const frames = ringbackFrames(remote.codec);
-    const frame = frames[this.#ringbackFrame]!;
-    this.#ringbackFrame = (this.#ringbackFrame + 1) % frames.length;
+    const frames = sound === 'ringback' ? ringbackFrames(remote.codec) : holdMusicFrames(remote.codec);
+    const frame = frames[this.#loopFrame % frames.length]!;
+    this.#loopFrame = (this.#loopFrame + 1) % frames.length;
     this.outbound.admitGenerated(nowMs);
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + frame.length);
     packet.set(frame, RTP_HEADER_BYTES);

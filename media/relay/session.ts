@@ -8,6 +8,7 @@ import { recordingTone } from '../dsp/tones.ts';
 import type {
   HeardParty,
   KeyPresses,
+  LoopedSound,
   PartyId,
   PlaybackEnd,
   PlayedSound,
@@ -185,7 +186,7 @@ export class RelaySession {
     if (this.#closing !== null) return;
     for (const id of [...Object.keys(hears), ...watched]) this.#party(id);
     for (const heard of Object.values(hears)) {
-      if (heard === 'ringback') continue;
+      if (typeof heard === 'string') continue;
       for (const { party } of heard) this.#party(party);
     }
     const nowMs = this.#clock.nowMs();
@@ -200,10 +201,11 @@ export class RelaySession {
     this.#paceFrames();
   }
 
-  #letHear(listener: Party, hears: 'ringback' | readonly HeardParty[]): void {
+  #letHear(listener: Party, hears: LoopedSound | readonly HeardParty[]): void {
     listener.mixOf = [];
-    if (hears === 'ringback' || hears.length === 0) {
-      listener.leg.hear(hears === 'ringback' ? hears : 'nothing');
+    listener.loop = typeof hears === 'string' ? hears : null;
+    if (typeof hears === 'string' || hears.length === 0) {
+      listener.leg.hear(typeof hears === 'string' ? hears : 'nothing');
       return;
     }
     const [only] = hears;
@@ -228,7 +230,7 @@ export class RelaySession {
 
   #paceFrames(): void {
     const parties = [...this.#parties.values()];
-    if (parties.some(({ leg, mixOf }) => leg.feed === 'ringback' || mixOf.length > 0)) {
+    if (parties.some(({ loop, mixOf }) => loop !== null || mixOf.length > 0)) {
       this.#stopFrames ??= this.#options.pacer.add(() => this.#sendFrames());
       return;
     }
@@ -238,8 +240,8 @@ export class RelaySession {
 
   #sendFrames(): void {
     const nowMs = this.#clock.nowMs();
-    for (const { leg } of this.#parties.values()) {
-      if (leg.feed === 'ringback') leg.sendRingback(nowMs);
+    for (const { leg, loop } of this.#parties.values()) {
+      if (loop !== null) leg.sendLoop(loop, nowMs);
     }
     this.#mixer.sendFrames(this.#parties, nowMs);
   }

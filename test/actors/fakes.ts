@@ -250,6 +250,8 @@ export class FakeMediaSession implements MediaSession {
 export interface FakeLeg {
   request: DialRequest;
   hangups: string[];
+  /** What it was asked to offer after the answer. */
+  holds: (boolean | 'again')[];
   tell(event: LegEvent): void;
   /** Runs when the leg is asked to hang up. */
   onHangup: () => void;
@@ -285,13 +287,19 @@ export class FakeSip implements SipGateway {
   }
 
   dial(request: DialRequest) {
-    const leg: FakeLeg = { request, hangups: [], tell: request.onEvent, onHangup: () => undefined };
+    const leg: FakeLeg = { request, hangups: [], holds: [], tell: request.onEvent, onHangup: () => undefined };
     this.legs.push(leg);
     this.onDial(leg);
     return {
       hangup(cause: string) {
         leg.hangups.push(cause);
         leg.onHangup();
+      },
+      hold(isHeld: boolean) {
+        leg.holds.push(isHeld);
+      },
+      offerAgain() {
+        leg.holds.push('again');
       },
     };
   }

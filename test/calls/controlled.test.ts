@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { levelDbov } from '../../media/dsp/level.ts';
 import type { Softphone } from '../softphone/softphone.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
@@ -67,6 +68,30 @@ describe('a call that is controlled while both talk', () => {
       expect.arrayContaining(['call.muted agent', 'call.unmuted agent']),
     );
     expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
+  });
+
+  it('puts the customer on hold with music, which the phone is told, and takes them off again', async () => {
+    const { agent, customer, callId, control } = await talk();
+    await agent.untilHeard(({ packets }) => packets > 30);
+    expect((await control('hold', { leg: 'customer' })).status).toBe(200);
+    const held = await customer.log.until('reinvite');
+    expect(held).toMatchObject({ media: { direction: 'sendonly' } });
+    const { packets } = agent.heard();
+    expect(await nextLevel(customer, AGENT_HZ)).toBeLessThan(-40);
+    const music = levelDbov(customer.heard().pcm.subarray(-SAMPLES_PER_S / 4));
+    expect(music).toBeGreaterThan(-45);
+    expect(music).toBeLessThan(-15);
+    expect(agent.heard().packets - packets).toBeLessThanOrEqual(2);
+    expect((await control('resume', { leg: 'customer' })).status).toBe(200);
+    await customer.log.until('reinvite', ({ media }) => media.direction === 'sendrecv');
+    expect(await nextLevel(customer, AGENT_HZ)).toBeGreaterThan(-20);
+    expect(await nextLevel(agent, CUSTOMER_HZ)).toBeGreaterThan(-20);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(events.map(({ event, leg }) => `${event} ${leg}`)).toEqual(
+      expect.arrayContaining(['call.held customer', 'call.resumed customer']),
+    );
+    expect(customer.heard().continuity.foreign).toBe(0);
   });
 
   it('leaves what is said out of the recording while that is paused, which keeps its length', async () => {

@@ -46,6 +46,29 @@ function keysOffered(phone: Softphone): string[] {
 }
 
 describe('a call over a trunk that requires encryption', () => {
+  it('keeps its keys over a hold, whose music is encrypted, and both hear each other after it', async () => {
+    const platform = await platformWith('required');
+    const parties = await platform.parties({
+      agent: { encryption: 'required' },
+      customer: { encryption: 'required' },
+    });
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    await untilBothHeard(parties);
+    for (const path of ['hold', 'resume']) {
+      const { status } = await platform.ask('POST', `/dialer/click2call/${callId}/${path}`, { leg: 'customer' });
+      expect(status).toBe(200);
+      await parties.customer.until(
+        'reinvite',
+        ({ media }) => media.direction === (path === 'hold' ? 'sendonly' : 'sendrecv'),
+      );
+    }
+    const { packets } = parties.customer.heard();
+    await untilBothHeard(parties, packets + 60);
+    expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+    await hangUp(platform, callId);
+  });
+
   it('encrypts both legs, records in the clear, and leaves no key in log, events or database', async () => {
     const lines: string[] = [];
     const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });

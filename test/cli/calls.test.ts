@@ -53,12 +53,14 @@ describe('tandem call', () => {
     expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
   });
 
-  it('mute, unmute, dtmf and recording control a call while both talk', async () => {
+  it('mute, unmute, hold, resume, dtmf and recording control a call while both talk', async () => {
     const { agent, customer } = await platform.parties();
     const { call_id: callId } = await platform.place({ record: true });
     await platform.until(callId, 'recording.started');
     expect((await run('call', 'mute', callId, 'agent')).stdout).toBe('The agent is muted.\n');
     expect((await run('call', 'unmute', callId, 'agent')).stdout).toBe('The agent is audible again.\n');
+    expect((await run('call', 'hold', callId, 'customer', '--silent')).stdout).toBe('The customer is on hold.\n');
+    expect((await run('call', 'resume', callId, 'customer')).stdout).toBe('The customer is connected again.\n');
     expect((await run('call', 'dtmf', callId, 'customer', '12#', '--duration', '100')).stdout).toBe(
       'The digits were sent to the customer.\n',
     );

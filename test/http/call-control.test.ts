@@ -34,6 +34,9 @@ const REQUESTS = [
   ['unmute', { leg: 'customer' }, { type: 'unmute', leg: 'customer' }],
   ['dtmf', { leg: 'customer', digits: '1w2#' }, { type: 'dtmf', leg: 'customer', digits: '1w2#', durationMs: 160 }],
   ['dtmf', { leg: 'agent', digits: '*', duration_ms: 60 }, { type: 'dtmf', leg: 'agent', digits: '*', durationMs: 60 }],
+  ['hold', { leg: 'customer' }, { type: 'hold', leg: 'customer', music: true }],
+  ['hold', { leg: 'agent', music: false }, { type: 'hold', leg: 'agent', music: false }],
+  ['resume', { leg: 'agent' }, { type: 'resume', leg: 'agent' }],
   ['recording/pause', undefined, { type: 'recording.pause' }],
   ['recording/resume', undefined, { type: 'recording.resume' }],
 ] as const;

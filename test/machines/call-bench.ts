@@ -9,7 +9,7 @@ import type {
   TranscriptCommand,
 } from '../../machines/call-events.ts';
 import type { CallSegment, LegName, RemoteMedia } from '../../machines/events.ts';
-import { type LegEnding, legMachine } from '../../machines/leg.machine.ts';
+import { type DialogCommand, type LegEnding, legMachine } from '../../machines/leg.machine.ts';
 
 export const AGENT_MEDIA: RemoteMedia = remoteMedia(20_000);
 export const CUSTOMER_MEDIA: RemoteMedia = remoteMedia(30_000);
@@ -95,6 +95,7 @@ export function startCall(
   const mediaCommands: MediaCommand[] = [];
   const dialed: LegName[] = [];
   const hangups: { leg: LegName; cause: string }[] = [];
+  const holds: string[] = [];
   const settled: SettleInput[] = [];
   const moves: CallMove[] = [];
   const dialogs = new Map<LegName, (event: never) => void>();
@@ -111,11 +112,14 @@ export function startCall(
       }),
       leg: legMachine.provide({
         actors: {
-          dialog: fromCallback<{ type: 'hangup'; cause: string }, { leg: LegName }>(({ input, receive, sendBack }) => {
+          dialog: fromCallback<DialogCommand, { leg: LegName }>(({ input, receive, sendBack }) => {
             if (options.brokenDialog) throw new Error('no dialog');
             dialed.push(input.leg);
             dialogs.set(input.leg, sendBack as (event: never) => void);
-            receive(({ cause }) => hangups.push({ leg: input.leg, cause }));
+            receive((command) => {
+              if (command.type === 'hangup') hangups.push({ leg: input.leg, cause: command.cause });
+              if (command.type === 'hold') holds.push(`${input.leg} ${command.isHeld}`);
+            });
           }) as never,
         },
       }),
@@ -167,6 +171,7 @@ export function startCall(
     mediaCommands,
     dialed,
     hangups,
+    holds,
     settled,
     moves,
     transcriptCommands,

@@ -4,11 +4,14 @@ import type { CallEvent } from '../../machines/call-events.ts';
 import { EVENTS, PATHS, startCall } from './call-bench.ts';
 
 const MUTE: CallControl = { type: 'mute', leg: 'agent' };
+const HOLD: CallControl = { type: 'hold', leg: 'customer', music: true };
 const PRESS: CallControl = { type: 'dtmf', leg: 'customer', digits: '12#', durationMs: 160 };
 const PAUSE: CallControl = { type: 'recording.pause' };
 const CONTROLS: readonly CallControl[] = [
   MUTE,
   { type: 'unmute', leg: 'agent' },
+  HOLD,
+  { type: 'resume', leg: 'customer' },
   PRESS,
   PAUSE,
   { type: 'recording.resume' },
@@ -19,7 +22,7 @@ function callIn(state: keyof typeof PATHS, options: Parameters<typeof startCall>
   const call = startCall(options);
   const controlled: { controlId: string; refusal: string | null }[] = [];
   call.actor.on('controlled', ({ controlId, refusal }) => controlled.push({ controlId, refusal }));
-  for (const name of PATHS[state]) call.actor.send(EVENTS[name] as CallEvent);
+  for (const name of PATHS[state]) call.tell(name);
   let asked = 0;
   return {
     ...call,
@@ -108,6 +111,27 @@ describe('a control of a call', () => {
     }
     expect(call.mediaCommands.at(-1)).toMatchObject({ talk: { muted: { agent: false, customer: true } } });
     expect(call.movesAfterBridge()).toEqual(['call.muted', 'call.muted', 'call.unmuted']);
+  });
+});
+
+describe('a leg on hold', () => {
+  it('and its peer are told at once, with what it hears, and again when it is taken off', () => {
+    const call = callIn('bridged');
+    for (const control of [HOLD, { ...HOLD, music: false }, { type: 'resume', leg: 'customer' }] as const) {
+      call.actor.send({ type: 'control.done', controlId: call.ask(control), control });
+    }
+    const held = call.mediaCommands.flatMap((command) => (command.type === 'control' ? [command.talk.held] : []));
+    expect(held).toEqual([
+      { agent: null, customer: 'music' },
+      { agent: null, customer: 'silence' },
+      { agent: null, customer: null },
+    ]);
+    expect(call.holds).toEqual(['customer true', 'customer true', 'customer false']);
+    expect(call.moves.slice(-3).map(({ event, leg, data }) => ({ event, leg, data }))).toEqual([
+      { event: 'call.held', leg: 'customer', data: { music: true } },
+      { event: 'call.held', leg: 'customer', data: { music: false } },
+      { event: 'call.resumed', leg: 'customer', data: null },
+    ]);
   });
 });
 

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromCallback, SimulatedClock, sendTo, setup } from 'xstate';
 import type { LegEvent, RemoteMedia } from '../../machines/events.ts';
-import { type LegCommand, type LegInput, type LegReport, legMachine } from '../../machines/leg.machine.ts';
+import {
+  type DialogCommand,
+  type LegCommand,
+  type LegInput,
+  type LegReport,
+  legMachine,
+} from '../../machines/leg.machine.ts';
 
 const MEDIA: RemoteMedia = {
   host: '127.0.0.1',
@@ -27,6 +33,8 @@ const EVENTS: Record<string, Step> = {
   cleared: { type: 'leg.ended', by: 'local', hangupCause: 'ORIGINATOR_CANCEL' },
   lost: { type: 'leg.lost', detail: 'the SIP server went away' },
   hangup: { type: 'hangup', cause: 'ORIGINATOR_CANCEL' },
+  hold: { type: 'hold', isHeld: true },
+  glare: { type: 'leg.glare' },
   ringTimeout: { type: 'wait', forMs: RING_TIMEOUT_MS },
   clearTimeout: { type: 'wait', forMs: CLEAR_TIMEOUT_MS },
 };
@@ -69,6 +77,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
     ringTimeout: 'abandoned tells no-answer - NO_ANSWER asks NO_ANSWER',
   },
   answered: {
+    hold: 'answered asks hold true',
     media: 'answered tells agent.media',
     busy: 'gone tells refused 486 USER_BUSY',
     timedOut: 'gone tells no-answer 408 NO_ANSWER',
@@ -203,6 +212,24 @@ describe('a leg', () => {
   });
 });
 
+describe('a re-INVITE that met one of the peer', () => {
+  it('is sent again after three seconds, while the leg is up', () => {
+    const leg = startLeg();
+    for (const name of ['ringing', 'answered', 'hold', 'glare']) leg.take(name);
+    leg.clock.increment(2_999);
+    expect(leg.asked).toEqual(['hold true']);
+    leg.clock.increment(1);
+    expect(leg.asked).toEqual(['hold true', 'offer-again']);
+  });
+
+  it('is not sent again by a leg that has ended meanwhile', () => {
+    const leg = startLeg();
+    for (const name of ['ringing', 'answered', 'glare', 'bye']) leg.take(name);
+    leg.clock.increment(10_000);
+    expect(leg.asked).toEqual([]);
+  });
+});
+
 /** One leg below a call that writes down what it is told. */
 function startLeg({ broken = false }: { broken?: boolean } = {}) {
   const clock = new SimulatedClock();
@@ -217,7 +244,7 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
         if (broken) throw new Error('no dialog');
         dialogInput = input;
         tellLeg = sendBack;
-        receive((command) => asked.push((command as LegCommand).cause));
+        receive((command) => asked.push(asText(command as DialogCommand)));
         return () => {
           ended += 1;
         };
@@ -260,7 +287,7 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
     take(name: string) {
       const step = EVENTS[name] as Step;
       if (step.type === 'wait') clock.increment(step.forMs);
-      else if (step.type === 'hangup') send(step);
+      else if (step.type === 'hangup' || step.type === 'hold') send(step);
       else tellLeg(step);
     },
     state: () => state,
@@ -268,6 +295,11 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
     dialogsEnded: () => ended,
     stop: () => void actor.stop(),
   };
+}
+
+function asText(command: DialogCommand): string {
+  if (command.type === 'hangup') return command.cause;
+  return command.type === 'hold' ? `hold ${command.isHeld}` : command.type;
 }
 
 function nameOf(value: unknown): string {

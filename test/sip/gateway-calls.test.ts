@@ -356,6 +356,69 @@ describe('a peer that changes its mind', () => {
   });
 });
 
+describe('a peer that we put on hold', () => {
+  test('is offered sendonly, answers that it listens, and is offered sendrecv when it is taken off', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    dialed.leg.hold(true);
+    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'recvonly' } });
+    expect(await phone.until('reinvite')).toMatchObject({ media: { direction: 'sendonly' } });
+    dialed.leg.hold(false);
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendrecv');
+    await phone.until('reinvite', ({ media }) => media.direction === 'sendrecv');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+  });
+
+  test('hears the last of several wishes, one offer after another', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    for (const isHeld of [true, false, true, false, true]) dialed.leg.hold(isHeld);
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'recvonly');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+    expect(phone.log.ofType('reinvite').at(-1)).toMatchObject({ media: { direction: 'sendonly' } });
+  });
+
+  test('may have a carrier before it that asks for credentials', async () => {
+    const phone = await network.phone();
+    const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407, inDialog: true } as const;
+    const routes = new Map([[CUSTOMER_NUMBER, phone.address]]);
+    const carrier = await network.carrier({ auth, routes, recordRoute: true });
+    const trunk = trunkOf(carrier.sipUri, { username: 'tandem', password: 's3cret' });
+    const dialed = dialLeg(network.gateway, { trunk });
+    await phone.until('confirmed');
+    dialed.leg.hold(true);
+    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'recvonly' } });
+    dialed.leg.hold(false);
+    await dialed.log.until('leg.media', ({ media }) => media.direction === 'sendrecv');
+  });
+
+  test('that puts us on hold as well is answered inactive, and hears nothing', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    dialed.leg.hold(true);
+    await dialed.log.until('leg.media');
+    expect(await phone.call.offerAgain('sendonly')).toBe(200);
+    expect(phone.call.remote?.direction).toBe('inactive');
+    expect(await phone.call.offerAgain('sendrecv')).toBe(200);
+    expect(phone.call.remote?.direction).toBe('sendonly');
+  });
+
+  test('keeps the call when nothing was answered yet: there is nobody to be told', async () => {
+    const phone = await network.phone({ answer: 'manual' });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await dialed.log.until('leg.ringing');
+    dialed.leg.hold(true);
+    phone.answer();
+    await phone.until('confirmed');
+    expect(phone.log.ofType('reinvite')).toEqual([]);
+  });
+});
+
 describe('the SIP server', () => {
   test('that goes away loses every leg', async () => {
     const phone = await network.phone();

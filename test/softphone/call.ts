@@ -113,6 +113,11 @@ export class SoftphoneCall {
     void this.#request('BYE', null, reason === undefined ? [] : [['Reason', reason]]);
   }
 
+  /** What the peer said last of its media. */
+  get remote(): RemoteMedia | null {
+    return this.#remote;
+  }
+
   /** Re-INVITE with another direction; resolves with the final status, after the ACK. */
   async offerAgain(
     direction: RemoteMedia['direction'],

@@ -109,6 +109,19 @@ const hangup = defineAction({
 const mute = controlOf({ path: 'mute', summary: 'Make a leg inaudible to the other party.', done: 'is muted' });
 const unmute = controlOf({ path: 'unmute', summary: 'Make a muted leg audible again.', done: 'is audible again' });
 
+const resume = controlOf({ path: 'resume', summary: 'Take a leg off hold.', done: 'is connected again' });
+
+const hold = defineAction({
+  summary: 'Put a leg on hold.',
+  parameters: [ID, LEG],
+  options: { silent: { about: 'silence in place of music' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = '', leg = ''] }) {
+    const body = { leg, music: values.silent !== true };
+    const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hold`, body);
+    return { data, text: `The ${leg} is on hold.` };
+  },
+});
+
 /** An action on one leg of a live call. */
 function controlOf({ path, summary, done }: { path: string; summary: string; done: string }) {
   return defineAction({
@@ -211,7 +224,7 @@ const list = defineAction({
 
 export const callCommand: Command = {
   action: place,
-  actions: { status, hangup, mute, unmute, dtmf, recording, transcript, list },
+  actions: { status, hangup, mute, unmute, hold, resume, dtmf, recording, transcript, list },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 
