@@ -21,6 +21,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     const call = registry.get(callId);
     if (!call) throw new Error('a call without a registry entry has no media');
     let recordingId: string | null = null;
+    let hasRecordingFailed = false;
     let session: MediaSession | null = null;
     /** What is being said, or about to be; a path that is set ends it. */
     let saying: { speech: SpeechName } | null = null;
@@ -49,6 +50,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     }
 
     function pass(event: MediaEvent<PartyId>): void {
+      if (event.type === 'recording.failed') hasRecordingFailed = true;
       // The session has no other parties than these two.
       if (event.type !== 'playback.started') tell(event as MediaEvent);
       else if (saying !== null) tell({ type: 'speech.started', speech: saying.speech });
@@ -146,8 +148,10 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
 
     function onFailure(command: MediaCommand['type'], error: unknown): void {
       logger.error({ callId, command, err: error }, 'media command failed');
-      if (command === 'record') tell({ type: 'recording.failed', detail: 'the recording could not be started' });
-      else if (command === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
+      if (command === 'record') {
+        // The worker that could not open the file has reported why.
+        if (!hasRecordingFailed) tell({ type: 'recording.failed', detail: 'the recording could not be started' });
+      } else if (command === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
       else if (command === 'connect') tell({ type: 'media.lost', detail: 'a leg could not be connected' });
     }
 

@@ -61,14 +61,25 @@ export function withWavLengths(reader: SealedReader): SealedReader {
 
 /**
  * Completes the recording of a writer that was killed or failed: clear with `repairWav`, sealed with
- * `repairSealedFile`. Returns the bytes of the WAV file as players see it. Null if the file is not a recording.
+ * `repairSealedFile`; one that ended before its first chunk becomes an empty stereo file. Returns the bytes of the WAV
+ * file as players see it. Null if the file is not a recording.
  * @throws SealedFileError; the file system's error
  */
 export async function repairRecording(
   filePath: string,
   unlock: ((header: Uint8Array) => FileSeal) | null,
 ): Promise<number | null> {
-  if (unlock !== null) return (await repairSealedFile(filePath, unlock)).bytes;
-  const repair = await repairWav(filePath);
-  return repair.outcome === 'not-wav' ? null : repair.bytes;
+  if (unlock === null) {
+    const repair = await repairWav(filePath);
+    return repair.outcome === 'not-wav' ? null : repair.bytes;
+  }
+  let seal: FileSeal | null = null;
+  const { bytes } = await repairSealedFile(filePath, (header) => {
+    seal = unlock(header);
+    return seal;
+  });
+  if (bytes >= WAV_HEADER_BYTES || seal === null) return bytes;
+  const empty = await SealedWavWriter.open(filePath, { channels: 2, sampleRateHz: 8000 }, seal);
+  await empty.finish();
+  return WAV_HEADER_BYTES;
 }

@@ -215,6 +215,21 @@ describe('the media of a call', () => {
     expect(plane.session.log.join()).not.toContain('beep');
   });
 
+  it('reports once that a recording could not be started, with the reason of the worker', async () => {
+    const { port, plane } = startMedia();
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => {
+      if (command !== 'record') return;
+      plane.session.options.onEvent({ type: 'recording.failed', detail: 'ENOSPC' });
+      throw new Error('ENOSPC');
+    };
+    port.send({ type: 'record' });
+    port.send({ type: 'finish' });
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('media.finished'));
+    const failures = port.told.filter(({ type }) => type === 'recording.failed');
+    expect(failures).toEqual([{ type: 'recording.failed', detail: 'ENOSPC' }]);
+  });
+
   it('obeys further commands while the disk is slow to open the recording', async () => {
     const opening = Promise.withResolvers<void>();
     const { port, plane } = startMedia();

@@ -1,21 +1,24 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { RECORDING_CHANNELS } from '../../actors/call-routing.ts';
+import { CALL_PARTIES, RECORDING_CHANNELS } from '../../actors/call-routing.ts';
 import { createPlayableObjects } from '../../actors/recordings/recording-objects.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
+import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { type AudioFileWriter, RecordingFile } from '../../media/recording/recording-file.ts';
-import { repairRecording } from '../../media/recording/sealed-wav.ts';
+import { repairRecording, SealedWavWriter } from '../../media/recording/sealed-wav.ts';
 import { parseWav } from '../../media/wav.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { openObjectStore } from '../../storage/objects.ts';
 import { createTestClock } from '../actors/fakes.ts';
+import * as fc from '../properties.ts';
 import { Bench } from './relay-bench.ts';
+import { freePortRange } from './rtp-phone.ts';
 
 const KEY = Buffer.alloc(32, 8);
 const keys = createSealingKeys(KEY);
@@ -55,6 +58,56 @@ describe('an encrypted recording of a process that is killed', () => {
     const [agent, customer] = samples as [Int16Array, Int16Array];
     expect(toneLevelDbov(agent.subarray(1600, 6000), 500)).toBeGreaterThan(-16);
     expect(toneLevelDbov(customer.subarray(1600, 6000), 1000)).toBeGreaterThan(-16);
+  });
+});
+
+describe('an encrypted recording that was cut at any byte', () => {
+  it('plays as a WAV file of its whole chunks once it is repaired', async () => {
+    const filePath = join(folder, 'cut.wav.sealed');
+    const unlockCut = (header: Uint8Array) => keys.open(header, 'cut.wav');
+    const sealedChunk = 16_384 + 28;
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 64, max: 64 + 3 * sealedChunk }), async (length) => {
+        const format = { channels: 2, sampleRateHz: 8000 };
+        const writer = await SealedWavWriter.open(filePath, format, keys.create('cut.wav')!);
+        await writer.append(Buffer.alloc(3 * 16_384, 5));
+        await writer.abandon();
+        await truncate(filePath, length);
+        const whole = Math.max(44, Math.floor((length - 64) / sealedChunk) * 16_384);
+        expect(await repairRecording(filePath, unlockCut)).toBe(whole);
+        const { samples, durationMs } = await played(folder, 'cut.wav.sealed');
+        expect(durationMs).toBe((whole - 44) / 32);
+        expect(samples[0]!.every((sample) => sample === 0x0505)).toBe(true);
+      }),
+      { numRuns: 40, examples: [[64], [64 + sealedChunk - 1], [64 + sealedChunk]] },
+    );
+  });
+});
+
+describe('an encrypted recording of a media worker that dies', () => {
+  it('is completed with the seal that it was started with', async () => {
+    const range = await freePortRange(4);
+    const plane = createMediaPlane({
+      ...{ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: range.min, rtpPortMax: range.max },
+      workerFile: new URL('./faulty-worker.ts', import.meta.url),
+    });
+    try {
+      const open = async (sessionId: string) =>
+        await plane.openSession({
+          ...{ sessionId, parties: CALL_PARTIES, signal: new AbortController().signal, onEvent: () => {} },
+        });
+      const [recorded, other] = [await open('recorded'), await open('other')];
+      const filePath = join(folder, 'worker.wav.sealed');
+      const seal = keys.create('worker.wav');
+      await recorded.startRecording({ filePath, channels: RECORDING_CHANNELS, seal });
+      const deadly = join(folder, 'deadly.wav');
+      await expect(other.startRecording({ filePath: deadly, channels: RECORDING_CHANNELS })).rejects.toThrow();
+      const summary = (await recorded.stopRecording())!;
+      const { bytes } = await played(folder, 'worker.wav.sealed');
+      expect(summary).toMatchObject({ filePath, bytes: bytes.length });
+    } finally {
+      await plane.close();
+    }
   });
 });
 
