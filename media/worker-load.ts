@@ -61,6 +61,8 @@ const PACKETS_PER_SECOND_OF_A_CALL = 100;
 const UTILIZATION_OF_A_CALL = 0.001;
 /** A worker that is hardly busy wakes up for every packet: what a call costs it says nothing about many. */
 const LEAST_TELLING_UTILIZATION = 0.3;
+/** A fast machine is hardly busy with many. */
+const FEWEST_TELLING_CALLS = 100;
 
 /**
  * The share of a worker's capacity that its sessions take, 0 to 1; 1 is `FULL`. Sessions count as if all of them talked:
@@ -69,13 +71,18 @@ const LEAST_TELLING_UTILIZATION = 0.3;
 export function loadOf(reading: WorkerLoadReading, sessions: number, nowMs: number): number {
   const { utilization, latenessMs, packetsPerSecond, measuredAtMs } = reading;
   const callsTalking = packetsPerSecond / PACKETS_PER_SECOND_OF_A_CALL;
-  const isTelling = utilization >= LEAST_TELLING_UTILIZATION && callsTalking >= 1;
-  const ofACall = isTelling ? utilization / callsTalking : UTILIZATION_OF_A_CALL;
-  const load = Math.max(utilization, sessions * ofACall) / MOST_UTILIZATION;
+  const load = Math.max(utilization, sessions * utilizationOfACall(utilization, callsTalking)) / MOST_UTILIZATION;
   if (sessions < FEWEST_SESSIONS) return Math.min(load, 0.99);
   const isStuck = measuredAtMs > 0 && nowMs - measuredAtMs > MOST_AGE_MS;
   const isLate = latenessMs > MOST_LATENESS_MS && utilization > BUSY_UTILIZATION;
   return isStuck || isLate ? FULL : Math.min(load, FULL);
+}
+
+function utilizationOfACall(utilization: number, callsTalking: number): number {
+  if (callsTalking < 1) return UTILIZATION_OF_A_CALL;
+  const measured = utilization / callsTalking;
+  if (utilization >= LEAST_TELLING_UTILIZATION) return measured;
+  return callsTalking < FEWEST_TELLING_CALLS ? UTILIZATION_OF_A_CALL : Math.min(measured, UTILIZATION_OF_A_CALL);
 }
 
 const MEASURE_MS = 1000;
