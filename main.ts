@@ -56,13 +56,18 @@ export interface StartOptions {
   onStep?: (step: { name: string; ms: number }) => void;
   /** Looks up the hosts of callbacks; default: DNS. */
   resolve?: Resolve;
+  /** Prepare speech engines in the background, so that the first request is fast. Default true. */
+  warmUp?: boolean;
 }
 
 /**
  * Opens every wing in the order of dependence, and HTTP last, after the calls of earlier boots were reconciled. If one
  * fails to open, those before it are closed again.
  */
-export async function startTandem(config: Config, { logger, onStep, resolve }: StartOptions): Promise<Tandem> {
+export async function startTandem(
+  config: Config,
+  { logger, onStep, resolve, warmUp = true }: StartOptions,
+): Promise<Tandem> {
   const { steps, step } = stopwatch(onStep);
   const broken = Promise.withResolvers<string>();
   let isClosing = false;
@@ -151,8 +156,10 @@ export async function startTandem(config: Config, { logger, onStep, resolve }: S
     await http.listen({ host: config.host, port: config.port }).catch(nameThePort('PORT', config.port));
     ownUrl = urlOf(http.server.address() as AddressInfo);
     step('http');
-    listening.warmUp();
-    engines.warmUp();
+    if (warmUp) {
+      listening.warmUp();
+      engines.warmUp();
+    }
     // A model file takes a while to load.
     void inBackground(models.list());
 

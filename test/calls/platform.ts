@@ -83,7 +83,8 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     ...rtpRange(),
     ...options.env,
   });
-  const tandem = await startTandem(config, { logger: options.logger ?? createLogger({ level: 'silent' }) });
+  const logger = options.logger ?? createLogger({ level: 'silent' });
+  const tandem = await startTandem(config, { logger, warmUp: false });
   clean.push(() => tandem.stop());
   const receiver = await startCallbackReceiver(SECRET);
   peers.push(() => receiver.stop());
