@@ -36,6 +36,8 @@ export interface DemoOptions {
   terminal: Terminal;
   /** The server and the phones stay up afterwards, until a signal. */
   keep: boolean;
+  /** The trunk and the phones insist on SRTP. */
+  encrypt: boolean;
   /** How many the phones say to each other. */
   sentences: number;
   /** Told what came of it once everything is measured; with `keep` the demo goes on after that. */
@@ -77,9 +79,12 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
 }
 
-async function play({ terminal, keep, sentences, onResult }: DemoOptions, onOver: () => void): Promise<number> {
+async function play(
+  { terminal, keep, encrypt, sentences, onResult }: DemoOptions,
+  onOver: () => void,
+): Promise<number> {
   const screen = openScreen(terminal);
-  const stage = await setUp(screen, { keep, json: terminal.json, conversation: conversationOf(sentences) });
+  const stage = await setUp(screen, { keep, encrypt, json: terminal.json, conversation: conversationOf(sentences) });
   const ending = await oneCall(screen, stage);
   await report(screen, stage, ending);
   const exitCode = screen.checks.every(({ ok }) => ok) ? 0 : 1;
@@ -95,6 +100,7 @@ async function play({ terminal, keep, sentences, onResult }: DemoOptions, onOver
 const clean: (() => Promise<unknown>)[] = [];
 
 interface Stage {
+  encrypt: boolean;
   tandem: Tandem;
   town: Town;
   conversation: Conversation;
@@ -107,7 +113,12 @@ interface Stage {
 /** Boots the server on a data folder of its own, and furnishes it: trunk, numbers, a funded wallet, two phones. */
 async function setUp(
   screen: Screen,
-  { keep, json, conversation: sentences }: { keep: boolean; json: boolean; conversation: Conversation },
+  {
+    keep,
+    encrypt,
+    json,
+    conversation: sentences,
+  }: { keep: boolean; encrypt: boolean; json: boolean; conversation: Conversation },
 ): Promise<Stage> {
   screen.heading('Booting, everything embedded');
   const dataDir = await mkdtemp(join(tmpdir(), 'tandem-demo-'));
@@ -138,13 +149,15 @@ async function setUp(
     `${(spokenMs / 1000).toFixed(1)} s of speech made for it   ${Object.values(TOLD).map(spoken).join(', ')}`,
   );
   const conversation = withFarewell(sentences, told.farewell);
-  town = await startTown({ conversation, ...(keep && { autoHangupAfterMs: 60_000 }) });
+  const encryption = encrypt ? 'required' : 'none';
+  town = await startTown({ conversation, encryption, ...(keep && { autoHangupAfterMs: 60_000 }) });
   screen.line(`two softphones and a carrier  ${town.agent.sipUri}, ${town.customer.sipUri}, ${town.carrier.sipUri}`);
 
   await api.post('/dialer/trunks', {
     name: 'Loopback',
     sip_uri: town.carrier.sipUri,
     transport: 'udp',
+    media_encryption: encryption,
     numbers: DIDS,
     channels: 10,
     price_per_minute_usd: PRICE_PER_MINUTE_USD,
@@ -153,7 +166,7 @@ async function setUp(
   screen.line(
     `a trunk to it at ${PRICE_PER_MINUTE_USD} USD a minute, numbers ${DIDS.join(' and ')}, wallet ${usd(wallet.balanceNano)}`,
   );
-  return { tandem, town, conversation, told, api, apiKey, receiver };
+  return { encrypt, tandem, town, conversation, told, api, apiKey, receiver };
 }
 
 async function fund({ databaseUrl, workspaceId }: Tandem) {
@@ -236,7 +249,7 @@ async function oneCall(screen: Screen, { tandem, api, apiKey, receiver, conversa
 /** What came of it, every claim measured. */
 async function report(
   screen: Screen,
-  { tandem, town, told, api, conversation }: Stage,
+  { encrypt, tandem, town, told, api, conversation }: Stage,
   { call, callback }: Ending,
 ): Promise<void> {
   screen.heading('The call object');
@@ -251,6 +264,10 @@ async function report(
       `the ${hearing.listener} heard the ${other}: correlation ${hearing.otherLikeness.toFixed(3)} with what was said ` +
         `(own voice ${hearing.ownLikeness.toFixed(3)}), ${hearing.packets} packets, ${hearing.lost} lost`,
     );
+  }
+  if (encrypt) {
+    const suites = [call.quality?.agent?.encryption, call.quality?.customer?.encryption];
+    screen.check(suites.every(Boolean), `both legs were encrypted: ${suites.join(' and ')}`);
   }
   checkTold(screen, { town, told });
   await checkRecording(screen, { api, conversation, told, call });

@@ -1,3 +1,4 @@
+import type { MediaEncryption } from '../../machines/events.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../../test/softphone/loopback-carrier.ts';
 import { type Softphone, startSoftphone } from '../../test/softphone/softphone.ts';
 import type { Conversation } from './conversation.ts';
@@ -19,15 +20,18 @@ const LONGEST_SETUP_MS = 60_000;
 
 export async function startTown({
   conversation,
+  encryption,
   autoHangupAfterMs,
 }: {
   conversation: Conversation;
+  encryption: MediaEncryption;
   autoHangupAfterMs?: number;
 }): Promise<Town> {
   const customer = await startSoftphone({
     name: 'customer',
     user: NUMBERS.customer,
     ringForMs: CUSTOMER_RINGS_MS,
+    encryption,
     audio: { kind: 'samples', samples: conversation.trackOf('customer', { leadMs: 0 }) },
     ...(autoHangupAfterMs !== undefined && { autoHangupAfterMs }),
   });
@@ -35,6 +39,7 @@ export async function startTown({
     name: 'agent',
     user: NUMBERS.agent,
     ringForMs: AGENT_RINGS_MS,
+    encryption,
     audio: {
       kind: 'samples',
       samples: conversation.trackOf('agent', { leadMs: 0 }),

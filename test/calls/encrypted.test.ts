@@ -82,6 +82,9 @@ describe('a call over a trunk that requires encryption', () => {
     await untilBothHeard(parties, 120);
     parties.customer.sendDtmf('7');
     await parties.agent.untilHeard(({ digits }) => digits === '7');
+    const dtmf = { leg: 'customer', digits: '5' };
+    expect((await platform.ask('POST', `/dialer/click2call/${placed.call_id}/dtmf`, dtmf)).status).toBe(200);
+    await parties.customer.untilHeard(({ digits }) => digits === '5');
     const call = await hangUp(platform, placed.call_id);
     expect(call).toMatchObject({
       state: 'completed',

@@ -108,11 +108,12 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
   });
 
   it('is one JSON document with --json, and keeps the server up with --keep until it is told to stop', async () => {
-    const demo = await startDemo(['--sentences', '2', '--keep', '--json']);
+    const demo = await startDemo(['--sentences', '2', '--encrypt', '--keep', '--json']);
     await demo.printed('\n}\n');
     const { success, data } = JSON.parse(demo.stdout());
     expect({ success, state: data.call.state }).toEqual({ success: true, state: 'completed' });
-    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(13).fill(true));
+    expect(data.checks.map(({ ok }: { ok: boolean }) => ok)).toEqual(Array(14).fill(true));
+    expect(data.call.quality).toMatchObject({ agent: { encryption: expect.stringContaining('AES') } });
     expect((await fetch(`${data.url}/healthz`)).status).toBe(200);
     demo.child.kill('SIGINT');
     expect(await demo.exited, demo.output()).toBe(0);

@@ -8,6 +8,7 @@ export const demoCommand: Command = {
       'Place a call between two softphones over real SIP and RTP, record and transcribe it, and check the results.',
     options: {
       keep: { about: 'keep the server and the softphones running (Ctrl-C ends)' },
+      encrypt: { about: 'encrypt the media of both legs with SRTP' },
       sentences: {
         value: 'N',
         about: `number of sentences spoken, 2 to ${MOST_SENTENCES} (default ${MOST_SENTENCES})`,
@@ -22,6 +23,7 @@ export const demoCommand: Command = {
       const exitCode = await runDemo({
         terminal,
         keep: values.keep === true,
+        encrypt: values.encrypt === true,
         sentences,
         onResult: (measured) => {
           result = measured;
