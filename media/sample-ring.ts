@@ -1,6 +1,5 @@
 /**
- * Samples on their way from one thread to another, in memory that both share: one writes, one reads, and neither is
- * woken. The reader looks at its own pace.
+ * Passes samples from one thread to another through shared memory, without messages. The reader polls.
  */
 
 /** A power of two: 8 seconds at 8 kHz. */

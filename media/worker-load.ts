@@ -1,9 +1,8 @@
 import { performance } from 'node:perf_hooks';
 
 /**
- * How busy a media worker is. The worker measures itself once a second and writes the result into memory that it shares
- * with the main thread, which reads it before it opens a session: a worker that is late must not be found out by a
- * message that is late too.
+ * How busy a media worker is. The worker measures itself once a second and writes the result to memory that it shares
+ * with the main thread, which reads it before it opens a session. A message from an overloaded worker would come late.
  */
 
 export interface WorkerLoadReading {
@@ -44,24 +43,24 @@ export class WorkerLoad {
   }
 }
 
-/** Of a worker that can take no other session. */
+/** The load of a worker that takes no more sessions. */
 export const FULL = 1;
-/** Beyond this utilization batches grow faster than the work gets done. */
+/** Above this utilization, packets wait. */
 const MOST_UTILIZATION = 0.85;
-/** Timers so late, while the thread is busy, delay every packet. */
+/** Timers of a busy thread that are later than this mean delayed packets. */
 const MOST_LATENESS_MS = 40;
 const BUSY_UTILIZATION = 0.5;
-/** A worker that has written nothing for this long is stuck in its work. */
+/** A worker that has not measured itself for this long is overloaded. */
 const MOST_AGE_MS = 5000;
-/** These always fit, whatever else keeps the machine busy. */
+/** A worker always takes this many, so that a busy machine does not stop all calls. */
 const FEWEST_SESSIONS = 10;
 /** Both parties of a call send fifty. */
 const PACKETS_PER_SECOND_OF_A_CALL = 100;
-/** What a call takes before a busy worker has measured it. */
+/** Assumed cost of a call until a busy worker has measured it. */
 const UTILIZATION_OF_A_CALL = 0.001;
-/** A worker that is hardly busy wakes up for every packet: what a call costs it says nothing about many. */
+/** Below this, the worker wakes for each packet, so the cost of a call says nothing about many calls. */
 const LEAST_TELLING_UTILIZATION = 0.3;
-/** A fast machine is hardly busy with many. */
+/** Unless it has this many: then the machine is fast. */
 const FEWEST_TELLING_CALLS = 100;
 
 /**

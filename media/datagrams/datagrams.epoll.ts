@@ -25,7 +25,7 @@ const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 const EVENT_DATA_WORD = process.arch === 'x64' ? 1 : 2;
 const MSG_TRUNC = 0x20;
 
-/** In one turn; then timers and messages come first. */
+/** Bounds of one turn; timers and messages run before the next. */
 const MOST_PACKETS_PER_TURN = 2000;
 const MOST_MS_PER_TURN = 5;
 
@@ -41,7 +41,7 @@ export class EpollDatagrams implements Datagrams {
   readonly #buffers: NativeMemory;
   readonly #addresses: NativeMemory;
   readonly #events: NativeMemory;
-  /** What is sent, and to whom; the kernel copies it at once. */
+  /** The datagram being sent and its target address; the kernel copies both at once. */
   readonly #outgoing: NativeMemory;
   readonly #target: NativeMemory;
   /** By id. Ids of closed sockets are used again. */
@@ -158,14 +158,14 @@ export class EpollDatagrams implements Datagrams {
         if (socket != null) packets += this.#receive(socket);
       }
       this.#hasMore = false;
-      // The receiver of a packet may have closed everything.
+      // A receiver may have closed all sockets.
       if (ready < MOST_EVENTS || this.#open === 0) return packets;
       this.#hasMore = true;
       if (packets >= MOST_PACKETS_PER_TURN || performance.now() >= untilMs) return packets;
     }
   }
 
-  /** One batch: what a socket has beyond it comes in the next turn, after the others. */
+  /** Receives one batch. Anything beyond it waits until the other sockets had their turn. */
   #receive(socket: EpollSocket): number {
     const { words } = this.#messages;
     for (let slot = 0; slot < BATCH; slot++) words[MESSAGE_WORDS * slot + 2] = IPV6_BYTES;

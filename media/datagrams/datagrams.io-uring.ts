@@ -8,9 +8,9 @@ import { bindSocket, readSocketAddress, socketAddressBytes, writeSocketAddress }
 import type { SystemCalls } from './system-calls.ts';
 
 /**
- * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. What a receiver sends
- * in a turn goes out at its end; anything else at the end of the task that sent it. A received datagram is sent on from
- * where the kernel put it.
+ * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. Datagrams sent by a
+ * receiver go out within its turn, others at the end of the task that sent them. A received datagram is forwarded without
+ * a copy.
  */
 
 const SUBMISSIONS = 1024;
@@ -23,7 +23,7 @@ const TRUNCATED = 0x20;
 const ADDRESS_SLOT_BYTES = 32;
 const ENOBUFS = -105;
 
-/** In one turn; then timers and messages come first. */
+/** Bounds of one turn; timers and messages run before the next. */
 const MOST_PACKETS_PER_TURN = 2000;
 const MOST_MS_PER_TURN = 5;
 
@@ -39,9 +39,9 @@ export class IoUringDatagrams implements Datagrams {
   readonly #watch: ReturnType<SystemCalls['watch']>;
   /** `struct msghdr` whose only field is the length of the source's address, for either family. */
   readonly #templates: Record<4 | 6, NativeMemory>;
-  /** A slot for each submission: whom it goes to. */
+  /** The target address of each submission. */
   readonly #addresses: NativeMemory;
-  /** Copies of what was not received here. */
+  /** Copies of datagrams that were not received here. */
   readonly #outgoing: NativeMemory;
   /** By id. Ids of closed sockets are used again. */
   readonly #sockets: (IoUringSocket | null)[] = [];
@@ -136,7 +136,7 @@ export class IoUringDatagrams implements Datagrams {
     fields.toBytes = socketAddressBytes(socket.family);
     writeSocketAddress(this.#addresses.words, fields.toOffset / 4, socket.family, to);
     const received = ring.buffers;
-    // Only in a turn: afterwards the kernel may fill the buffer again.
+    // Only within a turn: after it, the kernel may refill the buffer.
     if (this.#isInTurn && datagram.buffer === received.bytes.buffer) {
       fields.memory = received;
       fields.offset = datagram.byteOffset - received.bytes.byteOffset;
@@ -156,7 +156,7 @@ export class IoUringDatagrams implements Datagrams {
       if (!this.#ring.makeRoom()) this.#ring.enter();
       this.#ring.cancel(socket.id, CANCEL_ID);
     }
-    // What it sent before goes out first.
+    // Sends pending datagrams first.
     this.#ring.enter();
     if (!socket.isArmed) this.#forget(socket);
     else this.#schedule.soon();
@@ -208,7 +208,7 @@ export class IoUringDatagrams implements Datagrams {
     } finally {
       this.#isInTurn = false;
     }
-    // Buffers that were sent on may be filled again from here on.
+    // From here on the kernel may refill forwarded buffers.
     if (ring.hasWork) ring.enter();
     return packets;
   }

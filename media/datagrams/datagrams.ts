@@ -15,7 +15,7 @@ export interface Datagrams {
    */
   bind(options: BindOptions): Promise<DatagramSocket>;
   dump(): unknown;
-  /** When all sockets are closed. Nothing else may be called after it. */
+  /** Call it when all sockets are closed, and nothing after it. */
   close(): void;
 }
 
@@ -26,18 +26,17 @@ export interface BindOptions {
 }
 
 /**
- * Takes a datagram that arrived. It may be changed and sent. Both arguments are reused: after the return they hold
- * something else. Must not throw.
+ * Receives a datagram, which it may change and send. Both arguments are reused after it returns. Must not throw.
  */
 export type DatagramReceiver = (datagram: Buffer, source: Endpoint) => void;
 
 export interface DatagramSocket {
   readonly port: number;
   /**
-   * Sends without waiting and without errors: what the network drops is what loss statistics are for. May read the
-   * bytes until the event loop has turned, so give a slot of a `SendRing` or the datagram that was just received.
+   * Sends without waiting and ignores errors; loss statistics show them. May read the bytes until the next turn of the
+   * event loop, so pass a slot of a `SendRing` or the datagram that was just received.
    */
   send(datagram: Buffer, to: Endpoint): void;
-  /** Idempotent. Nothing is received any more; resolves when the port is free. What was sent before still goes out. */
+  /** Idempotent. Stops receiving, sends pending datagrams, and resolves when the port is free. */
   close(): Promise<void>;
 }

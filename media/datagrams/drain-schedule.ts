@@ -1,12 +1,12 @@
 /**
- * Decides when a media worker looks for packets. While few arrive, it sleeps until the kernel wakes it. When many do, it
- * looks every millisecond or two, so that one system call serves many of them: the cost of a packet falls as the load
- * grows. Each look is bounded, and timers and messages get their turn before the next.
+ * Decides when a media worker drains its sockets. At a low packet rate, the kernel wakes it for each packet. At a high
+ * rate, it drains every millisecond or two, so that one system call serves many packets and the cost of a packet falls as
+ * the load grows. Each turn is bounded, and timers and messages run before the next one.
  */
 
-/** Packets in a millisecond from which on it looks by the clock: ten calls. Below half of that it sleeps again. */
+/** Packets per millisecond that switch from waking to the clock: ten calls. Half of that switches back. */
 const BUSY_PER_MS = 1;
-/** From here on every two milliseconds: a hundred calls. */
+/** Packets per millisecond that double the interval: a hundred calls. */
 const VERY_BUSY_PER_MS = 10;
 const SHORT_INTERVAL_MS = 1;
 const LONG_INTERVAL_MS = 2;
@@ -14,10 +14,11 @@ const MEASURE_MS = 100;
 
 interface DrainScheduleOptions {
   nowMs: () => number;
-  /** Handles what has arrived, up to a bound. Returns how many packets there were; whether more wait is in `hasMore`. */
+  /** Handles received packets, up to a bound, and returns their number. */
   drain: () => number;
+  /** Whether `drain` stopped at its bound. */
   hasMore: () => boolean;
-  /** Makes the kernel call `onWoken`, also for what arrived before. */
+  /** Makes the kernel call `onWoken` for packets that arrive from now on. */
   startWaking: (onWoken: () => void) => void;
   stopWaking: () => void;
 }
@@ -71,7 +72,7 @@ export class DrainSchedule {
     this.#immediate = null;
     this.#turns += 1;
     this.#packets += this.#options.drain();
-    // The receiver of a packet may have closed the last socket.
+    // A receiver may have closed the last socket.
     if (this.#state === 'stopped') return;
     this.#measure();
     if (this.#options.hasMore()) this.soon();
@@ -100,7 +101,7 @@ export class DrainSchedule {
     this.#timer = null;
     this.#state = 'sleeping';
     this.#options.startWaking(this.#woken);
-    // What came before the kernel was asked.
+    // Packets that arrived before waking was on.
     this.soon();
   }
 

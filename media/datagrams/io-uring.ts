@@ -50,8 +50,8 @@ interface RingOptions {
 }
 
 /**
- * What a ring has mapped. The kernel keeps a ring, and the ports of the sockets that it receives from, while its memory
- * is mapped: should a thread be ended, the one that takes its place calls `unmapAll` on the same shared memory.
+ * Memory that a ring has mapped. The kernel keeps a ring, and the ports of its sockets, as long as that memory is mapped.
+ * When a thread is terminated, its replacement calls `unmapAll` on the same shared memory.
  */
 export class RingMappings {
   static readonly BYTES = 32;
@@ -101,7 +101,7 @@ export class IoUring {
   readonly #bufferRing: NativeMemory;
   readonly #bufferMask: number;
   readonly #bufferRingHalves: Uint16Array;
-  /** What has been written but not yet handed to the kernel. */
+  /** Submissions not yet handed to the kernel. */
   #pending = 0;
   #sqTail = 0;
   #cqHead = 0;
@@ -211,7 +211,7 @@ export class IoUring {
     entries[at + 11] = options.toBytes;
   }
 
-  /** Hands all submissions to the kernel, lets it work, and then the returned buffers. One system call. */
+  /** Submits everything, lets the kernel complete requests, then returns used buffers to it. One system call. */
   enter(): void {
     Atomics.store(this.#rings, this.#sqTailAt, this.#sqTail);
     const taken = this.#calls.syscall(ENTER, this.#descriptor, this.#pending, 0, ENTER_GETEVENTS, 0, 0);

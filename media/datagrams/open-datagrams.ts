@@ -6,12 +6,12 @@ import { Endpoint } from './endpoint.ts';
 import { RingMappings } from './io-uring.ts';
 import { openSystemCalls } from './system-calls.ts';
 
-/** `auto` is the fastest that works. */
+/** `auto` picks the fastest one that works. */
 export type DatagramIo = 'auto' | 'io_uring' | 'epoll' | 'dgram';
 
 export interface OpenedDatagrams {
   datagrams: Datagrams;
-  /** The faster ones that do not work here, and why. */
+  /** Faster implementations that do not work here. */
   unavailable: { name: string; reason: string }[];
 }
 
@@ -21,7 +21,7 @@ const IMPLEMENTATIONS: readonly { name: DatagramIo; open: (memory: SharedArrayBu
   { name: 'epoll', open: () => new EpollDatagrams(openSystemCalls()) },
 ];
 
-/** Memory in which a thread notes what to free should it be ended. Zeroed before its first use. */
+/** Memory in which a thread notes what its replacement must free if the thread is terminated. */
 export function datagramsMemory(): SharedArrayBuffer {
   return new SharedArrayBuffer(RingMappings.BYTES);
 }

@@ -40,8 +40,8 @@ export interface SystemCalls {
   view(address: number, bytes: number): ArrayBuffer;
   addressOf(memory: ArrayBuffer): number;
   /**
-   * Moves a new descriptor to a number that Node has opened, and returns that: should this thread be ended at any
-   * moment, Node closes it. Otherwise its port would stay taken for the life of the process.
+   * Moves a new descriptor to a number that Node has opened, and returns that number. Node closes it when the thread is
+   * terminated; otherwise its port would stay taken as long as the process runs.
    */
   own(descriptor: number): number;
   /** A UDP socket. @throws the system's error. */
@@ -63,7 +63,7 @@ export interface SystemCalls {
   eventCounter(): number;
   /** Sets a counter to zero. */
   resetCounter(descriptor: number): void;
-  /** Tells when a descriptor is readable. The callback runs outside of any turn: promises do not go on after it. */
+  /** Reports when a descriptor is readable. Microtasks do not run after the callback: defer work with `setImmediate`. */
   watch(descriptor: number): Watch;
   close(descriptor: number): void;
 }
@@ -186,8 +186,8 @@ export function systemError(errorNumber: number, call: string): NodeJS.ErrnoExce
 }
 
 /**
- * Should the only thread that loaded koffi be ended, Node unloads it, and then calls it to close what `watch` opened.
- * A second reference that is never dropped prevents that crash.
+ * When the only thread that loaded koffi ends, Node unloads the library and then calls it to close poll handles, which
+ * crashes. A second reference that is never dropped keeps it loaded.
  */
 function keepLoaded(library: ReturnType<ReturnType<typeof requireKoffi>['load']>): void {
   const path = /\S*\/koffi\.node$/m.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0];
