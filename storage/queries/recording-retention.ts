@@ -8,7 +8,7 @@ export async function expiredRecordings(
 ): Promise<{ id: string }[]> {
   return await sql<{ id: string }[]>`
     select r.id from recordings r join workspaces w on w.id = r.workspace_id
-    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(days => w.recording_retention_days)
+    where r.status = 'uploaded' and r.created_at < ${now} - make_interval(hours => 24 * w.recording_retention_days)
     order by r.created_at, r.id limit ${limit}`;
 }
 
@@ -25,7 +25,7 @@ export async function deleteExpiredRecording(sql: SqlOrTx, { id, now }: { id: st
       update recordings r set status = 'deleted', deleted_at = ${now}, updated_at = ${now}
       from workspaces w
       where r.id = ${id} and r.status = 'uploaded' and w.id = r.workspace_id
-        and r.created_at < ${now} - make_interval(days => w.recording_retention_days)
+        and r.created_at < ${now} - make_interval(hours => 24 * w.recording_retention_days)
       returning r.call_id, r.workspace_id, r.created_at, w.recording_retention_days as days`;
     if (!row) return false;
     await tx`

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { tone } from '../../media/dsp/tones.ts';
 import { SealedWavWriter } from '../../media/recording/sealed-wav.ts';
 import { parseWav, wavHeader } from '../../media/wav.ts';
@@ -205,6 +205,23 @@ describe('an encrypted recording', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('is played by this server where the store presigns clear ones', async () => {
+    const presign = vi
+      .spyOn(fixture.objects, 'presign')
+      .mockImplementation(async ({ key }) => `https://s3.test/${key}`);
+    const clear = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
+    const sealed = await seedSealed();
+    const urls = await Promise.all(
+      [clear, sealed].map(async ({ recordingId }) => (await mintById(recordingId)).body.data.playback_url),
+    );
+    presign.mockRestore();
+    expect(urls[0]).toBe(`https://s3.test/${clear.objectKey}`);
+    expect(urls[1]).toContain(`http://voice.test/media/${sealed.objectKey}?`);
+    expect((await fetchMedia(urls[1]!)).raw.equals(WAV)).toBe(true);
+    const head = await fixture.call('HEAD', urls[1]!.replace('http://voice.test', ''), { as: null });
+    expect([head.status, head.headers['content-length'], head.raw.length]).toEqual([200, String(WAV.length), 0]);
   });
 
   it('is encoded without plaintext in the store', async () => {
