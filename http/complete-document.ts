@@ -1,4 +1,5 @@
 import { ERROR_CATALOGUE, type ErrorCode, TandemError } from '../machines/errors.ts';
+import { OPTIONAL_BODIES } from './empty-body.ts';
 import { exampleOf, type JsonSchema } from './example-of.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { exampleRefusal, refusalsOf } from './operation-refusals.ts';
@@ -17,7 +18,7 @@ interface Operation {
   operationId?: string;
   security?: unknown[];
   parameters?: { in: string; name: string }[];
-  requestBody?: { content: Record<string, Media> };
+  requestBody?: { content: Record<string, Media>; required?: boolean };
   responses: Record<string, ApiResponse | { $ref: string }>;
 }
 interface ApiDocument {
@@ -36,6 +37,8 @@ export function completeDocument<Document extends object>(document: Document): D
     for (const [method, operation] of Object.entries(methods)) {
       delete operation.responses['4XX'];
       delete operation.responses['5XX'];
+      if (operation.requestBody && OPTIONAL_BODIES.has(operation.operationId ?? ''))
+        operation.requestBody.required = false;
       const media = Object.values(operation.responses).flatMap((response) =>
         'content' in response ? Object.values(response.content ?? {}) : [],
       );

@@ -338,8 +338,7 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
       'The recording is encrypted with a key that this server does not have. Add the key to RECORDING_KEY_PREVIOUS and restart the server.',
   },
   RECORDING_DAMAGED: {
-    message:
-      'The encrypted recording was changed or cut off in storage, so it cannot be played. Restore it from a backup.',
+    message: 'The recording was changed or cut off in storage, so it cannot be played. Restore it from a backup.',
   },
   URL_EXPIRED: { message: 'The URL has expired. Create a new one.' },
   URL_SIGNATURE_INVALID: { message: 'The signature of the URL is invalid. Create a new URL.' },

@@ -60,8 +60,8 @@ export function requirePlayable(
   return { ...recording, objectKey: recording.objectKey };
 }
 
-/** Parameters of a request for a playback URL. */
-export const PLAYBACK_QUERY = {
+/** Form of the recording that a playback URL plays, in the query or in the body, which takes precedence. */
+export const PLAYBACK_FORM = {
   format: Type.Optional(
     Type.Enum(['wav', 'mp3', 'opus'], {
       default: 'wav',
@@ -77,10 +77,10 @@ export const PLAYBACK_QUERY = {
   ),
 };
 
-export interface PlaybackQuery {
-  format?: AudioForm['format'];
-  channels?: AudioForm['channels'];
-}
+export const PlaybackBody = Type.Object(PLAYBACK_FORM, {
+  description: 'Optional. Takes precedence over the query.',
+  examples: [{ format: 'mp3', channels: 'mono' }],
+});
 
 /**
  * Encodes the recording if necessary, and signs URLs for it and its peaks, valid for five minutes.
@@ -90,9 +90,9 @@ export async function mintRecordingUrls(
   context: HttpContext,
   {
     recording,
-    query: { format = 'wav', channels = 'stereo' },
+    form: { format = 'wav', channels = 'stereo' },
     request,
-  }: { recording: RecordingRow & { objectKey: string }; query: PlaybackQuery; request: FastifyRequest },
+  }: { recording: RecordingRow & { objectKey: string }; form: Partial<AudioForm>; request: FastifyRequest },
 ) {
   const { recordings } = context;
   const { key, sizeBytes } = await recordings.inForm(recording, { format, channels });

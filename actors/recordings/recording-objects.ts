@@ -56,7 +56,7 @@ export function asTandemError(error: unknown): unknown {
   }
   return new TandemError(
     'RECORDING_DAMAGED',
-    'The encrypted recording was changed or cut off in storage, so it cannot be played. Restore it from a backup.',
+    'The recording was changed or cut off in storage, so it cannot be played. Restore it from a backup.',
     { cause: error },
   );
 }

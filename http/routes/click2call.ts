@@ -6,7 +6,15 @@ import { getRecording } from '../../storage/queries/recordings.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mayAccessMedia, mintRecordingUrls, PLAYBACK_QUERY, requirePlayable, requireTrunk } from '../playback.ts';
+import { defaultToEmptyBody } from '../empty-body.ts';
+import {
+  mayAccessMedia,
+  mintRecordingUrls,
+  PLAYBACK_FORM,
+  PlaybackBody,
+  requirePlayable,
+  requireTrunk,
+} from '../playback.ts';
 import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 import { readMobile } from '../schemas/phone-number.ts';
@@ -201,6 +209,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     '/dialer/click2call/:id/recording',
     {
       config: { access: 'member' },
+      preValidation: defaultToEmptyBody,
       schema: {
         tags: TAGS,
         operationId: 'mintCallRecordingUrl',
@@ -208,7 +217,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Returns a signed URL that plays the recording for five minutes, in the format you choose. Each request creates a new URL. Only the user who placed the call can play it. Check `recording_available` first, with `refresh=1`.',
         params: Type.Object({ id: Type.String({ description: 'call_id, reference_id or recording_id.' }) }),
-        querystring: Type.Object(PLAYBACK_QUERY),
+        querystring: Type.Object(PLAYBACK_FORM),
+        body: PlaybackBody,
         response: {
           200: successOf(Type.Object({ recording: RecordingSchema }), 'The recording, with its playback URL.'),
           ...REFUSALS,
@@ -228,7 +238,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       const recording = requirePlayable(call, { recording: stored, principal });
       const { format, channels, sizeBytes, ...urls } = await mintRecordingUrls(context, {
         recording,
-        query: request.query,
+        form: { ...request.query, ...request.body },
         request,
       });
       return success({

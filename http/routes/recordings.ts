@@ -4,7 +4,8 @@ import { getCallById } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { mintRecordingUrls, PLAYBACK_QUERY, requirePlayable, requireTrunk } from '../playback.ts';
+import { defaultToEmptyBody } from '../empty-body.ts';
+import { mintRecordingUrls, PLAYBACK_FORM, PlaybackBody, requirePlayable, requireTrunk } from '../playback.ts';
 import { PeaksUrlSchema, PlaybackUrlSchema } from '../schemas/call.ts';
 import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 
@@ -15,6 +16,7 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
     '/dialer/recordings/:id/playback-url',
     {
       config: { access: 'member' },
+      preValidation: defaultToEmptyBody,
       schema: {
         tags: ['click-to-call'],
         operationId: 'mintPlaybackUrl',
@@ -22,7 +24,8 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
         description:
           'Returns a signed URL that plays the recording for five minutes, in the format you choose. Each request creates a new URL. Only the user who placed the call can play it.',
         params: Type.Object({ id: Type.String({ description: 'recording_id of the call.' }) }),
-        querystring: Type.Object(PLAYBACK_QUERY),
+        querystring: Type.Object(PLAYBACK_FORM),
+        body: PlaybackBody,
         response: {
           200: successOf(
             Type.Object({ playback_url: PlaybackUrlSchema, expires_at: TimeSchema, peaks_url: PeaksUrlSchema }),
@@ -39,7 +42,11 @@ export function recordingRoutes(app: HttpApp, context: HttpContext): void {
       const call = stored?.workspaceId === principal.workspaceId ? await getCallById(sql, stored.callId) : null;
       if (call === null) throw new TandemError('CALL_NOT_FOUND', 'No recording in this workspace has this id.');
       const recording = requirePlayable(call, { recording: stored, principal });
-      const minted = await mintRecordingUrls(context, { recording, query: request.query, request });
+      const minted = await mintRecordingUrls(context, {
+        recording,
+        form: { ...request.query, ...request.body },
+        request,
+      });
       return success({
         playback_url: minted.playback_url,
         expires_at: minted.expires_at,

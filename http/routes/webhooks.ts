@@ -5,6 +5,7 @@ import { listWebhookDeliveries } from '../../storage/queries/webhook-deliveries.
 import { getWebhook, listWebhooks } from '../../storage/queries/webhooks.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
+import { defaultToEmptyBody } from '../empty-body.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
   DeliveryStatusSchema,
@@ -248,8 +249,4 @@ function callerOf(request: FastifyRequest): Caller {
 /** A generated secret is shown once. A secret from the client is never shown. */
 function once(mintedSecret: string | null): { secret?: string } {
   return mintedSecret === null ? {} : { secret: mintedSecret };
-}
-
-async function defaultToEmptyBody(request: FastifyRequest): Promise<void> {
-  request.body ??= {};
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { wavHeader } from '../../media/wav.ts';
 import { createUser } from '../../storage/queries/workspaces.ts';
 import * as fc from '../properties.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
@@ -49,7 +50,10 @@ beforeAll(async () => {
   await seedTrunk(fixture.sql, { workspaceId, numbers: ['+912240000003', '+919812345678'] });
   await createUser(fixture.sql, { email: 'grace@example.com', passwordHash: null, now: fixture.now.current });
   const trunk = await seedTrunk(fixture.sql, { workspaceId });
-  const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('RIFF') });
+  const { call, recordingId } = await seedRecordedCall(fixture, {
+    by: owner,
+    bytes: wavHeader({ channels: 2, sampleRateHz: 8000 }, 0),
+  });
   const other = await seedCall(fixture, { by: owner, referenceId: 'a:b' });
   await finish(fixture, other.callId);
   const body = { url: 'https://hooks.example.com/tandem', events: ['stt.completed'] };

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Compile } from 'typebox/compile';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
+import { wavHeader } from '../../media/wav.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { createUser } from '../../storage/queries/workspaces.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
@@ -35,11 +36,14 @@ interface Known {
   body?: Record<string, unknown>;
 }
 
+/** A tenth of a second. */
+const WAV = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: 8000 }, 3200), Buffer.alloc(3200)]);
+
 async function seed(): Promise<Record<string, Known>> {
   const { sql, now } = fixture;
   const { workspaceId } = owner;
   const trunk = await seedTrunk(sql, { workspaceId });
-  const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: Buffer.from('RIFF') });
+  const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: WAV });
   const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
   const memory = await seedMemory();
   const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });

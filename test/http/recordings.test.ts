@@ -103,6 +103,28 @@ describe('minting a playback URL', () => {
     expect(await fixture.objects.stat(stored!.key)).toEqual(stored);
   });
 
+  it('takes format and channels in the body as well, which wins over the query', async () => {
+    const { recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
+    const minted = async (query: string, body: unknown) => {
+      const url = `/dialer/recordings/${recordingId}/playback-url${query}`;
+      return (await fixture.call('POST', url, { as: caller, body })).body.data.playback_url.split('?')[0];
+    };
+    expect(await minted('', { format: 'mp3', channels: 'mono' })).toMatch(/\.mono\.mp3$/);
+    expect(await minted('?channels=mono', { format: 'opus' })).toMatch(/\.mono\.ogg$/);
+    expect(await minted('?format=mp3', { format: 'wav', channels: 'mono' })).toMatch(/\.mono\.wav$/);
+    expect(await minted('', {})).toMatch(/[0-9a-f]\.wav$/);
+    for (const body of [{ format: 'flac' }, { channels: 2 }, [], 'mp3']) {
+      const { status } = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, {
+        as: caller,
+        body,
+      });
+      expect([400, 415]).toContain(status);
+    }
+    const { body: document } = await fixture.call('GET', '/openapi.json', { as: null });
+    const operation = document.paths['/dialer/recordings/{id}/playback-url'].post;
+    expect(operation.requestBody.required).toBe(false);
+  });
+
   it('rejects other formats and channels', async () => {
     const { recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     for (const query of ['?format=flac', '?channels=5', '?format=mp3&format=wav']) {
