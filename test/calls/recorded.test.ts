@@ -1,4 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
@@ -94,6 +96,40 @@ describe('a call that is recorded with a key and announced by a tone', () => {
     expect(shown.stdout).toMatch(/^format +opus, stereo$/m);
     const missing = await run('recordings', 'download', 'nothing');
     expect([missing.exitCode, missing.stderr]).toEqual([1, expect.stringContaining('CALL_NOT_FOUND')]);
+  });
+});
+
+/** Only root can mount a file system. */
+const canMount = spawnSync('unshare', ['--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0;
+
+describe.skipIf(!canMount)('a call whose recording fills the disk (needs root, to mount a small one)', () => {
+  let disk: string;
+  beforeAll(() => {
+    disk = platform.tandem.dataFolder.recordingsDir;
+    // Three seconds.
+    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', disk]).status).toBe(0);
+  });
+  afterAll(() => {
+    spawnSync('umount', [disk]);
+  });
+
+  it('goes on, reports the failure once, and plays as far as it was recorded', async () => {
+    const { agent, customer } = await platform.parties();
+    const { call_id: callId } = await platform.place({ record: true });
+    const failure = await platform.until(callId, 'recording.failed');
+    expect(failure).toMatchObject({ state: 'bridged', detail: 'ENOSPC' });
+    const before = [agent.heard().packets, customer.heard().packets] as const;
+    await agent.untilHeard(({ packets }) => packets > before[0] + 50);
+    await customer.untilHeard(({ packets }) => packets > before[1] + 50);
+    expect((await platform.call(callId)).state).toBe('bridged');
+    await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
+    const events = (await platform.ended(callId)).map(({ event }) => event);
+    expect(events.filter((event) => event === 'recording.failed').length).toBe(1);
+    expect(events.at(-1)).toBe('call.completed');
+    const { left, right, durationMs } = await platform.recordingOf(callId);
+    expect(durationMs).toBeGreaterThan(2_000);
+    expect(toneLevelDbov(left.subarray(8000), AGENT_HZ)).toBeGreaterThan(-20);
+    expect(toneLevelDbov(right.subarray(8000), CUSTOMER_HZ)).toBeGreaterThan(-20);
   });
 });
 
