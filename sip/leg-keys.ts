@@ -61,13 +61,19 @@ export class LegKeys {
     return null;
   }
 
-  /** The first acceptable line of an offer; null when there is none. */
+  /** The line of an offer whose key is in use, else the first acceptable one; null when there is none. */
   readOffer(values: readonly string[]): ReadKeys | null {
-    const [line] = this.encryption === 'none' ? [] : readCrypto(values);
+    const lines = this.encryption === 'none' ? [] : readCrypto(values);
+    const line = lines.find((offered) => this.#isPresent(offered)) ?? lines[0];
     if (line === undefined) return null;
     const { tag, suite, masterKey } = line;
     const present = this.#present?.line;
     return this.#read({ tag, suite, local: present?.suite === suite ? present.local : newKey(suite) }, masterKey);
+  }
+
+  #isPresent({ suite, masterKey }: CryptoLine): boolean {
+    const keys = this.#present?.keys;
+    return keys?.suite === suite && masterKey.equals(keys.remote.export());
   }
 
   /** Takes over what was read, or null for plain media. */

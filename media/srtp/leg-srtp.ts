@@ -65,18 +65,18 @@ export class LegSrtp {
       this.#flooded += 1;
       return -1;
     }
-    const [present, last] = this.#receivers;
-    let bytes = present!.context.openRtp(datagram);
-    if (bytes < 0 && last !== undefined && present!.context.opened === 0) bytes = last.context.openRtp(datagram);
+    const present = this.#receivers[0]!.context;
+    let bytes = present.openRtp(datagram);
+    if (bytes < 0 && present.opened === 0) bytes = this.#receivers[1]?.context.openRtp(datagram) ?? -1;
     if (bytes < 0) this.#dropsThisTick += 1;
     return bytes;
   }
 
   /** As `SrtpReceiver.openRtcp`, of a known source. */
   openRtcp(datagram: Buffer): number {
-    const [present, last] = this.#receivers;
-    let bytes = present!.context.openRtcp(datagram);
-    if (bytes < 0 && last !== undefined && present!.context.opened === 0) bytes = last.context.openRtcp(datagram);
+    const present = this.#receivers[0]!.context;
+    let bytes = present.openRtcp(datagram);
+    if (bytes < 0 && present.opened === 0) bytes = this.#receivers[1]?.context.openRtcp(datagram) ?? -1;
     return bytes;
   }
 

@@ -226,6 +226,16 @@ describe('offer and answer', () => {
     expect(renewed.remote.export()).not.toEqual(first.remote.export());
   });
 
+  it('stay with the key in use when an offer lists another suite before it', () => {
+    const caller = side(LOCAL, 'required');
+    const called = side(PEER, 'required');
+    const first = caller.take(called.answer(caller.offer()).sdp).srtp!;
+    const other = `a=crypto:7 ${valueFrom(lineOf('AEAD_AES_256_GCM')).slice(2)}\r\na=crypto`;
+    const { media, sdp } = caller.answer(called.offer().replace('a=crypto', other));
+    expect(media.srtp).toBe(first);
+    expect(sdp).toContain('a=crypto:1 AES_CM_128_HMAC_SHA1_80');
+  });
+
   it('make a new key of ours when the suite changes, and never bring an old one back', () => {
     const caller = side(LOCAL, 'required');
     const seen = new Set<string>();
