@@ -227,6 +227,29 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
     });
   }
 
+  it('hears and is heard again after it held and resumed the call', async () => {
+    const platform = await platformWith('required');
+    const { agent } = await platform.parties({ agent: { encryption: 'required' } });
+    const peer = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, mediaEncryption: 'srtp-mand' });
+    clean.push(() => peer.stop());
+    platform.carrier.routes.set(CUSTOMER, peer.address);
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.untilRelayed(placed.call_id, 50);
+    const acknowledged = () => platform.carrier.log.ofType('request').filter(({ method }) => method === 'ACK').length;
+    for (const command of ['hold', 'resume']) {
+      const before = acknowledged();
+      await peer.command(command);
+      await platform.carrier.log.until('request', () => acknowledged() > before);
+    }
+    const { packets } = agent.heard();
+    await agent.untilHeard((hearing) => hearing.packets > packets + 60);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+    expect(agent.call.voice.droppedPackets).toBe(0);
+    await hangUp(platform, placed.call_id);
+    expect(toneLevelDbov((await peer.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+  });
+
   it('takes optional encryption where it can, and speaks with a plain baresip', async () => {
     const platform = await platformWith('optional');
     for (const [user, mediaEncryption] of [

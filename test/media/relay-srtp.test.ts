@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { SrtpSuite } from '../../machines/events.ts';
+import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
+import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { buildRtcpReport, parseRtcp } from '../../media/rtp/rtcp.ts';
 import { SUITES } from '../../media/srtp/crypto-suites.ts';
 import { readWav } from '../../media/wav.ts';
@@ -143,6 +145,60 @@ describe('a relayed session with SRTP', () => {
     expect(srtpOf(bench, 'agent')).toMatchObject({ opened: 60, sealed: 60, drops: { unauthentic: 0, replayed: 0 } });
   });
 
+  it('turns plain and back as it is negotiated, and shows which it is', async () => {
+    await using bench = await Bench.open();
+    const srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
+    const exchange = async () => {
+      const count = bench.agent.heard.length + 20;
+      for (const payload of tone440) bench.agent.say(bench.ports.agent, 'PCMU', payload);
+      for (const payload of tone1000) bench.customer.say(bench.ports.customer, 'PCMU', payload);
+      await Promise.all([bench.agent.hears(count), bench.customer.hears(count)]);
+      return bench.session.quality().agent!.encryption;
+    };
+    const shown: unknown[] = [];
+    for (const keys of [srtp, null, srtp]) {
+      bench.agent.srtp = keys;
+      await bench.connect();
+      bench.setPath('bridged');
+      shown.push(await exchange());
+    }
+    expect(shown).toEqual(['AES_CM_128_HMAC_SHA1_80', null, 'AES_CM_128_HMAC_SHA1_80']);
+    expect(srtpOf(bench, 'agent')).toMatchObject({ opened: 40, sealed: 40, refused: 0 });
+    expectContinuous(bench.agent.heard.map(({ header }) => header));
+  });
+
+  it('reads strangers again in the next tick after a flood of forgeries', async () => {
+    await using bench = await Bench.open();
+    bench.agent.srtp = new PhoneSrtp('AES_CM_128_HMAC_SHA1_80');
+    await bench.connect();
+    bench.setPath('bridged');
+    bench.agent.say(bench.ports.agent, 'PCMU', tone440[0]!);
+    await bench.customer.hears(1);
+    const forge = (count: number) => {
+      const stranger = Endpoint.of('203.0.113.9', 5004);
+      for (let sequence = 0; sequence < count; sequence++) {
+        const fields = { payloadType: 0, sequence, timestamp: 0, ssrc: 0x666 };
+        bench.session.receiveRtp('agent', buildRtpPacket(fields, tone440[0]!), stranger);
+      }
+    };
+    forge(260);
+    expect(srtpOf(bench, 'agent').drops).toMatchObject({ unauthentic: 250, flooded: 10 });
+    bench.session.tick();
+    forge(1);
+    expect(srtpOf(bench, 'agent').drops).toMatchObject({ unauthentic: 251, flooded: 10 });
+  });
+
+  it('starts in the lower half of the sequence numbers, so that early losses hide no rollover', async () => {
+    for (let session = 0; session < 20; session++) {
+      await using bench = await Bench.open();
+      await bench.connect();
+      bench.setPath('ringback');
+      bench.pace(1);
+      await bench.agent.hears(1);
+      expect(bench.agent.heard[0]!.header.sequence).toBeLessThan(0x8000 + 1);
+    }
+  });
+
   it('never sends two packets with one index, whatever the other party numbers its packets', async () => {
     const packets = fc.array(fc.record({ step: fc.integer({ min: -50, max: 60 }), octet: fc.nat(255) }), {
       minLength: 5,
@@ -172,9 +228,10 @@ describe('a relayed session with SRTP', () => {
     bench.agent.srtp = new PhoneSrtp('AEAD_AES_128_GCM');
     await bench.connect();
     bench.setPath('bridged');
-    for (const datagram of fc.sample(fc.uint8Array({ maxLength: 300 }), 200)) {
-      bench.agent.sendRaw(bench.ports.agent, datagram);
-      bench.agent.sendRawRtcp(bench.ports.agent + 1, datagram);
+    const phone = Endpoint.of('127.0.0.1', bench.agent.port);
+    for (const datagram of fc.sample(fc.uint8Array({ maxLength: 300 }), 1000)) {
+      bench.session.receiveRtp('agent', Buffer.from(datagram), phone);
+      bench.session.receiveRtcp('agent', Buffer.from(datagram), phone);
     }
     bench.agent.say(bench.ports.agent, 'PCMU', tone440[0]!);
     await bench.customer.hears(1);

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,6 +25,8 @@ export interface BaresipOptions {
 export interface Baresip {
   sipUri: string;
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
+  /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
+  command: (name: string) => Promise<void>;
   /** What it heard in its first call, 8 kHz. Only after the call: the file is finished at its end. */
   heard: () => Promise<Int16Array>;
   stop: () => Promise<void>;
@@ -40,9 +44,10 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   } = options;
   const folder = await mkdtemp(join(tmpdir(), 'baresip-'));
   const [port, rtpPort] = [await freeSipPort(), await freeSipPort()];
+  const commandPort = await freeSipPort();
   const evenRtpPort = rtpPort + (rtpPort % 2);
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
-  await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort }));
+  await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort, commandPort }));
   const codecList = codecs.map((codec) => `${codec}/8000/1`).join(',');
   const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
   await writeFile(
@@ -55,6 +60,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   return {
     sipUri: `sip:127.0.0.1:${port}`,
     address: { host: '127.0.0.1', port, transport },
+    command: (name) => sendCommand(commandPort, name),
     heard: () => heardIn(folder),
     stop: async () => {
       await peer.stop();
@@ -63,8 +69,19 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   };
 }
 
-function configOf(options: { folder: string; port: number; rtpPort: number }): string {
-  const { folder, port, rtpPort } = options;
+/** One JSON object in a netstring; the answer says that it was understood. */
+async function sendCommand(port: number, command: string): Promise<void> {
+  const text = JSON.stringify({ command });
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(`${text.length}:${text},`);
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  if (!answer.toString('latin1').includes('"ok":true')) throw new Error(`baresip: ${answer.toString('latin1')}`);
+}
+
+function configOf(options: { folder: string; port: number; rtpPort: number; commandPort: number }): string {
+  const { folder, port, rtpPort, commandPort } = options;
   return [
     `sip_listen 127.0.0.1:${port}`,
     'net_interface 127.0.0.1',
@@ -79,7 +96,8 @@ function configOf(options: { folder: string; port: number; rtpPort: number }): s
     `snd_path ${folder}`,
     'module_path /usr/lib/baresip/modules',
     ...['g711', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
-    ...['account', 'menu'].map((name) => `module_app ${name}.so`),
+    `ctrl_tcp_listen 127.0.0.1:${commandPort}`,
+    ...['account', 'menu', 'ctrl_tcp'].map((name) => `module_app ${name}.so`),
     '',
   ].join('\n');
 }

@@ -104,6 +104,14 @@ describe('a protected stream', () => {
     }
   });
 
+  it('puts packets into order that a rollover parted', () => {
+    const { sender, receiver } = pair('AEAD_AES_128_GCM');
+    const wires = new Map([65_534, 65_535, 65_536, 65_537].map((index) => [index, sealed(sender, rtpPacket(index))!]));
+    for (const index of [65_534, 65_537, 65_535, 65_536]) {
+      expect(opened(receiver, wires.get(index)!)).toEqual(rtpPacket(index));
+    }
+  });
+
   it('runs on over many rollovers', () => {
     const { sender, receiver } = pair('AES_CM_128_HMAC_SHA1_32');
     for (let sequence = 0; sequence < 6 * 65_536; sequence += 20_000) {
