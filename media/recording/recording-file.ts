@@ -30,7 +30,7 @@ interface RecordingFileOptions {
 /** Half a minute of audio waiting for the disk. */
 const MOST_BYTES_WAITING = 1_000_000;
 /** Chunks between two rewrites of the header, about five seconds: less to repair after a kill. */
-const CHUNKS_PER_HEADER = 20;
+const CHUNKS_PER_HEADER = 10;
 /** The end of a call does not wait longer for its disk. */
 const FINISH_WITHIN_MS = 5_000;
 const TOO_SLOW = 'the disk is too slow';

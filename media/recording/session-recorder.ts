@@ -15,8 +15,8 @@ import { TrackAnchor } from './track.ts';
 const SAMPLES_PER_MS = 8;
 /** How long after its time a packet may still arrive and be recorded. */
 const HOLDBACK_SAMPLES = 4800;
-/** One write: half a second. */
-const MOST_SAMPLES_PER_WRITE = 4000;
+/** One write: half a second. Smaller ones cost more than the rest of a recording. */
+const SAMPLES_PER_WRITE = 4000;
 const FORMAT = { channels: 2, sampleRateHz: 1000 * SAMPLES_PER_MS };
 
 interface SessionRecorderOptions {
@@ -80,14 +80,14 @@ export class SessionRecorder {
     this.#samplesLate += packet.payloadBytes - written;
   }
 
-  /** Hands everything to the file that is too old to change. Call every few hundred milliseconds. */
+  /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
   flush(nowMs: number): void {
-    this.#writeUpTo(this.#sampleAt(nowMs) - HOLDBACK_SAMPLES);
+    this.#writeUpTo(this.#sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
   }
 
   /** Ends the recording at `nowMs`. Null when the file failed. */
   async stop(nowMs: number): Promise<RecordingSummary | null> {
-    this.#writeUpTo(this.#sampleAt(nowMs));
+    this.#writeUpTo(this.#sampleAt(nowMs), 1);
     const dataBytes = await this.#file.finish();
     if (dataBytes === null) return null;
     return { filePath: this.filePath, bytes: WAV_HEADER_BYTES + dataBytes, durationMs: dataBytes / 4 / SAMPLES_PER_MS };
@@ -97,9 +97,10 @@ export class SessionRecorder {
     return Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
   }
 
-  #writeUpTo(position: number): void {
-    while (this.#timeline.taken < position) {
-      const samples = Math.min(MOST_SAMPLES_PER_WRITE, position - this.#timeline.taken);
+  /** Leaves fewer than `fewest` samples for later. */
+  #writeUpTo(position: number, fewest: number): void {
+    while (position - this.#timeline.taken >= fewest) {
+      const samples = Math.min(SAMPLES_PER_WRITE, position - this.#timeline.taken);
       const chunk = new Int16Array(2 * samples);
       this.#timeline.take(samples, chunk);
       this.#file.write(chunk);
