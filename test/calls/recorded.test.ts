@@ -76,7 +76,7 @@ describe('a call that is recorded with a key and announced by a tone', () => {
     for (const file of files) expect(file.subarray(0, 8).toString('latin1')).toBe('TNDMSEAL');
   });
 
-  it('is downloaded by the command line', async () => {
+  it('can be downloaded by the command line', async () => {
     const { exitCode, stderr, stdout } = await run(
       'recordings',
       'download',

@@ -144,7 +144,7 @@ describe('minting a playback URL', () => {
     expect(body.data.length).toBe(600);
   });
 
-  it('is for the user who placed the call, in every format', async () => {
+  it('lets only the user who placed the call play it, in every format', async () => {
     const { call, recordingId } = await seedRecordedCall(fixture, { by: caller, bytes: WAV });
     const stranger = await newCaller();
     const teammate = await fixture.addMemberWith('admin', caller.workspaceId);
@@ -229,7 +229,7 @@ describe('an encrypted recording', () => {
     );
   });
 
-  it('is played by this server where the store presigns clear ones', async () => {
+  it('gets a URL of this server where the store presigns clear ones', async () => {
     const presign = vi
       .spyOn(fixture.objects, 'presign')
       .mockImplementation(async ({ key }) => `https://s3.test/${key}`);
@@ -246,7 +246,7 @@ describe('an encrypted recording', () => {
     expect([head.status, head.headers['content-length'], head.raw.length]).toEqual([200, String(WAV.length), 0]);
   });
 
-  it('is encoded without plaintext in the store', async () => {
+  it('leaves no plaintext in the store when it is encoded', async () => {
     const { recordingId, objectKey } = await seedSealed();
     const { body } = await mintById(recordingId, '?format=wav&channels=mono');
     const wav = parseWav((await fetchMedia(body.data.playback_url)).raw);
@@ -282,7 +282,7 @@ describe('an encrypted recording', () => {
     }
   });
 
-  it('is encoded anew when the encoded copy is damaged', async () => {
+  it('replaces an encoded copy that is damaged', async () => {
     const { recordingId, objectKey } = await seedSealed();
     const mp3Key = objectKey.replace('.wav.sealed', '.mono.mp3.sealed');
     await fixture.putObject(mp3Key, Buffer.alloc(200));

@@ -85,7 +85,7 @@ describe('an encrypted recording that was cut at any byte', () => {
 });
 
 describe('an encrypted recording of a media worker that dies', () => {
-  it('is completed with the seal that it was started with', async () => {
+  it('can be completed with the seal that it was started with', async () => {
     const range = await freePortRange(4);
     const plane = createMediaPlane({
       ...{ workers: 1, rtpHost: '127.0.0.1', rtpPortMin: range.min, rtpPortMax: range.max },
