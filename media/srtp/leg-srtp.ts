@@ -14,6 +14,9 @@ const MOST_CONTEXTS = 8;
 /** Drops in a tick after which only the source that we hear is worth the work. */
 const MOST_DROPS_PER_TICK = 250;
 
+const OPEN_RTP = (receiver: SrtpReceiver, datagram: Buffer): number => receiver.openRtp(datagram);
+const OPEN_RTCP = (receiver: SrtpReceiver, datagram: Buffer): number => receiver.openRtcp(datagram);
+
 interface Keyed<Context> {
   suite: SrtpSuite;
   master: KeyObject;
@@ -65,19 +68,14 @@ export class LegSrtp {
       this.#flooded += 1;
       return -1;
     }
-    const present = this.#receivers[0]!.context;
-    let bytes = present.openRtp(datagram);
-    if (bytes < 0 && present.opened === 0) bytes = this.#receivers[1]?.context.openRtp(datagram) ?? -1;
+    const bytes = this.#open(OPEN_RTP, datagram);
     if (bytes < 0) this.#dropsThisTick += 1;
     return bytes;
   }
 
   /** As `SrtpReceiver.openRtcp`, of a known source. */
   openRtcp(datagram: Buffer): number {
-    const present = this.#receivers[0]!.context;
-    let bytes = present.openRtcp(datagram);
-    if (bytes < 0 && present.opened === 0) bytes = this.#receivers[1]?.context.openRtcp(datagram) ?? -1;
-    return bytes;
+    return this.#open(OPEN_RTCP, datagram);
   }
 
   /** Call several times a second. */
@@ -100,6 +98,19 @@ export class LegSrtp {
     }
     const { sources } = this.#receivers[0]!.context;
     return { suite: this.suite, opened, sources, drops: { ...drops, flooded: this.#flooded }, sealed, refused };
+  }
+
+  /** With the present key; with the last one too, until the peer has used the present one. */
+  #open(open: typeof OPEN_RTP, datagram: Buffer): number {
+    const present = this.#receivers[0]!.context;
+    const last = this.#receivers[1]?.context;
+    if (last === undefined || present.opened > 0) return open(present, datagram);
+    const before = present.drops.unauthentic;
+    const bytes = open(present, datagram);
+    if (present.drops.unauthentic === before) return bytes;
+    // The verdict of the last key counts: the packet may have been on its way when the keys changed.
+    present.drops.unauthentic = before;
+    return open(last, datagram);
   }
 }
 

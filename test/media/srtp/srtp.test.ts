@@ -257,6 +257,8 @@ describe('the keys of a leg', () => {
     const onItsWay = [say(phone, 11), say(phone, 12)];
     srtp.rekey({ suite, serial: 2, local, remote });
     expect(open(srtp, onItsWay[0]!)).not.toBeNull();
+    expect(open(srtp, rtpPacket(12, Buffer.alloc(20), 7))).toBeNull();
+    expect(srtp.dump()).toMatchObject({ opened: 2, drops: { unauthentic: 1 } });
     expect(open(srtp, say(renewed, 13))).not.toBeNull();
     expect(open(srtp, onItsWay[1]!)).toBeNull();
   });
