@@ -7,7 +7,7 @@ import type { CallJournal } from './call-journal.ts';
 
 /** The requests to control one call, each resolved when what became of it is stored. */
 export interface CallControls {
-  /** @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, INTERNAL */
+  /** @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, CONTROL_BUSY, INTERNAL */
   request(control: CallControl): Promise<void>;
   /** Refuses what is still waiting: the call is over. */
   end(): void;
@@ -34,7 +34,8 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
       else waiting.get(controlId)?.('CALL_NOT_LIVE');
       const refusal = await promise;
       waiting.delete(controlId);
-      if (refusal !== null) throw new TandemError(refusal, MESSAGES[refusal]);
+      if (refusal !== null)
+        throw new TandemError(refusal, MESSAGES[refusal], refusal === 'CONTROL_BUSY' ? { retryAfterS: 5 } : {});
       await journal.drained();
     },
     end() {
@@ -46,6 +47,8 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
 
 const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
   CALL_NOT_LIVE: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
-  RECORDING_UNAVAILABLE: 'The call is not being recorded. Place it with `record: true` to pause its recording.',
+  RECORDING_UNAVAILABLE: 'The call is not being recorded, so there is no recording to pause.',
+  LEG_NOT_LISTENING: 'The phone of this leg has put the call on hold. Send the digits when it is back.',
+  CONTROL_BUSY: 'Too many digits wait to be sent to this leg. Try again in a few seconds.',
   INTERNAL: 'The media server could not do this. Try again.',
 };

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { fromCallback } from 'xstate';
-import type { CallControl, Talk } from '../machines/call-control.ts';
+import type { CallControl, ControlRefusal, Talk } from '../machines/call-control.ts';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
-import type { LegName, MediaEvent } from '../machines/events.ts';
+import type { MediaEvent } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { CallRegistry } from './call-registry.ts';
@@ -28,7 +28,10 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
     let beeping: Promise<void> = Promise.resolve();
     /** The key presses to each leg that are being sent. */
-    const pressing: Record<LegName, Promise<unknown>> = { agent: Promise.resolve(), customer: Promise.resolve() };
+    const pressing = {
+      agent: { last: Promise.resolve() as Promise<unknown>, waiting: 0 },
+      customer: { last: Promise.resolve() as Promise<unknown>, waiting: 0 },
+    };
 
     async function open(): Promise<void> {
       try {
@@ -53,7 +56,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       if (event.type === 'recording.failed') hasRecordingFailed = true;
       // The session has no other parties than these two.
       if (event.type !== 'playback.started') tell(event as MediaEvent);
-      else if (saying !== null) tell({ type: 'speech.started', speech: saying.speech });
+      else if (saying !== null && event.leg === 'agent') tell({ type: 'speech.started', speech: saying.speech });
     }
 
     /** Not waited for: a command that ends it must not come after it. */
@@ -65,9 +68,12 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         await beeping;
         if (saying !== turn) return;
         const end = await media.play('agent', { samples, over: speech === 'whisper' });
-        if (saying === turn && end === 'played') tell({ type: 'speech.finished', speech });
+        if (saying !== turn) return;
+        saying = null;
+        if (end === 'played') tell({ type: 'speech.finished', speech });
       } catch (error) {
         if (saying !== turn) return;
+        saying = null;
         if (!(error instanceof UnspokenError))
           logger.error({ callId, speech, err: error }, 'announcement or whisper failed');
         const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
@@ -100,23 +106,37 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     /** Not waited for, as key presses take seconds; those of a leg follow one another. */
     async function carryOut(media: MediaSession, { controlId, control, talk }: ControlCommand): Promise<void> {
       try {
-        await perform(media, control, talk);
-        tell({ type: 'control.done', controlId, control });
+        const refusal = await perform(media, control, talk);
+        if (refusal === null) tell({ type: 'control.done', controlId, control });
+        else tell({ type: 'control.failed', controlId, control, refusal });
       } catch (error) {
         logger.warn({ callId, control: control.type, err: error }, 'call control failed');
-        tell({ type: 'control.failed', controlId });
+        tell({ type: 'control.failed', controlId, control, refusal: 'INTERNAL' });
       }
     }
 
-    async function perform(media: MediaSession, control: CallControl, talk: Talk): Promise<void> {
+    async function perform(media: MediaSession, control: CallControl, talk: Talk): Promise<ControlRefusal | null> {
+      if (control.type === 'dtmf') return await press(media, control);
       if (control.type === 'recording.pause' || control.type === 'recording.resume') {
-        return await media.pauseRecording(control.type === 'recording.pause');
-      }
-      if (control.type !== 'dtmf') return await media.setRouting(talkRouting(talk));
-      const { leg, digits, durationMs } = control;
-      const sending = pressing[leg].then(() => media.sendDigits(leg, { digits, durationMs }));
-      pressing[leg] = sending.catch(() => {});
-      if ((await sending) === 'stopped') throw new Error('the key presses were stopped');
+        await media.pauseRecording(control.type === 'recording.pause');
+      } else await media.setRouting(talkRouting(talk));
+      return null;
+    }
+
+    async function press(
+      media: MediaSession,
+      { leg, digits, durationMs }: Extract<CallControl, { type: 'dtmf' }>,
+    ): Promise<ControlRefusal | null> {
+      const line = pressing[leg];
+      if (line.waiting >= MOST_WAITING_PRESSES) return 'CONTROL_BUSY';
+      line.waiting += 1;
+      const sending = line.last.then(() => media.sendDigits(leg, { digits, durationMs }));
+      line.last = sending.catch(() => {});
+      const end = await sending.finally(() => {
+        line.waiting -= 1;
+      });
+      if (end === 'not-listening') return 'LEG_NOT_LISTENING';
+      return end === 'played' ? null : 'INTERNAL';
     }
 
     async function obey(command: MediaCommand): Promise<void> {
@@ -166,6 +186,9 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     };
   });
 }
+
+/** Requests to press keys on a leg that wait for those before them. */
+const MOST_WAITING_PRESSES = 8;
 
 type ControlCommand = Extract<MediaCommand, { type: 'control' }>;
 

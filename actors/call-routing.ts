@@ -28,9 +28,10 @@ export function talkRouting(talk: Talk): Routing {
 }
 
 function heardBy(leg: LegName, { muted, held }: Talk): Routing['hears'][string] {
-  if (held[leg] !== null) return held[leg] === 'music' ? 'hold-music' : [];
+  if (held[leg] !== null) return held[leg] === 'music' ? 'hold-music' : 'silence';
   const other = leg === 'agent' ? 'customer' : 'agent';
-  return muted[other] || held[other] !== null ? [] : [{ party: other }];
+  // Silence rather than nothing: many phones end a call without packets.
+  return muted[other] || held[other] !== null ? 'silence' : [{ party: other }];
 }
 
 export function routingOf(path: Path): Routing {

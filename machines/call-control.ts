@@ -15,7 +15,7 @@ export type CallControl =
   | { type: 'recording.pause' }
   | { type: 'recording.resume' };
 
-/** How the two parties are connected while they talk. */
+/** How the two parties are to be connected while they talk. */
 export interface Talk {
   muted: Readonly<Record<LegName, boolean>>;
   /** What a leg on hold hears; null while it is not. */
@@ -35,6 +35,10 @@ export type ControlRefusal =
   | 'CALL_NOT_LIVE'
   /** The call is not being recorded. */
   | 'RECORDING_UNAVAILABLE'
+  /** The peer of the leg has the call on hold, so that keys would not be heard. */
+  | 'LEG_NOT_LISTENING'
+  /** Too many key presses of the leg wait for their turn. */
+  | 'CONTROL_BUSY'
   /** The media plane could not do it. */
   | 'INTERNAL';
 
@@ -51,6 +55,25 @@ export function talkAfter(talk: Talk, control: CallControl): Talk {
       return { ...talk, isRecordingPaused: control.type === 'recording.pause' };
     case 'dtmf':
       return talk;
+  }
+}
+
+/** What undoes a control that did not happen; null where nothing is left of it. */
+export function oppositeOf(control: CallControl): CallControl | null {
+  switch (control.type) {
+    case 'mute':
+    case 'unmute':
+      return { type: control.type === 'mute' ? 'unmute' : 'mute', leg: control.leg };
+    case 'hold':
+      return { type: 'resume', leg: control.leg };
+    case 'resume':
+      return { type: 'hold', leg: control.leg, music: true };
+    case 'recording.pause':
+      return { type: 'recording.resume' };
+    case 'recording.resume':
+      return { type: 'recording.pause' };
+    case 'dtmf':
+      return null;
   }
 }
 

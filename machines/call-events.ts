@@ -54,7 +54,7 @@ export type CallEvent =
 /** What the media port tells of a control. */
 export type ControlReport =
   | { type: 'control.done'; controlId: string; control: CallControl }
-  | { type: 'control.failed'; controlId: string };
+  | { type: 'control.failed'; controlId: string; control: CallControl; refusal: ControlRefusal };
 
 export type MediaCommand =
   | { type: 'connect'; leg: LegName; media: RemoteMedia }

@@ -10,7 +10,7 @@ import {
   spawnChild,
   stopChild,
 } from 'xstate';
-import { type CallControl, type ControlRefusal, isInEffect, talkAfter } from './call-control.ts';
+import { type CallControl, type ControlRefusal, isInEffect, oppositeOf, talkAfter } from './call-control.ts';
 import type {
   CallContext,
   CallEmitted,
@@ -164,11 +164,19 @@ export const callSetup = setup({
     markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
     startControl: enqueueActions(({ enqueue, context }, { controlId, control }: ControlParams) => {
       const talk = talkAfter(context.talk, control);
+      enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'control', controlId, control, talk });
       if (control.type !== 'hold' && control.type !== 'resume') return;
       enqueue(sendTo(control.leg, { type: 'hold', isHeld: control.type === 'hold' }));
     }),
-    applyControl: assign(({ context }, { control }: ControlParams) => ({ talk: talkAfter(context.talk, control) })),
+    undoControl: enqueueActions(({ enqueue, context }, control: CallControl) => {
+      const opposite = oppositeOf(control);
+      // Somebody has asked for something else meanwhile.
+      if (opposite === null || !isInEffect(context.talk, control)) return;
+      enqueue.assign({ talk: talkAfter(context.talk, opposite) });
+      if (opposite.type !== 'hold' && opposite.type !== 'resume') return;
+      enqueue(sendTo(opposite.leg, { type: 'hold', isHeld: opposite.type === 'hold' }));
+    }),
     refuseControl: emit((_, { controlId, refusal }: { controlId: string; refusal: ControlRefusal }) => ({
       type: 'controlled' as const,
       controlId,

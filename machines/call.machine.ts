@@ -351,25 +351,17 @@ export const callMachine = callSetup.createMachine({
                   },
                   { actions: { type: 'startControl', params: ({ event }) => event } },
                 ],
-                'control.done': [
-                  {
-                    // Two requests for the same crossed: the first was told.
-                    guard: { type: 'isControlInEffect', params: ({ event }) => event },
-                    actions: { type: 'confirmControl', params: ({ event }) => event },
-                  },
-                  {
-                    actions: [
-                      { type: 'applyControl', params: ({ event }) => event },
-                      { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
-                      { type: 'confirmControl', params: ({ event }) => event },
-                    ],
-                  },
-                ],
+                'control.done': {
+                  actions: [
+                    { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
+                    { type: 'confirmControl', params: ({ event }) => event },
+                  ],
+                },
                 'control.failed': {
-                  actions: {
-                    type: 'refuseControl',
-                    params: ({ event }) => ({ controlId: event.controlId, refusal: 'INTERNAL' }),
-                  },
+                  actions: [
+                    { type: 'undoControl', params: ({ event }) => event.control },
+                    { type: 'refuseControl', params: ({ event }) => event },
+                  ],
                 },
                 'speech.started': {
                   guard: { type: 'isSpeech', params: ({ event }) => ({ speech: event.speech, of: 'whisper' }) },

@@ -33,6 +33,8 @@ export const ERROR_CATALOGUE = {
   CALL_NOT_FOUND: { status: 404, retryable: false },
   CALL_NOT_LIVE: { status: 409, retryable: false },
   LEG_NOT_FOUND: { status: 404, retryable: false },
+  LEG_NOT_LISTENING: { status: 409, retryable: true },
+  CONTROL_BUSY: { status: 429, retryable: true },
   INVALID_DIGITS: { status: 400, retryable: false },
   RECORDING_NOT_OWNED: { status: 404, retryable: false },
   TRANSCRIPT_NOT_OWNED: { status: 404, retryable: false },

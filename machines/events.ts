@@ -86,7 +86,7 @@ export type LegEvent =
   | { type: 'leg.ringing'; sipStatus: number; earlyMedia: RemoteMedia | null }
   | { type: 'leg.answered'; sipStatus: number; media: RemoteMedia }
   | { type: 'leg.media'; media: RemoteMedia }
-  /** Our re-INVITE met one of the peer (491): it has to be sent again after a while. */
+  /** Our re-INVITE met one of the peer, or a server that was busy: it has to be sent again after a while. */
   | { type: 'leg.glare' }
   /** The INVITE ended without a dialog: a final answer other than 2xx, a timeout (408), a dead transport (503). */
   | {

@@ -51,8 +51,11 @@ export interface Routing {
   watched: readonly PartyId[];
 }
 
-/** Sounds made here, repeated for as long as they are heard: the ringing tone, and music for who is on hold. */
-export type LoopedSound = 'ringback' | 'hold-music';
+/**
+ * Sounds made here, repeated for as long as they are heard: the ringing tone, music for a party on hold, and silence, which
+ * keeps peers from taking a call without packets for dead.
+ */
+export type LoopedSound = 'ringback' | 'hold-music' | 'silence';
 
 export interface HeardParty {
   party: PartyId;
@@ -80,9 +83,9 @@ export interface MediaSession {
   play(party: PartyId, sound: PlayedSound): Promise<PlaybackEnd>;
   /**
    * Sends key presses to a party, as telephone events (RFC 4733) or as tones to a peer that takes none; it hears nothing
-   * else meanwhile. Resolves when all are sent, or something ended them.
+   * else meanwhile. Resolves when all are sent, or something ended them; at once if the party does not listen.
    */
-  sendDigits(party: PartyId, presses: KeyPresses): Promise<PlaybackEnd>;
+  sendDigits(party: PartyId, presses: KeyPresses): Promise<DigitsEnd>;
   /** Ends what is played to the party. */
   stopPlaying(party: PartyId): Promise<void>;
   /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
@@ -128,6 +131,9 @@ export interface KeyPresses {
 }
 
 export type PlaybackEnd = 'played' | 'stopped';
+
+/** `not-listening`: none was sent, because the party has us on hold. */
+export type DigitsEnd = PlaybackEnd | 'not-listening';
 
 /** What a tap posts, whatever codec the leg uses. */
 export const TAP_FORMAT = { encoding: 'linear16', sampleRateHz: 8000, channels: 1 } as const satisfies AudioFormat;

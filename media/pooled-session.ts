@@ -4,6 +4,7 @@ import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts'
 import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
 import type {
+  DigitsEnd,
   KeyPresses,
   LocalAddress,
   MediaSession,
@@ -70,7 +71,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     return await this.#call('party.play', { party, samples, over }, [samples.buffer]);
   }
 
-  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<PlaybackEnd> {
+  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<DigitsEnd> {
     return await this.#call('party.sendDigits', { party, digits, durationMs });
   }
 

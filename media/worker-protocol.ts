@@ -2,7 +2,15 @@ import type { MessagePort } from 'node:worker_threads';
 import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import type { DatagramIo } from './datagrams/open-datagrams.ts';
-import type { KeyPresses, PartyId, PlaybackEnd, RecordingOptions, RecordingSummary, Routing } from './media-plane.ts';
+import type {
+  DigitsEnd,
+  KeyPresses,
+  PartyId,
+  PlaybackEnd,
+  RecordingOptions,
+  RecordingSummary,
+  Routing,
+} from './media-plane.ts';
 
 /**
  * What crosses between the main thread and a media worker. The only audio that crosses is what is played, in one piece
@@ -36,7 +44,7 @@ export interface MediaCalls {
   /** Answered when all are sent. */
   'party.sendDigits': {
     request: { sessionKey: number; party: PartyId } & KeyPresses;
-    answer: PlaybackEnd;
+    answer: DigitsEnd;
   };
   'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   /** Answered when it is over. */

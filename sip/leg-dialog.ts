@@ -48,6 +48,7 @@ export class OutboundLeg implements LegDialog {
   #isOffering = false;
   /** Another one is wanted after it. */
   #isOfferDue = false;
+  #offerAttempts = 0;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
 
@@ -88,6 +89,7 @@ export class OutboundLeg implements LegDialog {
   }
 
   hold(isHeld: boolean): void {
+    this.#offerAttempts = 0;
     this.#negotiation.isHolding = isHeld;
     this.offerAgain();
   }
@@ -297,7 +299,8 @@ export class OutboundLeg implements LegDialog {
     const options = { method: 'INVITE', stackDialogId: this.#dialogId ?? '', headers, body };
     this.#parts.connection.request('sip:placeholder', options, (outcome) => {
       if (outcome.kind !== 'sent') {
-        this.#offerIsOver();
+        // The server refuses it while an INVITE of the peer is open.
+        this.#offerRefused(491);
         return;
       }
       const { request } = outcome;
@@ -320,7 +323,7 @@ export class OutboundLeg implements LegDialog {
   #offerRefused(status: number): void {
     this.#offerIsOver();
     if (this.#phase !== 'answered') return;
-    if (status === 491) this.#emit({ type: 'leg.glare' });
+    if (PASSING_REFUSALS.has(status) && ++this.#offerAttempts < MOST_OFFER_ATTEMPTS) this.#emit({ type: 'leg.glare' });
     else if (status === 481 || status === 408) this.hangup('RECOVERY_ON_TIMER_EXPIRE');
   }
 
@@ -354,7 +357,7 @@ export class OutboundLeg implements LegDialog {
       reply.send(481, {});
       return;
     }
-    if (this.#isOffering && request.body) {
+    if (this.#isOffering && request.method === 'INVITE') {
       // Glare (RFC 3261 §14.2).
       reply.send(491, {});
       return;
@@ -389,6 +392,10 @@ export class OutboundLeg implements LegDialog {
     if (!this.#isReported) this.#parts.request.onEvent(event);
   }
 }
+
+/** Glare, and a server that is busy with another INVITE of the dialog or overloaded (RFC 3261 §14.2, §21.5). */
+const PASSING_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
+const MOST_OFFER_ATTEMPTS = 5;
 
 /** More than any carrier sends; each becomes a stored event. */
 const MAX_RINGING_EVENTS = 20;

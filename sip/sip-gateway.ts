@@ -50,7 +50,8 @@ export interface LegDialog {
   hangup(cause: HangupCause): void;
   /**
    * Offers the peer of an answered leg `a=sendonly`, or `a=sendrecv` again (RFC 3264 §8.4). What it answers comes as
-   * `leg.media`; a 491 as `leg.glare`, after which the owner calls `offerAgain`; a refusal changes nothing.
+   * `leg.media`; a refusal that may pass, such as 491, as `leg.glare`, after which the owner calls `offerAgain`; another
+   * refusal changes nothing.
    */
   hold(isHeld: boolean): void;
   offerAgain(): void;

@@ -111,7 +111,7 @@ export function callControlRoutes(
     operationId: 'sendCallDigits',
     summary: 'Send DTMF digits',
     description:
-      'Presses keys on one leg, for example to get through a voice menu. The digits are sent as telephone events (RFC 4733), or as tones if the peer did not negotiate them. The response arrives after the last digit. Adds the event `dtmf.sent`; digits that a party presses add `dtmf.received`. Tandem extension.',
+      'Presses keys on one leg, for example to get through a voice menu. The digits are sent as telephone events (RFC 4733), or as tones if the peer did not negotiate them. The response arrives after the last digit. The digits are kept in the event log. Adds the event `dtmf.sent`; digits that a party presses add `dtmf.received`. Tandem extension.',
     body: DigitsBody,
     control: ({ leg, digits, duration_ms: durationMs = 160 }) => {
       if (!DIGITS.test(digits)) {
@@ -125,7 +125,7 @@ export function callControlRoutes(
     operationId: 'pauseCallRecording',
     summary: 'Pause the recording',
     description:
-      'Records silence until the recording is resumed, for example while the customer says a card number. The recording keeps its length, and the events `recording.paused` and `recording.resumed` mark the gap. Tandem extension.',
+      'Records silence until the recording is resumed. The recording keeps its length, and the events `recording.paused` and `recording.resumed` mark the gap. A transcript continues, and digits that a party presses are still logged as `dtmf.received`. Tandem extension.',
     body: null,
     control: () => ({ type: 'recording.pause' }),
   });

@@ -1,4 +1,4 @@
-import { encodeG711, type G711Codec } from './g711.ts';
+import { ALAW_SILENCE, encodeG711, type G711Codec, MULAW_SILENCE } from './g711.ts';
 
 /**
  * Tones: the Indian ringing tone that callers hear (ITU-T E.180 supplement 2: 400 Hz + 450 Hz in cadence
@@ -77,6 +77,14 @@ function ramped(samples: Int16Array<ArrayBuffer>, rampSamples: number): Int16Arr
   }
   return samples;
 }
+
+/** One frame that decodes to nothing, shared: treat as read-only. */
+export function silenceFrames(codec: G711Codec): readonly Uint8Array[] {
+  return codec === 'PCMU' ? SILENT_MULAW : SILENT_ALAW;
+}
+
+const SILENT_MULAW = [new Uint8Array(FRAME_SAMPLES).fill(MULAW_SILENCE)];
+const SILENT_ALAW = [new Uint8Array(FRAME_SAMPLES).fill(ALAW_SILENCE)];
 
 const RINGBACK_FREQUENCIES_HZ = [400, 450] as const;
 /** On, off, on, off; their sum is one period. */

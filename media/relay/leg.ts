@@ -6,7 +6,7 @@ import { encodeG711, transcodingTable } from '../dsp/g711.ts';
 import { holdMusicFrames } from '../dsp/hold-music.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
-import { FRAME_SAMPLES, ringbackFrames } from '../dsp/tones.ts';
+import { FRAME_SAMPLES, ringbackFrames, silenceFrames } from '../dsp/tones.ts';
 import type { LoopedSound, PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
@@ -31,6 +31,12 @@ const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 const OTHER_PARTY_PAUSE_MS = 100;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
 const MOST_PAYLOAD_BYTES = 1440;
+
+const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: Codec) => readonly Uint8Array[]>> = {
+  ringback: ringbackFrames,
+  'hold-music': holdMusicFrames,
+  silence: silenceFrames,
+};
 
 interface RelayLegOptions {
   rtpSocket: DatagramSocket;
@@ -225,7 +231,7 @@ export class RelayLeg {
   sendLoop(sound: LoopedSound, nowMs: number): void {
     const remote = this.remote;
     if (remote === null || !this.isListening || this.#playback !== null || this.#digits !== null) return;
-    const frames = sound === 'ringback' ? ringbackFrames(remote.codec) : holdMusicFrames(remote.codec);
+    const frames = LOOP_FRAMES[sound](remote.codec);
     const frame = frames[this.#loopFrame % frames.length]!;
     this.#loopFrame = (this.#loopFrame + 1) % frames.length;
     this.outbound.admitGenerated(nowMs);
@@ -247,12 +253,12 @@ export class RelayLeg {
     if (playback.isSpent) this.#endPlayback('played');
   }
 
-  /** Sends what is due of the key presses. They wait while the peer does not listen, and end where it takes none. */
+  /** Sends what is due of the key presses. They end when the peer does not listen any more, or takes none. */
   sendDigits(nowMs: number): void {
     const { remote } = this;
     const digits = this.#digits;
-    if (digits === null || remote === null || !this.isListening) return;
-    const payloadType = remote.telephoneEventPayloadType;
+    if (digits === null) return;
+    const payloadType = remote !== null && this.isListening ? remote.telephoneEventPayloadType : null;
     if (payloadType === null) {
       this.#endDigits('stopped');
       return;

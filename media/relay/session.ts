@@ -6,6 +6,7 @@ import { dtmfTones } from '../dsp/dtmf-tones.ts';
 import { meanPowerOfG711 } from '../dsp/level.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
+  DigitsEnd,
   HeardParty,
   KeyPresses,
   LoopedSound,
@@ -279,11 +280,12 @@ export class RelaySession {
    * Sends key presses to a party: as telephone events, or as tones to a peer that takes none. Resolves when all are sent,
    * or they were stopped. @throws RangeError when the session is closed
    */
-  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<PlaybackEnd> {
+  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<DigitsEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
+    if (!leg.isListening) return Promise.resolve('not-listening');
     if (leg.remote?.telephoneEventPayloadType === null) {
-      return this.play(id, { samples: dtmfTones(digits, durationMs), over: false });
+      return this.#play(id, { samples: dtmfTones(digits, durationMs), over: false }, () => {});
     }
     const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
     const stopPacing = this.#options.pacer.add(() => leg.sendDigits(this.#clock.nowMs()));

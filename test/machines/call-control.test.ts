@@ -80,16 +80,16 @@ describe('a control of a call', () => {
 
   it('that two ask for at the same time is logged once', () => {
     const call = callIn('bridged');
-    const ids = [call.ask(MUTE), call.ask(MUTE)];
-    for (const controlId of ids) call.actor.send({ type: 'control.done', controlId, control: MUTE });
-    expect(call.controlled).toEqual(ids.map((controlId) => ({ controlId, refusal: null })));
+    const [first] = [call.ask(MUTE), call.ask(MUTE)];
+    call.actor.send({ type: 'control.done', controlId: first, control: MUTE });
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual([null, null]);
     expect(call.movesAfterBridge()).toEqual(['call.muted']);
   });
 
   it('that the media cannot do is refused, and changes nothing', () => {
     const call = callIn('bridged');
     const controlId = call.ask(MUTE);
-    call.actor.send({ type: 'control.failed', controlId });
+    call.actor.send({ type: 'control.failed', controlId, control: MUTE, refusal: 'INTERNAL' });
     expect(call.controlled).toEqual([{ controlId, refusal: 'INTERNAL' }]);
     expect(call.actor.getSnapshot().context.talk.muted.agent).toBe(false);
     expect(call.movesAfterBridge()).toEqual([]);
@@ -102,6 +102,34 @@ describe('a control of a call', () => {
     call.actor.send({ type: 'control.done', controlId, control: PRESS });
     expect(call.controlled).toEqual([{ controlId, refusal: 'CALL_NOT_LIVE' }]);
     expect(call.movesAfterBridge()).not.toContain('dtmf.sent');
+  });
+
+  it('keeps what others that are still on their way will do', () => {
+    const call = callIn('bridged');
+    const other: CallControl = { type: 'mute', leg: 'customer' };
+    const ids = [call.ask(MUTE), call.ask(other)] as const;
+    expect(call.mediaCommands.at(-1)).toMatchObject({ talk: { muted: { agent: true, customer: true } } });
+    call.actor.send({ type: 'control.done', controlId: ids[0], control: MUTE });
+    call.actor.send({ type: 'control.done', controlId: ids[1], control: other });
+    expect(call.movesAfterBridge()).toEqual(['call.muted', 'call.muted']);
+  });
+
+  it('that undoes one on its way is done after it', () => {
+    const call = callIn('bridged');
+    call.ask(MUTE);
+    call.ask({ type: 'unmute', leg: 'agent' });
+    const talks = call.mediaCommands.flatMap((command) =>
+      command.type === 'control' ? [command.talk.muted.agent] : [],
+    );
+    expect(talks).toEqual([true, false]);
+  });
+
+  it('that failed does not undo a later wish', () => {
+    const call = callIn('bridged');
+    const first = call.ask(MUTE);
+    call.ask({ type: 'unmute', leg: 'agent' });
+    call.actor.send({ type: 'control.failed', controlId: first, control: MUTE, refusal: 'INTERNAL' });
+    expect(call.actor.getSnapshot().context.talk.muted.agent).toBe(false);
   });
 
   it('keeps what other controls did', () => {
@@ -132,6 +160,16 @@ describe('a leg on hold', () => {
       { event: 'call.held', leg: 'customer', data: { music: false } },
       { event: 'call.resumed', leg: 'customer', data: null },
     ]);
+  });
+});
+
+describe('a hold that the media could not begin', () => {
+  it('is taken back from the peer of the leg', () => {
+    const call = callIn('bridged');
+    const controlId = call.ask(HOLD);
+    call.actor.send({ type: 'control.failed', controlId, control: HOLD, refusal: 'INTERNAL' });
+    expect(call.holds).toEqual(['customer true', 'customer false']);
+    expect(call.actor.getSnapshot().context.talk.held.customer).toBeNull();
   });
 });
 

@@ -98,16 +98,24 @@ describe('key presses that we send to a party', () => {
     const samples = bench.customer.samplesHeard('PCMA').subarray(0, 1600);
     for (const frequencyHz of [770, 1336]) expect(toneLevelDbov(samples, frequencyHz)).toBeGreaterThan(-20);
     for (const frequencyHz of [697, 852, 1209, 1477]) expect(toneLevelDbov(samples, frequencyHz)).toBeLessThan(-35);
+    // Nobody takes them for an announcement or a whisper.
+    expect(bench.events).toEqual([]);
   });
 
-  it('wait while the party has us on hold, and stop when the session closes', async () => {
+  it('are refused while the party has us on hold, and stop when it puts us there or the session closes', async () => {
     await using bench = await Bench.open();
     await bench.connect({ customer: bench.customer.remote('PCMU', { direction: 'sendonly' }) });
-    const end = bench.session.sendDigits('customer', { digits: '1', durationMs: 100 });
-    bench.pace(20);
-    expect(bench.customer.heard).toEqual([]);
+    expect(await bench.session.sendDigits('customer', { digits: '1', durationMs: 100 })).toBe('not-listening');
+    await bench.connect();
+    const held = bench.session.sendDigits('customer', { digits: '1', durationMs: 100 });
+    bench.pace(2);
+    await bench.connect({ customer: bench.customer.remote('PCMU', { direction: 'sendonly' }) });
+    bench.pace(1);
+    expect(await held).toBe('stopped');
+    await bench.connect();
+    const closed = bench.session.sendDigits('customer', { digits: '1', durationMs: 100 });
     await bench.session.close();
-    expect(await end).toBe('stopped');
+    expect(await closed).toBe('stopped');
   });
 
   it('stop when others are sent, or the peer stops taking events', async () => {

@@ -408,6 +408,25 @@ describe('a peer that we put on hold', () => {
     expect(phone.call.remote?.direction).toBe('sendonly');
   });
 
+  test('is offered again when the first offer met one of its own', async () => {
+    const phone = await network.phone();
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    const theirs = phone.call.offerAgain('sendrecv');
+    await dialed.log.until('leg.media');
+    dialed.leg.hold(true);
+    await theirs;
+    const met = await Promise.race([
+      dialed.log.until('leg.glare').then(() => 'glare'),
+      phone.until('reinvite').then(() => 'offered'),
+    ]);
+    // As the leg machine does after a while.
+    if (met === 'glare') dialed.leg.offerAgain();
+    expect(await phone.until('reinvite')).toMatchObject({ media: { direction: 'sendonly' } });
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
+  });
+
   test('keeps the call when nothing was answered yet: there is nobody to be told', async () => {
     const phone = await network.phone({ answer: 'manual' });
     const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
