@@ -57,6 +57,8 @@ export class IoUringDatagrams implements Datagrams {
   #open = 0;
   #isInTurn = false;
   #isFlushDue = false;
+  /** The memory shared with the kernel is gone, and its addresses may be another ring's by now. */
+  #isClosed = false;
 
   /**
    * @param mappings of the thread that this one takes the place of, which this one frees.
@@ -91,7 +93,7 @@ export class IoUringDatagrams implements Datagrams {
     this.#schedule = new DrainSchedule({
       nowMs: () => performance.now(),
       drain: () => this.#drain(),
-      hasMore: () => this.#ring.hasCompletion || this.#ring.hasWork,
+      hasMore: () => !this.#isClosed && (this.#ring.hasCompletion || this.#ring.hasWork),
       startWaking: (onWoken) => {
         this.#ring.setNotifying(true);
         this.#watch.start(() => {
@@ -117,6 +119,7 @@ export class IoUringDatagrams implements Datagrams {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#schedule.stop();
     this.#watch.close();
     this.#ring.close();
@@ -190,16 +193,17 @@ export class IoUringDatagrams implements Datagrams {
 
   #flushNow(): void {
     this.#isFlushDue = false;
-    if (!this.#isInTurn) this.#ring.enter();
+    if (!this.#isInTurn && !this.#isClosed) this.#ring.enter();
   }
 
   #drain(): number {
+    if (this.#isClosed) return 0;
     const ring = this.#ring;
     const untilMs = performance.now() + MOST_MS_PER_TURN;
     let packets = 0;
     this.#isInTurn = true;
     try {
-      while (ring.hasCompletion || ring.hasWork) {
+      while (!this.#isClosed && (ring.hasCompletion || ring.hasWork)) {
         if (ring.hasWork) ring.enter();
         while (ring.hasCompletion && packets < MOST_PACKETS_PER_TURN) packets += this.#complete();
         this.#armAgain();
@@ -209,7 +213,7 @@ export class IoUringDatagrams implements Datagrams {
       this.#isInTurn = false;
     }
     // From here on the kernel may refill forwarded buffers.
-    if (ring.hasWork) ring.enter();
+    if (!this.#isClosed && ring.hasWork) ring.enter();
     return packets;
   }
 

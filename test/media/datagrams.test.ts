@@ -146,6 +146,31 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     expect(bench.heard).toEqual([]);
   });
 
+  it('touch nothing of the kernel any more once they are closed, whatever was due', async () => {
+    for (let round = 0; round < 50; round++) {
+      const datagrams = open();
+      const sockets = await Promise.all(
+        [0, 1].map(() => datagrams.bind({ host: '127.0.0.1', port: 0, receive: () => {} })),
+      );
+      for (const socket of sockets) {
+        for (let sent = 0; sent < 20; sent++) {
+          socket.send(Buffer.from('late'), Endpoint.of('127.0.0.1', sockets[0]!.port));
+        }
+      }
+      await Promise.all(sockets.map((socket) => socket.close()));
+      datagrams.close();
+      // Takes the addresses of the memory that was just given back.
+      const next = open();
+      const heard = Promise.withResolvers<string>();
+      const receive = (datagram: Buffer): void => heard.resolve(datagram.toString());
+      const socket = await next.bind({ host: '127.0.0.1', port: 0, receive });
+      socket.send(Buffer.from('hello'), Endpoint.of('127.0.0.1', socket.port));
+      expect(await heard.promise).toBe('hello');
+      await socket.close();
+      next.close();
+    }
+  });
+
   it('let a receiver close its own socket and others', async () => {
     const datagrams = open();
     await using first = await Bench.open(datagrams);
