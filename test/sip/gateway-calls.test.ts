@@ -416,6 +416,8 @@ describe('a peer that we put on hold', () => {
     await dialed.log.until('leg.media');
     dialed.leg.hold(true);
     await theirs;
+    // Its response comes after the ACK of their INVITE has arrived.
+    await phone.call.send('OPTIONS', [], '');
     const met = await Promise.race([
       dialed.log.until('leg.glare').then(() => 'glare'),
       phone.until('reinvite').then(() => 'offered'),
