@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
-import { DrainSchedule } from './drain-schedule.ts';
+import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { NativeMemory } from './native-memory.ts';
 import { bindSocket, IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
@@ -24,10 +24,6 @@ const ADDRESS_WORDS = 8;
 const EVENT_WORDS = process.arch === 'x64' ? 3 : 4;
 const EVENT_DATA_WORD = process.arch === 'x64' ? 1 : 2;
 const MSG_TRUNC = 0x20;
-
-/** Bounds of one turn; timers and messages run before the next. */
-const MOST_PACKETS_PER_TURN = 2000;
-const MOST_MS_PER_TURN = 5;
 
 export class EpollDatagrams implements Datagrams {
   readonly name = 'epoll';

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from './datagrams.ts';
-import { DrainSchedule } from './drain-schedule.ts';
+import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { type Completion, CQE_HAS_BUFFER, CQE_HAS_MORE, IoUring, RingMappings, type SendFields } from './io-uring.ts';
 import { NativeMemory } from './native-memory.ts';
@@ -22,10 +22,6 @@ const RESULT_BYTES = 16;
 const TRUNCATED = 0x20;
 const ADDRESS_SLOT_BYTES = 32;
 const ENOBUFS = -105;
-
-/** Bounds of one turn; timers and messages run before the next. */
-const MOST_PACKETS_PER_TURN = 2000;
-const MOST_MS_PER_TURN = 5;
 
 const SEND_ID = -1;
 const CANCEL_ID = -2;

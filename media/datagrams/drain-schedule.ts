@@ -12,6 +12,10 @@ const SHORT_INTERVAL_MS = 1;
 const LONG_INTERVAL_MS = 2;
 const MEASURE_MS = 100;
 
+/** Bounds of one `drain`; timers and messages run before the next. */
+export const MOST_PACKETS_PER_TURN = 2000;
+export const MOST_MS_PER_TURN = 5;
+
 interface DrainScheduleOptions {
   nowMs: () => number;
   /** Handles received packets, up to a bound, and returns their number. */

@@ -26,18 +26,17 @@ export class DigitSender {
   readonly event: TelephoneEvent = { event: 0, isEnd: false, volume: VOLUME, durationUnits: 0 };
   /** Whether this is the first packet of its key. */
   isFirst = false;
+  readonly onEnded: (end: PlaybackEnd) => void;
   readonly #digits: string;
   readonly #keyFrames: number;
-  readonly #onEnded: (end: PlaybackEnd) => void;
   #index = 0;
   #frame = 0;
   #pauseFrames = 0;
-  #hasEnded = false;
 
   constructor({ digits, durationMs, onEnded }: DigitSenderOptions) {
     this.#digits = digits;
     this.#keyFrames = Math.max(2, Math.round(durationMs / FRAME_MS));
-    this.#onEnded = onEnded;
+    this.onEnded = onEnded;
   }
 
   get isSpent(): boolean {
@@ -68,12 +67,5 @@ export class DigitSender {
     this.#index += 1;
     this.#pauseFrames = DTMF_GAP_MS / FRAME_MS;
     return END_PACKETS;
-  }
-
-  /** Idempotent: the first tells. */
-  end(end: PlaybackEnd): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    this.#onEnded(end);
   }
 }

@@ -227,10 +227,17 @@ export class RelayLeg {
     if (playback?.isSpent) this.#endPlayback('played');
   }
 
-  /** Sends the next 20 ms of a sound that is repeated, unless something is said. */
-  sendLoop(sound: LoopedSound, nowMs: number): void {
+  /** The sound that this leg hears again and again; null while it hears others or nothing. */
+  get loopedSound(): LoopedSound | null {
+    return this.feed in LOOP_FRAMES ? (this.feed as LoopedSound) : null;
+  }
+
+  /** Sends the next 20 ms of the looped sound, if there is one, unless something is said. */
+  sendLoop(nowMs: number): void {
     const remote = this.remote;
-    if (remote === null || !this.isListening || this.#playback !== null || this.#digits !== null) return;
+    const sound = this.loopedSound;
+    if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
+      return;
     const frames = LOOP_FRAMES[sound](remote.codec);
     const frame = frames[this.#loopFrame % frames.length]!;
     this.#loopFrame = (this.#loopFrame + 1) % frames.length;
@@ -353,7 +360,7 @@ export class RelayLeg {
     if (digits === null) return;
     this.#digits = null;
     this.outbound.switchSource();
-    digits.end(end);
+    digits.onEnded(end);
   }
 
   #endPlayback(end: PlaybackEnd): void {

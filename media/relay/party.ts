@@ -1,4 +1,4 @@
-import type { HeardParty, LoopedSound } from '../media-plane.ts';
+import type { HeardParty } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
@@ -16,8 +16,6 @@ export class Party {
   mixInput: MixInput | null = null;
   /** What this party hears in a mix; empty while it hears one party alone, a tone or nothing. */
   mixOf: readonly HeardParty[] = [];
-  /** The sound that this party hears again and again; null while it hears others or nothing. */
-  loop: LoopedSound | null = null;
   /** Silence of this party posts `rtp.timeout`. */
   isWatched = false;
   /** Null while it is not recorded. */

@@ -204,7 +204,6 @@ export class RelaySession {
 
   #letHear(listener: Party, hears: LoopedSound | readonly HeardParty[]): void {
     listener.mixOf = [];
-    listener.loop = typeof hears === 'string' ? hears : null;
     if (typeof hears === 'string' || hears.length === 0) {
       listener.leg.hear(typeof hears === 'string' ? hears : 'nothing');
       return;
@@ -231,7 +230,7 @@ export class RelaySession {
 
   #paceFrames(): void {
     const parties = [...this.#parties.values()];
-    if (parties.some(({ loop, mixOf }) => loop !== null || mixOf.length > 0)) {
+    if (parties.some(({ leg, mixOf }) => leg.loopedSound !== null || mixOf.length > 0)) {
       this.#stopFrames ??= this.#options.pacer.add(() => this.#sendFrames());
       return;
     }
@@ -241,9 +240,7 @@ export class RelaySession {
 
   #sendFrames(): void {
     const nowMs = this.#clock.nowMs();
-    for (const { leg, loop } of this.#parties.values()) {
-      if (loop !== null) leg.sendLoop(loop, nowMs);
-    }
+    for (const { leg } of this.#parties.values()) leg.sendLoop(nowMs);
     this.#mixer.sendFrames(this.#parties, nowMs);
   }
 
@@ -259,20 +256,24 @@ export class RelaySession {
 
   #play(id: PartyId, { samples, over }: PlayedSound, onStarted: () => void): Promise<PlaybackEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
-    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
     const { leg } = this.#party(id);
-    const stopPacing = this.#options.pacer.add(() => leg.sendPlayback(this.#clock.nowMs()));
-    leg.play(
-      new Playback({
-        samples,
-        over,
-        onStarted,
-        onEnded: (end) => {
-          stopPacing();
-          resolve(end);
-        },
-      }),
+    return this.#pacedUntilEnd(
+      (nowMs) => leg.sendPlayback(nowMs),
+      (onEnded) => leg.play(new Playback({ samples, over, onStarted, onEnded })),
     );
+  }
+
+  /** Starts something that is sent 20 ms at a time until it calls `onEnded`. */
+  #pacedUntilEnd(
+    sendFrame: (nowMs: number) => void,
+    start: (onEnded: (end: PlaybackEnd) => void) => void,
+  ): Promise<PlaybackEnd> {
+    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
+    const stopPacing = this.#options.pacer.add(() => sendFrame(this.#clock.nowMs()));
+    start((end) => {
+      stopPacing();
+      resolve(end);
+    });
     return promise;
   }
 
@@ -287,19 +288,10 @@ export class RelaySession {
     if (leg.remote?.telephoneEventPayloadType === null) {
       return this.#play(id, { samples: dtmfTones(digits, durationMs), over: false }, () => {});
     }
-    const { promise, resolve } = Promise.withResolvers<PlaybackEnd>();
-    const stopPacing = this.#options.pacer.add(() => leg.sendDigits(this.#clock.nowMs()));
-    leg.press(
-      new DigitSender({
-        digits,
-        durationMs,
-        onEnded: (end) => {
-          stopPacing();
-          resolve(end);
-        },
-      }),
+    return this.#pacedUntilEnd(
+      (nowMs) => leg.sendDigits(nowMs),
+      (onEnded) => leg.press(new DigitSender({ digits, durationMs, onEnded })),
     );
-    return promise;
   }
 
   /** Ends what is played to the party. */
