@@ -6,6 +6,16 @@ import { callSetup } from './call-setup.ts';
 /** Stops the announcement; the agent hears nothing else at that time. */
 const SILENCE = { type: 'sendToMedia', params: { type: 'path', path: 'idle' } } as const;
 
+const REFUSE_CONTROL = {
+  actions: {
+    type: 'refuseControl',
+    params: ({ event }: { event: { controlId: string } }) => ({
+      controlId: event.controlId,
+      refusal: 'CALL_NOT_LIVE' as const,
+    }),
+  },
+} as const;
+
 /**
  * One click-to-call. Its row is committed before the machine exists. `preparing` opens two media ports; without them the
  * call is rejected before anybody is disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing`
@@ -38,24 +48,9 @@ export const callMachine = callSetup.createMachine({
   initial: 'active',
   on: {
     // Only a talk can be controlled.
-    'control.requested': {
-      actions: {
-        type: 'refuseControl',
-        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
-      },
-    },
-    'control.done': {
-      actions: {
-        type: 'refuseControl',
-        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
-      },
-    },
-    'control.failed': {
-      actions: {
-        type: 'refuseControl',
-        params: ({ event }) => ({ controlId: event.controlId, refusal: 'CALL_NOT_LIVE' }),
-      },
-    },
+    'control.requested': REFUSE_CONTROL,
+    'control.done': REFUSE_CONTROL,
+    'control.failed': REFUSE_CONTROL,
   },
   states: {
     active: {
