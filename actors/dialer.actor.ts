@@ -208,11 +208,15 @@ async function heldFor({ callId, holdId }: CallRow, { sql, logger }: DialerOptio
   }
 }
 
-/** Waits for the call to be on its way; a call that was rejected instead is a refusal, its reference free again. */
+/**
+ * Waits for the call to be on its way, and presents it as it is then, whatever happens to it meanwhile; a call that was
+ * rejected instead is a refusal, its reference free again.
+ */
 async function dialed(call: LiveCall, { sql }: DialerOptions): Promise<PlacedCall> {
-  await call.initiated;
+  const placed = (row: CallRow): PlacedCall => ({ placed: true, replayed: false, call: presentCall(row) });
+  if ((await call.initiated) === 'initiated') return placed({ ...call.row, state: 'initiated' });
   const row = (await getCallById(sql, call.row.callId)) ?? call.row;
-  if (row.state !== 'rejected') return { placed: true, replayed: false, call: presentCall(row) };
+  if (row.state !== 'rejected') return placed(row);
   throw refused('no_free_channel', 'No media port is free. Try again when a call has ended.');
 }
 
