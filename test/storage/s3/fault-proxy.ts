@@ -59,8 +59,13 @@ export async function startFaultProxy(port: number): Promise<FaultProxy> {
       return;
     }
     outgoing.end(body);
-    const [reply] = (await once(outgoing, 'response')) as [IncomingMessage];
-    const content = await bodyOf(reply);
+    const reply = await once(outgoing, 'response').then(
+      ([response]) => response as IncomingMessage,
+      () => null,
+    );
+    const content = reply && (await bodyOf(reply).catch(() => null));
+    // The client has been cut off as well.
+    if (reply === null || content === null) return incoming.socket.destroy();
     answer.writeHead(reply.statusCode ?? 502, reply.headers);
     if (fault !== 'truncateAnswer') return answer.end(method === 'HEAD' ? undefined : content);
     answer.write(content.subarray(0, content.length >> 1), () => incoming.socket.destroy());
