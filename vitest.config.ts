@@ -1,35 +1,29 @@
 import { defineConfig } from 'vitest/config';
 
-/** Folders whose test files leave nothing behind in their process, so that many of them share one. */
-const SHARED_PROCESS = ['actors', 'callbacks', 'http', 'language', 'machines', 'packaging', 'storage', 'webhooks'].map(
-  (folder) => `test/${folder}/**/*.test.ts`,
-);
+/** Folders whose test files each need a process of their own, because they start whole servers and end them. */
+const OWN_PROCESS = ['calls', 'process'].map((folder) => `test/${folder}/**/*.test.ts`);
+/** More than there are cores, as most tests wait for audio, SIP timers, the database or a child process. */
+const MAX_WORKERS = 3;
 
 export default defineConfig({
   test: {
     globalSetup: 'test/global-setup.ts',
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    maxWorkers: MAX_WORKERS,
     projects: [
       {
         extends: true,
-        test: {
-          name: 'shared-process',
-          include: SHARED_PROCESS,
-          // Loading the server anew costs each file more than a second of CPU time.
-          isolate: false,
-          maxWorkers: 2,
-        },
+        test: { name: 'own-process', include: OWN_PROCESS },
       },
       {
         extends: true,
         test: {
-          name: 'own-process',
-          include: ['**/*.test.ts'],
-          exclude: ['node_modules/**', '.data/**', ...SHARED_PROCESS],
-          // Most of these wait for audio, SIP timers or a child process.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          name: 'shared-process',
+          include: ['test/**/*.test.ts'],
+          exclude: OWN_PROCESS,
+          // Loading the server anew costs each file more than a second of CPU time.
+          isolate: false,
         },
       },
     ],

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { Redis } from 'ioredis';
 import type { Config } from '../../../config.ts';
 import { connect, type Sql } from '../../../storage/database.ts';
 import { findBinaries } from '../../../storage/embedded/postgres.ts';
@@ -104,6 +103,7 @@ async function checkCluster(dataDir: string): Promise<Finding> {
 /** Null when none is configured. */
 export async function checkRedis({ redisUrl }: Config): Promise<Finding | null> {
   if (redisUrl === null) return null;
+  const { Redis } = await import('ioredis');
   const redis = new Redis(redisUrl, {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,

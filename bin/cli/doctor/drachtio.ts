@@ -1,6 +1,5 @@
 import type { Config } from '../../../config.ts';
 import { SipError } from '../../../sip/sip-error.ts';
-import { openSrfConnection } from '../../../sip/srf-connection.ts';
 import { type Finding, fail, ok, reasonOf } from './finding.ts';
 
 /** Null when the embedded SIP server is used. */
@@ -8,6 +7,7 @@ export async function checkDrachtio(config: Config): Promise<Finding | null> {
   const { drachtioHost: host, drachtioPort: port, drachtioSecret: secret } = config;
   if (host === null || secret === null) return null;
   const check = 'drachtio';
+  const { openSrfConnection } = await import('../../../sip/srf-connection.ts');
   try {
     const connection = await openSrfConnection({
       host,

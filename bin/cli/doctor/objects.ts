@@ -1,6 +1,5 @@
 import { join, resolve } from 'node:path';
 import type { Config } from '../../../config.ts';
-import { openBucket } from '../../../storage/s3/bucket.ts';
 import { bucketSettingsOf } from '../../../storage/s3/bucket-settings.ts';
 import { checkBucket } from '../../../storage/s3/check-bucket.ts';
 import { filesBelow } from '../../../storage/s3/files-below.ts';
@@ -12,6 +11,8 @@ export async function checkObjects(config: Config): Promise<Finding> {
   const folder = join(resolve(config.dataDir), 'objects');
   const settings = bucketSettingsOf(config);
   if (settings === null) return ok(check, `in ${folder}; S3_BUCKET moves them to an S3 store`);
+  // The S3 client takes long to load.
+  const { openBucket } = await import('../../../storage/s3/bucket.ts');
   const bucket = openBucket(settings);
   try {
     await checkBucket(bucket);
