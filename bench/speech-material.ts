@@ -1,5 +1,5 @@
 import type { AudioFormat } from '../machines/utterances.ts';
-import { encodeG711 } from '../media/dsp/g711.ts';
+import { encodeG711 } from '../media/codecs/g711.ts';
 import { asMulaw8k, spokenUtterances, withNoise } from '../test/speech/spoken.ts';
 import { asteriskPrompts } from './asterisk-prompts.ts';
 

@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, RegExp[]> = {
   runtime: [],
   media: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/],
   sip: [RUNTIME, /^machines\/(events|errors)\.ts$/],
-  speech: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^media\/dsp\//],
+  speech: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^media\/(codecs|dsp)\//],
   language: [RUNTIME, /^machines\/(events|errors|utterances)\.ts$/, /^speech\/refinement\.ts$/],
   storage: [RUNTIME, /^machines\/(events|errors)\.ts$/],
   http: [

@@ -1,5 +1,5 @@
 import type { LegName } from '../../machines/events.ts';
-import { decodeG711 } from '../../media/dsp/g711.ts';
+import { decodeG711 } from '../../media/codecs/g711.ts';
 import { asMulaw8k, spokenUtterances } from '../../test/speech/spoken.ts';
 
 /** What the phones say to each other: people reading, as a telephone line carries it. */

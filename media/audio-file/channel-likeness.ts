@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { AudioFormat } from '../../machines/utterances.ts';
-import { decodeG711 } from '../dsp/g711.ts';
+import { decodeG711 } from '../codecs/g711.ts';
 import type { AudioFile } from './audio-file.ts';
 
 /** Looked at throughout the file: a few thousand samples, whatever its length. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { AudioFormat } from '../../machines/utterances.ts';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../dsp/g711.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
 import type { AudioFile } from './audio-file.ts';
 

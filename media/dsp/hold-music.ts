@@ -1,4 +1,4 @@
-import type { G711Codec } from './g711.ts';
+import type { G711Codec } from '../codecs/g711.ts';
 import { framesOf, TELEPHONY_SAMPLE_RATE_HZ } from './tones.ts';
 
 /** The music that a party hears on hold: four bars of broken chords, made here, so that nobody owes a fee for it. */

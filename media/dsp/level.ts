@@ -1,4 +1,4 @@
-import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from './g711.ts';
+import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /** Levels in dBov: 0 is the power of a full-scale square wave (RFC 6464 §3), so a full-scale sine is -3.01. */
 

@@ -1,4 +1,4 @@
-import { ALAW_SILENCE, encodeG711, type G711Codec, MULAW_SILENCE } from './g711.ts';
+import { ALAW_SILENCE, encodeG711, type G711Codec, MULAW_SILENCE } from '../codecs/g711.ts';
 
 /**
  * Tones: the Indian ringing tone that callers hear (ITU-T E.180 supplement 2: 400 Hz + 450 Hz in cadence

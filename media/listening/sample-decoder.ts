@@ -1,5 +1,5 @@
 import type { AudioFormat } from '../../machines/utterances.ts';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../dsp/g711.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /** Bytes of a stream to samples in 16-bit scale, one array per channel heard. Bytes may be cut anywhere. */
 export class SampleDecoder {

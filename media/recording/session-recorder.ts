@@ -1,5 +1,5 @@
 import type { FileSeal } from '../../runtime/sealed-file/format.ts';
-import type { G711Codec } from '../dsp/g711.ts';
+import type { G711Codec } from '../codecs/g711.ts';
 import type { RecordingSummary } from '../media-plane.ts';
 import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
 import { RecordingFile } from './recording-file.ts';

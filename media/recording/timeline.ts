@@ -1,4 +1,4 @@
-import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../dsp/g711.ts';
+import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /**
  * Some seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their

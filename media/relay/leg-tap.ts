@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { G711Codec } from '../dsp/g711.ts';
+import type { G711Codec } from '../codecs/g711.ts';
 import type { RecordedPacket } from '../recording/session-recorder.ts';
 import { Timeline } from '../recording/timeline.ts';
 import { TrackAnchor } from '../recording/track.ts';

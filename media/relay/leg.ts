@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Codec, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import { encodeG711, transcodingTable } from '../codecs/g711.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
-import { encodeG711, transcodingTable } from '../dsp/g711.ts';
 import { holdMusicFrames } from '../dsp/hold-music.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';

@@ -1,4 +1,4 @@
-import type { G711Codec } from '../dsp/g711.ts';
+import type { G711Codec } from '../codecs/g711.ts';
 import { meanPower } from '../dsp/level.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../dsp/tones.ts';
 import type { RecordedPacket } from '../recording/session-recorder.ts';

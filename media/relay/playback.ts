@@ -1,4 +1,4 @@
-import { ALAW_TO_LINEAR, type G711Codec, LINEAR_TO_ALAW, LINEAR_TO_MULAW, MULAW_TO_LINEAR } from '../dsp/g711.ts';
+import { ALAW_TO_LINEAR, type G711Codec, LINEAR_TO_ALAW, LINEAR_TO_MULAW, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 import type { PlaybackEnd } from '../media-plane.ts';
 import { RTP_HEADER_BYTES } from '../rtp/packet.ts';
 import { sequenceDelta } from '../rtp/receiver-statistics.ts';

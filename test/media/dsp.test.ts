@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeG711, encodeG711 } from '../../media/dsp/g711.ts';
+import { decodeG711, encodeG711 } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov, meanPower, meanPowerOfG711, SILENCE_DBOV } from '../../media/dsp/level.ts';
 import { estimateMos } from '../../media/dsp/mos.ts';

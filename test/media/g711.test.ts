@@ -11,7 +11,7 @@ import {
   MULAW_TO_ALAW,
   MULAW_TO_LINEAR,
   transcodingTable,
-} from '../../media/dsp/g711.ts';
+} from '../../media/codecs/g711.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import * as fc from '../properties.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Codec } from '../../machines/events.ts';
-import { decodeG711, encodeG711 } from '../../media/dsp/g711.ts';
+import { decodeG711, encodeG711 } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { FRAME_SAMPLES, recordingTone, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { Playback } from '../../media/relay/playback.ts';

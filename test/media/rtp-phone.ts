@@ -2,7 +2,7 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { Codec, RemoteMedia, SrtpKeys, SrtpSuite } from '../../machines/events.ts';
-import { decodeG711 } from '../../media/dsp/g711.ts';
+import { decodeG711 } from '../../media/codecs/g711.ts';
 import { buildRtpPacket, emptyRtpHeader, parseRtp, type RtpHeader } from '../../media/rtp/packet.ts';
 import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../../media/srtp/crypto-suites.ts';

@@ -2,7 +2,7 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 import { describe, expect, it } from 'vitest';
 import { CALL_PARTIES, routingOf } from '../../actors/call-routing.ts';
 import type { MediaEvent } from '../../machines/events.ts';
-import { ALAW_TO_LINEAR, encodeG711, type G711Codec, MULAW_TO_LINEAR } from '../../media/dsp/g711.ts';
+import { ALAW_TO_LINEAR, encodeG711, type G711Codec, MULAW_TO_LINEAR } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { createMediaPlane } from '../../media/media-plane.workers.ts';

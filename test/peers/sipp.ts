@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { encodeG711 } from '../../media/dsp/g711.ts';
+import { encodeG711 } from '../../media/codecs/g711.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import { freeSipPort, runPeer, untilListening } from './programs.ts';
 

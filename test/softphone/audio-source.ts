@@ -1,4 +1,4 @@
-import { encodeG711, type G711Codec } from '../../media/dsp/g711.ts';
+import { encodeG711, type G711Codec } from '../../media/codecs/g711.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../../media/dsp/tones.ts';
 import { readWav } from '../../media/wav.ts';
 

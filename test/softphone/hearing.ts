@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { decodeG711 } from '../../media/dsp/g711.ts';
+import { decodeG711 } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
 import {

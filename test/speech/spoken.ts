@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { encodeG711 } from '../../media/dsp/g711.ts';
+import { encodeG711 } from '../../media/codecs/g711.ts';
 import { meanPower } from '../../media/dsp/level.ts';
 import { parseWav } from '../../media/wav.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';

@@ -1,4 +1,4 @@
-import { encodeG711, type G711Codec } from '../../../media/dsp/g711.ts';
+import { encodeG711, type G711Codec } from '../../../media/codecs/g711.ts';
 import { openMp3Encoder } from './mp3-encoder.ts';
 import { openOggOpusEncoder } from './ogg-opus-encoder.ts';
 import type { OpenSpeechEncoder, SpeechEncoder } from './speech-encoder.ts';

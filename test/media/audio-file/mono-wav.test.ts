@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { AudioFormat } from '../../../machines/utterances.ts';
 import { writeMonoWav } from '../../../media/audio-file/mono-wav.ts';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../media/dsp/g711.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../media/codecs/g711.ts';
 import { readWav } from '../../../media/wav.ts';
 
 let folder: string;

@@ -1,5 +1,5 @@
 import type { UtteranceMessage } from '../../../machines/utterances.ts';
-import { decodeG711 } from '../../../media/dsp/g711.ts';
+import { decodeG711 } from '../../../media/codecs/g711.ts';
 import { ChannelListener } from '../../../media/listening/channel-listener.ts';
 import { NoiseSuppressors } from '../../../media/listening/noise-suppressor.ts';
 import { liveRules } from '../../../media/listening/segmentation-rules.ts';

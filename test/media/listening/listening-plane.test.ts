@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { AudioFormat } from '../../../machines/utterances.ts';
-import { decodeG711 } from '../../../media/dsp/g711.ts';
+import { decodeG711 } from '../../../media/codecs/g711.ts';
 import type { ListeningPlane, ListenToFileOptions } from '../../../media/listening-plane.ts';
 import { createListeningPlane } from '../../../media/listening-plane.workers.ts';
 import { TAP_FORMAT } from '../../../media/media-plane.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AudioFormat } from '../../../machines/utterances.ts';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../media/dsp/g711.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../media/codecs/g711.ts';
 import { SampleDecoder } from '../../../media/listening/sample-decoder.ts';
 import * as fc from '../../properties.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeG711 } from '../../../media/dsp/g711.ts';
+import { decodeG711 } from '../../../media/codecs/g711.ts';
 import { Resampler } from '../../../media/dsp/resample.ts';
 import { isClear, lacksUpperBand, UpperBand } from '../../../speech/engines/pocketsphinx/upper-band.ts';
 import { asMulaw8k, spokenUtterances, withNoise } from '../spoken.ts';

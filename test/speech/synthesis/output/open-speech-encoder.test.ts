@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../../media/dsp/g711.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../../../../media/codecs/g711.ts';
 import { SPEECH_ENCODINGS, type SpeechEncoding } from '../../../../speech/speech-synthesis.ts';
 import { openSpeechEncoder } from '../../../../speech/synthesis/output/open-speech-encoder.ts';
 import * as fc from '../../../properties.ts';
