@@ -5,6 +5,7 @@ import { join } from 'node:path';
 const BENCHMARKS = [
   'media-relay',
   'srtp',
+  'g722',
   'api',
   'ledger',
   'correction',

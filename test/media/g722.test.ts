@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { BUNDLED_FFMPEG } from '../../media/audio-file/ffmpeg.ts';
+import { G722_SAMPLE_RATE_HZ, G722Decoder, G722Encoder, type G722Mode } from '../../media/codecs/g722.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { tone } from '../../media/dsp/tones.ts';
+import { seededRandom } from '../../runtime/seeded-random.ts';
+import * as fc from '../properties.ts';
+import { whiteNoise } from './sounds.ts';
+import { syntheticVowel } from './synthetic-vowels.ts';
+
+const SECOND = G722_SAMPLE_RATE_HZ;
+const sineOf = (frequencyHz: number, levelDbfs: number): Int16Array =>
+  tone({ frequenciesHz: [frequencyHz], durationMs: 1000, levelDbfs, sampleRateHz: SECOND });
+
+/** Sounds whose bands stay within 15 bits, where ffmpeg's encoder does as the recommendation. */
+const SOUNDS: Record<string, () => Int16Array> = {
+  silence: () => new Int16Array(SECOND),
+  'the smallest steps': () => Int16Array.from(seeded(SECOND, 5), (value) => (value < 0.5 ? -1 : 1)),
+  'a tone in the lower band': () => sineOf(1000, -10),
+  'a tone in the higher band': () => sineOf(6300, -10),
+  'a tone at the edge of the bands': () => sineOf(4000, -10),
+  'a sine near full scale': () => sineOf(440, -1),
+  'a sweep': () => Int16Array.from({ length: SECOND }, (_, i) => 16_000 * Math.sin((Math.PI * i * i) / (2 * SECOND))),
+  'quiet noise': () => Int16Array.from(whiteNoise(SECOND, 60, 1)),
+  'loud noise': () => Int16Array.from(whiteNoise(SECOND, 6000, 2)),
+  'a vowel': () => {
+    const vowel = syntheticVowel({ sampleRateHz: SECOND, seconds: 1, hzAt: (s) => 110 + 60 * s });
+    return Int16Array.from(vowel, (sample) => 20_000 * sample);
+  },
+};
+
+describe('G.722 beside ffmpeg, an independent implementation', () => {
+  it.each(Object.keys(SOUNDS))('encodes %s to the same octets and decodes them to the same samples', (name) => {
+    const samples = SOUNDS[name]!();
+    const octets = encoded(samples);
+    expect(differences(octets, ffmpegEncoded(samples))).toBe(0);
+    expect(differences(decoded(octets), ffmpegDecoded(octets, 1))).toBe(0);
+  });
+
+  it.each([1, 2, 3] as const)('decodes random bits in mode %i to the same samples, overflows included', (mode) => {
+    const octets = Uint8Array.from(seeded(SECOND / 2, mode), (value) => 256 * value);
+    expect(differences(decoded(octets, mode), ffmpegDecoded(octets, mode))).toBe(0);
+  });
+});
+
+describe('G.722', () => {
+  it('keeps a tone of either band at its level', () => {
+    for (const frequencyHz of [300, 1000, 3000, 5000, 6500]) {
+      const heard = decoded(encoded(sineOf(frequencyHz, -10))).subarray(SECOND / 2);
+      const level = toneLevelDbov(heard, frequencyHz, SECOND);
+      expect(level, `${frequencyHz} Hz`).toBeGreaterThan(-14);
+      expect(level, `${frequencyHz} Hz`).toBeLessThan(-12);
+    }
+  });
+
+  it('limits the bands of clipped sound to 15 bits, and never wraps around', () => {
+    // Both bands of a square wave overshoot; without LOWT and HIGHT (clause 5.2.1) the predictor would run away.
+    const square = Int16Array.from({ length: SECOND }, (_, i) => (Math.floor(i / 37) % 2 === 0 ? 32_767 : -32_768));
+    const heard = decoded(encoded(square));
+    let wrong = 0;
+    for (let i = 2000; i < SECOND; i++) {
+      const isEdge = Math.min((i - 22) % 37, 37 - ((i - 22) % 37)) < 8;
+      if (!isEdge && Math.sign(heard[i]!) !== Math.sign(square[i - 22]!)) wrong += 1;
+    }
+    expect(wrong).toBe(0);
+  });
+
+  it('never sends a lower band code that the recommendation reserves', () => {
+    fc.assert(
+      fc.property(fc.int16Array({ minLength: 2, maxLength: 2000 }), (samples) => {
+        for (const octet of encoded(samples)) expect(octet & 0x3f).toBeGreaterThan(3);
+      }),
+    );
+  });
+
+  it('gives the same octets and samples however the stream is cut', () => {
+    const cuts = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(fc.int16Array({ minLength: 800, maxLength: 2000 }), cuts, (samples, sizes) => {
+        const even = samples.subarray(0, samples.length & ~1);
+        const octets = encoded(even);
+        const encoder = new G722Encoder();
+        const decoder = new G722Decoder();
+        const inPieces = new Uint8Array(octets.length);
+        const heard = new Int16Array(even.length);
+        for (let at = 0, i = 0; at < octets.length; i++) {
+          const count = Math.min(sizes[i % sizes.length]!, octets.length - at);
+          expect(encoder.encode(even.subarray(2 * at, 2 * (at + count)), inPieces, at)).toBe(count);
+          expect(decoder.decode(inPieces, heard.subarray(2 * at), at, at + count)).toBe(2 * count);
+          at += count;
+        }
+        expect(differences(inPieces, octets)).toBe(0);
+        expect(differences(heard, decoded(octets))).toBe(0);
+      }),
+    );
+  });
+
+  it('starts anew after a reset', () => {
+    const vowel = SOUNDS['a vowel']!();
+    const encoder = new G722Encoder();
+    const decoder = new G722Decoder();
+    const once = [new Uint8Array(SECOND / 2), new Uint8Array(SECOND / 2)];
+    const heard = [new Int16Array(SECOND), new Int16Array(SECOND)];
+    for (const round of [0, 1]) {
+      encoder.encode(vowel, once[round]!);
+      decoder.decode(once[round]!, heard[round]!);
+      encoder.reset();
+      decoder.reset();
+    }
+    expect(differences(once[0]!, once[1]!)).toBe(0);
+    expect(differences(heard[0]!, heard[1]!)).toBe(0);
+  });
+
+  it('fills up to the shorter buffer and ignores an odd last sample', () => {
+    expect(new G722Encoder().encode(new Int16Array(11), new Uint8Array(9))).toBe(5);
+    expect(new G722Encoder().encode(new Int16Array(40), new Uint8Array(9), 5)).toBe(4);
+    expect(new G722Encoder().encode(new Int16Array(40), new Uint8Array(9), 12)).toBe(0);
+    expect(new G722Decoder().decode(new Uint8Array(9), new Int16Array(7))).toBe(6);
+    expect(new G722Decoder().decode(new Uint8Array(9), new Int16Array(40), 4)).toBe(10);
+  });
+});
+
+function encoded(samples: Int16Array): Uint8Array {
+  const octets = new Uint8Array(samples.length >> 1);
+  new G722Encoder().encode(samples, octets);
+  return octets;
+}
+
+function decoded(octets: Uint8Array, mode: G722Mode = 1): Int16Array {
+  const samples = new Int16Array(2 * octets.length);
+  new G722Decoder(mode).decode(octets, samples);
+  return samples;
+}
+
+function seeded(count: number, seed: number): number[] {
+  const random = seededRandom(seed);
+  return Array.from({ length: count }, random);
+}
+
+/** Where both differ, and by how much their lengths do. */
+function differences(ours: Int16Array | Uint8Array, theirs: Int16Array | Uint8Array): number {
+  let count = Math.abs(ours.length - theirs.length);
+  for (let i = 0; i < Math.min(ours.length, theirs.length); i++) if (ours[i] !== theirs[i]) count += 1;
+  return count;
+}
+
+function ffmpegEncoded(samples: Int16Array): Uint8Array {
+  const raw = ['-f', 's16le', '-ar', String(SECOND), '-ac', '1'];
+  return ffmpeg(Buffer.from(samples.buffer), raw, ['-c:a', 'g722', '-f', 'g722']);
+}
+
+function ffmpegDecoded(octets: Uint8Array, mode: G722Mode): Int16Array {
+  const bytes = ffmpeg(octets, ['-bits_per_codeword', String(9 - mode), '-f', 'g722'], ['-f', 's16le']);
+  return Int16Array.from({ length: bytes.length / 2 }, (_, i) => bytes.readInt16LE(2 * i));
+}
+
+function ffmpeg(input: Uint8Array, inputOptions: readonly string[], outputOptions: readonly string[]): Buffer {
+  using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-g722-'));
+  const path = join(folder.path, 'input');
+  writeFileSync(path, input);
+  const [program, ...args] = BUNDLED_FFMPEG.command;
+  return execFileSync(
+    program!,
+    [...args, '-hide_banner', '-loglevel', 'quiet', ...inputOptions, '-i', `file:${path}`, ...outputOptions, 'pipe:1'],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+}
