@@ -95,6 +95,7 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 
 /**
  * The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6).
+ * Comfort noise is declined: a peer that pauses would fall silent for parties that have not agreed to it.
  * @param crypto our line, unless media is plain.
  */
 export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: CryptoLine | null = null): string {

@@ -9,7 +9,8 @@ import { TrackAnchor } from './track.ts';
 
 /**
  * Records what both parties of a session said, from the moment of construction, as one stereo file. Time is real
- * time: the file is as long as the recording ran, whatever arrived.
+ * time: the file is as long as the recording ran, whatever arrived. It is evidence: what was lost stays silence, because a
+ * concealed loss would be sound that the party never made, and so does a pause with comfort noise.
  */
 
 const SAMPLES_PER_MS = 8;

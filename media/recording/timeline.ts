@@ -7,6 +7,11 @@ import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.
 
 const CAPACITY = 32_768;
 
+/** How a sample came: not at all, in a packet, or not because its speaker pauses from here on. */
+export const MISSING = 0;
+export const ARRIVED = 1;
+export const PAUSE = 2;
+
 export type Channel = 0 | 1;
 
 export class Timeline {
@@ -15,14 +20,20 @@ export class Timeline {
   readonly #ring: Int16Array;
   readonly #capacity: number;
   readonly #mask: number;
+  /** How each sample of the ring came; null where silence and loss are the same. */
+  readonly #arrivals: Uint8Array | null;
   #taken = 0;
 
-  /** @param capacity in samples, a power of two. Default: four seconds. */
-  constructor(channels: 1 | 2, capacity = CAPACITY) {
+  /**
+   * @param capacity in samples, a power of two. Default: four seconds.
+   * @param notesArrivals whether `take` can report which samples arrived; for one channel only. Default false.
+   */
+  constructor(channels: 1 | 2, capacity = CAPACITY, notesArrivals = false) {
     this.#channels = channels;
     this.#capacity = capacity;
     this.#mask = capacity - 1;
     this.#ring = new Int16Array(channels * capacity);
+    this.#arrivals = notesArrivals ? new Uint8Array(capacity) : null;
   }
 
   /** Everything before this position was handed out. */
@@ -42,14 +53,29 @@ export class Timeline {
     const mask = this.#mask;
     const first = Math.max(from, from + this.#taken - position);
     const last = Math.min(to, from + this.end - position);
+    const arrivals = this.#arrivals;
     for (let i = first; i < last; i++) {
-      this.#ring[channels * ((position + i - from) & mask) + channel] = table[octets[i]!]!;
+      const slot = (position + i - from) & mask;
+      this.#ring[channels * slot + channel] = table[octets[i]!]!;
+      if (arrivals !== null) arrivals[slot] = ARRIVED;
     }
     return Math.max(0, last - first);
   }
 
-  /** Moves the oldest `count` sample frames into `target` from its start, interleaved. */
-  take(count: number, target: Int16Array): void {
+  /** Notes that the speaker pauses from `position` on. False when that was taken already. */
+  markPause(position: number): boolean {
+    if (position < this.#taken) return false;
+    const slot = position & this.#mask;
+    if (this.#arrivals !== null && position < this.end && this.#arrivals[slot] === MISSING)
+      this.#arrivals[slot] = PAUSE;
+    return true;
+  }
+
+  /**
+   * Moves the oldest `count` sample frames into `target` from its start, interleaved, and how they came into `arrivals`:
+   * `MISSING`, `ARRIVED` or `PAUSE`.
+   */
+  take(count: number, target: Int16Array, arrivals: Uint8Array | null = null): void {
     const channels = this.#channels;
     let copied = 0;
     while (copied < count) {
@@ -57,6 +83,10 @@ export class Timeline {
       const run = Math.min(count - copied, this.#capacity - slot);
       target.set(this.#ring.subarray(channels * slot, channels * (slot + run)), channels * copied);
       this.#ring.fill(0, channels * slot, channels * (slot + run));
+      if (this.#arrivals !== null) {
+        arrivals?.set(this.#arrivals.subarray(slot, slot + run), copied);
+        this.#arrivals.fill(MISSING, slot, slot + run);
+      }
       this.#taken += run;
       copied += run;
     }

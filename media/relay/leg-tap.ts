@@ -7,8 +7,8 @@ import { SampleRing } from '../sample-ring.ts';
 
 /**
  * Hands what one leg says to whoever listens in another thread, as `TAP_FORMAT`, through a `SampleRing` whose memory it
- * posts once. Time is real time, as it is for a recording: what was lost or never said is silence, and the two legs of a
- * session keep step.
+ * posts once. Time is real time, as it is for a recording: what was lost or never said is silence, from which a recogniser
+ * makes no words, and the two legs of a session keep step.
  */
 
 const SAMPLES_PER_MS = 8;

@@ -8,6 +8,7 @@ import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames, silenceFrames } from '../dsp/tones.ts';
 import type { LoopedSound, PlaybackEnd } from '../media-plane.ts';
+import { COMFORT_NOISE_PAYLOAD_TYPE } from '../rtp/comfort-noise.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
 import { KeyPressDetector, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
@@ -26,7 +27,6 @@ export type PayloadKind = Codec | 'telephone-event' | 'comfort-noise' | 'unknown
 /** What a leg hears: nothing, a sound that we repeat, the packets of one party, or a mix. */
 type LegFeed = 'nothing' | LoopedSound | 'mix' | `party ${string}`;
 
-const COMFORT_NOISE_PAYLOAD_TYPE = 13;
 /** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
 const OTHER_PARTY_PAUSE_MS = 100;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
@@ -58,6 +58,10 @@ export class RelayLeg {
   feed: LegFeed = 'nothing';
   /** -1 before the first accepted packet. */
   lastHeardAtMs = -1;
+  /** When the last RTCP of the peer came; -1 before. */
+  lastReportAtMs = -1;
+  /** The peer announced a pause by comfort noise and has sent no audio since. */
+  isPausing = false;
   /** Codec of the last audio heard; null before. */
   heardCodec: Codec | null = null;
   readonly #rtpSocket: DatagramSocket;
@@ -101,6 +105,11 @@ export class RelayLeg {
       this.#signalled.port !== 0 &&
       (direction === 'sendrecv' || direction === 'recvonly')
     );
+  }
+
+  /** When the peer was last known to be there. One that pauses sends no audio, but reports (RFC 3389 §4). */
+  get lastSeenAtMs(): number {
+    return this.isPausing ? Math.max(this.lastHeardAtMs, this.lastReportAtMs) : this.lastHeardAtMs;
   }
 
   /** Whether silence of the peer means that something is wrong: it may not send, or only music, while on hold. */
@@ -290,7 +299,9 @@ export class RelayLeg {
     if (bytes < 0) return;
     const malformedBefore = this.rtcp.malformed;
     this.rtcp.receive(datagram.subarray(0, bytes), nowMs, unixMs);
-    if (this.rtcp.malformed === malformedBefore) this.#rtcpTarget.port = source.port;
+    if (this.rtcp.malformed !== malformedBefore) return;
+    this.#rtcpTarget.port = source.port;
+    this.lastReportAtMs = nowMs;
   }
 
   sendDueRtcp(nowMs: number, unixMs: number): void {

@@ -455,6 +455,8 @@ export class RelaySession {
     const isAudio = kind === 'PCMU' || kind === 'PCMA';
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, isAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
+    if (isAudio || kind === 'comfort-noise') leg.isPausing = !isAudio;
+    if (kind === 'comfort-noise') party.mixInput?.addComfortNoise(datagram, header, nowMs);
     if (!isAudio || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
     const power = meanPowerOfG711(kind, datagram, header.payloadOffset, header.payloadOffset + header.payloadBytes);
@@ -477,7 +479,7 @@ export class RelaySession {
   #checkSilence(party: Party, nowMs: number): void {
     const { leg } = party;
     if (!party.isWatched || !leg.isExpectedToSpeak || party.isTimedOut) return;
-    const silentForMs = Math.round(nowMs - Math.max(leg.lastHeardAtMs, party.expectedSinceMs));
+    const silentForMs = Math.round(nowMs - Math.max(leg.lastSeenAtMs, party.expectedSinceMs));
     if (silentForMs < this.#options.rtpTimeoutMs) return;
     party.isTimedOut = true;
     this.#options.post({ type: 'rtp.timeout', leg: party.id, silentForMs });

@@ -335,6 +335,55 @@ describe('silence of a leg', () => {
   });
 });
 
+describe('comfort noise of a party', () => {
+  it('announces a pause, during which reports show that the party is there', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    const report = buildRtcpReport({ ssrc: 5, cname: 'x', sender: null, reports: [] });
+    const reports = (): number => (bench.partyDump('customer').rtcp as { received: number }).received;
+    const timedOut = (): unknown[] => bench.events.filter((event) => event.type === 'rtp.timeout');
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    bench.customer.sendRtp(bench.ports.customer, { payloadType: 13 }, Uint8Array.of(60));
+    for (let seconds = 0; seconds < 60; seconds += 10) {
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+      bench.customer.sendRtcp(bench.ports.customer + 1, report);
+      await Promise.all([bench.settled('agent'), bench.settled('customer')]);
+      while (reports() <= seconds / 10) await new Promise((resolve) => setImmediate(resolve));
+      bench.nowMs += 10_000;
+      bench.session.tick();
+    }
+    expect(timedOut()).toEqual([]);
+    expect(bench.session.quality().customer).toMatchObject({ packets_received: 2, packets_lost: 0 });
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.settled('agent');
+    bench.nowMs += 10_000;
+    bench.session.tick();
+    expect(timedOut()).toEqual([{ type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 }]);
+  });
+
+  it('counts reports for nothing where audio is expected', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    const report = buildRtcpReport({ ssrc: 5, cname: 'x', sender: null, reports: [] });
+    bench.customer.sendRtp(bench.ports.customer, { payloadType: 13 }, Uint8Array.of(60));
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await Promise.all([bench.settled('agent'), bench.settled('customer')]);
+    bench.nowMs += 15_000;
+    bench.customer.sendRtcp(bench.ports.customer + 1, report);
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.settled('agent');
+    while ((bench.partyDump('customer').rtcp as { received: number }).received < 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    bench.nowMs += 5000;
+    bench.session.tick();
+    expect(bench.events).toContainEqual({ type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 });
+  });
+});
+
 describe('RTCP of a leg', () => {
   it('reports what we send and what we hear, and says goodbye', async () => {
     await using bench = await Bench.open();

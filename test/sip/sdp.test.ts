@@ -229,6 +229,11 @@ describe('answering an offer', () => {
     expect(answer).toContain(`a=${answered}\r\n`);
   });
 
+  test('declines comfort noise, so that the peer sends audio in pauses too', () => {
+    const answer = buildAnswer(LOCAL, offerOf('m=audio 5004 RTP/AVP 0 13 101', 'a=rtpmap:101 telephone-event/8000'));
+    expect(answer).toContain('m=audio 40000 RTP/AVP 0 101\r\n');
+  });
+
   test('keeps the payload types of the offer and accepts one codec', () => {
     const answer = buildAnswer(
       LOCAL,

@@ -1,0 +1,120 @@
+import { FULL_SCALE_POWER, levelDbov } from './level.ts';
+
+/**
+ * Noise of a level and a spectrum that few numbers describe, as comfort noise has them: white noise through an all-pole
+ * lattice of reflection coefficients.
+ */
+
+/** A receiver may ignore coefficients of higher order (RFC 3389 §3.2). */
+export const MOST_REFLECTION_COEFFICIENTS = 12;
+/** Above that, a filter rings on for longer than the noise lasts. */
+const LARGEST_COEFFICIENT = 0.95;
+/** A level is reached within about 15 ms, so that neither start nor change clicks. */
+const APPROACH = 0.02;
+/** A uniform random number in -1..1 has a third of the power of its peak. */
+const UNIFORM_TO_UNIT_POWER = Math.sqrt(3);
+
+/** One object may be reused for every description. */
+export interface NoiseShape {
+  /** 0 to -127. */
+  levelDbov: number;
+  /** Coefficients used, of `reflection`. */
+  order: number;
+  /** In -1..1; the first is positive where neighbouring samples differ in sign (k1 is -R(1)/R(0)). */
+  readonly reflection: Float64Array;
+}
+
+export class NoiseGenerator {
+  readonly #reflection = new Float64Array(MOST_REFLECTION_COEFFICIENTS);
+  readonly #backward = new Float64Array(MOST_REFLECTION_COEFFICIENTS + 1);
+  #order = 0;
+  /** Amplitudes of the noise, root mean square. */
+  #amplitude = 0;
+  #targetAmplitude = 0;
+  /** What goes into the filter for noise of amplitude 1: changes with the filter at once, or it would overshoot. */
+  #input = UNIFORM_TO_UNIT_POWER;
+  #random: number;
+
+  /** @param seed makes the noise repeatable; not 0. */
+  constructor(seed = 0x9e37_79b9) {
+    this.#random = seed | 0;
+  }
+
+  /** Sets level and spectrum. Allocates nothing. */
+  describe(noise: NoiseShape): void {
+    let isOtherFilter = this.#order !== noise.order;
+    this.#order = Math.min(MOST_REFLECTION_COEFFICIENTS, noise.order);
+    let inputPower = 1;
+    for (let i = 0; i < this.#order; i++) {
+      const coefficient = Math.max(-LARGEST_COEFFICIENT, Math.min(LARGEST_COEFFICIENT, noise.reflection[i]!));
+      isOtherFilter ||= this.#reflection[i] !== coefficient;
+      this.#reflection[i] = coefficient;
+      // The lattice amplifies by the inverse of that product.
+      inputPower *= 1 - coefficient * coefficient;
+    }
+    // The state of one filter may ring loud in another.
+    if (isOtherFilter) this.#backward.fill(0);
+    this.#input = UNIFORM_TO_UNIT_POWER * Math.sqrt(inputPower);
+    this.#targetAmplitude = Math.sqrt(FULL_SCALE_POWER * 10 ** (noise.levelDbov / 10));
+  }
+
+  /** The next noise starts from silence. */
+  reset(): void {
+    this.#amplitude = 0;
+    this.#backward.fill(0);
+  }
+
+  /** Fills samples `from`..`to`. Allocates nothing. */
+  generate(samples: Int16Array, from: number, to: number): void {
+    const backward = this.#backward;
+    const reflection = this.#reflection;
+    let amplitude = this.#amplitude;
+    for (let i = from; i < to; i++) {
+      amplitude += APPROACH * (this.#targetAmplitude - amplitude);
+      let forward = amplitude * this.#input * this.#uniform();
+      for (let stage = this.#order - 1; stage >= 0; stage--) {
+        const coefficient = reflection[stage]!;
+        forward -= coefficient * backward[stage]!;
+        backward[stage + 1] = backward[stage]! + coefficient * forward;
+      }
+      backward[0] = forward;
+      samples[i] = Math.max(-32_768, Math.min(32_767, Math.round(forward)));
+    }
+    this.#amplitude = amplitude;
+  }
+
+  /** Xorshift of 32 bits, in -1..1. */
+  #uniform(): number {
+    let x = this.#random;
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    this.#random = x;
+    return x / 2 ** 31;
+  }
+}
+
+/** Measures level and reflection coefficients of `samples` into `noise`, by the Levinson-Durbin recursion. */
+export function measureNoise(samples: Int16Array, order: number, noise: NoiseShape): void {
+  const correlation = new Float64Array(order + 1);
+  for (let lag = 0; lag <= order; lag++) {
+    let sum = 0;
+    for (let i = lag; i < samples.length; i++) sum += samples[i]! * samples[i - lag]!;
+    correlation[lag] = sum;
+  }
+  noise.levelDbov = levelDbov(samples);
+  noise.order = order;
+  noise.reflection.fill(0);
+  let error = correlation[0]!;
+  const predictor = new Float64Array(order + 1);
+  for (let m = 1; m <= order && error > 0; m++) {
+    let sum = correlation[m]!;
+    for (let i = 1; i < m; i++) sum += predictor[i]! * correlation[m - i]!;
+    const coefficient = -sum / error;
+    noise.reflection[m - 1] = coefficient;
+    const before = predictor.slice();
+    for (let i = 1; i < m; i++) predictor[i] = before[i]! + coefficient * before[m - i]!;
+    predictor[m] = coefficient;
+    error *= 1 - coefficient * coefficient;
+  }
+}

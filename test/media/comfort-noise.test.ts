@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { levelDbov } from '../../media/dsp/level.ts';
+import { measureNoise, NoiseGenerator } from '../../media/dsp/noise-generator.ts';
+import { emptyComfortNoise, parseComfortNoise, writeComfortNoise } from '../../media/rtp/comfort-noise.ts';
+import * as fc from '../properties.ts';
+import { largest, whiteNoise } from './sounds.ts';
+
+describe('comfort noise payloads (RFC 3389)', () => {
+  it('reads the level and the quantised coefficients of the RFC', () => {
+    const noise = emptyComfortNoise();
+    // N = 127 + k * 32768 / 258 (§3.2).
+    expect(parseComfortNoise(Uint8Array.of(9, 60, 0, 127, 254), 1, 4, noise)).toBe(true);
+    expect(noise.levelDbov).toBe(-60);
+    expect(noise.order).toBe(3);
+    expect([...noise.reflection.subarray(0, 3)]).toEqual([(-258 * 127) / 32_768, 0, (258 * 127) / 32_768]);
+  });
+
+  it('ignores the reserved bit of the level, and the spectrum beyond the twelfth order', () => {
+    const noise = emptyComfortNoise();
+    expect(parseComfortNoise(new Uint8Array(40).fill(0xff), 0, 40, noise)).toBe(true);
+    expect(noise.levelDbov).toBe(-127);
+    expect(noise.order).toBe(12);
+    for (const coefficient of noise.reflection) expect(coefficient).toBeLessThan(1);
+  });
+
+  it('rejects an empty payload and keeps what it had', () => {
+    const noise = emptyComfortNoise();
+    noise.levelDbov = -50;
+    expect(parseComfortNoise(new Uint8Array(4), 4, 0, noise)).toBe(false);
+    expect(noise.levelDbov).toBe(-50);
+  });
+
+  it('reads what it writes, within half a step', () => {
+    const coefficients = fc.array(fc.double({ min: -0.999, max: 0.999, noNaN: true }), { maxLength: 12 });
+    fc.assert(
+      fc.property(fc.integer({ min: -127, max: 0 }), coefficients, (levelDbov, reflection) => {
+        const noise = { levelDbov, order: reflection.length, reflection: Float64Array.from(reflection) };
+        const payload = new Uint8Array(16);
+        const bytes = writeComfortNoise(payload, 2, noise);
+        const read = emptyComfortNoise();
+        expect(parseComfortNoise(payload, 2, bytes, read)).toBe(true);
+        expect(read.levelDbov).toBe(levelDbov);
+        expect(read.order).toBe(reflection.length);
+        for (const [i, value] of reflection.entries()) {
+          expect(Math.abs(read.reflection[i]! - value)).toBeLessThan(0.004);
+        }
+      }),
+    );
+  });
+});
+
+describe('generated noise', () => {
+  it.each([-70, -50, -30])('has the level that was asked for: %i dBov', (level) => {
+    for (const order of [0, 4]) {
+      const noise = emptyComfortNoise();
+      Object.assign(noise, { levelDbov: level, order });
+      noise.reflection.set([-0.8, 0.3, -0.1, 0.2]);
+      expect(Math.abs(levelDbov(generated(noise)) - level)).toBeLessThan(1);
+    }
+  });
+
+  it('has the spectrum of the noise that was measured', () => {
+    // Brown noise with a bump: each sample leans on the two before it.
+    const white = whiteNoise(16_000, 100, 4);
+    const coloured = new Int16Array(white.length);
+    for (let i = 2; i < white.length; i++) {
+      coloured[i] = Math.round(white[i]! + 1.2 * coloured[i - 1]! - 0.5 * coloured[i - 2]!);
+    }
+    const [original, again] = [emptyComfortNoise(), emptyComfortNoise()];
+    measureNoise(coloured, 4, original);
+    measureNoise(generated(original), 4, again);
+    expect(Math.abs(again.levelDbov - original.levelDbov)).toBeLessThan(1);
+    for (let i = 0; i < 4; i++) expect(Math.abs(again.reflection[i]! - original.reflection[i]!)).toBeLessThan(0.05);
+  });
+
+  it('measures silence as such', () => {
+    const noise = emptyComfortNoise();
+    measureNoise(new Int16Array(800), 4, noise);
+    expect(noise.levelDbov).toBe(-96);
+    expect(largest(generated(noise))).toBeLessThan(2);
+  });
+
+  it('stays noise under any description, changed at any time', () => {
+    const description = fc.uint8Array({ minLength: 1, maxLength: 14 });
+    fc.assert(
+      fc.property(fc.array(description, { minLength: 1, maxLength: 5 }), (descriptions) => {
+        const generator = new NoiseGenerator();
+        const noise = emptyComfortNoise();
+        const samples = new Int16Array(400);
+        for (const payload of descriptions) {
+          payload[0] = Math.max(60, payload[0]! & 0x7f);
+          parseComfortNoise(payload, 0, payload.length, noise);
+          generator.describe(noise);
+          generator.generate(samples, 0, 400);
+        }
+        // Had a filter rung on, the level would be far above; rounding alone reaches -90 dBov.
+        for (let i = 0; i < 20; i++) generator.generate(samples, 0, 400);
+        expect(levelDbov(samples)).toBeLessThan(Math.max(-85, noise.levelDbov) + 20);
+      }),
+    );
+  });
+});
+
+/** Two seconds, without the start, which fades in. */
+function generated(noise: ReturnType<typeof emptyComfortNoise>): Int16Array {
+  const generator = new NoiseGenerator();
+  generator.describe(noise);
+  const samples = new Int16Array(20_000);
+  generator.generate(samples, 0, samples.length);
+  return samples.subarray(4000);
+}
