@@ -102,11 +102,16 @@ export type LegEvent =
   /** The SIP server went away: what became of the leg is not known. */
   | { type: 'leg.lost'; detail: string };
 
+/** Who or what has answered a call. `machine` is a machine that talks, `beep` one that has begun to record. */
+export type AnswerResult = 'human' | 'machine' | 'beep' | 'fax' | 'unknown';
+
 /** Edges that media workers post. Audio itself never becomes an event. */
 export type MediaEvent<Leg extends string = LegName> =
   | { type: 'rtp.started'; leg: Leg }
   | { type: 'rtp.timeout'; leg: Leg; silentForMs: number }
   | { type: 'dtmf.pressed'; leg: Leg; digit: string; durationMs: number }
+  /** Who or what has answered a leg, `afterMs` after detection began. A `beep` may follow a `machine`. */
+  | { type: 'machine.detected'; leg: Leg; result: AnswerResult; afterMs: number }
   | { type: 'recording.failed'; detail: string }
   /** The first of what is played to the leg is on its way. */
   | { type: 'playback.started'; leg: Leg }

@@ -104,6 +104,11 @@ export interface MediaSession {
   startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void>;
   /** Writes what was said until now. Resolves when all of it is written; nothing follows, and the ports are closed. */
   stopTap(): Promise<void>;
+  /**
+   * Detects who or what has answered, by what the party says from now on, and posts `machine.detected` once. A `beep` may
+   * follow a `machine` within a minute.
+   */
+  detectMachine(party: PartyId): Promise<void>;
   quality(): Promise<Record<PartyId, LegQuality | null>>;
   /** Idempotent. Closes sockets and any recording. */
   close(): Promise<void>;

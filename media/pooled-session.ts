@@ -117,6 +117,10 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     else await this.#closing?.catch(() => {});
   }
 
+  async detectMachine(party: PartyId): Promise<void> {
+    await this.#call('machine.detect', { party });
+  }
+
   async quality(): Promise<Record<PartyId, LegQuality | null>> {
     if (this.#state === 'open') return await this.#call('quality.measure', {});
     return Object.fromEntries([...this.#options.local.keys()].map((party) => [party, null]));

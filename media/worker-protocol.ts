@@ -54,6 +54,7 @@ export interface MediaCalls {
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };
   'tap.stop': { request: { sessionKey: number }; answer: undefined };
+  'machine.detect': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'quality.measure': { request: { sessionKey: number }; answer: Record<PartyId, LegQuality | null> };
   /** Answered with the finished recording, if there is one, when the ports are free. */
   'session.close': { request: { sessionKey: number }; answer: RecordingSummary | null };

@@ -57,6 +57,7 @@ class MediaWorker {
     'recording.stop': ({ sessionKey }) => this.#session(sessionKey).stopRecording(),
     'tap.start': ({ sessionKey, ports }) => this.#session(sessionKey).startTap(ports),
     'tap.stop': ({ sessionKey }) => this.#session(sessionKey).stopTap(),
+    'machine.detect': ({ sessionKey, party }) => this.#session(sessionKey).detectMachine(party),
     'quality.measure': ({ sessionKey }) => this.#session(sessionKey).quality(),
     'session.close': ({ sessionKey }) => this.#close(sessionKey),
   };

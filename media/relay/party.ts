@@ -1,5 +1,6 @@
 import type { HeardParty } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
+import type { AnswerEar } from './answer-ear.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
 import type { MixInput } from './mix-input.ts';
@@ -21,6 +22,8 @@ export class Party {
   /** Null while it is not recorded. */
   recordedOn: Channel | null = null;
   tap: LegTap | null = null;
+  /** Detects who or what has answered. Null while detection does not run. */
+  answerEar: AnswerEar | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
   readonly allowance = new PacketAllowance();
@@ -38,6 +41,7 @@ export class Party {
       forwardsTo: this.forwardsTo.map(({ id }) => id),
       mixInput: this.mixInput?.dump() ?? null,
       tap: this.tap?.dump() ?? null,
+      answerEar: this.answerEar?.dump() ?? null,
     };
   }
 }

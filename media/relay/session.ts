@@ -20,6 +20,7 @@ import type {
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
+import { AnswerEar } from './answer-ear.ts';
 import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type PayloadKind, RelayLeg } from './leg.ts';
@@ -355,6 +356,15 @@ export class RelaySession {
     }
   }
 
+  /** Posts `machine.detected` for what the party says from now on. @throws RangeError when it is not there, or closed. */
+  detectMachine(id: PartyId): void {
+    if (this.#closing !== null) throw new RangeError('the session is closed');
+    this.#party(id).answerEar = new AnswerEar({
+      nowMs: this.#clock.nowMs(),
+      onResult: (result, afterMs) => this.#options.post({ type: 'machine.detected', leg: id, result, afterMs }),
+    });
+  }
+
   quality(): Record<PartyId, LegQuality | null> {
     return Object.fromEntries([...this.#parties].map(([id, { leg }]) => [id, leg.quality()]));
   }
@@ -368,6 +378,8 @@ export class RelaySession {
     for (const party of this.#parties.values()) {
       party.keyPressesThisTick = 0;
       party.tap?.flush(nowMs);
+      party.answerEar?.judge(nowMs);
+      if (party.answerEar?.isOver) party.answerEar = null;
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
     }
@@ -464,6 +476,7 @@ export class RelaySession {
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, kind, datagram, header, power, nowMs);
     party.tap?.addAudio(kind, datagram, header, power, nowMs);
     party.mixInput?.addAudio(kind, datagram, header, power, nowMs);
+    party.answerEar?.addAudio(kind, datagram, header, power, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {

@@ -231,6 +231,10 @@ export class FakeMediaSession implements MediaSession {
     this.taps?.customer.close();
   }
 
+  async detectMachine(party: string): Promise<void> {
+    await this.#run(`detect machine at ${party}`);
+  }
+
   async quality(): Promise<Record<LegName, LegQuality | null>> {
     await this.#run('measure');
     return this.measured;

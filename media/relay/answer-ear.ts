@@ -1,0 +1,74 @@
+import type { AnswerResult } from '../../machines/events.ts';
+import { ANSWER_WINDOW_SAMPLES, AnswerDetector } from '../answering/answer-detector.ts';
+import type { G711Codec } from '../codecs/g711.ts';
+import type { RecordedPacket } from '../recording/session-recorder.ts';
+import { Timeline } from '../recording/timeline.ts';
+import { TrackAnchor } from '../recording/track.ts';
+
+/**
+ * Listens to what a party says after it has answered, in real time: what was lost or never sent is silence. A window is
+ * judged `HOLDBACK_MS` after its time, so that packets may come late and in another order.
+ */
+
+const HOLDBACK_MS = 60;
+const SAMPLES_PER_MS = 8;
+/** More than the holdback, what may lie ahead of now, and a packet. */
+const TIMELINE_SAMPLES = 8192;
+/** What is about to be judged; the ears of a thread take turns. */
+const due = new Int16Array(ANSWER_WINDOW_SAMPLES);
+
+interface AnswerEarOptions {
+  /** On the clock that all else here uses; the party has answered now. */
+  nowMs: number;
+  /** `afterMs` counts from the answer to the result. A `machine` may be followed by a `beep`. */
+  onResult: (result: AnswerResult, afterMs: number) => void;
+}
+
+export class AnswerEar {
+  readonly #onResult: AnswerEarOptions['onResult'];
+  readonly #startedAtMs: number;
+  readonly #detector = new AnswerDetector();
+  readonly #timeline = new Timeline(1, TIMELINE_SAMPLES);
+  readonly #anchor = new TrackAnchor();
+  #result: AnswerResult | null = null;
+
+  constructor({ nowMs, onResult }: AnswerEarOptions) {
+    this.#startedAtMs = nowMs;
+    this.#onResult = onResult;
+  }
+
+  /** Nothing follows. */
+  get isOver(): boolean {
+    return this.#detector.isOver;
+  }
+
+  /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
+  addAudio(codec: G711Codec, datagram: Uint8Array, packet: RecordedPacket, power: number, nowMs: number): void {
+    if (this.isOver) return;
+    const timeline = this.#timeline;
+    const nowSample = Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
+    const position = this.#anchor.place(packet, nowSample, timeline.taken, power);
+    // After a stall of this thread the timeline may still be full of the past.
+    if (position + packet.payloadBytes > timeline.end) this.judge(nowMs);
+    const from = packet.payloadOffset;
+    timeline.put(0, position, codec, datagram, from, from + packet.payloadBytes);
+    this.judge(nowMs);
+  }
+
+  /** Judges what is due. Call every few hundred milliseconds also when no packet comes. */
+  judge(nowMs: number): void {
+    const timeline = this.#timeline;
+    const dueSample = (nowMs - this.#startedAtMs - HOLDBACK_MS) * SAMPLES_PER_MS;
+    while (!this.isOver && dueSample - timeline.taken >= ANSWER_WINDOW_SAMPLES) {
+      timeline.take(ANSWER_WINDOW_SAMPLES, due);
+      const result = this.#detector.add(due);
+      if (result === null) continue;
+      this.#result = result;
+      this.#onResult(result, Math.round(nowMs - this.#startedAtMs));
+    }
+  }
+
+  dump(): unknown {
+    return { seconds: this.#timeline.taken / 1000 / SAMPLES_PER_MS, result: this.#result, isOver: this.isOver };
+  }
+}

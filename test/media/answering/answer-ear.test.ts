@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import { encodeG711, type G711Codec } from '../../../media/codecs/g711.ts';
+import { AnswerEar } from '../../../media/relay/answer-ear.ts';
+import { seededRandom } from '../../../runtime/seeded-random.ts';
+import * as fc from '../../properties.ts';
+import { Bench } from '../relay-bench.ts';
+import { beep, joined, silence } from './answers.ts';
+
+const FRAME_SAMPLES = 160;
+
+/** Noise in the rhythm of syllables. */
+function words(durationMs: number): Int16Array<ArrayBuffer> {
+  const random = seededRandom(5);
+  return Int16Array.from({ length: durationMs * 8 }, (_, i) => {
+    const syllable = Math.abs(Math.sin((Math.PI * i) / 8 / 180));
+    return Math.round(9000 * syllable * (2 * random() - 1));
+  });
+}
+
+/** An ear on a clock that the test sets. */
+function openEar() {
+  const results: string[] = [];
+  const state = { nowMs: 5000 };
+  const ear = new AnswerEar({
+    nowMs: state.nowMs,
+    onResult: (result, afterMs) => results.push(`${result} after ${afterMs}`),
+  });
+  const say = (frame: Int16Array, timestamp: number, codec: G711Codec = 'PCMU'): void => {
+    const datagram = new Uint8Array(FRAME_SAMPLES);
+    encodeG711(codec, frame, datagram);
+    const packet = { ssrc: 1, timestamp, payloadOffset: 0, payloadBytes: FRAME_SAMPLES };
+    ear.addAudio(codec, datagram, packet, 1e6, state.nowMs);
+  };
+  return Object.assign(state, { ear, results, say });
+}
+
+describe('the ear of a party that has answered', () => {
+  it('reports the silence of a peer that never sends as unknown, by time alone', () => {
+    const { ear, results } = openEar();
+    for (let ms = 250; ms <= 70_000; ms += 250) ear.judge(5000 + ms);
+    expect(results).toEqual(['unknown after 5250']);
+    expect(ear.isOver).toBe(true);
+  });
+
+  it('finds a person whose phone sends nothing in pauses within 1.5 s of the last word', () => {
+    const bench = openEar();
+    const greeting = words(600);
+    for (let at = 0; at < greeting.length; at += FRAME_SAMPLES) {
+      bench.nowMs += 20;
+      bench.say(greeting.subarray(at, at + FRAME_SAMPLES), at);
+    }
+    const endMs = bench.nowMs;
+    while (bench.results.length === 0) {
+      bench.nowMs += 250;
+      bench.ear.judge(bench.nowMs);
+    }
+    expect(bench.results[0]).toMatch(/^human/);
+    expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
+  });
+
+  it('finds a machine, then its beep, in packets that come late, in another order, or not at all', () => {
+    const bench = openEar();
+    const said = joined(silence(300), words(3000), silence(500), beep(1000, 600), silence(600));
+    const random = seededRandom(11);
+    const frames = Array.from({ length: said.length / FRAME_SAMPLES }, (_, index) => ({
+      at: index * FRAME_SAMPLES,
+      dueMs: 5000 + index * 20 + random() * 50,
+    })).filter(({ at }) => at === 0 || random() > 0.02);
+    for (const { at, dueMs } of frames.toSorted((a, b) => a.dueMs - b.dueMs)) {
+      bench.nowMs = dueMs;
+      bench.say(said.subarray(at, at + FRAME_SAMPLES), at);
+    }
+    expect(bench.results.map((result) => result.split(' ')[0])).toEqual(['machine', 'beep']);
+    expect(bench.ear.isOver).toBe(true);
+  });
+
+  it('never throws and decides at most twice, whatever timestamps, sources and pauses there are', () => {
+    const packets = fc.array(
+      fc.record({
+        ssrc: fc.integer({ min: 1, max: 2 }),
+        timestamp: fc.integer({ min: 0, max: 0xffff_ffff }),
+        waitMs: fc.integer({ min: 0, max: 3000 }),
+        bytes: fc.integer({ min: 1, max: 1440 }),
+      }),
+      { maxLength: 60 },
+    );
+    fc.assert(
+      fc.property(packets, fc.integer(), (all, seed) => {
+        const { ear, results } = openEar();
+        const random = seededRandom(seed);
+        let nowMs = 5000;
+        for (const { ssrc, timestamp, waitMs, bytes } of all) {
+          nowMs += waitMs;
+          const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
+          ear.addAudio('PCMA', datagram, { ssrc, timestamp, payloadOffset: 0, payloadBytes: bytes }, 1e6, nowMs);
+        }
+        ear.judge(nowMs + 120_000);
+        expect(results.length).toBeGreaterThanOrEqual(1);
+        expect(results.length).toBeLessThanOrEqual(2);
+        expect(ear.isOver).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('the machine detection of a session', () => {
+  it('posts what a party is found to be, and listens to that party alone', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    bench.session.detectMachine('customer');
+    const frames = joined(words(500), silence(1500));
+    for (let at = 0; at < frames.length; at += FRAME_SAMPLES) {
+      const octets = new Uint8Array(FRAME_SAMPLES);
+      encodeG711('PCMU', frames.subarray(at, at + FRAME_SAMPLES), octets);
+      for (const leg of ['agent', 'customer'] as const) {
+        bench[leg].say(bench.ports[leg], 'PCMU', octets);
+        await bench.settled(leg);
+      }
+      bench.nowMs += 20;
+    }
+    const found = bench.events.filter(({ type }) => type === 'machine.detected');
+    expect(found).toMatchObject([{ leg: 'customer', result: 'human' }]);
+    bench.session.tick();
+    expect(bench.partyDump('customer')).toMatchObject({ answerEar: null });
+  });
+
+  it('posts nothing for a party that left, and refuses one that is not there', async () => {
+    await using bench = await Bench.open();
+    bench.session.detectMachine('customer');
+    await bench.session.removeParty('customer');
+    bench.nowMs += 60_000;
+    bench.session.tick();
+    expect(bench.events).toEqual([]);
+    expect(() => bench.session.detectMachine('customer')).toThrow(RangeError);
+    await bench.session.close();
+    expect(() => bench.session.detectMachine('agent')).toThrow(RangeError);
+  });
+});

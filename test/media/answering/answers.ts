@@ -1,0 +1,120 @@
+import { decodeG711, encodeG711 } from '../../../media/codecs/g711.ts';
+import { meanPower } from '../../../media/dsp/level.ts';
+import { Resampler } from '../../../media/dsp/resample.ts';
+import { tone } from '../../../media/dsp/tones.ts';
+import type { seededRandom } from '../../../runtime/seeded-random.ts';
+import { createEspeakEngine } from '../../../speech/engines/espeak-ng/espeak-engine.ts';
+import type { Synthesizer } from '../../../speech/synthesizer.ts';
+
+/** What is said when a telephone is answered, as it comes over the line: 8 kHz, through G.711. */
+
+const RATE_HZ = 8000;
+const NEVER = new AbortController().signal;
+
+/** Everything that varies is drawn from the seed. */
+export type Random = ReturnType<typeof seededRandom>;
+
+export interface Sentences {
+  voices: readonly string[];
+  /** Said by people, who then wait. */
+  human: readonly string[];
+  /** Each is one announcement of a machine, a sentence at a time. */
+  machine: readonly (readonly string[])[];
+}
+
+export class Speakers implements AsyncDisposable {
+  readonly #espeak: Synthesizer;
+  readonly #said = new Map<string, Promise<Int16Array<ArrayBuffer>>>();
+
+  private constructor(espeak: Synthesizer) {
+    this.#espeak = espeak;
+  }
+
+  static async start(): Promise<Speakers> {
+    return new Speakers(await createEspeakEngine({ processes: 1 }).start({ model: 'espeak-ng', signal: NEVER }));
+  }
+
+  /** At 8 kHz, without the silence around it. */
+  say(text: string, voice: string, speed = 1): Promise<Int16Array<ArrayBuffer>> {
+    const key = `${voice} ${speed} ${text}`;
+    const said = this.#said.get(key) ?? this.#say(text, voice, speed);
+    this.#said.set(key, said);
+    return said;
+  }
+
+  async #say(text: string, voice: string, speed: number): Promise<Int16Array<ArrayBuffer>> {
+    const words = text.split(' ').map((word) => ({ written: word, spoken: word, phonemes: null }));
+    const resampler = new Resampler(this.#espeak.sampleRateHz, RATE_HZ);
+    const clause = { words, voice, speed, pitchSemitones: 0, pitchRange: 1, reference: null };
+    const parts: number[] = [];
+    for await (const { samples } of this.#espeak.speak(clause, NEVER)) {
+      const output = new Float32Array(resampler.outputBound(samples.length));
+      const count = resampler.process(Float32Array.from(samples), samples.length, output);
+      for (let i = 0; i < count; i++) parts.push(Math.max(-32_768, Math.min(32_767, Math.round(output[i]!))));
+    }
+    return trimmed(Int16Array.from(parts));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#espeak.close();
+  }
+}
+
+export function silence(ms: number): Int16Array<ArrayBuffer> {
+  return new Int16Array(Math.round((ms * RATE_HZ) / 1000));
+}
+
+export function beep(frequencyHz: number, durationMs: number, levelDbfs = -12): Int16Array<ArrayBuffer> {
+  return tone({ frequenciesHz: [frequencyHz], durationMs, levelDbfs });
+}
+
+export function joined(...parts: readonly Int16Array[]): Int16Array<ArrayBuffer> {
+  const samples = new Int16Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    samples.set(part, at);
+    at += part.length;
+  }
+  return samples;
+}
+
+export function lengthMs(samples: Int16Array): number {
+  return (samples.length * 1000) / RATE_HZ;
+}
+
+/** At another level, with noise below it that may be white, brown or a hum, through G.711. */
+export function overLine(samples: Int16Array, random: Random): Int16Array<ArrayBuffer> {
+  const gain = 10 ** (-(random() * 18) / 20);
+  const noise = noiseOf(samples.length, random);
+  const speechPower = meanPower(samples.filter((sample) => Math.abs(sample) > 100));
+  const snrDb = 12 + random() * 33;
+  const noiseGain = Math.sqrt(speechPower / 10 ** (snrDb / 10) / Math.max(1e-9, powerOf(noise)));
+  const mixed = Int16Array.from(samples, (sample, i) =>
+    Math.max(-32_768, Math.min(32_767, Math.round(gain * (sample + noiseGain * noise[i]!)))),
+  );
+  const codec = random() < 0.5 ? 'PCMU' : 'PCMA';
+  const octets = new Uint8Array(mixed.length);
+  encodeG711(codec, mixed, octets);
+  decodeG711(codec, octets, mixed);
+  return mixed;
+}
+
+function noiseOf(count: number, random: Random): Float64Array {
+  const smoothing = [0, 0.7, 0.95][Math.floor(random() * 3)]!;
+  const hum = random() < 0.2 ? 1 : 0;
+  let value = 0;
+  return Float64Array.from({ length: count }, (_, i) => {
+    value = smoothing * value + (2 * random() - 1);
+    return value + hum * Math.sin((2 * Math.PI * 100 * i) / RATE_HZ);
+  });
+}
+
+function powerOf(samples: Float64Array): number {
+  return samples.reduce((sum, sample) => sum + sample * sample, 0) / Math.max(1, samples.length);
+}
+
+function trimmed(samples: Int16Array<ArrayBuffer>): Int16Array<ArrayBuffer> {
+  const isLoud = (sample: number) => Math.abs(sample) > 200;
+  const first = samples.findIndex(isLoud);
+  return first < 0 ? samples.slice(0, 0) : samples.slice(first, samples.findLastIndex(isLoud) + 1);
+}
