@@ -158,6 +158,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
           return await session.setRouting(routingOf(command.path));
         case 'record':
           return startRecording(session);
+        case 'detect-machine':
+          return await session.detectMachine('customer');
         case 'control':
           return void carryOut(session, command);
         case 'finish':

@@ -96,6 +96,7 @@ export function createCallActors(options: CallActorsOptions): {
           transcribe: row.transcribeRequested,
           announce: row.announceCharacters !== null,
           whisper: row.whisperCharacters !== null,
+          onMachine: row.onMachine,
           fundedForMs: fundedMs(heldNano, row),
         },
         clock: options.clock,

@@ -50,6 +50,8 @@ export interface PlaceCallRequest {
   /** Whether both parties hear a tone when the recording starts. Null or absent: as the workspace is set. */
   recordingBeep?: boolean | null;
   transcribe: boolean;
+  /** What to do when a machine answers the customer's number. Null or absent: machine detection is off. */
+  onMachine?: 'continue' | 'hangup' | null;
   /** What the agent is told on answering, and as the talk begins; plain or SSML. Null: nothing. */
   announce: string | null;
   whisper: string | null;

@@ -151,6 +151,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'INVALID_RECORD',
     'INVALID_METADATA',
     'INVALID_TRANSCRIBE',
+    'INVALID_MACHINE_DETECTION',
     'INVALID_ANNOUNCE',
     'INVALID_WHISPER',
     'VOICE_NOT_FOUND',
@@ -302,6 +303,9 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   INVALID_MAX_DURATION: { message: 'max_duration must be an integer from 30 to 7200.' },
   INVALID_RECORD: { message: 'record must be true or false.' },
   INVALID_TRANSCRIBE: { message: 'transcribe must be true or false.' },
+  INVALID_MACHINE_DETECTION: {
+    message: 'machine_detection.on_machine must be "continue" or "hangup".',
+  },
   INVALID_ANNOUNCE: { message: 'announce must be 1 to 500 characters of text or SSML, without control characters.' },
   INVALID_WHISPER: { message: 'whisper must be 1 to 500 characters of text or SSML, without control characters.' },
   INVALID_METADATA: { message: 'metadata must be at most 2048 bytes of JSON.' },

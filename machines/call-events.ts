@@ -15,9 +15,14 @@ export interface CallInput {
   announce: boolean;
   /** Whether the agent alone is told something when the talk begins. */
   whisper: boolean;
+  /** What to do when a machine answers the customer's number. Null: machine detection is off. */
+  onMachine: OnMachine | null;
   /** Talk that the hold taken at admission pays for. */
   fundedForMs: number;
 }
+
+/** `hangup` ends the call when a machine or a fax machine has answered. */
+export type OnMachine = 'continue' | 'hangup';
 
 export interface CallContext extends CallInput {
   local: LocalMedia | null;
@@ -60,6 +65,8 @@ export type MediaCommand =
   | { type: 'connect'; leg: LegName; media: RemoteMedia }
   | { type: 'path'; path: 'idle' | 'ringback' | 'early-media' | 'bridged' }
   | { type: 'record' }
+  /** Detect who or what has answered the customer's number, and report `machine.detected`. */
+  | { type: 'detect-machine' }
   /** To the agent: a whisper over the customer, an announcement alone. A path that is set ends it. */
   | { type: 'say'; speech: SpeechName }
   /** Ends the announcement or the whisper. */

@@ -1,3 +1,4 @@
+import { detailOfAnswer } from './call-answer.ts';
 import type { CallContext, CallEvent, CallOutcome } from './call-events.ts';
 import type { HangupCause, LegName } from './events.ts';
 import type { LegEnding } from './leg.machine.ts';
@@ -11,6 +12,8 @@ export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 
       const leg: LegName = event.type === 'agent.gone' ? 'agent' : 'customer';
       return call.bridged ? completed(event.ending.hangupCause, leg) : legFailed(leg, event.ending);
     }
+    case 'machine.detected':
+      return { ...completed('NORMAL_CLEARING'), errorDetail: detailOfAnswer(event.result) };
     case 'rtp.timeout':
       return completed('MEDIA_TIMEOUT', event.leg);
     case 'media.lost':

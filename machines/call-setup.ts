@@ -10,6 +10,7 @@ import {
   spawnChild,
   stopChild,
 } from 'xstate';
+import { endsCall } from './call-answer.ts';
 import { type CallControl, type ControlRefusal, isInEffect, oppositeOf, talkAfter } from './call-control.ts';
 import type {
   CallContext,
@@ -27,7 +28,7 @@ import type {
   TranscriptCommand,
 } from './call-events.ts';
 import { outcomeOf } from './call-outcome.ts';
-import type { LegName, RemoteMedia } from './events.ts';
+import type { AnswerResult, LegName, RemoteMedia } from './events.ts';
 import { type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
@@ -105,6 +106,8 @@ export const callSetup = setup({
     carriesEarlyMedia: ({ event }) => event.type === 'customer.ringing' && event.earlyMedia !== null,
     hasEarlyMedia: ({ context }) => context.earlyMedia,
     wantsRecording: ({ context }) => context.record,
+    wantsMachineDetection: ({ context }) => context.onMachine !== null,
+    endsCall: ({ context }, { result }: { result: AnswerResult }) => endsCall(context.onMachine, result),
     wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
     wantsAnnouncement: ({ context }) => context.announce,

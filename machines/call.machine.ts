@@ -1,4 +1,5 @@
 import { and, enqueueActions, not, sendTo } from 'xstate';
+import { moveOfAnswer } from './call-answer.ts';
 import { moveOfControl, OPEN_TALK } from './call-control.ts';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
@@ -21,7 +22,8 @@ const REFUSE_CONTROL = {
  * call is rejected before anybody is disturbed. Then it is `live`: `ringingAgent` until the agent answers, `announcing`
  * while an announcement plays to the agent, `ringingCustomer` while the agent hears ringback or the customer's early
  * media, `bridged` while both talk and the wallet hold grows ahead of the talk. A whisper plays to the agent alone when
- * the talk starts. Speech that fails is skipped; the call continues. Whatever ends the call decides the outcome once and
+ * the talk starts. Machine detection, if requested, listens to the customer meanwhile, and
+ * its result may end the call. Speech that fails is skipped; the call continues. Whatever ends the call decides the outcome once and
  * leads to `clearing`, which hangs up both legs and waits for their end. `finishing` closes the recording and takes the
  * last measurements. A transcribed call is `awaitingTranscript` for up to two seconds. `settling` commits outcome, ledger
  * entry and callback together, and retries until it succeeds. Every move that a user may see is emitted as `moved`, in
@@ -305,6 +307,9 @@ export const callMachine = callSetup.createMachine({
                 },
                 enqueueActions(({ enqueue, check }) => {
                   if (check('wantsRecording')) enqueue({ type: 'sendToMedia', params: { type: 'record' } });
+                  if (check('wantsMachineDetection')) {
+                    enqueue({ type: 'sendToMedia', params: { type: 'detect-machine' } });
+                  }
                   if (check('wantsTranscript')) enqueue('startTranscript');
                   if (check('wantsWhisper')) enqueue('whisper');
                 }),
@@ -317,6 +322,14 @@ export const callMachine = callSetup.createMachine({
               },
               on: {
                 'rtp.timeout': { target: '#call.active.clearing', actions: 'decideOutcome' },
+                'machine.detected': [
+                  {
+                    guard: { type: 'endsCall', params: ({ event }) => event },
+                    target: '#call.active.clearing',
+                    actions: [{ type: 'emitMove', params: ({ event }) => moveOfAnswer(event) }, 'decideOutcome'],
+                  },
+                  { actions: { type: 'emitMove', params: ({ event }) => moveOfAnswer(event) } },
+                ],
                 'dtmf.pressed': {
                   guard: 'mayTellDigit',
                   actions: [

@@ -10,6 +10,7 @@ export const ERROR_CATALOGUE = {
   INVALID_MAX_DURATION: { status: 400, retryable: false },
   INVALID_RECORD: { status: 400, retryable: false },
   INVALID_TRANSCRIBE: { status: 400, retryable: false },
+  INVALID_MACHINE_DETECTION: { status: 400, retryable: false },
   INVALID_ANNOUNCE: { status: 400, retryable: false },
   INVALID_WHISPER: { status: 400, retryable: false },
   INVALID_METADATA: { status: 400, retryable: false },

@@ -128,7 +128,9 @@ const CALL_PROPERTIES = {
   ),
   leg: nullable({ ...LegSchema, description: 'On failure, the leg that failed.' }),
   error: nullable(Type.String({ description: 'On failure, a machine-readable error code.' })),
-  error_detail: nullable(Type.String({ description: 'On failure, a human-readable explanation.' })),
+  error_detail: nullable(
+    Type.String({ description: 'On failure, or when a machine answered, a human-readable explanation.' }),
+  ),
   talk_seconds: nullable(Type.Integer({ description: 'Seconds both parties were bridged. This is the billed time.' })),
   total_seconds: nullable(Type.Integer({ description: 'Seconds from admission to the end of the call.' })),
   start_time: nullable({ ...TimeSchema, description: 'When dialing started.' }),
@@ -195,7 +197,7 @@ const CALL_EVENT_PROPERTIES = {
   sequence: Type.Integer({ description: "Position in the call's event log, from 1." }),
   event: Type.String({
     description:
-      'Event type. The prefix names its subject: `call.`, `agent.`, `customer.`, `recording.`, `transcript.`, `dtmf.`, `announcement.` or `whisper.` (the last two with `started`, `finished` and `failed`). Ignore types you do not know.',
+      'Event type. The prefix names its subject: `call.`, `agent.`, `customer.`, `recording.`, `transcript.`, `dtmf.`, `machine.`, `announcement.` or `whisper.` (the last two with `started`, `finished` and `failed`). Ignore types you do not know.',
     examples: ['call.initiated', 'announcement.failed', 'call.completed'],
   }),
   state: CallStateSchema,
@@ -210,7 +212,7 @@ const CALL_EVENT_PROPERTIES = {
       {
         additionalProperties: true,
         description:
-          'Further details of the event: `digit` on `dtmf.received`, `digits` on `dtmf.sent`, `music` on `call.held`. Null for other events. Tandem extension.',
+          'Further details of the event: `digit` on `dtmf.received`, `digits` on `dtmf.sent`, `music` on `call.held`, `result` (`human`, `machine`, `beep`, `fax` or `unknown`) and `after_ms` on `machine.detected`. Null for other events. Tandem extension.',
         examples: [{ digit: '5' }],
       },
     ),

@@ -36,6 +36,7 @@ export function parsePlacement(body: unknown): Placement {
     recordingBeep: Object.hasOwn(body, 'recording_beep') ? readFlag(body, 'recording_beep', 'INVALID_RECORD') : null,
     metadata: readMetadata(body),
     transcribe: readFlag(body, 'transcribe', 'INVALID_TRANSCRIBE'),
+    onMachine: readMachineDetection(body),
     announce: readSpokenText(body, 'announce', 'INVALID_ANNOUNCE'),
     whisper: readSpokenText(body, 'whisper', 'INVALID_WHISPER'),
     voiceId: readVoiceId(body),
@@ -142,6 +143,22 @@ export const PlacementSchema = Type.Object(
         description:
           'Transcribe both parties during the call, as `transcript.final` events and at GET /dialer/click2call/{id}/transcript. Billed per minute of speech at the `stt` rate. Tandem extension.',
       }),
+    ),
+    machine_detection: Type.Optional(
+      Type.Object(
+        {
+          mode: Type.Enum(['enable'], { description: 'Always `enable`.' }),
+          on_machine: Type.Enum(['continue', 'hangup'], {
+            description:
+              '`continue` reports the result and leaves the call alone. `hangup` ends the call when the result is `machine`, `beep` or `fax`.',
+          }),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'Find out whether a person or a machine answers the customer number. Both parties are bridged at once, so a person never waits. Emits `machine.detected`, usually within a second of the end of a short greeting. Free of charge. Tandem extension.',
+        },
+      ),
     ),
     announce: Type.Optional(
       Type.String({
@@ -255,6 +272,22 @@ function readFlag(body: Body, field: 'record' | 'recording_beep' | 'transcribe',
   if (!Object.hasOwn(body, field)) return false;
   const value = body[field];
   return typeof value === 'boolean' ? value : refuse(code, field, 'must be true or false');
+}
+
+/** Null when absent. */
+function readMachineDetection(body: Body): 'continue' | 'hangup' | null {
+  if (!Object.hasOwn(body, 'machine_detection')) return null;
+  const detection = body.machine_detection;
+  if (!isObject(detection)) return refuse('INVALID_MACHINE_DETECTION', 'machine_detection', 'must be an object');
+  const { mode, on_machine: onMachine, ...rest } = detection;
+  if (mode !== 'enable') return refuse('INVALID_MACHINE_DETECTION', 'machine_detection.mode', 'must be "enable"');
+  const unknown = Object.keys(rest)[0];
+  if (unknown !== undefined) {
+    const path = `machine_detection.${unknown.slice(0, 64)}`;
+    return refuse('INVALID_MACHINE_DETECTION', path, 'is not a known field');
+  }
+  if (onMachine === 'continue' || onMachine === 'hangup') return onMachine;
+  return refuse('INVALID_MACHINE_DETECTION', 'machine_detection.on_machine', 'must be "continue" or "hangup"');
 }
 
 /** Checks the length only; the dialer checks the SSML. */

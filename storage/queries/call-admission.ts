@@ -46,6 +46,8 @@ export interface AdmitCallInput {
   recordingBeep?: boolean | null;
   /** Default: false. */
   transcribe?: boolean;
+  /** Default: null. */
+  onMachine?: CallRow['onMachine'];
   /** Of what the agent is to be told. Default: nothing. */
   announceCharacters?: number | null;
   whisperCharacters?: number | null;
@@ -241,6 +243,7 @@ async function insertCall(
     recordRequested: input.record,
     recordingBeep: input.record && (input.recordingBeep ?? (await getRecordingSettings(tx, input.workspaceId)).beep),
     transcribeRequested: input.transcribe ?? false,
+    onMachine: input.onMachine ?? null,
     ...speech,
     metadata: input.metadata === null ? null : tx.typed(input.metadata as never, JSON_OID),
     callbackUrl: input.callbackUrl,

@@ -44,6 +44,8 @@ export interface CallRow {
   recordingId: string | null;
   recordingStatus: RecordingStatus | null;
   transcribeRequested: boolean;
+  /** What to do when a machine answers the customer's number. Null: machine detection is off. */
+  onMachine: 'continue' | 'hangup' | null;
   quality: CallQuality | null;
   callbackUrl: string | null;
   /** Sealed by `createSecretBox`. */

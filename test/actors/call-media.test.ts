@@ -114,6 +114,29 @@ describe('the media of a call', () => {
     expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'path' } }]);
   });
 
+  it('starts machine detection on the customer, and passes on its result', async () => {
+    const { port, plane } = startMedia();
+    port.send({ type: 'detect-machine' });
+    await eventually(() =>
+      expect(plane.session.log).toEqual(['detect machine at customer', 'detect machine at customer done']),
+    );
+    const found = { type: 'machine.detected', leg: 'customer', result: 'human', afterMs: 900 } as const;
+    plane.session.options.onEvent(found);
+    await eventually(() => expect(port.told.at(-1)).toEqual(found));
+  });
+
+  it('keeps the call when machine detection cannot be started', async () => {
+    const { port, plane, logger } = startMedia();
+    await eventually(() => expect(plane.sessions).toHaveLength(1));
+    plane.session.onCommand = (command) => {
+      if (command.startsWith('detect')) throw new Error('the worker is slow');
+    };
+    port.send({ type: 'detect-machine' });
+    port.send({ type: 'finish' });
+    await eventually(() => expect(port.told.map(({ type }) => type)).toEqual(['media.opened', 'media.finished']));
+    expect(logger.lines).toMatchObject([{ level: 'error', fields: { command: 'detect-machine' } }]);
+  });
+
   it('finishes with what was measured and recorded, then closes the session', async () => {
     const { port, plane } = startMedia();
     port.send({ type: 'record' });

@@ -421,6 +421,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     recordingId: null,
     recordingStatus: null,
     transcribeRequested: false,
+    onMachine: null,
     announceCharacters: null,
     whisperCharacters: null,
     characterPriceNano: 0n,

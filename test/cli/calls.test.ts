@@ -4,6 +4,7 @@ import type { CallEvent } from '../../bin/cli/api-client.ts';
 import type { CallSegment } from '../../machines/events.ts';
 import { concludeTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
 import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from '../calls/platform.ts';
+import { beep } from '../media/answering/answers.ts';
 import { NOW } from '../storage/seed.ts';
 import { type CommandLineOptions, serverFolder, startTandemCommand, tandem } from './command-line.ts';
 
@@ -152,6 +153,18 @@ describe('tandem call', () => {
     expect(text).toMatch(/^PLACED +CALL +AGENT/);
     expect(text).toContain('--page 2 shows the next');
     expect((await run('call', 'list', '--state', 'unknown')).stdout).toBe('There is no such call.\n');
+  });
+
+  it('--machine-detection hangs up on a machine, and says so', async () => {
+    const samples = beep(1000, 600);
+    await platform.parties({ customer: { audio: { kind: 'samples', samples } } });
+    const { exitCode, stdout } = await run('call', AGENT, CUSTOMER, '--machine-detection', 'hangup', '--follow');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/machine\.detected +customer, beep, \d+$/m);
+    expect(stdout).toMatch(/^ended +an answering machine answered$/m);
+    const refused = await run('call', AGENT, CUSTOMER, '--machine-detection', 'yes');
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain('--machine-detection takes continue or hangup');
   });
 
   it('tells a refusal of the API in one line, with its code', async () => {

@@ -48,6 +48,7 @@ describe('a placement that is right', () => {
         record: false,
         recordingBeep: null,
         transcribe: false,
+        onMachine: null,
         announce: null,
         whisper: null,
         voiceId: null,
@@ -72,6 +73,7 @@ describe('a placement that is right', () => {
       recording_beep: false,
       metadata,
       transcribe: true,
+      machine_detection: { mode: 'enable', on_machine: 'hangup' },
     });
     expect(status).toBe(201);
     expect(fixture.dialer.placed[0]).toMatchObject({
@@ -89,6 +91,7 @@ describe('a placement that is right', () => {
       recordingBeep: false,
       metadata,
       transcribe: true,
+      onMachine: 'hangup',
     });
   });
 
@@ -250,11 +253,28 @@ describe('which refusal comes first', () => {
     ['recording_beep', 0, 'INVALID_RECORD'],
     ['metadata', 0, 'INVALID_METADATA'],
     ['transcribe', 0, 'INVALID_TRANSCRIBE'],
+    ['machine_detection', 0, 'INVALID_MACHINE_DETECTION'],
     ['announce', 0, 'INVALID_ANNOUNCE'],
     ['whisper', 0, 'INVALID_WHISPER'],
     ['voice_id', 0, 'VALIDATION_FAILED'],
     ['zzz', 0, 'VALIDATION_FAILED'],
   ];
+
+  it.each([
+    ['null', null, 'machine_detection'],
+    ['true', true, 'machine_detection'],
+    ['a list', [], 'machine_detection'],
+    ['text', 'enable', 'machine_detection'],
+    ['no mode', { on_machine: 'hangup' }, 'machine_detection.mode'],
+    ['another mode', { mode: 'disable', on_machine: 'hangup' }, 'machine_detection.mode'],
+    ['nothing to follow', { mode: 'enable' }, 'machine_detection.on_machine'],
+    ['something else to follow', { mode: 'enable', on_machine: 'transfer' }, 'machine_detection.on_machine'],
+    ['an unknown field', { mode: 'enable', on_machine: 'hangup', wait: 5 }, 'machine_detection.wait'],
+  ])('rejects machine detection with %s', async (_name, detection, path) => {
+    const { status, body } = await place({ ...VALID, machine_detection: detection });
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'INVALID_MACHINE_DETECTION' });
+    expect(body.details).toMatchObject([{ path }]);
+  });
 
   it('takes what the agent is told as it is, in characters and not in units of them', async () => {
     const announce = '📞'.repeat(500);

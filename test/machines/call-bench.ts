@@ -57,6 +57,8 @@ export const EVENTS: Record<string, CallEvent> = {
   'rtp.timeout': { type: 'rtp.timeout', leg: 'customer', silentForMs: 20_000 },
   'rtp.started': { type: 'rtp.started', leg: 'agent' },
   'dtmf.pressed': { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 100 },
+  'machine.human': { type: 'machine.detected', leg: 'customer', result: 'human', afterMs: 900 },
+  'machine.machine': { type: 'machine.detected', leg: 'customer', result: 'machine', afterMs: 2400 },
   'recording.started': { type: 'recording.started', recordingId: 'rec-1' },
   'recording.failed': { type: 'recording.failed', detail: 'disk full' },
   'tap.overrun': { type: 'tap.overrun', leg: 'agent' },
@@ -84,6 +86,7 @@ export function startCall(
     transcribe?: boolean;
     announce?: boolean;
     whisper?: boolean;
+    onMachine?: 'continue' | 'hangup';
     /** `never`: it does not answer. */
     funding?: (Funding | Error | 'never')[];
     /** `never`: settle does not resolve; a number: it fails that often first. */
@@ -157,6 +160,7 @@ export function startCall(
       record: options.record ?? false,
       announce: options.announce ?? false,
       whisper: options.whisper ?? false,
+      onMachine: options.onMachine ?? null,
       fundedForMs: options.fundedForMs ?? 600_000,
     },
   });

@@ -608,3 +608,76 @@ describe('a leg of a call', () => {
     expect(call.outcome()).toBe('failed call.temporaryfailed NORMAL_TEMPORARY_FAILURE agent agent_signalling_lost');
   });
 });
+
+describe('the machine detection of a call', () => {
+  const verdicts = ['human', 'machine', 'beep', 'fax', 'unknown'] as const;
+  const detected = (result: (typeof verdicts)[number]): CallEvent => ({
+    type: 'machine.detected',
+    leg: 'customer',
+    result,
+    afterMs: 1_234,
+  });
+
+  it('starts once both are bridged, and only when requested', () => {
+    const call = startCall({ onMachine: 'continue' });
+    for (const step of PATHS.bridged) call.tell(step);
+    expect(call.mediaCommands.slice(-2)).toEqual([{ type: 'path', path: 'bridged' }, { type: 'detect-machine' }]);
+    const other = startCall();
+    for (const step of PATHS.bridged) other.tell(step);
+    expect(other.mediaCommands).not.toContainEqual({ type: 'detect-machine' });
+  });
+
+  it.each(verdicts)('keeps the call after the result %s, if it is to continue', (result) => {
+    const call = startCall({ onMachine: 'continue' });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.send(detected(result));
+    expect(call.state()).toBe('bridged');
+    expect(call.moves.at(-1)).toMatchObject({
+      event: 'machine.detected',
+      state: 'bridged',
+      leg: 'customer',
+      data: { result, after_ms: 1_234 },
+    });
+  });
+
+  it('logs the beep that follows a machine', () => {
+    const call = startCall({ onMachine: 'continue' });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.send(detected('machine'));
+    call.send(detected('beep'));
+    expect(call.moves.slice(-2).map(({ data }) => data?.result)).toEqual(['machine', 'beep']);
+  });
+
+  it.each([
+    ['machine', 'an answering machine answered'],
+    ['beep', 'an answering machine answered'],
+    ['fax', 'a fax machine answered'],
+  ] as const)('ends the call after the result %s, if it is to hang up', (result, errorDetail) => {
+    const call = startCall({ onMachine: 'hangup', settle: 'never' });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.send(detected(result));
+    expect(call.state()).toBe('clearing');
+    expect(call.moves.at(-1)).toMatchObject({ event: 'machine.detected', data: { result } });
+    expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');
+    expect(call.hangups.map(({ leg }) => leg)).toEqual(['agent', 'customer']);
+    for (const step of ['agent.bye', 'customer.bye', 'media.finished']) call.tell(step);
+    expect(call.settled).toMatchObject([{ outcome: { error: null, errorDetail } }]);
+  });
+
+  it.each(['human', 'unknown'] as const)('never ends the call after the result %s', (result) => {
+    const call = startCall({ onMachine: 'hangup' });
+    for (const step of PATHS.bridged) call.tell(step);
+    call.send(detected(result));
+    expect(call.state()).toBe('bridged');
+    expect(call.outcome()).toBeNull();
+  });
+
+  it('ignores a result that comes after the talk', () => {
+    const call = startCall({ onMachine: 'hangup', settle: 'never' });
+    for (const step of PATHS.clearing) call.tell(step);
+    call.send(detected('machine'));
+    expect(call.moves.map(({ event }) => event)).not.toContain('machine.detected');
+    expect(call.outcome()).toBe('completed call.completed NORMAL_CLEARING - -');
+    expect(call.actor.getSnapshot().context.outcome?.errorDetail).toBeNull();
+  });
+});

@@ -25,6 +25,10 @@ const place = defineAction({
       about: 'play a tone to both when the recording starts (default: as the workspace is set)',
     },
     transcribe: { about: 'transcribe both parties; --follow prints the transcript live' },
+    'machine-detection': {
+      value: 'continue|hangup',
+      about: 'detect answering machines, and go on or hang up when one answers the customer number',
+    },
     announce: { value: 'TEXT', about: 'played to the agent on answering, before the customer is rung' },
     whisper: { value: 'TEXT', about: 'played to the agent alone when the parties are bridged' },
     voice: { value: 'ID', about: 'voice of both (default: en-us)' },
@@ -59,6 +63,7 @@ const place = defineAction({
       record: values.record,
       recording_beep: switchOf('--beep', values.beep),
       transcribe: values.transcribe,
+      machine_detection: machineDetectionOf(values['machine-detection']),
       announce: values.announce,
       whisper: values.whisper,
       voice_id: values.voice,
@@ -250,13 +255,21 @@ function describe(call: PublicCall): string {
     ['did', call.did],
     ['state', call.state],
     ...(call.hangup_cause === null ? [] : [['cause', call.hangup_cause] as const]),
-    ...(failure === '' ? [] : [['failed', failure] as const]),
+    ...(failure === '' ? [] : [[call.state === 'completed' ? 'ended' : 'failed', failure] as const]),
     ...(call.talk_seconds === null ? [] : [['talk', `${call.talk_seconds} s`] as const]),
     ...(call.cost_usd === null ? [] : [['cost', `${call.cost_usd} USD`] as const]),
     ...(call.speech_cost_usd === null ? [] : [['told', `${call.speech_cost_usd} USD`] as const]),
     ...(call.record_requested ? [['recording', call.recording_status] as const] : []),
     ...(call.transcribe_requested ? [['transcript', `tandem call transcript ${call.call_id}`] as const] : []),
   ]);
+}
+
+function machineDetectionOf(onMachine: string | undefined): object | undefined {
+  if (onMachine === undefined) return undefined;
+  if (onMachine !== 'continue' && onMachine !== 'hangup') {
+    throw new UsageError('--machine-detection takes continue or hangup');
+  }
+  return { mode: 'enable', on_machine: onMachine };
 }
 
 function secondsOf(option: string, text: string | undefined): number | undefined {
