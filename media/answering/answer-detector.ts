@@ -2,7 +2,7 @@ import type { AnswerResult } from '../../machines/events.ts';
 import { meanPower } from '../dsp/level.ts';
 import { TONE_HOP_SAMPLES } from '../dsp/single-tone.ts';
 import { ToneBursts } from './tone-bursts.ts';
-import { CADENCE_WINDOW_MS, CADENCE_WINDOW_SAMPLES, VoiceCadence } from './voice-cadence.ts';
+import { CADENCE_WINDOW_MS, CADENCE_WINDOW_SAMPLES, type CadenceWindow, VoiceCadence } from './voice-cadence.ts';
 
 /**
  * Who or what has answered a call, by what it says first. A person says a word or two and waits: `human`. A machine talks
@@ -22,6 +22,8 @@ const SHORTEST_WORD_MS = 120;
 /** Without a word or a tone until then, nobody knows; what has begun may end. */
 const UNDECIDED_AFTER_MS = 5000;
 const UNDECIDED_AT_LAST_MS = 8000;
+/** An echo is 12 dB below what was said to the party, or less. */
+const ECHO_SHARE = 1 / 16;
 /** How long the beep of a machine is waited for. */
 const BEEP_WITHIN_MS = 60_000;
 
@@ -29,6 +31,8 @@ const BEEP = { lowestHz: 350, highestHz: 2600, shortestMs: 72, longestMs: 2000 }
 const QUIET_AFTER_BEEP_MS = 192;
 /** The tones of the network: without a greeting they mean that it rings or is busy. */
 const NETWORK_TONES_BELOW_HZ = 520;
+/** Recorder warning tone: 1400 Hz for half a second or less. Without a greeting before it, it means nothing. */
+const RECORDER_TONE = { hz: 1400, toleranceHz: 20, longestMs: 600 };
 /** Fax calling tone, ITU-T T.30 §4.2.3: 1100 Hz, half a second every three and a half. */
 const CALLING_TONE = { hz: 1100, toleranceHz: 38, shortestMs: 400, longestMs: 600, quietMs: 992 };
 /** Fax answering tone, ITU-T T.30 §4.2.1 and V.25: 2100 Hz, 2.6 to 4 s. */
@@ -41,6 +45,8 @@ export class AnswerDetector {
   readonly #bursts = new ToneBursts();
   readonly #hops: readonly Int16Array[];
   readonly #window = new Int16Array(ANSWER_WINDOW_SAMPLES);
+  /** Reused for every window. */
+  readonly #facts: CadenceWindow = { power: 0, leastPower: 0, isTone: false };
   #timeMs = 0;
   #isMachine = false;
   #isOver = false;
@@ -55,10 +61,11 @@ export class AnswerDetector {
   }
 
   /**
-   * Takes the next 32 ms, 8 kHz. Returns what that decides: once one of the results, but a `beep` may follow `machine`.
+   * Takes the next 32 ms, 8 kHz, and the power of what was said to the party just before, whose echo it may hold, in 16-bit
+   * steps squared. Returns what that decides: once one of the results, but a `beep` may follow `machine`.
    * Allocates nothing.
    */
-  add(window: Int16Array): AnswerResult | null {
+  add(window: Int16Array, heardPower = 0): AnswerResult | null {
     if (this.#isOver) return null;
     this.#timeMs += CADENCE_WINDOW_MS;
     this.#window.set(window);
@@ -67,7 +74,14 @@ export class AnswerDetector {
       this.#bursts.add(hop);
       isTone ||= this.#bursts.isPure;
     }
-    this.#cadence.add(window, meanPower(window), isTone && this.#bursts.soundingMs > 0);
+    // Words do not matter any more once a machine was found.
+    if (!this.#isMachine) {
+      const facts = this.#facts;
+      facts.power = meanPower(window);
+      facts.leastPower = heardPower * ECHO_SHARE;
+      facts.isTone = isTone && this.#bursts.soundingMs > 0;
+      this.#cadence.add(window, facts);
+    }
     const result = this.#isMachine ? this.#beepOfMachine() : this.#firstResult();
     this.#isMachine ||= result === 'machine';
     this.#isOver = this.#isMachine ? result === 'beep' || this.#timeMs >= BEEP_WITHIN_MS : result !== null;
@@ -97,6 +111,7 @@ export class AnswerDetector {
   #toneResult(): AnswerResult | null {
     const { soundingMs, endedMs, quietMs, frequencyHz, startedAtMs } = this.#bursts;
     if (soundingMs >= ANSWERING_TONE.shortestMs && isNear(frequencyHz, ANSWERING_TONE)) return 'fax';
+    if (this.#isRecorderTone) return null;
     if (this.#cadence.voicedMs > 0) return this.#beepOfMachine();
     if (endedMs === 0 || quietMs < CALLING_TONE.quietMs) return null;
     if (isNear(frequencyHz, CALLING_TONE)) {
@@ -108,6 +123,12 @@ export class AnswerDetector {
 
   #beepOfMachine(): 'beep' | null {
     return this.#isBeep && this.#bursts.quietMs >= QUIET_AFTER_BEEP_MS ? 'beep' : null;
+  }
+
+  /** A recorder of ours or of a person plays it as well. */
+  get #isRecorderTone(): boolean {
+    const { endedMs, frequencyHz } = this.#bursts;
+    return endedMs <= RECORDER_TONE.longestMs && isNear(frequencyHz, RECORDER_TONE);
   }
 
   get #isBeep(): boolean {

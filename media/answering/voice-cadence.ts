@@ -30,6 +30,15 @@ const SHORT_WINDOWS = 4;
 /** A sound is known for a tone this long after it began: what was taken for a voice until then is none. */
 const TONE_KNOWN_WINDOWS = 12;
 
+export interface CadenceWindow {
+  /** Mean square, in 16-bit steps. */
+  power: number;
+  /** What is weaker is no voice. */
+  leastPower: number;
+  /** Whether it is a single tone. */
+  isTone: boolean;
+}
+
 export class VoiceCadence {
   /** Voice since the first word, with the short rests in it; 0 before. */
   voicedMs = 0;
@@ -56,10 +65,11 @@ export class VoiceCadence {
     this.voicedMs = 0;
   }
 
-  /** Takes a window, its mean power, and whether it is a single tone. Allocates nothing. */
-  add(samples: Int16Array, power: number, isTone: boolean): void {
+  /** Takes a window. Allocates nothing. */
+  add(samples: Int16Array, window: CadenceWindow): void {
+    const { power, leastPower, isTone } = window;
     const isTonal = this.#isTonal(samples, power);
-    const isLoud = this.#isLoud(power) && !isClick(samples, power);
+    const isLoud = this.#isLoud(power) && power > leastPower && !isClick(samples, power);
     this.#windows += 1;
     if (!isLoud) this.#addRest();
     else if (isTonal || isTone) this.#addTone();

@@ -12,6 +12,8 @@ import { TrackAnchor } from '../recording/track.ts';
 
 const HOLDBACK_MS = 60;
 const SAMPLES_PER_MS = 8;
+/** An echo comes back within this time. */
+const ECHO_MS = 400;
 /** More than the holdback, what may lie ahead of now, and a packet. */
 const TIMELINE_SAMPLES = 8192;
 /** What is about to be judged; the ears of a thread take turns. */
@@ -30,6 +32,9 @@ export class AnswerEar {
   readonly #detector = new AnswerDetector();
   readonly #timeline = new Timeline(1, TIMELINE_SAMPLES);
   readonly #anchor = new TrackAnchor();
+  /** Loudest that the party has heard of late, and when. */
+  #heardPower = 0;
+  #heardAtMs = Number.NEGATIVE_INFINITY;
   #result: AnswerResult | null = null;
 
   constructor({ nowMs, onResult }: AnswerEarOptions) {
@@ -55,13 +60,21 @@ export class AnswerEar {
     this.judge(nowMs);
   }
 
+  /** Something of that mean square was said to the party, which may send an echo of it. */
+  hears(power: number, nowMs: number): void {
+    if (power < this.#heardPower && nowMs - this.#heardAtMs <= ECHO_MS) return;
+    this.#heardPower = power;
+    this.#heardAtMs = nowMs;
+  }
+
   /** Judges what is due. Call every few hundred milliseconds also when no packet comes. */
   judge(nowMs: number): void {
     const timeline = this.#timeline;
     const dueSample = (nowMs - this.#startedAtMs - HOLDBACK_MS) * SAMPLES_PER_MS;
     while (!this.isOver && dueSample - timeline.taken >= ANSWER_WINDOW_SAMPLES) {
       timeline.take(ANSWER_WINDOW_SAMPLES, due);
-      const result = this.#detector.add(due);
+      const mayEcho = nowMs - this.#heardAtMs <= ECHO_MS + HOLDBACK_MS;
+      const result = this.#detector.add(due, mayEcho ? this.#heardPower : 0);
       if (result === null) continue;
       this.#result = result;
       this.#onResult(result, Math.round(nowMs - this.#startedAtMs));

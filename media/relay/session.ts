@@ -477,6 +477,7 @@ export class RelaySession {
     party.tap?.addAudio(kind, datagram, header, power, nowMs);
     party.mixInput?.addAudio(kind, datagram, header, power, nowMs);
     party.answerEar?.addAudio(kind, datagram, header, power, nowMs);
+    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(power, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { encodeG711, type G711Codec } from '../../../media/codecs/g711.ts';
+import { meanPower } from '../../../media/dsp/level.ts';
 import { AnswerEar } from '../../../media/relay/answer-ear.ts';
 import { seededRandom } from '../../../runtime/seeded-random.ts';
 import * as fc from '../../properties.ts';
@@ -58,6 +59,23 @@ describe('the ear of a party that has answered', () => {
     expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
   });
 
+  it('finds a person through the echo of what the agent says', () => {
+    for (const isKnown of [true, false]) {
+      const bench = openEar();
+      const answer = words(4000);
+      const echo = answer.map((sample) => sample / 6);
+      const said = joined(words(600), silence(300), echo);
+      for (let at = 0; at < said.length; at += FRAME_SAMPLES) {
+        bench.nowMs += 20;
+        const answerFrom = at - 800 * 8;
+        const heard = answerFrom < 0 ? 0 : meanPower(answer.subarray(answerFrom, answerFrom + FRAME_SAMPLES));
+        if (isKnown) bench.ear.hears(heard, bench.nowMs);
+        bench.say(said.subarray(at, at + FRAME_SAMPLES), at);
+      }
+      expect(bench.results[0]).toMatch(isKnown ? /^human/ : /^machine/);
+    }
+  });
+
   it('finds a machine, then its beep, in packets that come late, in another order, or not at all', () => {
     const bench = openEar();
     const said = joined(silence(300), words(3000), silence(500), beep(1000, 600), silence(600));
@@ -109,20 +127,22 @@ describe('the machine detection of a session', () => {
     await bench.connect();
     bench.setPath('bridged');
     bench.session.detectMachine('customer');
-    const frames = joined(words(500), silence(1500));
-    for (let at = 0; at < frames.length; at += FRAME_SAMPLES) {
-      const octets = new Uint8Array(FRAME_SAMPLES);
-      encodeG711('PCMU', frames.subarray(at, at + FRAME_SAMPLES), octets);
-      for (const leg of ['agent', 'customer'] as const) {
-        bench[leg].say(bench.ports[leg], 'PCMU', octets);
-        await bench.settled(leg);
-      }
-      bench.nowMs += 20;
-    }
+    await talk(bench, { agent: joined(words(500), silence(1500)), customer: joined(words(500), silence(1500)) });
     const found = bench.events.filter(({ type }) => type === 'machine.detected');
     expect(found).toMatchObject([{ leg: 'customer', result: 'human' }]);
     bench.session.tick();
     expect(bench.partyDump('customer')).toMatchObject({ answerEar: null });
+  });
+
+  it('does not take the echo of the agent for more words of the customer', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    bench.session.detectMachine('customer');
+    const answer = words(3000);
+    const echo = answer.map((sample) => sample / 6);
+    await talk(bench, { agent: joined(silence(800), answer), customer: joined(words(500), silence(300), echo) });
+    expect(bench.events.filter(({ type }) => type === 'machine.detected')).toMatchObject([{ result: 'human' }]);
   });
 
   it('posts nothing for a party that left, and refuses one that is not there', async () => {
@@ -137,3 +157,16 @@ describe('the machine detection of a session', () => {
     expect(() => bench.session.detectMachine('agent')).toThrow(RangeError);
   });
 });
+
+/** Both say something of the same length. */
+async function talk(bench: Bench, said: Record<'agent' | 'customer', Int16Array>): Promise<void> {
+  for (let at = 0; at < said.agent.length; at += FRAME_SAMPLES) {
+    for (const leg of ['agent', 'customer'] as const) {
+      const octets = new Uint8Array(FRAME_SAMPLES);
+      encodeG711('PCMU', said[leg].subarray(at, at + FRAME_SAMPLES), octets);
+      bench[leg].say(bench.ports[leg], 'PCMU', octets);
+      await bench.settled(leg);
+    }
+    bench.nowMs += 20;
+  }
+}
