@@ -6,8 +6,8 @@
 /** The two parties of a click-to-call, in the order they are dialed. */
 export type LegName = 'agent' | 'customer';
 
-/** G.711 (ITU-T G.711): PCMU is payload type 0, PCMA is 8 (RFC 3551 §6). */
-export type Codec = 'PCMU' | 'PCMA';
+/** G.711 (ITU-T G.711): PCMU is payload type 0, PCMA is 8. G.722 (ITU-T G.722) is 9 (RFC 3551 §6). */
+export type Codec = 'PCMU' | 'PCMA' | 'G722';
 
 /** Where and how a peer wants its RTP, read from its SDP answer (RFC 3264). */
 export interface RemoteMedia {

@@ -7,7 +7,7 @@ import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
 
 /**
- * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711 and telephone-event (RFC 4733), offered and
+ * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711 or G.722 and telephone-event (RFC 4733), offered and
  * answered by RFC 3264. What peers send is hostile until `readRemoteMedia` or `readOffer` has accepted it.
  */
 
@@ -20,7 +20,9 @@ const MAX_SDP_LINES = 400;
 /** Each stream costs a line in the answer, which must fit into a datagram. */
 const MAX_STREAMS = 16;
 
-const STATIC_PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8 };
+const STATIC_PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8, G722: 9 };
+
+const CODECS = Object.keys(STATIC_PAYLOAD_TYPE) as Codec[];
 
 /** Our side of a session. `sessionVersion` grows with every description sent (RFC 3264 §8). */
 export interface LocalSession {
@@ -301,12 +303,13 @@ function readCodec(audio: MediaDescription, ours: readonly Codec[]): { codec: Co
 function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
   const mapped = audio.rtp.find((format) => format.payload === payloadType);
   if (mapped === undefined) {
-    // PCMU and PCMA need no rtpmap (RFC 3551 §6).
-    return payloadType === STATIC_PAYLOAD_TYPE.PCMU ? 'PCMU' : payloadType === STATIC_PAYLOAD_TYPE.PCMA ? 'PCMA' : null;
+    // Static payload types need no rtpmap (RFC 3551 §6).
+    return CODECS.find((codec) => STATIC_PAYLOAD_TYPE[codec] === payloadType) ?? null;
   }
   const name = String(mapped.codec).toUpperCase();
+  // G.722 too has a clock of 8 kHz, whatever it samples at (RFC 3551 §4.5.2).
   const isMono8k = (mapped.rate ?? 8000) === 8000 && Number(mapped.encoding ?? 1) === 1;
-  return isMono8k && (name === 'PCMU' || name === 'PCMA') ? name : null;
+  return isMono8k ? (CODECS.find((codec) => codec === name) ?? null) : null;
 }
 
 function readTelephoneEvent(audio: MediaDescription): number | null {

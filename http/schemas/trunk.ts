@@ -20,6 +20,9 @@ const USERNAME = {
   description: 'Printable ASCII, without quotation marks and backslashes.',
 };
 
+const CODECS =
+  'RTP codecs to offer, preferred first. The carrier chooses one of them for each leg. Packets are forwarded as they came where both legs use the same codec. Otherwise they are transcoded: between PCMU and PCMA sample by sample, between these and G722 (wideband) through 8 kHz, which adds about 5 ms.';
+
 const ENCRYPTION =
   'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';
 
@@ -52,11 +55,11 @@ const FIELDS = {
     description:
       'Reserved. Tandem stores it, but does not register with carriers yet: it sends each INVITE to sip_uri.',
   }),
-  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA']), {
+  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA', 'G722']), {
     minItems: 1,
-    maxItems: 2,
+    maxItems: 3,
     uniqueItems: true,
-    description: 'RTP codecs to offer, preferred first.',
+    description: CODECS,
   }),
   media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Maximum number of simultaneous calls.' }),
@@ -135,7 +138,7 @@ const TRUNK_PROPERTIES = {
   transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
   username: nullable(Type.String({ description: 'User name for Digest authentication.' })),
   register: Type.Boolean({ description: 'Reserved, as in the request: Tandem does not register with carriers yet.' }),
-  codecs: Type.Array(Type.String(), { description: 'RTP codecs to offer, preferred first.' }),
+  codecs: Type.Array(Type.String(), { description: CODECS }),
   media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ description: 'Maximum number of simultaneous calls.' }),
   allowed_prefixes: Type.Array(Type.String(), {

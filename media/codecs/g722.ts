@@ -25,11 +25,11 @@ export class G722Encoder {
   readonly #window = new Int32Array(HISTORY + 2 * BLOCK_OCTETS);
 
   /**
-   * Encodes pairs of samples up to the shorter of both buffers; an odd last sample is ignored. Returns the octets written,
-   * from `at` on. Allocates nothing.
+   * Encodes pairs of samples, at most `most`, up to the shorter of both buffers; an odd last sample is ignored. Returns the
+   * octets written, from `at` on. Allocates nothing.
    */
-  encode(samples: Int16Array, octets: Uint8Array, at = 0): number {
-    const count = Math.min(samples.length >> 1, octets.length - at);
+  encode(samples: Int16Array, octets: Uint8Array, at = 0, most: number = samples.length >> 1): number {
+    const count = Math.min(most, samples.length >> 1, octets.length - at);
     for (let done = 0; done < count; done += BLOCK_OCTETS) {
       this.#encodeBlock(samples, done, octets, at, Math.min(BLOCK_OCTETS, count - done));
     }

@@ -10,11 +10,11 @@ export const FULL_SCALE_POWER = 32768 * 32768;
 const MULAW_POWER = Float64Array.from(MULAW_TO_LINEAR, (sample) => sample * sample);
 const ALAW_POWER = Float64Array.from(ALAW_TO_LINEAR, (sample) => sample * sample);
 
-/** Mean square of linear samples, in units of 16-bit steps squared. */
-export function meanPower(samples: Int16Array): number {
+/** Mean square of the first `count` linear samples, in units of 16-bit steps squared. */
+export function meanPower(samples: Int16Array, count: number = samples.length): number {
   let sum = 0;
-  for (let i = 0; i < samples.length; i++) sum += samples[i]! * samples[i]!;
-  return samples.length === 0 ? 0 : sum / samples.length;
+  for (let i = 0; i < count; i++) sum += samples[i]! * samples[i]!;
+  return count === 0 ? 0 : sum / count;
 }
 
 /** Mean square of G.711 octets `from`..`to`, without decoding them. */

@@ -1,10 +1,9 @@
 import type { FileSeal } from '../../runtime/sealed-file/format.ts';
-import type { G711Codec } from '../codecs/g711.ts';
 import type { RecordingSummary } from '../media-plane.ts';
 import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
 import { RecordingFile } from './recording-file.ts';
 import { SealedWavWriter } from './sealed-wav.ts';
-import { type Channel, Timeline } from './timeline.ts';
+import { type Channel, type PacketAudio, Timeline } from './timeline.ts';
 import { TrackAnchor } from './track.ts';
 
 /**
@@ -62,14 +61,7 @@ export class SessionRecorder {
   }
 
   /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
-  addAudio(
-    channel: Channel,
-    codec: G711Codec,
-    datagram: Uint8Array,
-    packet: RecordedPacket,
-    power: number,
-    nowMs: number,
-  ): void {
+  addAudio(channel: Channel, audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
     if (this.isPaused) return;
     const nowSample = this.#sampleAt(nowMs);
     const position = this.#tracks[channel].place(packet, nowSample, this.#timeline.taken, power);
@@ -77,7 +69,7 @@ export class SessionRecorder {
     // After a stall of this thread the ring may still be full of the past.
     if (end > this.#timeline.end) this.flush(nowMs);
     const from = packet.payloadOffset;
-    const written = this.#timeline.put(channel, position, codec, datagram, from, from + packet.payloadBytes);
+    const written = this.#timeline.put(channel, position, audio, from, from + packet.payloadBytes);
     this.#samplesLate += packet.payloadBytes - written;
   }
 

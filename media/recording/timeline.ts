@@ -1,4 +1,5 @@
-import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.ts';
+import type { Codec } from '../../machines/events.ts';
+import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /**
  * Some seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their
@@ -11,6 +12,14 @@ const CAPACITY = 32_768;
 export const MISSING = 0;
 export const ARRIVED = 1;
 export const PAUSE = 2;
+
+/** The audio of a packet. One object may be reused for every packet. */
+export interface PacketAudio {
+  codec: Codec;
+  datagram: Uint8Array;
+  /** Of G.722: a sample at 8 kHz for each octet of the payload. G.711 is decoded where it goes. */
+  samples: Int16Array;
+}
 
 export type Channel = 0 | 1;
 
@@ -46,8 +55,13 @@ export class Timeline {
     return this.#taken + this.#capacity;
   }
 
-  /** Decodes G.711 octets `from`..`to` to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
-  put(channel: Channel, position: number, codec: G711Codec, octets: Uint8Array, from: number, to: number): number {
+  /**
+   * Puts the audio of a payload, octets `from`..`to` of its datagram, to `position`; parts outside `taken`..`end` are left
+   * out. Returns the samples written.
+   */
+  put(channel: Channel, position: number, audio: PacketAudio, from: number, to: number): number {
+    const { codec, datagram, samples } = audio;
+    const isDecoded = codec === 'G722';
     const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     const channels = this.#channels;
     const mask = this.#mask;
@@ -56,7 +70,7 @@ export class Timeline {
     const arrivals = this.#arrivals;
     for (let i = first; i < last; i++) {
       const slot = (position + i - from) & mask;
-      this.#ring[channels * slot + channel] = table[octets[i]!]!;
+      this.#ring[channels * slot + channel] = isDecoded ? samples[i - from]! : table[datagram[i]!]!;
       if (arrivals !== null) arrivals[slot] = ARRIVED;
     }
     return Math.max(0, last - first);

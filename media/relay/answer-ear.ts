@@ -1,8 +1,7 @@
 import type { AnswerResult } from '../../machines/events.ts';
 import { ANSWER_WINDOW_SAMPLES, AnswerDetector } from '../answering/answer-detector.ts';
-import type { G711Codec } from '../codecs/g711.ts';
 import type { RecordedPacket } from '../recording/session-recorder.ts';
-import { Timeline } from '../recording/timeline.ts';
+import { type PacketAudio, Timeline } from '../recording/timeline.ts';
 import { TrackAnchor } from '../recording/track.ts';
 
 /**
@@ -48,7 +47,7 @@ export class AnswerEar {
   }
 
   /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
-  addAudio(codec: G711Codec, datagram: Uint8Array, packet: RecordedPacket, power: number, nowMs: number): void {
+  addAudio(audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
     if (this.isOver) return;
     const timeline = this.#timeline;
     const nowSample = Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
@@ -56,7 +55,7 @@ export class AnswerEar {
     // After a stall of this thread the timeline may still be full of the past.
     if (position + packet.payloadBytes > timeline.end) this.judge(nowMs);
     const from = packet.payloadOffset;
-    timeline.put(0, position, codec, datagram, from, from + packet.payloadBytes);
+    timeline.put(0, position, audio, from, from + packet.payloadBytes);
     this.judge(nowMs);
   }
 

@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { G711Codec } from '../codecs/g711.ts';
 import type { RecordedPacket } from '../recording/session-recorder.ts';
-import { Timeline } from '../recording/timeline.ts';
+import { type PacketAudio, Timeline } from '../recording/timeline.ts';
 import { TrackAnchor } from '../recording/track.ts';
 import { SampleRing } from '../sample-ring.ts';
 
@@ -50,14 +49,14 @@ export class LegTap {
   }
 
   /** Decodes a packet to its place and writes what is due. `power` is the mean square of its samples. */
-  addAudio(codec: G711Codec, datagram: Uint8Array, packet: RecordedPacket, power: number, nowMs: number): void {
+  addAudio(audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
     if (this.#isOver) return;
     const timeline = this.#timeline;
     const position = this.#anchor.place(packet, this.#sampleAt(nowMs), timeline.taken, power);
     // After a stall of this thread the ring may still be full of the past.
     if (position + packet.payloadBytes > timeline.end) this.flush(nowMs);
     const from = packet.payloadOffset;
-    const written = timeline.put(0, position, codec, datagram, from, from + packet.payloadBytes);
+    const written = timeline.put(0, position, audio, from, from + packet.payloadBytes);
     this.#samplesLate += packet.payloadBytes - written;
     this.flush(nowMs);
   }

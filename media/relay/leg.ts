@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Codec, LegQuality, RemoteMedia } from '../../machines/events.ts';
-import { encodeG711, transcodingTable } from '../codecs/g711.ts';
+import { type G711Codec, MULAW_TO_LINEAR, transcodingTable } from '../codecs/g711.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { holdMusicFrames } from '../dsp/hold-music.ts';
@@ -16,6 +16,8 @@ import { MOST_SRTP_OVERHEAD_BYTES } from '../srtp/crypto-suites.ts';
 import { LegSrtp } from '../srtp/leg-srtp.ts';
 import type { DigitSender } from './digit-sender.ts';
 import { OutboundStream } from './outbound-stream.ts';
+import { PacketDecoder } from './packet-decoder.ts';
+import { PacketEncoder } from './packet-encoder.ts';
 import type { Playback } from './playback.ts';
 import { RtcpReporter } from './rtcp-reporter.ts';
 import type { SendRing } from './send-ring.ts';
@@ -32,11 +34,24 @@ const OTHER_PARTY_PAUSE_MS = 100;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
 const MOST_PAYLOAD_BYTES = 1440;
 
-const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: Codec) => readonly Uint8Array[]>> = {
+const LOOP_FRAMES: Readonly<Record<LoopedSound, (codec: G711Codec) => readonly Uint8Array[]>> = {
   ringback: ringbackFrames,
   'hold-music': holdMusicFrames,
   silence: silenceFrames,
 };
+
+/** What is about to be encoded; the legs of a thread take turns. */
+const scratch = new Int16Array(MOST_PAYLOAD_BYTES);
+
+/** A packet on its way to a listener. One object may be reused for every packet. */
+export interface ForwardedPacket {
+  datagram: Buffer;
+  header: RtpHeader;
+  kind: PayloadKind;
+  nowMs: number;
+  /** No other listener needs the datagram's header. */
+  isLast: boolean;
+}
 
 interface RelayLegOptions {
   rtpSocket: DatagramSocket;
@@ -76,7 +91,9 @@ export class RelayLeg {
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
-  readonly #mixedOctets = new Uint8Array(FRAME_SAMPLES);
+  /** Null until the peer's audio is needed in another form, or the peer needs audio that is not the other party's as it came. */
+  #decoder: PacketDecoder | null = null;
+  #encoder: PacketEncoder | null = null;
   /** Kept while the peer sends plain RTP: its keys may come back, and must not start anew. */
   #srtp: LegSrtp | null = null;
   /** Reused for every packet sent. */
@@ -163,13 +180,14 @@ export class RelayLeg {
     this.#endPlayback('stopped');
   }
 
-  /** What the payload of a packet from this leg is. Both codecs we offer may come at any time (RFC 3264 §5.1). */
+  /** What the payload of a packet from this leg is. Each codec that we may offer may come at any time (RFC 3264 §5.1). */
   payloadKindOf(header: RtpHeader): PayloadKind {
     if (header.payloadBytes > MOST_PAYLOAD_BYTES) return 'unknown';
     const { payloadType } = header;
     if (this.remote !== null && payloadType === this.remote.payloadType) return this.remote.codec;
     if (payloadType === 0) return 'PCMU';
     if (payloadType === 8) return 'PCMA';
+    if (payloadType === 9) return 'G722';
     if (payloadType === COMFORT_NOISE_PAYLOAD_TYPE) return 'comfort-noise';
     // Peers number events as they like, whatever was agreed; four bytes in the dynamic range is one.
     if (payloadType >= 96 && header.payloadBytes === 4) return 'telephone-event';
@@ -181,7 +199,7 @@ export class RelayLeg {
    * in the datagram itself, which is ours. Otherwise the payload is copied or transcoded into a send slot. The payload
    * in the datagram never changes.
    */
-  forward(datagram: Buffer, header: RtpHeader, kind: PayloadKind, nowMs: number, isLast: boolean): void {
+  forward(speaker: RelayLeg, { datagram, header, kind, nowMs, isLast }: ForwardedPacket): void {
     const remote = this.remote;
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
@@ -200,13 +218,18 @@ export class RelayLeg {
     this.#forwardedAtMs = nowMs;
     if (playback !== null && !isEvent) {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
-      playback.mix(remote.codec, packet, this.outbound.sequence, kind, datagram, header.payloadOffset);
+      if (remote.codec === 'G722' || kind === 'G722') {
+        const samples = this.#copyOf(speaker.decoded(kind, datagram, header), header.payloadBytes);
+        playback.mixSamples(samples, header.payloadBytes, this.outbound.sequence);
+        this.#encode(samples, header.payloadBytes, packet);
+      } else {
+        playback.mix(remote.codec, packet, this.outbound.sequence, kind, datagram, header.payloadOffset);
+      }
       this.#send(packet, payloadType);
       if (playback.isSpent) this.#endPlayback('played');
       return;
     }
-    const table = isEvent ? null : transcodingTable(kind, remote.codec);
-    if (table === null && isLast) {
+    if ((isEvent || kind === remote.codec) && isLast) {
       const start = header.payloadOffset - RTP_HEADER_BYTES;
       const end = header.payloadOffset + header.payloadBytes;
       const packet = start === 0 && end === datagram.length ? datagram : datagram.subarray(start, end);
@@ -214,11 +237,29 @@ export class RelayLeg {
       return;
     }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
-    for (let i = 0; i < header.payloadBytes; i++) {
-      const octet = datagram[header.payloadOffset + i]!;
-      packet[RTP_HEADER_BYTES + i] = table === null ? octet : table[octet]!;
-    }
+    if (isEvent || kind === remote.codec) copyPayload(datagram, header, packet, null);
+    else if (remote.codec === 'G722' || kind === 'G722') {
+      this.#encode(speaker.decoded(kind, datagram, header), header.payloadBytes, packet);
+    } else copyPayload(datagram, header, packet, transcodingTable(kind, remote.codec));
     this.#send(packet, payloadType);
+  }
+
+  /** Samples at 8 kHz of a packet of this leg, one for each octet of its payload, until the next packet. */
+  decoded(codec: Codec, datagram: Uint8Array, header: RtpHeader): Int16Array {
+    this.#decoder ??= new PacketDecoder(MOST_PAYLOAD_BYTES);
+    this.#decoder.decode(codec, datagram, header);
+    return this.#decoder.samples;
+  }
+
+  /** A copy that may be changed. */
+  #copyOf(samples: Int16Array, count: number): Int16Array {
+    for (let i = 0; i < count; i++) scratch[i] = samples[i]!;
+    return scratch;
+  }
+
+  #encode(samples: Int16Array, count: number, packet: Uint8Array): void {
+    this.#encoder ??= new PacketEncoder(MOST_PAYLOAD_BYTES);
+    this.#encoder.encode(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
   /** Sends 20 ms of a mix, with what is said over it; nothing while something else is said instead. */
@@ -229,9 +270,9 @@ export class RelayLeg {
     this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + samples.length);
-    const octets = playback === null ? packet.subarray(RTP_HEADER_BYTES) : this.#mixedOctets;
-    encodeG711(remote.codec, samples, octets);
-    playback?.mix(remote.codec, packet, this.outbound.sequence, remote.codec, octets, 0);
+    const mixed = this.#copyOf(samples, samples.length);
+    playback?.mixSamples(mixed, samples.length, this.outbound.sequence);
+    this.#encode(mixed, samples.length, packet);
     this.#send(packet, remote.payloadType);
     if (playback?.isSpent) this.#endPlayback('played');
   }
@@ -247,12 +288,13 @@ export class RelayLeg {
     const sound = this.loopedSound;
     if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
       return;
-    const frames = LOOP_FRAMES[sound](remote.codec);
+    const frames = LOOP_FRAMES[sound](remote.codec === 'PCMA' ? 'PCMA' : 'PCMU');
     const frame = frames[this.#loopFrame % frames.length]!;
     this.#loopFrame = (this.#loopFrame + 1) % frames.length;
     this.outbound.admitGenerated(nowMs);
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + frame.length);
-    packet.set(frame, RTP_HEADER_BYTES);
+    if (remote.codec === 'G722') this.#encode(decodedMulaw(frame), frame.length, packet);
+    else packet.set(frame, RTP_HEADER_BYTES);
     this.#send(packet, remote.payloadType);
   }
 
@@ -264,7 +306,10 @@ export class RelayLeg {
     if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
-    playback.takeFrame(remote.codec, packet);
+    if (remote.codec === 'G722') {
+      playback.takeSamples(scratch, FRAME_SAMPLES);
+      this.#encode(scratch, FRAME_SAMPLES, packet);
+    } else playback.takeFrame(remote.codec, packet);
     this.#send(packet, remote.payloadType);
     if (playback.isSpent) this.#endPlayback('played');
   }
@@ -422,6 +467,18 @@ export class RelayLeg {
     const bytes = srtp.protectRtcp(copy, report.length);
     if (bytes >= 0) this.#rtcpSocket.send(copy.subarray(0, bytes), this.#rtcpTarget);
   }
+}
+
+function copyPayload(datagram: Uint8Array, header: RtpHeader, packet: Uint8Array, table: Uint8Array | null): void {
+  for (let i = 0; i < header.payloadBytes; i++) {
+    const octet = datagram[header.payloadOffset + i]!;
+    packet[RTP_HEADER_BYTES + i] = table === null ? octet : table[octet]!;
+  }
+}
+
+function decodedMulaw(octets: Uint8Array): Int16Array {
+  for (let i = 0; i < octets.length; i++) scratch[i] = MULAW_TO_LINEAR[octets[i]!]!;
+  return scratch;
 }
 
 function rounded(value: number, digits: number): number {

@@ -1,10 +1,9 @@
-import type { G711Codec } from '../codecs/g711.ts';
 import { meanPower } from '../dsp/level.ts';
 import { LossConcealer } from '../dsp/loss-concealer.ts';
 import { NoiseGenerator } from '../dsp/noise-generator.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../dsp/tones.ts';
 import type { RecordedPacket } from '../recording/session-recorder.ts';
-import { ARRIVED, PAUSE, Timeline } from '../recording/timeline.ts';
+import { ARRIVED, PAUSE, type PacketAudio, Timeline } from '../recording/timeline.ts';
 import { TrackAnchor } from '../recording/track.ts';
 import { emptyComfortNoise, parseComfortNoise } from '../rtp/comfort-noise.ts';
 
@@ -47,11 +46,11 @@ export class MixInput {
   }
 
   /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
-  addAudio(codec: G711Codec, datagram: Uint8Array, packet: RecordedPacket, power: number, nowMs: number): void {
+  addAudio(audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
     const timeline = this.#timeline;
     const position = this.#anchor.place(packet, this.#sampleAt(nowMs), timeline.taken, power);
     const from = packet.payloadOffset;
-    const written = timeline.put(0, position, codec, datagram, from, from + packet.payloadBytes);
+    const written = timeline.put(0, position, audio, from, from + packet.payloadBytes);
     this.#samplesLate += packet.payloadBytes - written;
   }
 

@@ -76,12 +76,11 @@ export class Playback {
     payloadOffset: number,
   ): void {
     this.#start();
-    const isNew = this.#lastSequence < 0 || sequenceDelta(sequence, this.#lastSequence) > 0;
-    const position = isNew ? this.#position : this.#lastPosition;
+    const count = packet.length - RTP_HEADER_BYTES;
+    const position = this.#advance(sequence, count);
     const samples = this.#samples;
     const encode = encodingTable(codec);
     const decode = otherCodec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
-    const count = packet.length - RTP_HEADER_BYTES;
     for (let i = 0; i < count; i++) {
       const at = position + i;
       const distance = Math.max(0, Math.min(at, samples.length - at, RAMP_SAMPLES));
@@ -89,10 +88,38 @@ export class Playback {
       const sum = other + (at < samples.length ? samples[at]! : 0);
       packet[RTP_HEADER_BYTES + i] = encode[Math.max(-32_768, Math.min(32_767, sum)) & 0xffff]!;
     }
-    if (!isNew) return;
+  }
+
+  /** As `takeFrame`, before it is encoded: fills `count` samples. */
+  takeSamples(target: Int16Array, count: number): void {
+    this.#start();
+    for (let i = 0; i < count; i++) {
+      target[i] = this.#samples[this.#position] ?? 0;
+      this.#position += 1;
+    }
+  }
+
+  /** As `mix`, before it is encoded: mixes into `count` samples of the other party. */
+  mixSamples(target: Int16Array, count: number, sequence: number): void {
+    this.#start();
+    const position = this.#advance(sequence, count);
+    const samples = this.#samples;
+    for (let i = 0; i < count; i++) {
+      const at = position + i;
+      const distance = Math.max(0, Math.min(at, samples.length - at, RAMP_SAMPLES));
+      const other = (target[i]! * GAIN_BY_DISTANCE[distance]!) >> 8;
+      target[i] = Math.max(-32_768, Math.min(32_767, other + (samples[at] ?? 0)));
+    }
+  }
+
+  /** Where the samples for a packet begin, and notes that it took `count`. */
+  #advance(sequence: number, count: number): number {
+    const isNew = this.#lastSequence < 0 || sequenceDelta(sequence, this.#lastSequence) > 0;
+    if (!isNew) return this.#lastPosition;
     this.#lastSequence = sequence;
-    this.#lastPosition = position;
-    this.#position = position + count;
+    this.#lastPosition = this.#position;
+    this.#position += count;
+    return this.#lastPosition;
   }
 
   /** Idempotent: the first tells. */

@@ -1,9 +1,9 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import type { Codec, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
-import { meanPowerOfG711 } from '../dsp/level.ts';
+import { meanPower, meanPowerOfG711 } from '../dsp/level.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
   DigitsEnd,
@@ -18,12 +18,13 @@ import type {
   Routing,
 } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
+import type { PacketAudio } from '../recording/timeline.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { AnswerEar } from './answer-ear.ts';
 import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
-import { type PayloadKind, RelayLeg } from './leg.ts';
+import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
 import { MixInput } from './mix-input.ts';
 import { Mixer } from './mixer.ts';
@@ -89,6 +90,14 @@ export class RelaySession {
   readonly #clock: RelayClock;
   readonly #parties = new Map<PartyId, Party>();
   readonly #header: RtpHeader = emptyRtpHeader();
+  readonly #packet: ForwardedPacket = {
+    datagram: Buffer.alloc(0),
+    header: this.#header,
+    kind: 'unknown',
+    nowMs: 0,
+    isLast: true,
+  };
+  readonly #audio: PacketAudio = { codec: 'PCMU', datagram: Buffer.alloc(0), samples: new Int16Array(0) };
   readonly #event = emptyTelephoneEvent();
   readonly #faults: { count: number; last: string | null } = { count: 0, last: null };
   readonly #mixer = new Mixer();
@@ -445,7 +454,14 @@ export class RelaySession {
     }
     const { forwardsTo } = party;
     const last = forwardsTo.length - 1;
-    for (let i = 0; i <= last; i++) forwardsTo[i]!.leg.forward(datagram, header, kind, nowMs, i === last);
+    const packet = this.#packet;
+    packet.datagram = datagram;
+    packet.kind = kind;
+    packet.nowMs = nowMs;
+    for (let i = 0; i <= last; i++) {
+      packet.isLast = i === last;
+      forwardsTo[i]!.leg.forward(leg, packet);
+    }
     this.#account(party, datagram, kind, nowMs);
   }
 
@@ -464,20 +480,33 @@ export class RelaySession {
     if (leg.lastHeardAtMs < 0) this.#options.post({ type: 'rtp.started', leg: party.id });
     leg.lastHeardAtMs = nowMs;
     party.isTimedOut = false;
-    const isAudio = kind === 'PCMU' || kind === 'PCMA';
+    const isAudio = kind === 'PCMU' || kind === 'PCMA' || kind === 'G722';
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, isAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
     if (isAudio || kind === 'comfort-noise') leg.isPausing = !isAudio;
     if (kind === 'comfort-noise') party.mixInput?.addComfortNoise(datagram, header, nowMs);
     if (!isAudio || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
-    const power = meanPowerOfG711(kind, datagram, header.payloadOffset, header.payloadOffset + header.payloadBytes);
+    const power = this.#powerOf(leg, kind, datagram);
     leg.snr.addFrame(power);
-    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, kind, datagram, header, power, nowMs);
-    party.tap?.addAudio(kind, datagram, header, power, nowMs);
-    party.mixInput?.addAudio(kind, datagram, header, power, nowMs);
-    party.answerEar?.addAudio(kind, datagram, header, power, nowMs);
+    const audio = this.#audio;
+    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, header, power, nowMs);
+    party.tap?.addAudio(audio, header, power, nowMs);
+    party.mixInput?.addAudio(audio, header, power, nowMs);
+    party.answerEar?.addAudio(audio, header, power, nowMs);
     for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(power, nowMs);
+  }
+
+  /** Mean square of a packet's samples; sets `#audio` to it. */
+  #powerOf(leg: RelayLeg, codec: Codec, datagram: Buffer): number {
+    const header = this.#header;
+    const audio = this.#audio;
+    audio.codec = codec;
+    audio.datagram = datagram;
+    const { payloadOffset, payloadBytes } = header;
+    if (codec !== 'G722') return meanPowerOfG711(codec, datagram, payloadOffset, payloadOffset + payloadBytes);
+    audio.samples = leg.decoded(codec, datagram, header);
+    return meanPower(audio.samples, payloadBytes);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {

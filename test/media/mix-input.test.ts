@@ -57,7 +57,8 @@ class Speaker {
   #deliver(frame: number): void {
     const octets = new Uint8Array(FRAME_SAMPLES);
     encodeG711('PCMU', this.saidIn(frame), octets);
-    this.#input.addAudio('PCMU', octets, this.#packet(frame, octets.length), 1e6, this.#nowMs);
+    const audio = { codec: 'PCMU' as const, datagram: octets, samples: new Int16Array(0) };
+    this.#input.addAudio(audio, this.#packet(frame, octets.length), 1e6, this.#nowMs);
   }
 
   #packet(frame: number, payloadBytes: number) {

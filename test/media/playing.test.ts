@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Codec } from '../../machines/events.ts';
-import { decodeG711, encodeG711 } from '../../media/codecs/g711.ts';
+import { decodeG711, encodeG711, type G711Codec } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { FRAME_SAMPLES, recordingTone, tone, toneFrames } from '../../media/dsp/tones.ts';
 import { Playback } from '../../media/relay/playback.ts';
@@ -347,7 +346,7 @@ describe('a playback', () => {
       fc.property(
         fc.array(fc.integer({ min: 0, max: 4000 }), { maxLength: 900 }),
         fc.array(fc.record({ octets: fc.integer({ min: 1, max: 500 }), isAgain: fc.boolean() }), { maxLength: 30 }),
-        fc.constantFrom<Codec>('PCMU', 'PCMA'),
+        fc.constantFrom<G711Codec>('PCMU', 'PCMA'),
         (samples, packets, codec) => {
           const said = Int16Array.from(samples);
           const playback = new Playback({ samples: said, over: true, onStarted: () => {}, onEnded: () => {} });
@@ -388,7 +387,7 @@ const CUSTOMER = toneFrames('PCMU', { frequenciesHz: [CUSTOMER_HZ], durationMs: 
 const SILENCE = new Uint8Array(FRAME_SAMPLES).fill(0xff);
 
 /** As it comes out of a phone: through the codec, in whole frames. */
-function asHeard(codec: Codec, samples: Int16Array): ReturnType<RtpPhone['samplesHeard']> {
+function asHeard(codec: G711Codec, samples: Int16Array): ReturnType<RtpPhone['samplesHeard']> {
   const padded = new Int16Array(Math.ceil(samples.length / FRAME_SAMPLES) * FRAME_SAMPLES);
   padded.set(samples);
   const octets = new Uint8Array(padded.length);

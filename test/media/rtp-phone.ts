@@ -2,12 +2,14 @@ import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { Codec, RemoteMedia, SrtpKeys, SrtpSuite } from '../../machines/events.ts';
-import { decodeG711 } from '../../media/codecs/g711.ts';
+import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { buildRtpPacket, emptyRtpHeader, parseRtp, type RtpHeader } from '../../media/rtp/packet.ts';
 import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../../media/srtp/crypto-suites.ts';
 import { SrtpReceiver } from '../../media/srtp/srtp-receiver.ts';
 import { SrtpSender } from '../../media/srtp/srtp-sender.ts';
+
+const PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8, G722: 9 };
 
 /** A peer on real sockets: says what it is told, keeps what it hears. */
 export class RtpPhone {
@@ -54,7 +56,7 @@ export class RtpPhone {
       rtpPort: this.port,
       rtcpPort: this.#rtcp.address().port,
       codec,
-      payloadType: codec === 'PCMU' ? 0 : 8,
+      payloadType: PAYLOAD_TYPE[codec],
       telephoneEventPayloadType: 101,
       direction: 'sendrecv',
       ...(this.srtp !== null && { srtp: this.srtp.offered }),
@@ -64,7 +66,7 @@ export class RtpPhone {
 
   /** Sends one audio frame and moves on by its length. */
   say(toPort: number, codec: Codec, payload: Uint8Array, marker = false): void {
-    this.sendRtp(toPort, { payloadType: codec === 'PCMU' ? 0 : 8, marker }, payload);
+    this.sendRtp(toPort, { payloadType: PAYLOAD_TYPE[codec], marker }, payload);
     this.timestamp = (this.timestamp + payload.length) >>> 0;
   }
 
@@ -123,10 +125,12 @@ export class RtpPhone {
 
   /** What was heard from packet `from` on, decoded. */
   samplesHeard(codec: Codec, from = 0): Int16Array {
-    const octets = Buffer.concat(this.heard.slice(from).map((packet) => packet.payload));
-    const samples = new Int16Array(octets.length);
-    decodeG711(codec, octets, samples);
-    return samples;
+    const decoder = new PacketDecoder(1500);
+    const parts = this.heard.slice(from).map(({ header, payload }) => {
+      decoder.decode(codec, payload, { ...header, payloadOffset: 0 });
+      return [...decoder.samples.subarray(0, payload.length)];
+    });
+    return Int16Array.from(parts.flat());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

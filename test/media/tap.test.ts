@@ -175,7 +175,7 @@ function openTap() {
       encodeG711(codec, new Int16Array(160).fill(LOUD), datagram);
       state.nowMs = Math.max(state.nowMs, atMs);
       const packet = { ssrc: 1, timestamp: frame * 160, payloadOffset: 0, payloadBytes: 160 };
-      tap.addAudio(codec, datagram, packet, LOUD * LOUD, state.nowMs);
+      tap.addAudio({ codec, datagram, samples: new Int16Array(0) }, packet, LOUD * LOUD, state.nowMs);
     },
     flush: () => tap.flush(state.nowMs),
     /** Samples written since the last time. */

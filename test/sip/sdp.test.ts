@@ -46,6 +46,12 @@ describe('the offer', () => {
     expect(lines).toContain('a=sendrecv');
   });
 
+  test('names G.722 with the clock of 8 kHz that RFC 3551 gives it', () => {
+    const lines = buildOffer({ ...LOCAL, codecs: ['G722', 'PCMU'] }).split('\r\n');
+    expect(lines).toContain('m=audio 40000 RTP/AVP 9 0 101');
+    expect(lines).toContain('a=rtpmap:9 G722/8000');
+  });
+
   test('is understood by our own reader', () => {
     expect(readRemoteMedia(buildOffer(LOCAL), LOCAL)).toEqual({
       host: '192.0.2.1',
@@ -63,6 +69,17 @@ describe('reading an answer', () => {
   test('takes the first codec of the answer that was offered, static payload types without rtpmap included', () => {
     const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 8 0'), LOCAL);
     expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: null });
+  });
+
+  test('takes G.722 where it was offered, by name or by its static payload type, and nowhere else', () => {
+    const wideband: Reader = { ...LOCAL, codecs: ['G722', 'PCMU'] };
+    const bare = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 9 0');
+    expect(readRemoteMedia(bare, wideband)).toMatchObject({ codec: 'G722', payloadType: 9 });
+    expect(readRemoteMedia(bare, LOCAL)).toMatchObject({ codec: 'PCMU' });
+    const named = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98', 'a=rtpmap:98 g722/8000');
+    expect(readRemoteMedia(named, wideband)).toMatchObject({ codec: 'G722', payloadType: 98 });
+    const otherClock = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98 0', 'a=rtpmap:98 G722/16000');
+    expect(readRemoteMedia(otherClock, wideband)).toMatchObject({ codec: 'PCMU' });
   });
 
   test('prefers the address of the stream to that of the session', () => {

@@ -1,5 +1,6 @@
-import { encodeG711, type G711Codec } from '../../media/codecs/g711.ts';
+import type { Codec } from '../../machines/events.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../../media/dsp/tones.ts';
+import type { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { readWav } from '../../media/wav.ts';
 
 /** What a softphone says. `none` sends no RTP at all, `silence` sends frames of zeros. */
@@ -32,11 +33,11 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
 }
 
 /** Encodes one frame of the source as an RTP payload. */
-export function nextPayload(source: FrameSource, codec: G711Codec): Uint8Array {
+export function nextPayload(source: FrameSource, codec: Codec, encoder: PacketEncoder): Uint8Array {
   const samples = new Int16Array(FRAME_SAMPLES);
   source(samples);
   const payload = new Uint8Array(FRAME_SAMPLES);
-  encodeG711(codec, samples, payload);
+  encoder.encode(codec, samples, FRAME_SAMPLES, payload, 0);
   return payload;
 }
 

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
-import { decodeG711 } from '../../media/codecs/g711.ts';
+import type { Codec } from '../../machines/events.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
 import {
   digitOfEvent,
@@ -28,7 +29,7 @@ export interface Heard {
     payloadTypes: number[];
     /** Longest time between two arrivals. */
     longestGapMs: number;
-    /** Datagrams that are neither G.711 nor telephone-event. */
+    /** Datagrams that are neither audio nor telephone-event. */
     foreign: number;
   };
   /** Level of each frequency in dBov, over the last `lastMs` (default: everything). */
@@ -42,6 +43,8 @@ interface HeardPacket {
   pcm: Int16Array;
 }
 
+const CODECS: Record<number, Codec> = { 0: 'PCMU', 8: 'PCMA', 9: 'G722' };
+const MOST_PAYLOAD_BYTES = 1500;
 const MAX_PACKETS = 10 * 60 * 50;
 const LONGEST_FILLED_GAP = 50;
 
@@ -52,6 +55,7 @@ export class Hearing {
   readonly #kept: HeardPacket[] = [];
   readonly #seen = new Set<number>();
   readonly #header = emptyRtpHeader();
+  readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
   readonly #event = emptyTelephoneEvent();
   readonly #keys = new KeyPressDetector();
   readonly #ssrcs: number[] = [];
@@ -78,7 +82,8 @@ export class Hearing {
       this.#placeOf(header.ssrc, header.sequence);
       return;
     }
-    if (header.payloadType !== 0 && header.payloadType !== 8) {
+    const codec = CODECS[header.payloadType];
+    if (codec === undefined || payload.length > MOST_PAYLOAD_BYTES) {
       this.#foreign++;
       return;
     }
@@ -88,8 +93,8 @@ export class Hearing {
     this.packets++;
     const order = this.#placeOf(header.ssrc, header.sequence);
     if (order === null) return;
-    const pcm = new Int16Array(payload.length);
-    decodeG711(header.payloadType === 0 ? 'PCMU' : 'PCMA', payload, pcm);
+    this.#decoder.decode(codec, datagram, header);
+    const pcm = this.#decoder.samples.slice(0, payload.length);
     if (this.#kept.length === MAX_PACKETS) this.#kept.shift();
     this.#kept.push({ order, pcm });
   }

@@ -3,6 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { RemoteMedia } from '../../machines/events.ts';
 import { FRAME_MS, FRAME_SAMPLES } from '../../media/dsp/tones.ts';
+import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { eventOfDigit, telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { LegSrtp } from '../../media/srtp/leg-srtp.ts';
@@ -27,6 +28,7 @@ export class Voice {
   #srtp: LegSrtp | null = null;
   #timer: NodeJS.Timeout | null = null;
   #startedAtMs = 0;
+  readonly #encoder = new PacketEncoder(FRAME_SAMPLES);
   #frames = 0;
   #sequence = randomInt(0, 0x7fff);
   #timestamp = randomInt(0, 0xffff_ffff);
@@ -119,7 +121,7 @@ export class Voice {
     const timestamp = this.#timestamp;
     this.#timestamp = (timestamp + FRAME_SAMPLES) >>> 0;
     if (remote === null || this.#source === null) return;
-    const payload = nextPayload(this.#source, remote.codec);
+    const payload = nextPayload(this.#source, remote.codec, this.#encoder);
     // A peer on hold wants nothing (RFC 3264 §8.4).
     if (remote.direction === 'sendonly' || remote.direction === 'inactive') return;
     const digit = this.#digits[0];

@@ -30,7 +30,7 @@ function openEar() {
     const datagram = new Uint8Array(FRAME_SAMPLES);
     encodeG711(codec, frame, datagram);
     const packet = { ssrc: 1, timestamp, payloadOffset: 0, payloadBytes: FRAME_SAMPLES };
-    ear.addAudio(codec, datagram, packet, 1e6, state.nowMs);
+    ear.addAudio({ codec, datagram, samples: new Int16Array(0) }, packet, 1e6, state.nowMs);
   };
   return Object.assign(state, { ear, results, say });
 }
@@ -110,7 +110,8 @@ describe('the ear of a party that has answered', () => {
         for (const { ssrc, timestamp, waitMs, bytes } of all) {
           nowMs += waitMs;
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
-          ear.addAudio('PCMA', datagram, { ssrc, timestamp, payloadOffset: 0, payloadBytes: bytes }, 1e6, nowMs);
+          const audio = { codec: 'PCMA' as const, datagram, samples: new Int16Array(0) };
+          ear.addAudio(audio, { ssrc, timestamp, payloadOffset: 0, payloadBytes: bytes }, 1e6, nowMs);
         }
         ear.judge(nowMs + 120_000);
         expect(results.length).toBeGreaterThanOrEqual(1);

@@ -1,0 +1,69 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+/** Whole calls over a trunk that offers G.722. */
+
+const clean: (() => PromiseLike<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+async function platformWith(codecs: readonly string[]): Promise<Platform> {
+  const platform = await startPlatform({ trunk: { codecs } });
+  clean.push(() => platform[Symbol.asyncDispose]());
+  return platform;
+}
+
+async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>): Promise<void> {
+  await agent.untilHeard((hearing) => hearing.packets > 100);
+  await customer.untilHeard((hearing) => hearing.packets > 60);
+  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
+}
+
+async function hangUp(platform: Platform, callId: string) {
+  await platform.ask('POST', `/dialer/click2call/${callId}/hangup`);
+  await platform.ended(callId);
+  return await platform.call(callId);
+}
+
+describe('a call over a trunk that prefers G.722', () => {
+  it('joins an agent who speaks G.722 and a customer who speaks G.711, and records both', async () => {
+    const platform = await platformWith(['G722', 'PCMU', 'PCMA']);
+    const parties = await platform.parties({ agent: { codecs: ['G722'] }, customer: { codecs: ['PCMA'] } });
+    const placed = await platform.place({ record: true });
+    await platform.until(placed.call_id, 'call.bridged');
+    await untilBothHeard(parties);
+    parties.agent.sendDtmf('7');
+    await parties.customer.untilHeard(({ digits }) => digits === '7');
+    const { quality } = await hangUp(platform, placed.call_id);
+    expect(quality).toMatchObject({
+      agent: { codec: 'G722', packets_lost: 0 },
+      customer: { codec: 'PCMA', packets_lost: 0 },
+    });
+    expect(parties.agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [9] });
+    expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+    const { left, right } = await platform.recordingOf(placed.call_id);
+    expect(toneLevelDbov(left.subarray(-4000, -1600), AGENT_HZ)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(right.subarray(-4000, -800), CUSTOMER_HZ)).toBeGreaterThan(-16);
+  });
+
+  it('uses G.722 on both legs where both have it', async () => {
+    const platform = await platformWith(['G722', 'PCMU']);
+    const codecs = ['PCMU', 'G722'] as const;
+    const parties = await platform.parties({
+      agent: { codecs: [...codecs].reverse() },
+      customer: { codecs: ['G722'] },
+    });
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await untilBothHeard(parties);
+    expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
+      agent: { codec: 'G722' },
+      customer: { codec: 'G722' },
+    });
+  });
+});

@@ -1,0 +1,219 @@
+import { mkdtempDisposableSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Codec } from '../../machines/events.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { levelDbov, meanPower } from '../../media/dsp/level.ts';
+import { FRAME_SAMPLES, tone } from '../../media/dsp/tones.ts';
+import { MixInput } from '../../media/relay/mix-input.ts';
+import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
+import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
+import { emptyRtpHeader } from '../../media/rtp/packet.ts';
+import { readWav } from '../../media/wav.ts';
+import * as fc from '../properties.ts';
+import { Bench, expectContinuous } from './relay-bench.ts';
+
+const HZ = 1000;
+const FULL = levelDbov(tone({ frequenciesHz: [HZ], durationMs: 1000 }));
+const FRAMES = 50;
+
+/** A second of tone in frames of 20 ms. */
+function toneIn(codec: Codec, frequencyHz = HZ): Uint8Array[] {
+  const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20 * FRAMES });
+  const encoder = new PacketEncoder(FRAME_SAMPLES);
+  return Array.from({ length: FRAMES }, (_, frame) => {
+    const octets = new Uint8Array(FRAME_SAMPLES);
+    const from = frame * FRAME_SAMPLES;
+    encoder.encode(codec, samples.subarray(from, from + FRAME_SAMPLES), FRAME_SAMPLES, octets, 0);
+    return octets;
+  });
+}
+
+async function bridged(agent: Codec, customer: Codec): Promise<Bench> {
+  const bench = await Bench.open();
+  await bench.connect({ agent: bench.agent.remote(agent), customer: bench.customer.remote(customer) });
+  bench.setPath('bridged');
+  return bench;
+}
+
+async function agentSays(bench: Bench, codec: Codec, frames = toneIn(codec)): Promise<void> {
+  for (const frame of frames) {
+    bench.agent.say(bench.ports.agent, codec, frame);
+    bench.nowMs += 20;
+  }
+  await bench.settled('agent');
+}
+
+describe('a call between two codecs', () => {
+  it.each([
+    ['G722', 'PCMU'],
+    ['G722', 'PCMA'],
+    ['PCMU', 'G722'],
+    ['PCMA', 'G722'],
+  ] as const)('carries sound of %s to a party that speaks %s, packet for packet', async (from, to) => {
+    await using bench = await bridged(from, to);
+    await agentSays(bench, from);
+    await bench.customer.hears(FRAMES);
+    const headers = bench.customer.heard.map(({ header }) => header);
+    expectContinuous(headers);
+    expect(new Set(headers.map(({ payloadBytes }) => payloadBytes))).toEqual(new Set([FRAME_SAMPLES]));
+    expect(new Set(headers.map(({ payloadType }) => payloadType))).toEqual(
+      new Set([{ PCMU: 0, PCMA: 8, G722: 9 }[to]]),
+    );
+    const heard = bench.customer.samplesHeard(to).subarray(10 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(0.5);
+    // Little but the tone.
+    expect(levelDbov(heard) - toneLevelDbov(heard, HZ)).toBeLessThan(0.2);
+  });
+
+  it('forwards G.722 between two parties that speak it as it came', async () => {
+    await using bench = await bridged('G722', 'G722');
+    const frames = toneIn('G722');
+    await agentSays(bench, 'G722', frames);
+    await bench.customer.hears(FRAMES);
+    expect(bench.customer.heard.map(({ payload }) => payload)).toEqual(frames.map((frame) => Buffer.from(frame)));
+    expect(bench.session.quality().agent).toMatchObject({ codec: 'G722' });
+  });
+
+  it('carries key presses as they came', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    await agentSays(bench, 'G722', toneIn('G722').slice(0, 2));
+    bench.agent.press(bench.ports.agent, 5);
+    await bench.customer.hears(7);
+    expect(bench.customer.heard.filter(({ header }) => header.payloadType === 101)).toHaveLength(5);
+    expect(bench.events).toContainEqual(expect.objectContaining({ type: 'dtmf.pressed', leg: 'agent', digit: '5' }));
+  });
+
+  it('finds back after lost packets', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    const frames = toneIn('G722');
+    await agentSays(bench, 'G722', frames.slice(0, 20));
+    bench.agent.sequence = (bench.agent.sequence + 2) & 0xffff;
+    bench.agent.timestamp = (bench.agent.timestamp + 2 * FRAME_SAMPLES) >>> 0;
+    await agentSays(bench, 'G722', frames.slice(22));
+    await bench.customer.hears(48);
+    const heard = bench.customer.samplesHeard('PCMU').subarray(25 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(0.5);
+  });
+
+  it('does not decode a packet that comes twice anew', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    for (const frame of toneIn('G722')) {
+      const { sequence } = bench.agent;
+      bench.agent.sendRtp(bench.ports.agent, { payloadType: 9 }, frame);
+      bench.agent.sequence = sequence;
+      bench.agent.say(bench.ports.agent, 'G722', frame);
+      bench.nowMs += 20;
+    }
+    await bench.customer.hears(2 * FRAMES);
+    const once = bench.customer.heard.filter(
+      ({ header }, i, all) => i === 0 || header.sequence !== all[i - 1]!.header.sequence,
+    );
+    expect(once).toHaveLength(FRAMES);
+    bench.customer.heard.splice(0, Number.POSITIVE_INFINITY, ...once);
+    const heard = bench.customer.samplesHeard('PCMU').subarray(10 * FRAME_SAMPLES);
+    expect(levelDbov(heard) - toneLevelDbov(heard, HZ)).toBeLessThan(0.2);
+  });
+});
+
+describe('a party that speaks G.722', () => {
+  it('hears the ringing tone and what is played to it', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('G722') });
+    bench.setPath('ringback');
+    bench.pace(20);
+    await bench.agent.hears(20);
+    expect(toneLevelDbov(bench.agent.samplesHeard('G722').subarray(0, 2400), 400)).toBeGreaterThan(-30);
+    const samples = tone({ frequenciesHz: [HZ], durationMs: 400 });
+    void bench.session.play('agent', { samples, over: false });
+    bench.pace(21);
+    await bench.agent.hears(40);
+    expect(toneLevelDbov(bench.agent.samplesHeard('G722', 22).subarray(0, 2400), HZ)).toBeGreaterThan(FULL - 1.5);
+    expect(new Set(bench.agent.heard.map(({ header }) => header.payloadType))).toEqual(new Set([9]));
+  });
+
+  it.each(['PCMU', 'G722'] as const)('hears a whisper over a party that speaks %s', async (codec) => {
+    await using bench = await bridged(codec, 'G722');
+    const samples = tone({ frequenciesHz: [1700], durationMs: 2000 });
+    void bench.session.play('customer', { samples, over: true });
+    await agentSays(bench, codec);
+    await bench.customer.hears(FRAMES);
+    const heard = bench.customer.samplesHeard('G722').subarray(20 * FRAME_SAMPLES);
+    expect(Math.abs(toneLevelDbov(heard, 1700) - FULL)).toBeLessThan(1);
+    // Ducked by 12 dB.
+    expect(Math.abs(toneLevelDbov(heard, HZ) - (FULL - 12))).toBeLessThan(1);
+  });
+
+  it('is recorded at the level it speaks with, in step', async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-transcoding-'));
+    const filePath = join(folder.path, 'call.wav');
+    await using bench = await bridged('G722', 'PCMU');
+    await bench.session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
+    for (const frame of toneIn('G722')) await agentSays(bench, 'G722', [frame]);
+    await bench.session.stopRecording();
+    const {
+      samples: [said],
+    } = await readWav(filePath);
+    expect(said!.length).toBeGreaterThan(7000);
+    expect(Math.abs(toneLevelDbov(said!.subarray(1600, 7000), HZ) - FULL)).toBeLessThan(0.5);
+    expect(bench.session.dump()).toMatchObject({ faults: { count: 0 } });
+  });
+
+  it('is heard in a mix', () => {
+    const input = new MixInput(0);
+    const decoder = new PacketDecoder(FRAME_SAMPLES);
+    let power = 0;
+    toneIn('G722').forEach((datagram, frame) => {
+      const header = { ...emptyRtpHeader(), timestamp: frame * 160, sequence: frame, payloadBytes: 160, ssrc: 9 };
+      decoder.decode('G722', datagram, header);
+      input.addAudio({ codec: 'G722', datagram, samples: decoder.samples }, header, 1e6, frame * 20);
+      input.takeFrame(frame * 20);
+      if (frame >= 20) power += meanPower(input.frame) / 30;
+    });
+    expect(Math.abs(10 * Math.log10(power / 32_768 ** 2) - FULL)).toBeLessThan(0.5);
+  });
+
+  it('may send anything', async () => {
+    await using bench = await bridged('G722', 'PCMU');
+    const packet = fc.record({
+      payload: fc.uint8Array({ maxLength: 1500 }),
+      payloadType: fc.constantFrom(9, 0, 8),
+      skips: fc.integer({ min: -3, max: 70_000 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(packet, { maxLength: 10 }), async (packets) => {
+        for (const { payload, payloadType, skips } of packets) {
+          bench.agent.sequence = (bench.agent.sequence + skips) & 0xffff;
+          bench.agent.sendRtp(bench.ports.agent, { payloadType }, payload);
+          bench.nowMs += 20;
+        }
+        await bench.settled('agent');
+        expect(bench.session.dump()).toMatchObject({ faults: { count: 0 } });
+      }),
+    );
+  });
+});
+
+describe('coding at 8 kHz', () => {
+  it('keeps step: as many samples as octets from the first packet on', () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 1440 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(sizes, (counts) => {
+        const encoder = new PacketEncoder(1440);
+        const decoder = new PacketDecoder(1440);
+        const dc = new Int16Array(1440).fill(1000);
+        const heard: number[] = [];
+        for (const [sequence, count] of counts.entries()) {
+          const octets = new Uint8Array(1440);
+          encoder.encode('G722', dc, count, octets, 0);
+          expect(octets.subarray(count).every((octet) => octet === 0)).toBe(true);
+          decoder.decode('G722', octets, { ...emptyRtpHeader(), sequence, payloadBytes: count });
+          heard.push(...decoder.samples.subarray(0, count));
+        }
+        // Both filters of both resamplers and of the codec have passed by then.
+        for (const sample of heard.slice(300)) expect(Math.abs(sample - 1000)).toBeLessThan(60);
+      }),
+    );
+  });
+});
