@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { startBaresip } from '../peers/baresip.ts';
+import { peerAvailable } from '../peers/programs.ts';
 import type { Softphone } from '../softphone/softphone.ts';
-import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 /** Whole calls over a trunk that offers G.722. */
 
@@ -65,5 +67,24 @@ describe('a call over a trunk that prefers G.722', () => {
       agent: { codec: 'G722' },
       customer: { codec: 'G722' },
     });
+  });
+});
+
+describe.skipIf(!peerAvailable('baresip'))('baresip with G.722', () => {
+  it('hears an agent who speaks G.711, and is heard', async () => {
+    const platform = await platformWith(['PCMU', 'G722']);
+    const { agent } = await platform.parties({ agent: { codecs: ['PCMU'] } });
+    const peer = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, codecs: ['G722'] });
+    clean.push(() => peer.stop());
+    platform.carrier.routes.set(CUSTOMER, peer.address);
+    const placed = await platform.place();
+    await platform.until(placed.call_id, 'call.bridged');
+    await platform.untilRelayed(placed.call_id, 100);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+    expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
+      agent: { codec: 'PCMU' },
+      customer: { codec: 'G722' },
+    });
+    expect(toneLevelDbov((await peer.heard()).subarray(-8000), AGENT_HZ, 16_000)).toBeGreaterThan(-25);
   });
 });

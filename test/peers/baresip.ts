@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Codec } from '../../machines/events.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import { readWav, wavHeader } from '../../media/wav.ts';
 import { freeSipPort, runPeer, untilListening } from './programs.ts';
@@ -15,7 +16,7 @@ export interface BaresipOptions {
   /** What it says. Default 600. */
   toneFrequencyHz?: number;
   /** In order of preference. Default PCMU, PCMA. */
-  codecs?: readonly ('PCMU' | 'PCMA')[];
+  codecs?: readonly Codec[];
   /** SRTP: if it is offered (`srtp`), or else it refuses the call (`srtp-mand`). Default: none. */
   mediaEncryption?: 'srtp' | 'srtp-mand';
   /** `manual` rings and never answers. Default `auto`. */
@@ -27,7 +28,7 @@ export interface Baresip {
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
   /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
   command: (name: string) => Promise<void>;
-  /** What it heard in its first call, 8 kHz. Only after the call: the file is finished at its end. */
+  /** What it heard in its first call, at 8 kHz, or at 16 kHz in G.722. Only after the call: the file is finished at its end. */
   heard: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
@@ -48,7 +49,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   const evenRtpPort = rtpPort + (rtpPort % 2);
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
   await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort, commandPort }));
-  const codecList = codecs.map((codec) => `${codec}/8000/1`).join(',');
+  const codecList = codecs.map((codec) => `${codec}/${codec === 'G722' ? 16_000 : 8000}/1`).join(',');
   const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
   await writeFile(
     join(folder, 'accounts'),
@@ -95,7 +96,7 @@ function configOf(options: { folder: string; port: number; rtpPort: number; comm
     `rtp_ports ${rtpPort}-${rtpPort + 20}`,
     `snd_path ${folder}`,
     'module_path /usr/lib/baresip/modules',
-    ...['g711', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
+    ...['g711', 'g722', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
     `ctrl_tcp_listen 127.0.0.1:${commandPort}`,
     ...['account', 'menu', 'ctrl_tcp'].map((name) => `module_app ${name}.so`),
     '',
