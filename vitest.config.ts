@@ -1,7 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-/** Folders whose test files each need a process of their own, because they start whole servers and end them. */
-const OWN_PROCESS = ['calls', 'process'].map((folder) => `test/${folder}/**/*.test.ts`);
+/** Folders whose test files leave nothing behind in their process, so that many of them share one. */
+const SHARED_PROCESS = ['actors', 'callbacks', 'http', 'language', 'machines', 'packaging', 'storage', 'webhooks'].map(
+  (folder) => `test/${folder}/**/*.test.ts`,
+);
 /** More than there are cores, as most tests wait for audio, SIP timers, the database or a child process. */
 const MAX_WORKERS = 3;
 
@@ -14,17 +16,16 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'own-process', include: OWN_PROCESS },
-      },
-      {
-        extends: true,
         test: {
           name: 'shared-process',
-          include: ['test/**/*.test.ts'],
-          exclude: OWN_PROCESS,
+          include: SHARED_PROCESS,
           // Loading the server anew costs each file more than a second of CPU time.
           isolate: false,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'own-process', include: ['test/**/*.test.ts'], exclude: SHARED_PROCESS },
       },
     ],
   },
