@@ -49,6 +49,8 @@ export interface Routing {
   hears: Readonly<Record<PartyId, LoopedSound | readonly HeardParty[]>>;
   /** Parties whose silence posts `rtp.timeout`. */
   watched: readonly PartyId[];
+  /** Parties that are heard on a channel of the recording beside the one it was started for. Default: none. */
+  recordedBeside?: Readonly<Record<PartyId, 0 | 1>>;
 }
 
 /**
@@ -72,6 +74,13 @@ export interface LocalAddress {
 export interface MediaSession {
   /** @throws RangeError for a party that the session does not have */
   localOf(party: PartyId): LocalAddress;
+  /**
+   * Adds a party, which hears nothing and is not heard yet; resolves with the address to offer to it.
+   * @throws TandemError `no_free_channel` when the port range is used up
+   */
+  addParty(party: PartyId): Promise<LocalAddress>;
+  /** Idempotent. Resolves when nobody hears the party any more and its ports are free. */
+  removeParty(party: PartyId): Promise<void>;
   /** Sets or replaces where a party's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
   connectParty(party: PartyId, remote: RemoteMedia): Promise<void>;
   /** Replaces who hears whom. */

@@ -3,8 +3,15 @@ import { TandemError } from '../machines/errors.ts';
 import type { MediaEvent } from '../machines/events.ts';
 import { THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import { type DatagramIo, datagramsMemory } from './datagrams/open-datagrams.ts';
-import type { MediaCapacity, MediaPlane, MediaSession, OpenSessionOptions, PartyId } from './media-plane.ts';
-import { PooledSession, toTandemError } from './pooled-session.ts';
+import type {
+  LocalAddress,
+  MediaCapacity,
+  MediaPlane,
+  MediaSession,
+  OpenSessionOptions,
+  PartyId,
+} from './media-plane.ts';
+import { PooledSession, type SessionPorts, toTandemError } from './pooled-session.ts';
 import { PortPairs } from './port-pairs.ts';
 import { type Place, SessionThreads } from './session-threads.ts';
 import { FULL, loadOf, monotonicMs, WorkerLoad } from './worker-load.ts';
@@ -79,19 +86,19 @@ class WorkerPool implements MediaPlane {
     let losses = 0;
     for (;;) {
       if (this.#closing !== null) throw new TandemError('SHUTTING_DOWN', 'The media plane is shutting down.');
-      const rtpPorts = this.#takePorts(options.parties);
+      const ports = this.#takePorts(options.parties);
       const place = this.#threads.take();
       if (place === null) {
-        this.#giveBackPorts(rtpPorts);
+        ports.giveBackAll();
         throw overloaded();
       }
       try {
-        const session = await this.#openAt(place, rtpPorts, options);
+        const session = await this.#openAt(place, ports, options);
         if (!options.signal.aborted) return session;
         await session.close();
         break;
       } catch (error) {
-        this.#giveBackPorts(rtpPorts);
+        ports.giveBackAll();
         if (!(error instanceof ThreadError)) throw error;
         const { code } = error;
         if (code === PORT_TAKEN && ++refusals <= this.#ports.size) continue;
@@ -123,56 +130,44 @@ class WorkerPool implements MediaPlane {
     return this.#closing;
   }
 
-  async #openAt(
-    place: Place<MediaThread>,
-    rtpPorts: Readonly<Record<PartyId, number>>,
-    options: OpenSessionOptions,
-  ): Promise<MediaSession> {
+  async #openAt(place: Place<MediaThread>, ports: TakenPorts, options: OpenSessionOptions): Promise<MediaSession> {
     const { sessionKey, thread } = place;
     try {
       await thread.call('session.open', {
         sessionKey,
         bindHost: this.#options.rtpHost,
-        rtpPorts,
+        rtpPorts: Object.fromEntries([...ports.local].map(([party, { rtpPort }]) => [party, rtpPort])),
         rtpTimeoutMs: options.rtpTimeoutMs ?? DEFAULT_RTP_TIMEOUT_MS,
       });
     } catch (error) {
       place.leave();
       throw error;
     }
-    const host = this.#options.advertisedHost ?? this.#options.rtpHost;
-    const local = new Map(Object.entries(rtpPorts).map(([party, rtpPort]) => [party, { host, rtpPort }]));
     const session = new PooledSession({
       sessionId: options.sessionId,
       sessionKey,
       thread,
-      local,
+      ports,
       signal: options.signal,
       onEvent: (event) => this.#tell(options, event),
       onClosed: () => {
         place.leave();
-        this.#giveBackPorts(rtpPorts);
+        ports.giveBackAll();
       },
     });
     place.fill(session);
     return session;
   }
 
-  #takePorts(parties: readonly PartyId[]): Record<PartyId, number> {
-    const taken: Record<PartyId, number> = {};
-    for (const party of parties) {
-      const port = this.#ports.take();
-      if (port === null) {
-        this.#giveBackPorts(taken);
-        throw noFreeChannel();
-      }
-      taken[party] = port;
+  #takePorts(parties: readonly PartyId[]): TakenPorts {
+    const ports = new TakenPorts(this.#ports, this.#options.advertisedHost ?? this.#options.rtpHost);
+    try {
+      for (const party of parties) ports.take(party);
+      return ports;
+    } catch (error) {
+      ports.giveBackAll();
+      throw error;
     }
-    return taken;
-  }
-
-  #giveBackPorts(rtpPorts: Readonly<Record<PartyId, number>>): void {
-    for (const port of Object.values(rtpPorts)) this.#ports.giveBack(port);
   }
 
   /** An owner that throws must not take the other sessions' events with it. */
@@ -182,6 +177,38 @@ class WorkerPool implements MediaPlane {
     } catch (error) {
       this.#options.logger?.warn({ err: error, sessionId: options.sessionId }, 'media event listener threw');
     }
+  }
+}
+
+class TakenPorts implements SessionPorts {
+  readonly local = new Map<PartyId, LocalAddress>();
+  readonly #pairs: PortPairs;
+  readonly #host: string;
+
+  constructor(pairs: PortPairs, host: string) {
+    this.#pairs = pairs;
+    this.#host = host;
+  }
+
+  get most(): number {
+    return this.#pairs.size;
+  }
+
+  take(party: PartyId): LocalAddress {
+    const rtpPort = this.#pairs.take();
+    if (rtpPort === null) throw noFreeChannel();
+    const local = { host: this.#host, rtpPort };
+    this.local.set(party, local);
+    return local;
+  }
+
+  giveBack(party: PartyId): void {
+    const local = this.local.get(party);
+    if (local !== undefined && this.local.delete(party)) this.#pairs.giveBack(local.rtpPort);
+  }
+
+  giveBackAll(): void {
+    for (const party of [...this.local.keys()]) this.giveBack(party);
   }
 }
 

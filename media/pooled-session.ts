@@ -18,17 +18,34 @@ import type {
 import { repairRecording } from './recording/sealed-wav.ts';
 import type { ThreadSession } from './session-threads.ts';
 import { WAV_HEADER_BYTES } from './wav.ts';
-import { BAD_REMOTE_ADDRESS, type MediaCalls, type MediaThread, STORAGE_FAILED } from './worker-protocol.ts';
+import {
+  BAD_REMOTE_ADDRESS,
+  type MediaCalls,
+  type MediaThread,
+  PORT_TAKEN,
+  STORAGE_FAILED,
+} from './worker-protocol.ts';
 
 interface PooledSessionOptions {
   sessionId: string;
   sessionKey: number;
   thread: SupervisedThread<MediaThread>;
-  local: ReadonlyMap<PartyId, LocalAddress>;
+  ports: SessionPorts;
   signal: AbortSignal;
   onEvent: (event: MediaEvent<PartyId>) => void;
   /** Called once, when the ports are free again. */
   onClosed: () => void;
+}
+
+/** The port pairs that the pool gave to the parties of a session. */
+export interface SessionPorts {
+  readonly local: ReadonlyMap<PartyId, LocalAddress>;
+  /** How many pairs there are: whoever was refused each of them gives up. */
+  readonly most: number;
+  /** @throws TandemError `no_free_channel` */
+  take(party: PartyId): LocalAddress;
+  /** Idempotent. */
+  giveBack(party: PartyId): void;
 }
 
 type SessionCall = Exclude<keyof MediaCalls, 'session.open'>;
@@ -39,6 +56,8 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
   readonly sessionKey: number;
   readonly thread: SupervisedThread<MediaThread>;
   readonly #options: PooledSessionOptions;
+  /** Also after the session was closed. */
+  readonly #local: Map<PartyId, LocalAddress>;
   #state: 'open' | 'closing' | 'lost' = 'open';
   #recording: RecordingOptions | null = null;
   #closing: Promise<void> | null = null;
@@ -49,14 +68,40 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     this.sessionKey = options.sessionKey;
     this.thread = options.thread;
     this.#options = options;
+    this.#local = new Map(options.ports.local);
     options.signal.addEventListener('abort', this.#onAbort, { once: true });
     if (options.signal.aborted) this.#onAbort();
   }
 
   localOf(party: PartyId): LocalAddress {
-    const local = this.#options.local.get(party);
+    const local = this.#local.get(party);
     if (local === undefined) throw new RangeError(`the session has no party ${party}`);
     return local;
+  }
+
+  async addParty(party: PartyId): Promise<LocalAddress> {
+    const { ports } = this.#options;
+    if (this.#local.has(party)) throw new RangeError(`the session has a party ${party} already`);
+    for (let refusals = 0; ; refusals += 1) {
+      if (this.#state !== 'open') throw closed();
+      const local = ports.take(party);
+      try {
+        await this.thread.call('party.add', { sessionKey: this.sessionKey, party, rtpPort: local.rtpPort });
+        this.#local.set(party, local);
+        return local;
+      } catch (error) {
+        ports.giveBack(party);
+        const isTaken = error instanceof ThreadError && error.code === PORT_TAKEN;
+        if (!isTaken || refusals >= ports.most) throw toTandemError(error);
+      }
+    }
+  }
+
+  async removeParty(party: PartyId): Promise<void> {
+    if (this.#state !== 'open' || !this.#local.has(party)) return;
+    await this.#call('party.remove', { party });
+    this.#local.delete(party);
+    this.#options.ports.giveBack(party);
   }
 
   async connectParty(party: PartyId, remote: RemoteMedia): Promise<void> {
@@ -123,7 +168,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
 
   async quality(): Promise<Record<PartyId, LegQuality | null>> {
     if (this.#state === 'open') return await this.#call('quality.measure', {});
-    return Object.fromEntries([...this.#options.local.keys()].map((party) => [party, null]));
+    return Object.fromEntries([...this.#local.keys()].map((party) => [party, null]));
   }
 
   close(): Promise<void> {
@@ -169,7 +214,7 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     request: Omit<MediaCalls[Call]['request'], 'sessionKey'>,
     transfer: readonly Transferable[] = [],
   ): Promise<AnswerOf<MediaThread, Call>> {
-    if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The media session is closed.');
+    if (this.#state !== 'open') throw closed();
     try {
       const message = { ...request, sessionKey: this.sessionKey } as RequestOf<MediaThread, Call>;
       return await this.thread.call(type, message, transfer);
@@ -177,6 +222,10 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
       throw toTandemError(error);
     }
   }
+}
+
+function closed(): TandemError {
+  return new TandemError('INTERNAL', 'The media session is closed.');
 }
 
 /** A refusal of the worker with a code of the catalogue. */

@@ -34,6 +34,8 @@ export interface MediaCalls {
     };
     answer: undefined;
   };
+  'party.add': { request: { sessionKey: number; party: PartyId; rtpPort: number }; answer: undefined };
+  'party.remove': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'party.connect': { request: { sessionKey: number; party: PartyId; remote: RemoteMedia }; answer: undefined };
   'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
   /** Answered when it is over. */

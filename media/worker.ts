@@ -46,6 +46,8 @@ class MediaWorker {
 
   readonly calls: ServedThread<MediaThread>['calls'] = {
     'session.open': (request) => this.#open(request),
+    'party.add': ({ sessionKey, party, rtpPort }) => this.#session(sessionKey).addParty(party, rtpPort),
+    'party.remove': ({ sessionKey, party }) => this.#session(sessionKey).removeParty(party),
     'party.connect': ({ sessionKey, party, remote }) => this.#session(sessionKey).connectParty(party, remote),
     'routing.set': ({ sessionKey, routing }) => this.#session(sessionKey).setRouting(routing),
     'party.play': ({ sessionKey, party, samples, over }) => this.#session(sessionKey).play(party, { samples, over }),

@@ -9,7 +9,8 @@ import { TrackAnchor } from './track.ts';
 /**
  * Records what both parties of a session said, from the moment of construction, as one stereo file. Time is real
  * time: the file is as long as the recording ran, whatever arrived. It is evidence: what was lost stays silence, because a
- * concealed loss would be sound that the party never made, and so does a pause with comfort noise.
+ * concealed loss would be sound that the party never made, and so does a pause with comfort noise. Voices of further parties
+ * are added to a channel.
  */
 
 const SAMPLES_PER_MS = 8;
@@ -36,6 +37,16 @@ export interface RecordedPacket {
   payloadBytes: number;
 }
 
+/** What a further party says, until it is added to its channel. */
+interface Voice {
+  channel: Channel;
+  timeline: Timeline;
+  track: TrackAnchor;
+  /** Where the last of its packets ends, in samples. */
+  end: number;
+  hasEnded: boolean;
+}
+
 export class SessionRecorder {
   readonly filePath: string;
   /** What is said meanwhile is silence in the file, which stays as long as the recording ran. */
@@ -43,6 +54,7 @@ export class SessionRecorder {
   readonly #file: RecordingFile;
   readonly #timeline = new Timeline(2);
   readonly #tracks = [new TrackAnchor(), new TrackAnchor()] as const;
+  readonly #voices = new Map<string, Voice>();
   readonly #startedAtMs: number;
   #samplesLate = 0;
 
@@ -62,15 +74,54 @@ export class SessionRecorder {
 
   /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
   addAudio(channel: Channel, audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
-    if (this.isPaused) return;
+    this.#put(this.#timeline, channel, this.#tracks[channel], audio, packet, power, nowMs);
+  }
+
+  /** As `addAudio`, for a further party, whose voice is added to what the channel has. Allocates nothing after the first. */
+  addVoice(
+    party: string,
+    channel: Channel,
+    audio: PacketAudio,
+    packet: RecordedPacket,
+    power: number,
+    nowMs: number,
+  ): void {
+    let voice = this.#voices.get(party);
+    if (voice === undefined) {
+      const timeline = new Timeline(1, { taken: this.#timeline.taken });
+      voice = { channel, timeline, track: new TrackAnchor(), end: 0, hasEnded: false };
+      this.#voices.set(party, voice);
+    }
+    const end = this.#put(voice.timeline, 0, voice.track, audio, packet, power, nowMs);
+    voice.end = Math.max(voice.end, end);
+  }
+
+  /** The party says nothing more. Idempotent. */
+  endVoice(party: string): void {
+    const voice = this.#voices.get(party);
+    if (voice !== undefined) voice.hasEnded = true;
+  }
+
+  /** Returns where the packet ends. */
+  #put(
+    timeline: Timeline,
+    channel: Channel,
+    track: TrackAnchor,
+    audio: PacketAudio,
+    packet: RecordedPacket,
+    power: number,
+    nowMs: number,
+  ): number {
+    if (this.isPaused) return 0;
     const nowSample = this.#sampleAt(nowMs);
-    const position = this.#tracks[channel].place(packet, nowSample, this.#timeline.taken, power);
+    const position = track.place(packet, nowSample, timeline.taken, power);
     const end = position + packet.payloadBytes;
     // After a stall of this thread the ring may still be full of the past.
-    if (end > this.#timeline.end) this.flush(nowMs);
+    if (end > timeline.end) this.flush(nowMs);
     const from = packet.payloadOffset;
-    const written = this.#timeline.put(channel, position, audio, from, from + packet.payloadBytes);
+    const written = timeline.put(channel, position, audio, from, from + packet.payloadBytes);
     this.#samplesLate += packet.payloadBytes - written;
+    return end;
   }
 
   /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
@@ -96,8 +147,19 @@ export class SessionRecorder {
       const samples = Math.min(SAMPLES_PER_WRITE, position - this.#timeline.taken);
       const chunk = new Int16Array(2 * samples);
       this.#timeline.take(samples, chunk);
+      for (const [party, voice] of this.#voices) this.#addTo(chunk, samples, party, voice);
       this.#file.write(chunk);
     }
+  }
+
+  #addTo(chunk: Int16Array, samples: number, party: string, { channel, timeline, end, hasEnded }: Voice): void {
+    const said = new Int16Array(samples);
+    timeline.take(samples, said);
+    for (let i = 0; i < samples; i++) {
+      const sum = chunk[2 * i + channel]! + said[i]!;
+      chunk[2 * i + channel] = Math.max(-32_768, Math.min(32_767, sum));
+    }
+    if (hasEnded && timeline.taken >= end) this.#voices.delete(party);
   }
 
   dump(): unknown {

@@ -23,6 +23,15 @@ export interface PacketAudio {
 
 export type Channel = 0 | 1;
 
+interface TimelineOptions {
+  /** In samples, a power of two. Default: four seconds. */
+  capacity?: number;
+  /** Whether `take` can report which samples arrived; for one channel only. Default false. */
+  notesArrivals?: boolean;
+  /** Where it begins. Default 0. */
+  taken?: number;
+}
+
 export class Timeline {
   readonly #channels: 1 | 2;
   /** Interleaved, index `channels * (position & mask) + channel`. */
@@ -33,16 +42,13 @@ export class Timeline {
   readonly #arrivals: Uint8Array | null;
   #taken = 0;
 
-  /**
-   * @param capacity in samples, a power of two. Default: four seconds.
-   * @param notesArrivals whether `take` can report which samples arrived; for one channel only. Default false.
-   */
-  constructor(channels: 1 | 2, capacity = CAPACITY, notesArrivals = false) {
+  constructor(channels: 1 | 2, { capacity = CAPACITY, notesArrivals = false, taken = 0 }: TimelineOptions = {}) {
     this.#channels = channels;
     this.#capacity = capacity;
     this.#mask = capacity - 1;
     this.#ring = new Int16Array(channels * capacity);
     this.#arrivals = notesArrivals ? new Uint8Array(capacity) : null;
+    this.#taken = taken;
   }
 
   /** Everything before this position was handed out. */

@@ -29,7 +29,7 @@ export class AnswerEar {
   readonly #onResult: AnswerEarOptions['onResult'];
   readonly #startedAtMs: number;
   readonly #detector = new AnswerDetector();
-  readonly #timeline = new Timeline(1, TIMELINE_SAMPLES);
+  readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
   readonly #anchor = new TrackAnchor();
   /** Loudest that the party has heard of late, and when. */
   #heardPower = 0;

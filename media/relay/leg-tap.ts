@@ -31,7 +31,7 @@ export class LegTap {
   readonly #port: MessagePort;
   readonly #onOverrun: () => void;
   readonly #startedAtMs: number;
-  readonly #timeline = new Timeline(1, TIMELINE_SAMPLES);
+  readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
   readonly #ring = new SampleRing();
   readonly #anchor = new TrackAnchor();
   #samplesLate = 0;

@@ -28,7 +28,7 @@ export class MixInput {
   readonly frame = new Int16Array(FRAME_SAMPLES);
   /** Mean square of the last frames in 16-bit steps, which decides who is heard when many speak. */
   level = 0;
-  readonly #timeline = new Timeline(1, TIMELINE_SAMPLES, true);
+  readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES, notesArrivals: true });
   readonly #anchor = new TrackAnchor();
   readonly #startedAtMs: number;
   readonly #arrivals = new Uint8Array(FRAME_SAMPLES);

@@ -21,6 +21,8 @@ export class Party {
   isWatched = false;
   /** Null while it is not recorded. */
   recordedOn: Channel | null = null;
+  /** The channel on which it is recorded beside the party that the channel is for; null: on none. */
+  recordedBesideOn: Channel | null = null;
   tap: LegTap | null = null;
   /** Detects who or what has answered. Null while detection does not run. */
   answerEar: AnswerEar | null = null;

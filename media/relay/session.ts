@@ -155,6 +155,7 @@ export class RelaySession {
     this.#parties.delete(id);
     const nowMs = this.#clock.nowMs();
     party.tap?.stop(nowMs);
+    this.#recorder?.endVoice(id);
     for (const other of this.#parties.values()) {
       other.forwardsTo = other.forwardsTo.filter((listener) => listener !== party);
       if (!other.mixOf.some((heard) => heard.party === id)) continue;
@@ -193,9 +194,9 @@ export class RelaySession {
   }
 
   /** Replaces who hears whom. @throws RangeError, before anything changes, for a party that is not there. */
-  setRouting({ hears, watched }: Routing): void {
+  setRouting({ hears, watched, recordedBeside = {} }: Routing): void {
     if (this.#closing !== null) return;
-    for (const id of [...Object.keys(hears), ...watched]) this.#party(id);
+    for (const id of [...Object.keys(hears), ...watched, ...Object.keys(recordedBeside)]) this.#party(id);
     for (const heard of Object.values(hears)) {
       if (typeof heard === 'string') continue;
       for (const { party } of heard) this.#party(party);
@@ -206,6 +207,7 @@ export class RelaySession {
       const isWatched = watched.includes(party.id);
       if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
       party.isWatched = isWatched;
+      party.recordedBesideOn = recordedBeside[party.id] ?? null;
     }
     for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
     this.#keepMixInputs(nowMs);
@@ -491,6 +493,9 @@ export class RelaySession {
     leg.snr.addFrame(power);
     const audio = this.#audio;
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, header, power, nowMs);
+    if (party.recordedBesideOn !== null) {
+      this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, header, power, nowMs);
+    }
     party.tap?.addAudio(audio, header, power, nowMs);
     party.mixInput?.addAudio(audio, header, power, nowMs);
     party.answerEar?.addAudio(audio, header, power, nowMs);

@@ -127,6 +127,46 @@ describe('the media plane', () => {
     });
   });
 
+  it('adds a party that all hear and that is recorded beside one of them, and frees its ports when it leaves', async () => {
+    await using bench = await Plane.open(3);
+    await using agent = await RtpPhone.open();
+    await using guest = await RtpPhone.open();
+    const folder = await mkdtemp(join(tmpdir(), 'tandem-plane-'));
+    const filePath = join(folder, 'call.wav');
+    const session = await bench.session('call');
+    await session.connectParty('agent', agent.remote());
+    await session.startRecording({ filePath, channels: RECORDING_CHANNELS });
+    const { rtpPort } = await session.addParty('guest');
+    expect(session.localOf('guest')).toEqual({ host: '127.0.0.1', rtpPort });
+    await expect(session.addParty('guest')).rejects.toThrow(RangeError);
+    await expect(session.addParty('another')).rejects.toMatchObject({ code: 'no_free_channel' });
+    await session.connectParty('guest', guest.remote());
+    const hears = { agent: [{ party: 'guest' }], guest: [{ party: 'agent' }] };
+    await session.setRouting({ hears, watched: [], recordedBeside: { guest: 1 } });
+    await Promise.all([
+      speak(agent, session.localOf('agent').rtpPort, tone500),
+      speak(guest, rtpPort, tone1000),
+      agent.hears(30),
+      guest.hears(30),
+    ]);
+    expect(toneLevelDbov(agent.samplesHeard('PCMU'), 1000)).toBeGreaterThan(-15);
+    await session.setRouting({ hears: {}, watched: [] });
+    await session.removeParty('guest');
+    await session.removeParty('guest');
+    expect(() => session.localOf('guest')).toThrow(RangeError);
+    const again = await session.addParty('guest-again');
+    expect(again.rtpPort).toBe(rtpPort);
+    await session.stopRecording();
+    const [left, right] = (await readWav(filePath)).samples as [Int16Array, Int16Array];
+    const start = right.findIndex((sample) => Math.abs(sample) > 500);
+    expect(toneLevelDbov(right.subarray(start, start + 4000), 1000)).toBeGreaterThan(-15);
+    expect(toneLevelDbov(left.subarray(start, start + 4000), 1000)).toBeLessThan(-40);
+    await session.close();
+    await rm(folder, { recursive: true });
+    const parties = await bench.session('next');
+    await parties.addParty('third');
+  });
+
   it('refuses a session when its ports are used up, and takes one again when another closed', async () => {
     await using bench = await Plane.open(4);
     const first = await bench.session('first');
