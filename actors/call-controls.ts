@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
 import type { CallControl, ControlRefusal } from '../machines/call-control.ts';
+import { MOST_GUESTS } from '../machines/call-setup.ts';
 import { TandemError } from '../machines/errors.ts';
 import type { CallJournal } from './call-journal.ts';
 
 /** The requests to control one call, each resolved when what became of it is stored. */
 export interface CallControls {
-  /** @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, CONTROL_BUSY, INTERNAL */
+  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND, TOO_MANY_LEGS, no_free_channel, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, CONTROL_BUSY, INTERNAL */
   request(control: CallControl): Promise<void>;
   /** Refuses what is still waiting: the call is over. */
   end(): void;
@@ -35,7 +36,7 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
       const refusal = await promise;
       waiting.delete(controlId);
       if (refusal !== null)
-        throw new TandemError(refusal, MESSAGES[refusal], refusal === 'CONTROL_BUSY' ? { retryAfterS: 5 } : {});
+        throw new TandemError(refusal, MESSAGES[refusal], RETRYABLE.has(refusal) ? { retryAfterS: 5 } : {});
       await journal.drained();
     },
     end() {
@@ -45,8 +46,15 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
   };
 }
 
+const RETRYABLE: ReadonlySet<ControlRefusal> = new Set(['CONTROL_BUSY', 'no_free_channel']);
+
 const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
   CALL_NOT_LIVE: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
+  LEG_NOT_FOUND:
+    'The call has no such leg, or it has not answered yet. Name `agent`, `customer` or a leg_id of the call.',
+  TOO_MANY_LEGS: `The call has ${MOST_GUESTS} further legs, which is the most. Remove one first.`,
+  no_free_channel:
+    'All media ports are in use. Try again when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
   RECORDING_UNAVAILABLE: 'The call is not being recorded, so there is no recording to pause.',
   LEG_NOT_LISTENING: 'The phone of this leg has put the call on hold. Send the digits when it is back.',
   CONTROL_BUSY: 'Too many digits wait to be sent to this leg. Try again in a few seconds.',

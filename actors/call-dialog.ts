@@ -1,12 +1,12 @@
 import { type EventObject, fromCallback } from 'xstate';
-import type { Codec } from '../machines/events.ts';
+import type { Codec, LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import type { CallRegistry } from './call-registry.ts';
+import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { Logger } from './logger.ts';
 
 /** The leg machine's `dialog` port: one INVITE over the call's trunk, and the dialog that comes of it. */
@@ -26,7 +26,7 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
       dialog = sip.dial({
         trunk: trunkEndpoint(trunk, secrets),
         callerId: call!.row.did,
-        calledNumber: input.leg === 'agent' ? call!.row.agentNumber : call!.row.customerNumber,
+        calledNumber: numberOf(call!, input.leg),
         localMedia: input.local,
         callId: input.callId,
         signal,
@@ -54,6 +54,14 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
     });
     return () => abort.abort();
   });
+}
+
+function numberOf({ row, guestNumbers }: LiveCall, leg: LegId): string {
+  if (leg === 'agent') return row.agentNumber;
+  if (leg === 'customer') return row.customerNumber;
+  const number = guestNumbers.get(leg);
+  if (number === undefined) throw new Error('a leg without a number was to be dialed');
+  return number;
 }
 
 interface DialogPortOptions {

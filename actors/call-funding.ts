@@ -1,7 +1,7 @@
 import { fromPromise } from 'xstate';
 import type { Funding } from '../machines/call-events.ts';
 import { FUNDING_LEAD_MS } from '../machines/call-setup.ts';
-import type { Clock } from '../runtime/clock.ts';
+import { type Clock, momentOf } from '../runtime/clock.ts';
 import type { Sql } from '../storage/database.ts';
 import { growHold } from '../storage/ledger.ts';
 import { priceOf, speechPriceOf } from '../storage/queries/call-settlement.ts';
@@ -15,15 +15,21 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
     const bridgedAt = call?.journal.bridgedAt();
     if (!call || !bridgedAt) throw new Error('only a bridged call is funded');
     const { row } = call;
-    const talkedMs = Math.round(clock.monotonicMs() - bridgedAt.monotonicMs);
+    const now = momentOf(clock);
+    const talkedMs = Math.round(now.monotonicMs - bridgedAt.monotonicMs);
+    const guests = call.journal.guestsTalk(now);
     if (row.holdId === null) return { fundedForMs: fundedMs(0n, row) };
     const wantedSeconds = Math.min(row.maxDurationS, Math.ceil((talkedMs + FUNDING_LEAD_MS) / 1000) + GROWTH_S);
+    const aheadS = FUNDING_LEAD_MS / 1000 + GROWTH_S;
+    const wantedOfGuestsS = guests.billedSeconds + guests.talking * Math.min(row.maxDurationS, aheadS);
     const { amountNano } = await growHold(sql, {
       holdId: row.holdId,
-      wantedTotalNano: priceOf(wantedSeconds, row.pricePerMinuteNano) + speechPriceOf(row),
+      wantedTotalNano: priceOf(wantedSeconds + wantedOfGuestsS, row.pricePerMinuteNano) + speechPriceOf(row),
       operationKey: `call:${callId}:grow:${talkedMs}`,
     });
-    return { fundedForMs: Math.max(0, fundedMs(amountNano, row) - talkedMs) };
+    // What is left is talked up by all of them at once.
+    const leftMs = fundedMs(amountNano, row) - talkedMs - guests.talkedMs;
+    return { fundedForMs: Math.max(0, Math.floor(leftMs / (1 + guests.talking))) };
   });
 }
 

@@ -1,7 +1,9 @@
 import type { CallMove } from '../machines/call-events.ts';
+import type { LegId } from '../machines/events.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import { pause } from '../runtime/waiting.ts';
 import { inTransaction, type Sql, type Tx } from '../storage/database.ts';
+import { legsAfter } from '../storage/queries/call-legs.ts';
 import { lockLiveCall } from '../storage/queries/call-moves.ts';
 import {
   type CallEventRow,
@@ -28,6 +30,17 @@ export interface CallJournal {
   bridgedAt(): Moment | null;
   /** The recording that was started; null without one. */
   recordingId(): string | null;
+  /** How long the legs that were added have talked, each until it left or `now`. */
+  guestsTalk(now: Moment): GuestsTalk;
+}
+
+export interface GuestsTalk {
+  /** Of all together. */
+  talkedMs: number;
+  /** The same, every second begun of each. */
+  billedSeconds: number;
+  /** How many talk now. */
+  talking: number;
 }
 
 export interface CallJournalOptions {
@@ -40,6 +53,8 @@ export interface CallJournalOptions {
   clock: Clock;
   logger: Logger;
   signal: AbortSignal;
+  /** The number of a leg that was added. */
+  numberOf: (legId: LegId) => string | null;
   /** Told of every event after it was committed. */
   onCommitted: (events: CallEventRow[]) => void;
   /** Told when the call is not ours any more: another boot took it over, or it is final already. */
@@ -51,6 +66,8 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
   let writing: Promise<void> | null = null;
   let bridgedAt: Moment | null = null;
   let recordingId: string | null = null;
+  /** When the legs that were added joined and left. */
+  const presence = new Map<unknown, { joinedMs: number; leftMs: number | null }>();
   let { lastSequence } = options;
 
   async function write(): Promise<void> {
@@ -69,6 +86,11 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
       const moment = momentOf(options.clock);
       if (move.event === 'call.bridged') bridgedAt = moment;
       if (move.event === 'recording.started') recordingId = move.recordingId;
+      if (move.event === 'leg.joined') {
+        presence.set(move.data?.leg_id, { joinedMs: moment.monotonicMs, leftMs: null });
+      }
+      const present = move.event === 'leg.left' ? presence.get(move.data?.leg_id) : undefined;
+      if (present !== undefined) present.leftMs = moment.monotonicMs;
       queue.push({ ...move, at: moment.at });
       writing ??= write();
     },
@@ -77,6 +99,16 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
     },
     bridgedAt: () => bridgedAt,
     recordingId: () => recordingId,
+    guestsTalk({ monotonicMs: nowMs }) {
+      const total: GuestsTalk = { talkedMs: 0, billedSeconds: 0, talking: 0 };
+      for (const { joinedMs, leftMs } of presence.values()) {
+        const talkedMs = Math.max(0, Math.min(nowMs, leftMs ?? nowMs) - joinedMs);
+        total.talkedMs += talkedMs;
+        total.billedSeconds += Math.ceil(talkedMs / 1000);
+        if (leftMs === null) total.talking += 1;
+      }
+      return total;
+    },
   };
 }
 
@@ -129,7 +161,7 @@ async function commitUntilStored(
   return [];
 }
 
-async function commit({ sql, callId, boot }: CallJournalOptions, { batch, lastSequence }: Commit) {
+async function commit({ sql, callId, boot, numberOf }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId);
     if (call === null || call.ownerBoot !== boot) return null;
@@ -145,7 +177,9 @@ async function commit({ sql, callId, boot }: CallJournalOptions, { batch, lastSe
       });
       if (kept !== null) moves.push(kept);
     }
-    return await recordMoves(tx, callId, moves.map(toStoredMove), patchOf(moves));
+    const legs = moves.reduce((before, move) => legsAfter(before, move, numberOf), call.legs);
+    const patch = { ...patchOf(moves), ...(legs !== call.legs && { legs }) };
+    return await recordMoves(tx, callId, moves.map(toStoredMove), patch);
   });
 }
 

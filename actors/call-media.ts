@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { fromCallback } from 'xstate';
-import type { CallControl, ControlRefusal, Talk } from '../machines/call-control.ts';
+import type { ControlRefusal, Talk, TalkControl } from '../machines/call-control.ts';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
-import type { MediaEvent } from '../machines/events.ts';
+import { TandemError } from '../machines/errors.ts';
+import type { LegId, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { CallRegistry } from './call-registry.ts';
@@ -28,10 +29,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
     let beeping: Promise<void> = Promise.resolve();
     /** The key presses to each leg that are being sent. */
-    const pressing = {
-      agent: { last: Promise.resolve() as Promise<unknown>, waiting: 0 },
-      customer: { last: Promise.resolve() as Promise<unknown>, waiting: 0 },
-    };
+    const pressing = new Map<LegId, { last: Promise<unknown>; waiting: number }>();
 
     async function open(): Promise<void> {
       try {
@@ -54,8 +52,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
 
     function pass(event: MediaEvent<PartyId>): void {
       if (event.type === 'recording.failed') hasRecordingFailed = true;
-      // The session has no other parties than these two.
-      if (event.type !== 'playback.started') tell(event as MediaEvent);
+      if (event.type !== 'playback.started') tell(event);
       else if (saying !== null && event.leg === 'agent') tell({ type: 'speech.started', speech: saying.speech });
     }
 
@@ -115,7 +112,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       }
     }
 
-    async function perform(media: MediaSession, control: CallControl, talk: Talk): Promise<ControlRefusal | null> {
+    async function perform(media: MediaSession, control: TalkControl, talk: Talk): Promise<ControlRefusal | null> {
       if (control.type === 'dtmf') return await press(media, control);
       if (control.type === 'recording.pause' || control.type === 'recording.resume') {
         await media.pauseRecording(control.type === 'recording.pause');
@@ -125,9 +122,10 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
 
     async function press(
       media: MediaSession,
-      { leg, digits, durationMs }: Extract<CallControl, { type: 'dtmf' }>,
+      { leg, digits, durationMs }: Extract<TalkControl, { type: 'dtmf' }>,
     ): Promise<ControlRefusal | null> {
-      const line = pressing[leg];
+      const line = pressing.get(leg) ?? { last: Promise.resolve(), waiting: 0 };
+      pressing.set(leg, line);
       if (line.waiting >= MOST_WAITING_PRESSES) return 'CONTROL_BUSY';
       line.waiting += 1;
       const sending = line.last.then(() => media.sendDigits(leg, { digits, durationMs }));
@@ -139,6 +137,28 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       return end === 'played' ? null : 'INTERNAL';
     }
 
+    /** Not waited for: whoever is added must not delay those who talk. */
+    async function addParty(media: MediaSession, legId: LegId): Promise<void> {
+      try {
+        tell({ type: 'guest.opened', legId, local: await media.addParty(legId) });
+      } catch (error) {
+        logger.warn({ callId, err: error }, 'no media port for another leg');
+        const isFull = error instanceof TandemError && error.code === 'no_free_channel';
+        tell({ type: 'guest.unavailable', legId, refusal: isFull ? 'no_free_channel' : 'INTERNAL' });
+      }
+    }
+
+    /** One of the two that the call is for must be connected; any other leg that cannot be is hung up. */
+    async function connect(media: MediaSession, leg: LegId, remote: RemoteMedia): Promise<void> {
+      try {
+        await media.connectParty(leg, remote);
+      } catch (error) {
+        if (leg === 'agent' || leg === 'customer') throw error;
+        logger.warn({ callId, err: error }, 'another leg could not be connected');
+        tell({ type: 'guest.unconnected', legId: leg });
+      }
+    }
+
     async function obey(command: MediaCommand): Promise<void> {
       if (session === null) {
         if (command.type === 'finish') tell({ type: 'media.finished', report: NOTHING_MEASURED });
@@ -146,7 +166,14 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       }
       switch (command.type) {
         case 'connect':
-          return await session.connectParty(command.leg, command.media);
+          return await connect(session, command.leg, command.media);
+        case 'add-party':
+          return void addParty(session, command.leg);
+        case 'remove-party':
+          pressing.delete(command.leg);
+          return await session.removeParty(command.leg);
+        case 'route':
+          return await session.setRouting(talkRouting(command.talk));
         case 'say':
           return void say(session, command.speech);
         case 'stop-saying':

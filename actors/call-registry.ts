@@ -1,6 +1,7 @@
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
 import type { CallControl } from '../machines/call-control.ts';
+import type { LegId } from '../machines/events.ts';
 import type { MediaSession } from '../media/media-plane.ts';
 import type { Moment } from '../runtime/clock.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
@@ -31,6 +32,8 @@ export interface LiveCall {
   /** What the agent is told. */
   readonly speech: CallSpeech;
   media: MediaSession | null;
+  /** The numbers of the legs that were added. */
+  readonly guestNumbers: Map<LegId, string>;
   /** When clearing began; null while the call is up. */
   clearedAt: Moment | null;
   /**

@@ -1,7 +1,7 @@
 import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
-import type { LegName } from '../machines/events.ts';
-import type { Routing } from '../media/media-plane.ts';
+import type { LegId } from '../machines/events.ts';
+import type { HeardParty, Routing } from '../media/media-plane.ts';
 
 /** The two parties of a click-to-call, as the media plane names them. */
 export const CALL_PARTIES = ['agent', 'customer'] as const;
@@ -19,19 +19,42 @@ const ROUTINGS: Readonly<Record<Path, Routing>> = {
   bridged: talkRouting(OPEN_TALK),
 };
 
-/** Who hears whom while they talk. */
+/**
+ * Who hears whom while they talk. Third parties are recorded with the customer, and supervisors with the agent, while
+ * everybody hears them.
+ */
 export function talkRouting(talk: Talk): Routing {
+  const parties: LegId[] = [...CALL_PARTIES, ...Object.keys(talk.guests)];
+  const recordedBeside: Record<LegId, 0 | 1> = {};
+  for (const [leg, mode] of Object.entries(talk.guests)) {
+    if (mode === null) recordedBeside[leg] = RECORDING_CHANNELS.customer;
+    else if (mode === 'barge') recordedBeside[leg] = RECORDING_CHANNELS.agent;
+  }
   return {
-    hears: { agent: heardBy('agent', talk), customer: heardBy('customer', talk) },
-    watched: CALL_PARTIES.filter((leg) => talk.held[leg] === null),
+    hears: Object.fromEntries(parties.map((leg) => [leg, heardBy(leg, parties, talk)])),
+    // A supervisor who only listens may have a phone that sends nothing.
+    watched: parties.filter((leg) => !isHeld(leg, talk) && (talk.guests[leg] ?? null) === null),
+    recordedBeside,
   };
 }
 
-function heardBy(leg: LegName, { muted, held }: Talk): Routing['hears'][string] {
-  if (held[leg] !== null) return held[leg] === 'music' ? 'hold-music' : 'silence';
-  const other = leg === 'agent' ? 'customer' : 'agent';
+function heardBy(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['hears'][string] {
+  if (isHeld(leg, talk)) return talk.held[leg] === 'music' ? 'hold-music' : 'silence';
+  const heard: HeardParty[] = parties
+    .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isMeantFor(leg, other, talk))
+    .map((party) => ({ party }));
   // Silence rather than nothing: many phones end a call without packets.
-  return muted[other] || held[other] !== null ? 'silence' : [{ party: other }];
+  return heard.length === 0 ? 'silence' : heard;
+}
+
+function isHeld(leg: LegId, talk: Talk): boolean {
+  return (talk.held[leg] ?? null) !== null;
+}
+
+/** Whether what `speaker` says is meant for `listener`: always, unless it is a supervisor. */
+function isMeantFor(listener: LegId, speaker: LegId, { guests }: Talk): boolean {
+  const mode = guests[speaker] ?? 'barge';
+  return mode === 'barge' || (mode === 'whisper' && listener === 'agent');
 }
 
 export function routingOf(path: Path): Routing {

@@ -89,6 +89,7 @@ function settlementOf(call: LiveCall, { input, endedAt }: { input: SettleInput; 
     answerTime: bridgedAt?.at ?? null,
     endTime: endedAt.at,
     talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.row.maxDurationS }),
+    legSeconds: call.journal.guestsTalk(endedAt).billedSeconds,
     totalSeconds: Math.ceil((endedAt.monotonicMs - call.admittedAt.monotonicMs) / 1000),
     quality: report?.quality ?? null,
     recordingId,

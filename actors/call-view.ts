@@ -1,4 +1,4 @@
-import type { LegName, LegQuality } from '../machines/events.ts';
+import type { CallLeg, LegName, LegQuality, SupervisionMode } from '../machines/events.ts';
 import { seconds } from '../machines/utterances.ts';
 import type { CallEventRow, CallEventWithDelivery, CallRow, EventSegment } from '../storage/queries/calls.ts';
 import { isFinalState } from '../storage/queries/calls.ts';
@@ -37,6 +37,8 @@ export interface PublicCall {
   callback_url: string | null;
   callback_secret_last4: string | null;
   cost_usd: number | null;
+  /** What the legs cost that were added to the talk, beside `cost_usd` (beyond the specification). */
+  legs_cost_usd: number | null;
   /** What `announce` and `whisper` cost, beside `cost_usd` (beyond the specification). */
   speech_cost_usd: number | null;
   billing_status: 'billed' | 'failed' | null;
@@ -45,8 +47,25 @@ export interface PublicCall {
   api_key_name: string | null;
   created_by_user_id: number | null;
   created_at: string;
+  /** In the order in which they were dialed (beyond the specification). */
+  legs: PublicLeg[];
   /** Per leg, once measured (beyond the specification). */
   quality: Record<LegName, LegQuality | null> | null;
+}
+
+/** One leg of a call. */
+export interface PublicLeg {
+  /** `agent`, `customer`, or the id of a leg that was added. */
+  leg_id: string;
+  role: CallLeg['role'];
+  endpoint: { type: 'phone'; number: string };
+  state: CallLeg['state'];
+  muted: boolean;
+  /** Null unless it is a supervisor. */
+  mode: SupervisionMode | null;
+  joined_at: string | null;
+  left_at: string | null;
+  hangup_cause: string | null;
 }
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
@@ -131,6 +150,7 @@ export function presentCall(row: CallRow): PublicCall {
     callback_url: row.callbackUrl,
     callback_secret_last4: row.callbackSecretLast4,
     cost_usd: usd(row.costNano),
+    legs_cost_usd: usd(row.legsCostNano),
     speech_cost_usd: usd(row.speechCostNano),
     billing_status: row.billingStatus,
     placed_via: row.placedVia,
@@ -138,7 +158,23 @@ export function presentCall(row: CallRow): PublicCall {
     api_key_name: row.apiKeyName,
     created_by_user_id: row.createdByUserId,
     created_at: row.createdAt.toISOString(),
+    legs: row.legs.map((leg) => presentLeg(row, leg)),
     quality: row.quality && { agent: qualityOf(row.quality.agent), customer: qualityOf(row.quality.customer) },
+  };
+}
+
+export function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): PublicLeg {
+  const number = leg.number ?? (leg.role === 'agent' ? agentNumber : customerNumber);
+  return {
+    leg_id: leg.legId,
+    role: leg.role,
+    endpoint: { type: 'phone', number },
+    state: leg.state,
+    muted: leg.muted,
+    mode: leg.mode,
+    joined_at: leg.joinedAt,
+    left_at: leg.leftAt,
+    hangup_cause: leg.hangupCause,
   };
 }
 

@@ -69,8 +69,10 @@ export function createCallActors(options: CallActorsOptions): {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
+      const guestNumbers = new Map<string, string>();
       const journal = openCallJournal({
         ...options,
+        numberOf: (legId) => guestNumbers.get(legId) ?? null,
         callId: row.callId,
         boot: row.ownerBoot,
         lastSequence: row.seq,
@@ -111,6 +113,7 @@ export function createCallActors(options: CallActorsOptions): {
         abort,
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
+        guestNumbers,
         clearedAt: null,
         control: controls.request,
         initiated: initiated.promise,

@@ -113,6 +113,14 @@ export function createDialer(options: DialerOptions): NodeDialer {
     return { row, live: options.actors.start(row, { at, heldNano, scripts }) };
   }
 
+  async function liveCallOf({ workspaceId, callId }: { workspaceId: string; callId: string }) {
+    const row = await getCall(sql, { workspaceId, idOrReference: callId });
+    if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+    const live = registry.get(row.callId);
+    if (!live) throw new TandemError('CALL_NOT_LIVE', 'The call has ended, or another server runs it.');
+    return { row, live };
+  }
+
   return {
     async place(request) {
       requireReady();
@@ -148,13 +156,27 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return presentCall((await getCallById(sql, row.callId)) ?? row);
     },
 
-    async control({ workspaceId, callId }, control) {
-      const row = await getCall(sql, { workspaceId, idOrReference: callId });
-      if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
-      const live = registry.get(row.callId);
-      if (!live) throw new TandemError('CALL_NOT_LIVE', 'The call has ended, or another server runs it.');
+    async control(target, control) {
+      const { row, live } = await liveCallOf(target);
       await live.control(control);
       return presentCall((await getCallById(sql, row.callId)) ?? row);
+    },
+
+    async addLeg(target, { role, mode, number }) {
+      const { row, live } = await liveCallOf(target);
+      const legId = `leg_${randomUUID()}`;
+      live.guestNumbers.set(legId, number);
+      try {
+        await live.control({ type: 'leg.add', leg: legId, role, mode });
+      } catch (error) {
+        live.guestNumbers.delete(legId);
+        throw error;
+      }
+      const call = presentCall((await getCallById(sql, row.callId)) ?? row);
+      const leg = call.legs.find(({ leg_id }) => leg_id === legId);
+      // The call ended at the same moment.
+      if (leg === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
+      return { call, leg };
     },
 
     watch: (callId, listener, signal) => feed.watch(callId, listener, signal),

@@ -1,5 +1,6 @@
 import type { CallControl } from '../machines/call-control.ts';
-import type { PublicCall, PublicCallEvent } from './call-view.ts';
+import type { GuestRole, SupervisionMode } from '../machines/events.ts';
+import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 
 export type { CallControl };
 
@@ -18,9 +19,14 @@ export interface Dialer {
   hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
   /**
    * Controls a live call. Resolves with the call once it has happened and is stored.
-   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, RECORDING_UNAVAILABLE
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, RECORDING_UNAVAILABLE
    */
   control(target: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall>;
+  /**
+   * Dials one more leg over the trunk of a live call. Resolves once it is being dialed; it joins the talk when it answers.
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel
+   */
+  addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<{ call: PublicCall; leg: PublicLeg }>;
   /** Live events, each after it was committed, in order. The listener is dropped when the signal aborts. */
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
   /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */
@@ -58,6 +64,14 @@ export interface PlaceCallRequest {
   /** Null: the usual voice. */
   voiceId: string | null;
   metadata: Record<string, unknown> | null;
+}
+
+export interface NewLeg {
+  role: GuestRole;
+  /** Null unless it is a supervisor. */
+  mode: SupervisionMode | null;
+  /** +E.164. */
+  number: string;
 }
 
 export interface PlacedCall {

@@ -1,5 +1,6 @@
 import { inTransaction, type Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
+import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
@@ -76,6 +77,7 @@ async function resolve(options: ReconcileOptions, call: CallRow): Promise<string
       answerTime: call.answerTime,
       endTime,
       talkSeconds: billedSeconds({ talkedMs, maxDurationS: call.maxDurationS }),
+      legSeconds: guestSecondsOf(call.legs, { from: call.answerTime, to: endTime }),
       totalSeconds: Math.max(0, Math.ceil((endTime.getTime() - call.createdAt.getTime()) / 1000)),
       quality: null,
       recordingId: call.recordingId,

@@ -31,6 +31,7 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
 
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
 const LEG_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'LEG_NOT_FOUND'];
+const NEW_LEG: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TOO_MANY_LEGS', 'no_free_channel'];
 const RECORDING_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'RECORDING_UNAVAILABLE'];
 const RECORDING: ErrorCode[] = [
   'CALL_NOT_FOUND',
@@ -180,6 +181,11 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   holdCallLeg: LEG_CONTROL,
   resumeCallLeg: LEG_CONTROL,
   sendCallDigits: [...LEG_CONTROL, 'INVALID_DIGITS', 'LEG_NOT_LISTENING', 'CONTROL_BUSY'],
+  addCallLeg: NEW_LEG,
+  removeCallLeg: LEG_CONTROL,
+  superviseCall: NEW_LEG,
+  changeSupervision: LEG_CONTROL,
+  endSupervision: LEG_CONTROL,
   pauseCallRecording: RECORDING_CONTROL,
   resumeCallRecording: RECORDING_CONTROL,
   getCallTranscript: ['CALL_NOT_FOUND', 'TRANSCRIPT_NOT_OWNED'],
@@ -330,7 +336,8 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   CALL_NOT_LIVE: {
     message: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
   },
-  LEG_NOT_FOUND: { message: 'The call has no such leg. Name `agent` or `customer`.' },
+  LEG_NOT_FOUND: { message: 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.' },
+  TOO_MANY_LEGS: { message: 'The call has 8 further legs, which is the most. Remove one first.' },
   LEG_NOT_LISTENING: {
     message: 'The phone of this leg has put the call on hold. Send the digits when it is back.',
   },

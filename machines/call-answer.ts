@@ -1,5 +1,6 @@
+import { legFields } from './call-control.ts';
 import type { OnMachine } from './call-events.ts';
-import type { AnswerResult, LegName } from './events.ts';
+import type { AnswerResult, LegId } from './events.ts';
 
 /** What a call does with the result of machine detection: plain data and pure functions. */
 
@@ -9,8 +10,8 @@ export function endsCall(onMachine: OnMachine | null, result: AnswerResult): boo
 }
 
 /** The entry of the event log. */
-export function moveOfAnswer({ leg, result, afterMs }: { leg: LegName; result: AnswerResult; afterMs: number }) {
-  return { event: 'machine.detected', state: 'bridged', leg, data: { result, after_ms: afterMs } } as const;
+export function moveOfAnswer({ leg, result, afterMs }: { leg: LegId; result: AnswerResult; afterMs: number }) {
+  return { event: 'machine.detected', state: 'bridged', ...legFields(leg, { result, after_ms: afterMs }) } as const;
 }
 
 /** Why the call has ended. */

@@ -1,38 +1,56 @@
-import type { LegName } from './events.ts';
+import type { GuestRole, LegId, LegName, SupervisionMode } from './events.ts';
 
 /** What somebody may ask of a live call, and what it changes: plain data and pure functions. */
 
 export type CallControl =
   /** The other party does not hear the leg. */
-  | { type: 'mute'; leg: LegName }
-  | { type: 'unmute'; leg: LegName }
+  | { type: 'mute'; leg: LegId }
+  | { type: 'unmute'; leg: LegId }
   /** The leg hears music or nothing and is not heard; its peer is told so (RFC 3264 §8.4). */
-  | { type: 'hold'; leg: LegName; music: boolean }
-  | { type: 'resume'; leg: LegName }
+  | { type: 'hold'; leg: LegId; music: boolean }
+  | { type: 'resume'; leg: LegId }
   /** Key presses to the leg; `digits` as `KeyPresses` of the media plane has them. */
-  | { type: 'dtmf'; leg: LegName; digits: string; durationMs: number }
+  | { type: 'dtmf'; leg: LegId; digits: string; durationMs: number }
   /** The recording goes on with silence. */
   | { type: 'recording.pause' }
-  | { type: 'recording.resume' };
+  | { type: 'recording.resume' }
+  /** Whom a supervisor is heard by from now on. The machine notes in `from` how it was. */
+  | { type: 'supervise'; leg: LegId; mode: SupervisionMode; from?: SupervisionMode }
+  /** Dials one more leg, which joins the talk when it answers. */
+  | { type: 'leg.add'; leg: LegId; role: GuestRole; mode: SupervisionMode | null }
+  /** Hangs up a leg that was added. */
+  | { type: 'leg.drop'; leg: LegId };
 
-/** How the two parties are to be connected while they talk. */
+/** What changes how the parties are connected, rather than who they are. */
+export type TalkControl = Exclude<CallControl, { type: 'leg.add' | 'leg.drop' }>;
+
+/** How the parties are to be connected while they talk. A leg that was added and is not named is neither muted nor held. */
 export interface Talk {
-  muted: Readonly<Record<LegName, boolean>>;
+  muted: Readonly<Record<LegId, boolean>>;
   /** What a leg on hold hears; null while it is not. */
-  held: Readonly<Record<LegName, 'music' | 'silence' | null>>;
+  held: Readonly<Record<LegId, 'music' | 'silence' | null>>;
   isRecordingPaused: boolean;
+  /** Who else has answered; null in place of the mode for a third party. */
+  guests: Readonly<Record<LegId, SupervisionMode | null>>;
 }
 
 export const OPEN_TALK: Talk = {
   muted: { agent: false, customer: false },
   held: { agent: null, customer: null },
   isRecordingPaused: false,
+  guests: {},
 };
 
 /** Why a control did not happen. */
 export type ControlRefusal =
   /** The parties do not talk: they are not bridged yet, or not any more. */
   | 'CALL_NOT_LIVE'
+  /** There is no such leg, or it has not answered yet. */
+  | 'LEG_NOT_FOUND'
+  /** The call has as many legs as one may have. */
+  | 'TOO_MANY_LEGS'
+  /** No media port is free for another leg. */
+  | 'no_free_channel'
   /** The call is not being recorded. */
   | 'RECORDING_UNAVAILABLE'
   /** The peer of the leg has the call on hold, so that keys would not be heard. */
@@ -42,7 +60,7 @@ export type ControlRefusal =
   /** The media plane could not do it. */
   | 'INTERNAL';
 
-export function talkAfter(talk: Talk, control: CallControl): Talk {
+export function talkAfter(talk: Talk, control: TalkControl): Talk {
   switch (control.type) {
     case 'mute':
     case 'unmute':
@@ -53,13 +71,32 @@ export function talkAfter(talk: Talk, control: CallControl): Talk {
     case 'recording.pause':
     case 'recording.resume':
       return { ...talk, isRecordingPaused: control.type === 'recording.pause' };
+    case 'supervise':
+      return { ...talk, guests: { ...talk.guests, [control.leg]: control.mode } };
     case 'dtmf':
       return talk;
   }
 }
 
+/** With a leg that has answered. */
+export function talkWith(talk: Talk, leg: LegId, mode: SupervisionMode | null): Talk {
+  return { ...talk, guests: { ...talk.guests, [leg]: mode } };
+}
+
+/** Without a leg that was added. */
+export function talkWithout(talk: Talk, leg: LegId): Talk {
+  const without = <Value>(record: Readonly<Record<LegId, Value>>) =>
+    Object.fromEntries(Object.entries(record).filter(([id]) => id !== leg));
+  return { ...talk, muted: without(talk.muted), held: without(talk.held), guests: without(talk.guests) };
+}
+
+/** Whether a leg takes part in the talk. */
+export function isTalking(talk: Talk, leg: LegId): boolean {
+  return leg === 'agent' || leg === 'customer' || Object.hasOwn(talk.guests, leg);
+}
+
 /** What undoes a control that did not happen; null where nothing is left of it. */
-export function oppositeOf(control: CallControl): CallControl | null {
+export function oppositeOf(control: TalkControl): TalkControl | null {
   switch (control.type) {
     case 'mute':
     case 'unmute':
@@ -72,23 +109,27 @@ export function oppositeOf(control: CallControl): CallControl | null {
       return { type: 'recording.resume' };
     case 'recording.resume':
       return { type: 'recording.pause' };
+    case 'supervise':
+      return control.from === undefined ? null : { ...control, mode: control.from, from: control.mode };
     case 'dtmf':
       return null;
   }
 }
 
 /** Whether the talk is as the control wants it already, so that nothing happens and nothing is told. */
-export function isInEffect(talk: Talk, control: CallControl): boolean {
+export function isInEffect(talk: Talk, control: TalkControl): boolean {
   switch (control.type) {
     case 'mute':
     case 'unmute':
-      return talk.muted[control.leg] === (control.type === 'mute');
+      return (talk.muted[control.leg] ?? false) === (control.type === 'mute');
     case 'hold':
     case 'resume':
-      return talk.held[control.leg] === heldWith(control);
+      return (talk.held[control.leg] ?? null) === heldWith(control);
     case 'recording.pause':
     case 'recording.resume':
       return talk.isRecordingPaused === (control.type === 'recording.pause');
+    case 'supervise':
+      return talk.guests[control.leg] === control.mode;
     case 'dtmf':
       return false;
   }
@@ -102,26 +143,37 @@ function heldWith(control: Extract<CallControl, { type: 'hold' | 'resume' }>): '
 interface ControlMove {
   event: string;
   state: 'bridged';
-  leg?: LegName;
-  data?: Readonly<Record<string, unknown>>;
+  leg?: LegName | null;
+  data?: Readonly<Record<string, unknown>> | null;
 }
 
 /** The entry of the event log for a control that happened. */
-export function moveOfControl(control: CallControl): ControlMove {
+export function moveOfControl(control: TalkControl): ControlMove {
   switch (control.type) {
     case 'mute':
-      return { event: 'call.muted', state: 'bridged', leg: control.leg };
+      return { event: 'call.muted', state: 'bridged', ...legFields(control.leg) };
     case 'unmute':
-      return { event: 'call.unmuted', state: 'bridged', leg: control.leg };
+      return { event: 'call.unmuted', state: 'bridged', ...legFields(control.leg) };
     case 'hold':
-      return { event: 'call.held', state: 'bridged', leg: control.leg, data: { music: control.music } };
+      return { event: 'call.held', state: 'bridged', ...legFields(control.leg, { music: control.music }) };
     case 'resume':
-      return { event: 'call.resumed', state: 'bridged', leg: control.leg };
+      return { event: 'call.resumed', state: 'bridged', ...legFields(control.leg) };
     case 'recording.pause':
       return { event: 'recording.paused', state: 'bridged' };
     case 'recording.resume':
       return { event: 'recording.resumed', state: 'bridged' };
+    case 'supervise':
+      return { event: 'supervision.changed', state: 'bridged', data: { leg_id: control.leg, mode: control.mode } };
     case 'dtmf':
-      return { event: 'dtmf.sent', state: 'bridged', leg: control.leg, data: { digits: control.digits } };
+      return { event: 'dtmf.sent', state: 'bridged', ...legFields(control.leg, { digits: control.digits }) };
   }
+}
+
+/** How an event names its leg: by `leg` if it is one of the two of the call, else by `leg_id` of its data. */
+export function legFields(
+  leg: LegId,
+  data: Readonly<Record<string, unknown>> | null = null,
+): { leg: LegName | null; data: Readonly<Record<string, unknown>> | null } {
+  if (leg === 'agent' || leg === 'customer') return { leg, data };
+  return { leg: null, data: { leg_id: leg, ...data } };
 }

@@ -1,5 +1,15 @@
-import type { CallControl, ControlRefusal, Talk } from './call-control.ts';
-import type { CallSegment, HangupCause, LegName, LegQuality, MediaEvent, RemoteMedia } from './events.ts';
+import type { CallControl, ControlRefusal, Talk, TalkControl } from './call-control.ts';
+import type {
+  CallSegment,
+  GuestRole,
+  HangupCause,
+  LegId,
+  LegName,
+  LegQuality,
+  MediaEvent,
+  RemoteMedia,
+  SupervisionMode,
+} from './events.ts';
 import type { LegReport } from './leg.machine.ts';
 
 /** What goes into a call's machine, what it is told, what it says, and what it remembers: plain data only. */
@@ -35,15 +45,33 @@ export interface CallContext extends CallInput {
   isTranscribing: boolean;
   isRecording: boolean;
   talk: Talk;
+  /** The legs that were added to the talk and are not gone. */
+  guests: Readonly<Record<LegId, Guest>>;
   /** Received key presses that were told; there is a limit. */
   digitsReceived: number;
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }
 
+/** A leg that was added. */
+export interface Guest {
+  role: GuestRole;
+  /** Null unless it is a supervisor; while it talks, the talk has its present mode. */
+  mode: SupervisionMode | null;
+  /** `opening` until it has a media port. */
+  state: 'opening' | 'dialing' | 'ringing' | 'talking';
+  /** The request that added it. */
+  controlId: string;
+  /** Requests to hang it up, which are answered when it is gone. */
+  drops: readonly string[];
+}
+
 export type CallEvent =
   | LegReport
-  | MediaEvent
+  | MediaEvent<LegId>
+  | GuestMediaReport
+  /** The machine's own: more or fewer legs are to be paid for than before. */
+  | { type: 'legs.changed' }
   | { type: 'media.opened'; local: LocalMedia }
   | { type: 'media.unavailable'; detail: string }
   | { type: 'media.finished'; report: MediaReport }
@@ -58,11 +86,23 @@ export type CallEvent =
 
 /** What the media port tells of a control. */
 export type ControlReport =
-  | { type: 'control.done'; controlId: string; control: CallControl }
-  | { type: 'control.failed'; controlId: string; control: CallControl; refusal: ControlRefusal };
+  | { type: 'control.done'; controlId: string; control: TalkControl }
+  | { type: 'control.failed'; controlId: string; control: TalkControl; refusal: ControlRefusal };
+
+/** What the media port tells of a leg that is added. */
+export type GuestMediaReport =
+  | { type: 'guest.opened'; legId: LegId; local: { host: string; rtpPort: number } }
+  | { type: 'guest.unavailable'; legId: LegId; refusal: ControlRefusal }
+  /** It answered, with an address that nothing can be sent to. */
+  | { type: 'guest.unconnected'; legId: LegId };
 
 export type MediaCommand =
-  | { type: 'connect'; leg: LegName; media: RemoteMedia }
+  | { type: 'connect'; leg: LegId; media: RemoteMedia }
+  /** Takes a port for a leg that is added, and tells by a `GuestMediaReport`. */
+  | { type: 'add-party'; leg: LegId }
+  | { type: 'remove-party'; leg: LegId }
+  /** Connects the parties as the talk has it now. */
+  | { type: 'route'; talk: Talk }
   | { type: 'path'; path: 'idle' | 'ringback' | 'early-media' | 'bridged' }
   | { type: 'record' }
   /** Detect who or what has answered the customer's number, and report `machine.detected`. */
@@ -72,7 +112,7 @@ export type MediaCommand =
   /** Ends the announcement or the whisper. */
   | { type: 'stop-saying' }
   /** Do it, and tell by a `ControlReport`. `talk` is how the parties are connected then. */
-  | { type: 'control'; controlId: string; control: CallControl; talk: Talk }
+  | { type: 'control'; controlId: string; control: TalkControl; talk: Talk }
   /** Close the recording, measure, close the session, answer `media.finished`. */
   | { type: 'finish' };
 

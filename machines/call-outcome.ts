@@ -15,7 +15,8 @@ export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 
     case 'machine.detected':
       return { ...completed('NORMAL_CLEARING'), errorDetail: detailOfAnswer(event.result) };
     case 'rtp.timeout':
-      return completed('MEDIA_TIMEOUT', event.leg);
+      // That of another leg ends the leg alone.
+      return completed('MEDIA_TIMEOUT', event.leg as LegName);
     case 'media.lost':
       return call.bridged
         ? completed('NORMAL_TEMPORARY_FAILURE')

@@ -11,7 +11,18 @@ import {
   stopChild,
 } from 'xstate';
 import { endsCall } from './call-answer.ts';
-import { type CallControl, type ControlRefusal, isInEffect, oppositeOf, talkAfter } from './call-control.ts';
+import {
+  type CallControl,
+  type ControlRefusal,
+  isInEffect,
+  isTalking,
+  legFields,
+  oppositeOf,
+  type TalkControl,
+  talkAfter,
+  talkWith,
+  talkWithout,
+} from './call-control.ts';
 import type {
   CallContext,
   CallEmitted,
@@ -28,8 +39,8 @@ import type {
   TranscriptCommand,
 } from './call-events.ts';
 import { outcomeOf } from './call-outcome.ts';
-import type { AnswerResult, LegName, RemoteMedia } from './events.ts';
-import { type LegInput, legMachine } from './leg.machine.ts';
+import type { AnswerResult, HangupCause, LegId, LegName, RemoteMedia } from './events.ts';
+import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
 /** The ports, delays, guards and actions of `call.machine.ts`. */
@@ -67,9 +78,16 @@ const EMPTY_MOVE = {
 /** Of both legs of a call: every one is a row of the event log, and a peer can press keys for hours. */
 const MOST_DIGITS_RECEIVED = 1_000;
 
+/** Beside agent and customer. */
+export const MOST_GUESTS = 8;
+
 interface ControlParams {
   controlId: string;
-  control: CallControl;
+  control: TalkControl;
+}
+
+interface GuestParams {
+  legId: LegId;
 }
 
 export const callSetup = setup({
@@ -99,7 +117,8 @@ export const callSetup = setup({
     settleRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.settleFailures, 7)),
   },
   guards: {
-    bothLegsGone: ({ context }) => context.legs.agent !== 'up' && context.legs.customer !== 'up',
+    allLegsGone: ({ context }) =>
+      context.legs.agent !== 'up' && context.legs.customer !== 'up' && Object.keys(context.guests).length === 0,
     fundsRemain: (_, funding: Funding) => funding.fundedForMs > 0,
     canRetryFunding: ({ context }) => context.fundingFailures < MAX_FUNDING_FAILURES,
     isFirstRinging: ({ context }, { leg }: { leg: LegName }) => !context.rang[leg],
@@ -112,7 +131,18 @@ export const callSetup = setup({
     isTranscribing: ({ context }) => context.isTranscribing,
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
-    isControlInEffect: ({ context }, { control }: { control: CallControl }) => isInEffect(context.talk, control),
+    isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
+    isForMissingLeg: ({ context }, { control }: { control: CallControl }) => {
+      if (control.type === 'leg.add' || !('leg' in control)) return false;
+      if (control.type === 'leg.drop') return (context.guests[control.leg]?.state ?? 'opening') === 'opening';
+      if (control.type === 'supervise') return (context.talk.guests[control.leg] ?? null) === null;
+      return !isTalking(context.talk, control.leg);
+    },
+    isAddingTooMany: ({ context }, { control }: { control: CallControl }) =>
+      control.type === 'leg.add' && Object.keys(context.guests).length >= MOST_GUESTS,
+    isControlOf: (_, { control, type }: { control: CallControl; type: CallControl['type'] }) => control.type === type,
+    isFirstRingingOfGuest: ({ context }, { legId }: GuestParams) => context.guests[legId]?.state === 'dialing',
+    hasGuest: ({ context }, { legId }: GuestParams) => Object.hasOwn(context.guests, legId),
     needsRecording: ({ context }, { control }: { control: CallControl }) =>
       control.type.startsWith('recording.') && !context.isRecording,
     mayTellDigit: ({ context }) => context.digitsReceived < MOST_DIGITS_RECEIVED,
@@ -144,7 +174,99 @@ export const callSetup = setup({
       const cause = context.outcome?.hangupCause ?? 'NORMAL_CLEARING';
       if (context.legs.agent === 'up') enqueue(sendTo('agent', { type: 'hangup', cause }));
       if (context.legs.customer === 'up') enqueue(sendTo('customer', { type: 'hangup', cause }));
+      // A leg without a media port was not dialed yet; whoever asked for it is refused as the call ends.
+      const dialed = Object.entries(context.guests).filter(([, { state }]) => state !== 'opening');
+      enqueue.assign({ guests: Object.fromEntries(dialed) });
+      for (const [legId] of dialed) enqueue(sendTo(legId, { type: 'hangup', cause }));
     }),
+    addGuest: enqueueActions(
+      ({ enqueue, context }, { controlId, control }: { controlId: string; control: CallControl }) => {
+        if (control.type !== 'leg.add') return;
+        const { leg, role, mode } = control;
+        enqueue.assign({
+          guests: { ...context.guests, [leg]: { role, mode, state: 'opening', controlId, drops: [] } },
+        });
+        enqueue.sendTo('media', { type: 'add-party', leg });
+      },
+    ),
+    dialGuest: enqueueActions(
+      ({ enqueue, context }, { legId, local }: GuestParams & { local: { host: string; rtpPort: number } }) => {
+        const guest = context.guests[legId]!;
+        enqueue.assign({ guests: { ...context.guests, [legId]: { ...guest, state: 'dialing' } } });
+        const ringTimeoutMs = context.customerRingTimeoutMs;
+        const input = {
+          callId: context.callId,
+          leg: legId,
+          local,
+          ringTimeoutMs,
+          clearTimeoutMs: LEG_CLEAR_TIMEOUT_MS,
+        };
+        enqueue(spawnChild('leg', { id: legId, input }));
+        enqueue.emit({ type: 'controlled', controlId: guest.controlId, refusal: null });
+      },
+    ),
+    /** `controlId` is of who asked for it, and is told when the leg is gone. */
+    hangUpGuest: enqueueActions(
+      ({ enqueue, context }, { legId, cause, controlId }: GuestParams & { cause: HangupCause; controlId?: string }) => {
+        const guest = context.guests[legId];
+        if (guest === undefined || guest.state === 'opening') return;
+        const drops = controlId === undefined ? guest.drops : [...guest.drops, controlId];
+        enqueue.assign({ guests: { ...context.guests, [legId]: { ...guest, drops } } });
+        enqueue(sendTo(legId, { type: 'hangup', cause }));
+      },
+    ),
+    markGuestRinging: assign(({ context }, { legId }: GuestParams) => ({
+      guests: { ...context.guests, [legId]: { ...context.guests[legId]!, state: 'ringing' as const } },
+    })),
+    letGuestTalk: enqueueActions(({ enqueue, context }, { legId, media }: GuestParams & { media: RemoteMedia }) => {
+      const guest = context.guests[legId]!;
+      const talk = talkWith(context.talk, legId, guest.mode);
+      enqueue.assign({ talk, guests: { ...context.guests, [legId]: { ...guest, state: 'talking' } } });
+      enqueue.sendTo('media', { type: 'connect', leg: legId, media });
+      enqueue.sendTo('media', { type: 'route', talk });
+      enqueue.raise({ type: 'legs.changed' });
+    }),
+    /** Also one that never talked. */
+    removeGuest: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
+      const { [legId]: gone, ...guests } = context.guests;
+      if (gone === undefined) return;
+      const talk = talkWithout(context.talk, legId);
+      enqueue.assign({ guests, talk });
+      if (gone.state === 'talking') {
+        enqueue.sendTo('media', { type: 'route', talk });
+        enqueue.raise({ type: 'legs.changed' });
+      }
+      enqueue.sendTo('media', { type: 'remove-party', leg: legId });
+    }),
+    /** While the call is cleared: nobody is connected any more. */
+    forgetGuest: assign(({ context }, { legId }: GuestParams) => {
+      const { [legId]: _, ...guests } = context.guests;
+      return { guests };
+    }),
+    tellGuestJoined: enqueueActions(({ enqueue, context }, { legId }: GuestParams) => {
+      const { role, mode } = context.guests[legId]!;
+      enqueue.emit(movedAt({ event: 'leg.joined', sipStatus: 200, ...legFields(legId) }));
+      if (role === 'supervisor') {
+        enqueue.emit(movedAt({ event: 'supervision.started', ...legFields(legId, { mode }) }));
+      }
+    }),
+    tellGuestGone: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
+      const guest = context.guests[legId];
+      if (guest === undefined) return;
+      const { sipStatus, hangupCause, detail } = ending;
+      const hasTalked = guest.state === 'talking';
+      if (hasTalked && guest.role === 'supervisor') {
+        enqueue.emit(movedAt({ event: 'supervision.ended', ...legFields(legId) }));
+      }
+      const event = hasTalked ? 'leg.left' : 'leg.failed';
+      enqueue.emit(movedAt({ event, sipStatus, hangupCause, detail, ...legFields(legId) }));
+      for (const controlId of guest.drops) enqueue.emit({ type: 'controlled', controlId, refusal: null });
+    }),
+    refuseGuest: emit(({ context }, { legId, refusal }: GuestParams & { refusal: ControlRefusal }) => ({
+      type: 'controlled' as const,
+      controlId: context.guests[legId]!.controlId,
+      refusal,
+    })),
     markLegGone: assign(({ context, event }) => ({
       legs: { ...context.legs, [event.type === 'agent.gone' ? 'agent' : 'customer']: 'gone' },
     })),
@@ -165,16 +287,18 @@ export const callSetup = setup({
     }),
     cancelWhisperTimer: cancel('whisper'),
     markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
-    startControl: enqueueActions(({ enqueue, context }, { controlId, control }: ControlParams) => {
+    startControl: enqueueActions(({ enqueue, context }, { controlId, control: asked }: ControlParams) => {
+      const from = asked.type === 'supervise' ? context.talk.guests[asked.leg] : null;
+      const control = asked.type === 'supervise' && from ? { ...asked, from } : asked;
       const talk = talkAfter(context.talk, control);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'control', controlId, control, talk });
       if (control.type !== 'hold' && control.type !== 'resume') return;
       enqueue(sendTo(control.leg, { type: 'hold', isHeld: control.type === 'hold' }));
     }),
-    undoControl: enqueueActions(({ enqueue, context }, control: CallControl) => {
+    undoControl: enqueueActions(({ enqueue, context }, control: TalkControl) => {
       const opposite = oppositeOf(control);
-      // Somebody has asked for something else meanwhile.
+      // Somebody has asked for something else meanwhile, or the leg is gone.
       if (opposite === null || !isInEffect(context.talk, control)) return;
       enqueue.assign({ talk: talkAfter(context.talk, opposite) });
       if (opposite.type !== 'hold' && opposite.type !== 'resume') return;
@@ -198,7 +322,8 @@ export const callSetup = setup({
     stopTranscript: stopChild('transcript'),
     storeReport: assign((_, { report }: { report: MediaReport }) => ({ report })),
     countSettleFailure: assign(({ context }) => ({ settleFailures: context.settleFailures + 1 })),
-    stopLegs: enqueueActions(({ enqueue }) => {
+    stopLegs: enqueueActions(({ enqueue, context }) => {
+      for (const legId of Object.keys(context.guests)) enqueue(stopChild(legId));
       enqueue(stopChild('agent'));
       enqueue(stopChild('customer'));
     }),
@@ -209,6 +334,10 @@ export const callSetup = setup({
 export function fundingCheckDelayMs(fundedForMs: number): number {
   const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
   return Math.min(delayMs, LONGEST_TIMER_MS);
+}
+
+function movedAt(move: Partial<CallMove> & Pick<CallMove, 'event'>): CallEmitted {
+  return { type: 'moved', move: { ...EMPTY_MOVE, state: 'bridged', ...move } };
 }
 
 function legInput(context: CallContext, leg: LegName): LegInput {

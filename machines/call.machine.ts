@@ -1,6 +1,7 @@
 import { and, enqueueActions, not, sendTo } from 'xstate';
 import { moveOfAnswer } from './call-answer.ts';
-import { moveOfControl, OPEN_TALK } from './call-control.ts';
+import { type CallControl, legFields, moveOfControl, OPEN_TALK, type TalkControl } from './call-control.ts';
+import type { Guest } from './call-events.ts';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
 
@@ -43,6 +44,7 @@ export const callMachine = callSetup.createMachine({
     isTranscribing: false,
     isRecording: false,
     talk: OPEN_TALK,
+    guests: {},
     digitsReceived: 0,
     outcome: null,
     report: null,
@@ -321,7 +323,6 @@ export const callMachine = callSetup.createMachine({
                 },
               },
               on: {
-                'rtp.timeout': { target: '#call.active.clearing', actions: 'decideOutcome' },
                 'machine.detected': [
                   {
                     guard: { type: 'endsCall', params: ({ event }) => event },
@@ -330,6 +331,77 @@ export const callMachine = callSetup.createMachine({
                   },
                   { actions: { type: 'emitMove', params: ({ event }) => moveOfAnswer(event) } },
                 ],
+                'rtp.timeout': [
+                  {
+                    guard: { type: 'hasGuest', params: ({ event }) => ({ legId: event.leg }) },
+                    actions: {
+                      type: 'hangUpGuest',
+                      params: ({ event }) => ({ legId: event.leg, cause: 'MEDIA_TIMEOUT' }),
+                    },
+                  },
+                  { target: '#call.active.clearing', actions: 'decideOutcome' },
+                ],
+                'guest.opened': {
+                  guard: { type: 'hasGuest', params: ({ event }) => event },
+                  actions: [
+                    {
+                      type: 'emitMove',
+                      params: ({ event: { legId }, context }) => ({
+                        event: 'leg.dialing',
+                        state: 'bridged',
+                        ...legFields(legId, whoIs(context.guests[legId])),
+                      }),
+                    },
+                    { type: 'dialGuest', params: ({ event }) => event },
+                  ],
+                },
+                'guest.unavailable': {
+                  guard: { type: 'hasGuest', params: ({ event }) => event },
+                  actions: [
+                    { type: 'refuseGuest', params: ({ event }) => event },
+                    { type: 'forgetGuest', params: ({ event }) => event },
+                  ],
+                },
+                'guest.ringing': {
+                  guard: { type: 'isFirstRingingOfGuest', params: ({ event }) => event },
+                  actions: [
+                    { type: 'markGuestRinging', params: ({ event }) => event },
+                    {
+                      type: 'emitMove',
+                      params: ({ event: { legId, sipStatus } }) => ({
+                        event: 'leg.ringing',
+                        state: 'bridged',
+                        sipStatus,
+                        ...legFields(legId),
+                      }),
+                    },
+                  ],
+                },
+                'guest.answered': {
+                  actions: [
+                    { type: 'letGuestTalk', params: ({ event }) => event },
+                    { type: 'tellGuestJoined', params: ({ event }) => event },
+                  ],
+                },
+                'guest.unconnected': {
+                  guard: { type: 'hasGuest', params: ({ event }) => event },
+                  actions: {
+                    type: 'hangUpGuest',
+                    params: ({ event }) => ({ legId: event.legId, cause: 'INCOMPATIBLE_DESTINATION' }),
+                  },
+                },
+                'guest.media': {
+                  actions: {
+                    type: 'sendToMedia',
+                    params: ({ event }) => ({ type: 'connect', leg: event.legId, media: event.media }),
+                  },
+                },
+                'guest.gone': {
+                  actions: [
+                    { type: 'tellGuestGone', params: ({ event }) => event },
+                    { type: 'removeGuest', params: ({ event }) => event },
+                  ],
+                },
                 'dtmf.pressed': {
                   guard: 'mayTellDigit',
                   actions: [
@@ -339,13 +411,47 @@ export const callMachine = callSetup.createMachine({
                       params: ({ event }) => ({
                         event: 'dtmf.received',
                         state: 'bridged',
-                        leg: event.leg,
-                        data: { digit: event.digit },
+                        ...legFields(event.leg, { digit: event.digit }),
                       }),
                     },
                   ],
                 },
                 'control.requested': [
+                  {
+                    guard: { type: 'isForMissingLeg', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'LEG_NOT_FOUND' }),
+                    },
+                  },
+                  {
+                    guard: { type: 'isAddingTooMany', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'TOO_MANY_LEGS' }),
+                    },
+                  },
+                  {
+                    guard: {
+                      type: 'isControlOf',
+                      params: ({ event }) => ({ control: event.control, type: 'leg.add' }),
+                    },
+                    actions: { type: 'addGuest', params: ({ event }) => event },
+                  },
+                  {
+                    guard: {
+                      type: 'isControlOf',
+                      params: ({ event }) => ({ control: event.control, type: 'leg.drop' }),
+                    },
+                    actions: {
+                      type: 'hangUpGuest',
+                      params: ({ event: { control, controlId } }) => ({
+                        legId: legOf(control),
+                        cause: 'NORMAL_CLEARING',
+                        controlId,
+                      }),
+                    },
+                  },
                   {
                     guard: { type: 'needsRecording', params: ({ event }) => event },
                     actions: {
@@ -354,10 +460,10 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
-                    guard: { type: 'isControlInEffect', params: ({ event }) => event },
+                    guard: { type: 'isControlInEffect', params: ({ event }) => ofTalk(event) },
                     actions: { type: 'confirmControl', params: ({ event }) => event },
                   },
-                  { actions: { type: 'startControl', params: ({ event }) => event } },
+                  { actions: { type: 'startControl', params: ({ event }) => ofTalk(event) } },
                 ],
                 'control.done': {
                   actions: [
@@ -398,8 +504,9 @@ export const callMachine = callSetup.createMachine({
               },
               initial: 'funded',
               states: {
-                funded: { after: { fundingCheck: 'extending' } },
+                funded: { after: { fundingCheck: 'extending' }, on: { 'legs.changed': 'extending' } },
                 extending: {
+                  on: { 'legs.changed': { target: 'extending', reenter: true } },
                   // Without a timeout, a storage that never answers would leave the talk unpaid.
                   after: {
                     fundingTimeout: [
@@ -450,11 +557,17 @@ export const callMachine = callSetup.createMachine({
             { type: 'sendToMedia', params: { type: 'path', path: 'idle' } },
             'finishTranscript',
           ],
-          always: { guard: 'bothLegsGone', target: 'finishing' },
+          always: { guard: 'allLegsGone', target: 'finishing' },
           after: { clearTimeout: 'finishing' },
           on: {
             'agent.gone': { actions: 'markLegGone' },
             'customer.gone': { actions: 'markLegGone' },
+            'guest.gone': {
+              actions: [
+                { type: 'tellGuestGone', params: ({ event }) => event },
+                { type: 'forgetGuest', params: ({ event }) => event },
+              ],
+            },
           },
         },
         finishing: {
@@ -496,6 +609,19 @@ export const callMachine = callSetup.createMachine({
     settled: { type: 'final' },
   },
 });
+
+/** Controls of another kind were taken by the transitions before. */
+function ofTalk<Event extends { control: CallControl }>(event: Event): Event & { control: TalkControl } {
+  return event as Event & { control: TalkControl };
+}
+
+function legOf(control: CallControl): string {
+  return 'leg' in control ? control.leg : '';
+}
+
+function whoIs(guest: Guest | undefined) {
+  return guest ? { role: guest.role, ...(guest.mode !== null && { mode: guest.mode }) } : null;
+}
 
 function announcementFailed(detail: string) {
   return { event: 'announcement.failed', state: 'initiated', leg: 'agent', detail } as const;

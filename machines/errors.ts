@@ -34,6 +34,7 @@ export const ERROR_CATALOGUE = {
   CALL_NOT_FOUND: { status: 404, retryable: false },
   CALL_NOT_LIVE: { status: 409, retryable: false },
   LEG_NOT_FOUND: { status: 404, retryable: false },
+  TOO_MANY_LEGS: { status: 409, retryable: false },
   LEG_NOT_LISTENING: { status: 409, retryable: true },
   CONTROL_BUSY: { status: 429, retryable: true },
   INVALID_DIGITS: { status: 400, retryable: false },

@@ -6,6 +6,30 @@
 /** The two parties of a click-to-call, in the order they are dialed. */
 export type LegName = 'agent' | 'customer';
 
+/** Names a leg within its call: `agent`, `customer`, or the id of a leg that was added. */
+export type LegId = string;
+
+/** A leg that was added to a talk, as a third party or as a supervisor. */
+export type GuestRole = 'party' | 'supervisor';
+
+/** A supervisor hears everybody, and is heard by nobody, by the agent alone, or by everybody. */
+export type SupervisionMode = 'listen' | 'whisper' | 'barge';
+
+export interface CallLeg {
+  legId: LegId;
+  role: 'agent' | 'customer' | GuestRole;
+  /** The number that was dialed; null where the call has it: for agent and customer. */
+  number: string | null;
+  /** Null unless it is a supervisor. */
+  mode: SupervisionMode | null;
+  state: 'dialing' | 'ringing' | 'answered' | 'held' | 'ended';
+  muted: boolean;
+  /** ISO 8601. Null before it answered. */
+  joinedAt: string | null;
+  leftAt: string | null;
+  hangupCause: string | null;
+}
+
 /** G.711 (ITU-T G.711): PCMU is payload type 0, PCMA is 8. G.722 (ITU-T G.722) is 9 (RFC 3551 §6). */
 export type Codec = 'PCMU' | 'PCMA' | 'G722';
 

@@ -1,5 +1,5 @@
 import { assertEvent, assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
-import type { HangupCause, LegEvent, LegName, RemoteMedia } from './events.ts';
+import type { HangupCause, LegEvent, LegId, LegName, RemoteMedia } from './events.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
@@ -28,46 +28,38 @@ export const legMachine = setup({
     reportRinging: sendParent(({ context, event }) => {
       assertEvent(event, 'leg.ringing');
       const { sipStatus, earlyMedia } = event;
-      return { type: `${context.leg}.ringing`, sipStatus, earlyMedia } satisfies LegReport;
+      return report(context, 'ringing', { sipStatus, earlyMedia });
     }),
     reportAnswered: sendParent(({ context, event }) => {
       assertEvent(event, 'leg.answered');
-      return { type: `${context.leg}.answered`, media: event.media } satisfies LegReport;
+      return report(context, 'answered', { media: event.media });
     }),
     reportMedia: sendParent(({ context, event }) => {
       assertEvent(event, 'leg.media');
-      return { type: `${context.leg}.media`, media: event.media } satisfies LegReport;
+      return report(context, 'media', { media: event.media });
     }),
-    reportNoAnswer: sendParent(
-      ({ context }) =>
-        ({
-          type: `${context.leg}.gone`,
-          ending: {
-            kind: 'no-answer',
-            sipStatus: null,
-            hangupCause: 'NO_ANSWER',
-            detail: `rang for ${context.ringTimeoutMs / 1000} s without an answer`,
-          },
-        }) satisfies LegReport,
+    reportNoAnswer: sendParent(({ context }) =>
+      report(context, 'gone', {
+        ending: {
+          kind: 'no-answer',
+          sipStatus: null,
+          hangupCause: 'NO_ANSWER',
+          detail: `rang for ${context.ringTimeoutMs / 1000} s without an answer`,
+        },
+      }),
     ),
-    reportGone: sendParent(
-      ({ context, event }) =>
-        ({
-          type: `${context.leg}.gone`,
-          ending: endingOf(event as LegEvent, context.rang),
-        }) satisfies LegReport,
+    reportGone: sendParent(({ context, event }) =>
+      report(context, 'gone', { ending: endingOf(event as LegEvent, context.rang) }),
     ),
-    reportUnconfirmedEnd: sendParent(
-      ({ context }) =>
-        ({
-          type: `${context.leg}.gone`,
-          ending: {
-            kind: 'ended',
-            sipStatus: null,
-            hangupCause: context.hangupCause,
-            detail: 'the peer did not confirm the end of the leg in time',
-          },
-        }) satisfies LegReport,
+    reportUnconfirmedEnd: sendParent(({ context }) =>
+      report(context, 'gone', {
+        ending: {
+          kind: 'ended',
+          sipStatus: null,
+          hangupCause: context.hangupCause,
+          detail: 'the peer did not confirm the end of the leg in time',
+        },
+      }),
     ),
     holdDialog: sendTo('dialog', ({ event }) => {
       assertEvent(event, 'hold');
@@ -130,7 +122,7 @@ export const legMachine = setup({
 
 export interface LegInput {
   callId: string;
-  leg: LegName;
+  leg: LegId;
   /** The media plane's address for this leg, offered in the SDP. */
   local: { host: string; rtpPort: number };
   ringTimeoutMs: number;
@@ -146,7 +138,7 @@ interface LegContext extends LegInput {
 /** Input of the `dialog` port, which looks up the trunk and its secrets by call. */
 export interface DialogInput {
   callId: string;
-  leg: LegName;
+  leg: LegId;
   local: { host: string; rtpPort: number };
 }
 
@@ -170,12 +162,35 @@ export interface LegEnding {
   detail: string;
 }
 
-/** Reports of a leg to its call. */
-export type LegReport =
+/** Reports of a leg to its call: a leg that was added reports as `guest`, with its id. */
+export type LegReport = OwnLegReport | GuestReport;
+
+type OwnLegReport =
   | { type: `${LegName}.ringing`; sipStatus: number; earlyMedia: RemoteMedia | null }
   | { type: `${LegName}.answered`; media: RemoteMedia }
   | { type: `${LegName}.media`; media: RemoteMedia }
   | { type: `${LegName}.gone`; ending: LegEnding };
+
+type GuestReport =
+  | { type: 'guest.ringing'; legId: LegId; sipStatus: number; earlyMedia: RemoteMedia | null }
+  | { type: 'guest.answered'; legId: LegId; media: RemoteMedia }
+  | { type: 'guest.media'; legId: LegId; media: RemoteMedia }
+  | { type: 'guest.gone'; legId: LegId; ending: LegEnding };
+
+type Told<Kind extends string> = Kind extends 'ringing'
+  ? { sipStatus: number; earlyMedia: RemoteMedia | null }
+  : Kind extends 'gone'
+    ? { ending: LegEnding }
+    : { media: RemoteMedia };
+
+function report<Kind extends 'ringing' | 'answered' | 'media' | 'gone'>(
+  { leg }: LegContext,
+  kind: Kind,
+  told: Told<Kind>,
+): LegReport {
+  const isOwn = leg === 'agent' || leg === 'customer';
+  return (isOwn ? { type: `${leg}.${kind}`, ...told } : { type: `guest.${kind}`, legId: leg, ...told }) as LegReport;
+}
 
 function endingOf(event: LegEvent | { type: string; detail?: string; error?: unknown }, rang: boolean): LegEnding {
   switch (event.type) {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { CallControl } from '../../actors/dialer.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { LegName } from '../../machines/events.ts';
+import type { LegId } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -11,10 +11,13 @@ const TAGS = ['click-to-call'];
 const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
 const CallData = Type.Object({ call: shared('Call') });
 
-const LegField = Type.String({ description: 'Leg to control: `agent` or `customer`.', examples: ['agent'] });
+const LegField = Type.String({
+  description: 'Leg to control: `agent`, `customer`, or the leg_id of another leg that has answered.',
+  examples: ['agent'],
+});
 const LegBody = Type.Object({ leg: LegField });
 const DigitsBody = Type.Object({
-  leg: { ...LegField, description: 'Leg that receives the digits: `agent` or `customer`.' },
+  leg: { ...LegField, description: 'Leg that receives the digits: `agent`, `customer` or a leg_id.' },
   digits: Type.String({
     minLength: 1,
     maxLength: 64,
@@ -27,7 +30,7 @@ const DigitsBody = Type.Object({
 });
 
 const HoldBody = Type.Object({
-  leg: { ...LegField, description: 'Leg to put on hold: `agent` or `customer`.' },
+  leg: { ...LegField, description: 'Leg to put on hold: `agent`, `customer` or a leg_id.' },
   music: Type.Optional(
     Type.Boolean({ default: true, description: 'True: the leg hears music. False: it hears silence.' }),
   ),
@@ -77,7 +80,7 @@ export function callControlRoutes(
     operationId: 'muteCallLeg',
     summary: 'Mute a leg',
     description:
-      'Makes a leg inaudible to the other party; the leg still hears the other party. Adds the event `call.muted`. A recording and a transcript still contain the muted leg. A leg that is muted already stays muted. Tandem extension.',
+      'Makes a leg inaudible to the others; the leg still hears them. Adds the event `call.muted`. A recording and a transcript still contain the muted leg. A leg that is muted already stays muted. Tandem extension.',
     body: LegBody,
     control: ({ leg }) => ({ type: 'mute', leg: legOf(leg) }),
   });
@@ -141,7 +144,9 @@ export function callControlRoutes(
 
 const DIGITS = /^[0-9A-Da-d*#wW]+$/;
 
-function legOf(leg: string): LegName {
-  if (leg === 'agent' || leg === 'customer') return leg;
-  throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent` or `customer`.');
+const LEG_ID = /^(agent|customer|leg_[0-9a-f-]{36})$/;
+
+function legOf(leg: string): LegId {
+  if (LEG_ID.test(leg)) return leg;
+  throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.');
 }

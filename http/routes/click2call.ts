@@ -22,6 +22,7 @@ import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { callControlRoutes } from './call-control.ts';
+import { callLegRoutes } from './call-legs.ts';
 import { streamRoute } from './call-stream.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
@@ -156,6 +157,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   );
 
   callControlRoutes(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
+  callLegRoutes(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 
   app.post(

@@ -29,6 +29,44 @@ const LegQualitySchema = Type.Object({
   ),
 });
 
+const LEG_STATES = ['dialing', 'ringing', 'answered', 'held', 'ended'] as const;
+const SUPERVISION_MODES = ['listen', 'whisper', 'barge'] as const;
+
+const LEG_EXAMPLE = {
+  leg_id: 'leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21',
+  role: 'party',
+  endpoint: { type: 'phone', number: '+919800000003' },
+  state: 'dialing',
+  muted: false,
+  mode: null,
+  joined_at: null,
+  left_at: null,
+  hangup_cause: null,
+};
+
+export const SupervisionModeSchema = Type.Enum([...SUPERVISION_MODES], {
+  description:
+    '`listen`: no party hears the supervisor. `whisper`: only the agent does. `barge`: all parties do. The supervisor always hears all parties.',
+});
+
+export const LegObjectSchema = Type.Object(
+  {
+    leg_id: Type.String({ description: '`agent`, `customer`, or the id of a leg that was added.' }),
+    role: Type.Enum(['agent', 'customer', 'party', 'supervisor'], { description: 'Role of the leg.' }),
+    endpoint: Type.Object(
+      { type: Type.Enum(['phone'], { description: 'Kind of endpoint.' }), number: E164Schema },
+      { description: 'Endpoint that was dialed.' },
+    ),
+    state: Type.Enum([...LEG_STATES], { description: 'State of the leg. `held`: the leg was put on hold here.' }),
+    muted: Type.Boolean({ description: 'True if the other legs do not hear this leg.' }),
+    mode: nullable({ ...SupervisionModeSchema, description: 'Mode of a supervisor. Null for other legs.' }),
+    joined_at: nullable({ ...TimeSchema, description: 'When the leg answered.' }),
+    left_at: nullable({ ...TimeSchema, description: 'When the leg ended.' }),
+    hangup_cause: nullable(Type.String({ description: 'Cause of the end of the leg.', examples: ['NORMAL_CLEARING'] })),
+  },
+  { description: 'A leg of a call.', examples: [LEG_EXAMPLE] },
+);
+
 const CALL_EXAMPLE = {
   call_id: '2f1f8c1e-5a53-4b1e-8a2b-0c6a1b9a7d10',
   reference_id: 'order-1042',
@@ -59,6 +97,7 @@ const CALL_EXAMPLE = {
   callback_url: 'https://hooks.example.com/calls',
   callback_secret_last4: 'f3c1',
   cost_usd: null,
+  legs_cost_usd: null,
   speech_cost_usd: null,
   billing_status: null,
   placed_via: 'api_key',
@@ -66,6 +105,7 @@ const CALL_EXAMPLE = {
   api_key_name: 'CRM',
   created_by_user_id: 17,
   created_at: '2026-01-31T09:30:00.000Z',
+  legs: [{ ...LEG_EXAMPLE, leg_id: 'agent', role: 'agent', endpoint: { type: 'phone', number: '+919812345678' } }],
   quality: null,
 };
 
@@ -149,6 +189,9 @@ const CALL_PROPERTIES = {
   callback_url: nullable(Type.String({ description: 'URL that receives the terminal event.' })),
   callback_secret_last4: nullable(Type.String({ description: 'Last four characters of the callback secret.' })),
   cost_usd: nullable(Type.Number({ description: 'Charge for the talk time, in USD. Null if nothing was billed.' })),
+  legs_cost_usd: nullable(
+    Type.Number({ description: 'Charge for the legs that were added to the talk, in USD. Tandem extension.' }),
+  ),
   speech_cost_usd: nullable(
     Type.Number({
       description: 'Charge for `announce` and `whisper`, in USD, in addition to `cost_usd`. Tandem extension.',
@@ -162,6 +205,9 @@ const CALL_PROPERTIES = {
   api_key_name: nullable(Type.String({ description: 'Name of that key when the call was placed.' })),
   created_by_user_id: nullable(Type.Integer({ description: 'User who placed the call.' })),
   created_at: { ...TimeSchema, description: 'When the call was placed.' },
+  legs: Type.Array(LegObjectSchema, {
+    description: 'Legs in the order in which they were dialed. Empty for calls of earlier versions. Tandem extension.',
+  }),
   quality: nullable(
     Type.Object(
       { agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) },

@@ -37,6 +37,7 @@ export const AUDIT_ACTIONS = [
   'rubric.deleted',
   'recording_settings.updated',
   'recording.deleted',
+  'call.supervised',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

@@ -1,4 +1,4 @@
-import type { LegName } from '../../machines/events.ts';
+import type { CallLeg, LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import {
   appendEvents,
@@ -19,6 +19,7 @@ export interface LivePatch {
   recordingId?: string | null;
   recordingStatus?: RecordingStatus | null;
   quality?: CallQuality | null;
+  legs?: readonly CallLeg[];
   error?: string | null;
   errorDetail?: string | null;
 }
@@ -41,7 +42,12 @@ export async function recordMoves(
     if (!call) return false;
     const events = await appendEvents(tx, { callId, lastSequence: call.seq, moves });
     const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
-    const row = changes.quality ? { ...changes, quality: tx.json(changes.quality as never) } : changes;
+    const { quality, legs } = changes;
+    const row = {
+      ...changes,
+      ...(quality && { quality: tx.json(quality as never) }),
+      ...(legs && { legs: tx.json(legs as never) }),
+    };
     const [updated] = await tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`;
     return { call: updated!, events };
   });

@@ -1,4 +1,4 @@
-import type { CallSegment, LegName, LegQuality } from '../../machines/events.ts';
+import type { CallLeg, CallSegment, LegName, LegQuality } from '../../machines/events.ts';
 import type { SqlOrTx } from '../database.ts';
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
@@ -47,6 +47,8 @@ export interface CallRow {
   /** What to do when a machine answers the customer's number. Null: machine detection is off. */
   onMachine: 'continue' | 'hangup' | null;
   quality: CallQuality | null;
+  /** In the order in which they were dialed; none for a call of an earlier version. */
+  legs: readonly CallLeg[];
   callbackUrl: string | null;
   /** Sealed by `createSecretBox`. */
   callbackSecretEncrypted: Buffer | null;
@@ -67,6 +69,10 @@ export interface CallRow {
   holdId: string | null;
   /** What was charged for the talk; null before the end and when nothing was owed. */
   costNano: bigint | null;
+  /** Seconds that the legs which were added have talked together; null before the end. */
+  legSeconds: number | null;
+  /** What was charged for them; null likewise. */
+  legsCostNano: bigint | null;
   /** For what the agent was told; null likewise. */
   speechCostNano: bigint | null;
   billingStatus: 'billed' | 'failed' | null;

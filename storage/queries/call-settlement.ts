@@ -2,6 +2,7 @@ import type { LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
+import { endedLegs } from './call-legs.ts';
 import { lockLiveCall } from './call-moves.ts';
 import {
   appendEvents,
@@ -28,6 +29,8 @@ export interface SettleCallInput {
   endTime: Date;
   /** Bridged seconds, which are what is charged. */
   talkSeconds: number;
+  /** Seconds that the legs which were added have talked together, which are charged beside. */
+  legSeconds: number;
   totalSeconds: number;
   quality: CallQuality | null;
   recordingId: string | null;
@@ -64,6 +67,8 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       answerTime: input.answerTime,
       endTime: input.endTime,
       talkSeconds: input.talkSeconds,
+      legSeconds: input.legSeconds,
+      legs: tx.json(endedLegs(live.legs, { at: input.endTime, hangupCause: input.hangupCause }) as never),
       totalSeconds: input.totalSeconds,
       quality: input.quality === null ? null : tx.json(input.quality as never),
       recordingId: input.recordingId,
@@ -98,17 +103,19 @@ export function speechPriceOf({ announceCharacters, whisperCharacters, character
   return costAt({ service: 'tts', count, unitPriceNano: characterPriceNano }).amountNano;
 }
 
-type Bill = Pick<CallRow, 'costNano' | 'speechCostNano' | 'billingStatus'>;
+type Bill = Pick<CallRow, 'costNano' | 'legsCostNano' | 'speechCostNano' | 'billingStatus'>;
 
-/** The talk is charged first, which frees the rest of the hold for what the agent was told. */
-async function billOf(tx: Tx, call: CallRow, { talkSeconds, move }: SettleCallInput): Promise<Bill> {
-  if (call.holdId === null) return { costNano: null, speechCostNano: null, billingStatus: null };
+/** The talk is charged first, which frees the rest of the hold for further legs and what the agent was told. */
+async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: SettleCallInput): Promise<Bill> {
+  if (call.holdId === null) return { costNano: null, legsCostNano: null, speechCostNano: null, billingStatus: null };
   const talk = await chargeTalk(tx, call, { holdId: call.holdId, talkSeconds, at: move.at });
+  const legs = await chargeLegs(tx, call, { legSeconds, at: move.at });
   const speech = await chargeSpeech(tx, call, move.at);
-  const owed = [talk, speech].filter((part) => part !== null);
+  const owed = [talk, legs, speech].filter((part) => part !== null);
   const billingStatus = owed.every(({ isWhole }) => isWhole) ? 'billed' : 'failed';
   return {
     costNano: talk?.chargedNano ?? null,
+    legsCostNano: legs?.chargedNano ?? null,
     speechCostNano: speech?.chargedNano ?? null,
     billingStatus: owed.length === 0 ? null : billingStatus,
   };
@@ -147,33 +154,59 @@ async function chargeTalk(
   return { chargedNano, isWhole: chargedNano === owedNano };
 }
 
-/** What the agent heard begin, as far as the wallet goes. Its row is locked: the hold was closed in this transaction. */
+async function chargeLegs(
+  tx: Tx,
+  call: CallRow,
+  { legSeconds, at }: { legSeconds: number; at: Date },
+): Promise<Charged> {
+  return await chargeBeside(tx, call, {
+    cost: costAt({ service: 'call', count: legSeconds, unitPriceNano: call.pricePerMinuteNano }),
+    operation: 'call_legs',
+    what: `further legs, ${legSeconds} s`,
+    at,
+  });
+}
+
+/** What the agent heard begin. */
 async function chargeSpeech(tx: Tx, call: CallRow, at: Date): Promise<Charged> {
   const told = [
     { operation: 'announce', count: call.announced ? call.announceCharacters : null },
     { operation: 'whisper', count: call.whispered ? call.whisperCharacters : null },
   ];
-  let [chargedNano, owedNano] = [0n, 0n];
+  let [chargedNano, isWhole, isOwed] = [0n, true, false];
   for (const { operation, count } of told) {
     const cost = costAt({ service: 'tts', count: count ?? 0, unitPriceNano: call.characterPriceNano });
-    if (cost.amountNano === 0n) continue;
-    const { availableNano } = await walletOf(tx, call.workspaceId);
-    const spendableNano = availableNano > 0n ? availableNano : 0n;
-    const amountNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
-    await charge(tx, {
-      ...cost,
-      amountNano,
-      workspaceId: call.workspaceId,
-      operation,
-      resourceId: call.callId,
-      apiKeyId: call.apiKeyId,
-      userId: call.createdByUserId,
-      operationKey: `call:${call.callId}:${operation}`,
-      description: `Call ${call.callId}, ${operation} of ${count} characters`,
-      at,
-    });
-    chargedNano += amountNano;
-    owedNano += cost.amountNano;
+    const what = `${operation} of ${count} characters`;
+    const charged = await chargeBeside(tx, call, { cost, operation, what, at });
+    if (charged === null) continue;
+    isOwed = true;
+    chargedNano += charged.chargedNano;
+    isWhole &&= charged.isWhole;
   }
-  return owedNano === 0n ? null : { chargedNano, isWhole: chargedNano === owedNano };
+  return isOwed ? { chargedNano, isWhole } : null;
+}
+
+/** As far as the wallet goes. Its row is locked: the hold was closed in this transaction. */
+async function chargeBeside(
+  tx: Tx,
+  call: CallRow,
+  { cost, operation, what, at }: { cost: ReturnType<typeof costAt>; operation: string; what: string; at: Date },
+): Promise<Charged> {
+  if (cost.amountNano === 0n) return null;
+  const { availableNano } = await walletOf(tx, call.workspaceId);
+  const spendableNano = availableNano > 0n ? availableNano : 0n;
+  const chargedNano = spendableNano < cost.amountNano ? spendableNano : cost.amountNano;
+  await charge(tx, {
+    ...cost,
+    amountNano: chargedNano,
+    workspaceId: call.workspaceId,
+    operation,
+    resourceId: call.callId,
+    apiKeyId: call.apiKeyId,
+    userId: call.createdByUserId,
+    operationKey: `call:${call.callId}:${operation}`,
+    description: `Call ${call.callId}, ${what}`,
+    at,
+  });
+  return { chargedNano, isWhole: chargedNano === cost.amountNano };
 }

@@ -298,6 +298,7 @@ async function openJournal({
     sql: begin ? sqlWithFaults(sql, begin) : sql,
     callId: call.callId,
     boot: call.ownerBoot,
+    numberOf: () => null,
     lastSequence: call.seq,
     clock,
     logger,

@@ -44,6 +44,21 @@ describe('a wallet that runs dry in a call whose agent was told something', () =
     expect(await wallet(row)).toEqual(after);
   });
 
+  it('is charged for the legs that joined before it is for speech, as far as it goes', async () => {
+    const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO + 10n * SECOND_NANO });
+    const row = await toldCall(caller);
+    await settle(row, 8, 3);
+    expect(await getCallById(database.sql, row.callId)).toMatchObject({
+      costNano: 8n * SECOND_NANO,
+      legSeconds: 3,
+      legsCostNano: 3n * SECOND_NANO,
+      speechCostNano: SPEECH_NANO - SECOND_NANO,
+      billingStatus: 'failed',
+    });
+    expect(await usage(row)).toContainEqual(['call_legs', 0.05]);
+    expect(await wallet(row)).toMatchObject({ availableNano: 0n, heldNano: 0n });
+  });
+
   it('is charged for what was said only', async () => {
     const caller = await seedCaller(database.sql, { balanceNano: SPEECH_NANO });
     const row = await toldCall(caller, { announced: true });
@@ -65,7 +80,7 @@ async function toldCall(
   return row;
 }
 
-async function settle({ callId }: CallRow, talkSeconds: number) {
+async function settle({ callId }: CallRow, talkSeconds: number, legSeconds = 0) {
   const at = later(talkSeconds * 1000);
   const ending = { leg: null, hangupCause: 'NORMAL_CLEARING', error: null, errorDetail: null } as const;
   const last = { event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null, at } as const;
@@ -77,6 +92,7 @@ async function settle({ callId }: CallRow, talkSeconds: number) {
     answerTime: NOW,
     endTime: at,
     talkSeconds,
+    legSeconds,
     totalSeconds: talkSeconds,
     ...{ quality: null, recordingId: null, recordingStatus: null, delivery: null },
   });

@@ -252,6 +252,7 @@ describe('whatever goes wrong with speech, the call is made and its log says so'
     };
     const { call } = await options.dialer.place(options.request({ announce: ANNOUNCE }));
     const live = options.registry.get(call.call_id)!;
+    await eventually(() => expect(options.sip.legs).toHaveLength(1));
     options.sip.legs[0]!.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
     await eventually(() => expect(options.sip.legs).toHaveLength(2));
     await live.journal.drained();

@@ -171,6 +171,15 @@ export class FakeMediaSession implements MediaSession {
     return LOCAL_MEDIA[party as LegName];
   }
 
+  async addParty(party: string): Promise<LocalAddress> {
+    await this.#run(`add ${party}`);
+    return { host: '127.0.0.1', rtpPort: 10_004 };
+  }
+
+  async removeParty(party: string): Promise<void> {
+    await this.#run(`remove ${party}`);
+  }
+
   async connectParty(party: string, remote: RemoteMedia): Promise<void> {
     await this.#run(`connect ${party} ${remote.rtpPort}`);
   }
@@ -428,6 +437,9 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     announced: false,
     whispered: false,
     quality: null,
+    legs: [],
+    legSeconds: null,
+    legsCostNano: null,
     callbackUrl: null,
     callbackSecretEncrypted: null,
     callbackSecretLast4: null,
@@ -460,8 +472,10 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
       drained: async () => {},
       bridgedAt: () => null,
       recordingId: () => null,
+      guestsTalk: () => ({ talkedMs: 0, billedSeconds: 0, talking: 0 }),
       ...journal,
     },
+    guestNumbers: new Map(),
     abort: new AbortController(),
     speech: { prepare() {}, take: () => Promise.reject(new UnspokenError('there is nothing to say')) },
     media: null,

@@ -95,6 +95,21 @@ describe('what an earlier boot left behind', () => {
     });
   }
 
+  it('bills the legs that had joined until the same moment, and ends them with the call', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged');
+    const leg = { legId: 'leg_1', role: 'party', number: '+919833333333', mode: null, muted: false, leftAt: null };
+    const legs = [{ ...leg, state: 'answered', joinedAt: later(6_000).toISOString(), hangupCause: null }];
+    await database.sql`update calls set legs = ${database.sql.json(legs)} where call_id = ${call.callId}`;
+    await node.reconcile({ lastAlive: later(10_000), now: later(60_000) });
+    const settled = (await getCallById(database.sql, call.callId))!;
+    expect(settled).toMatchObject({
+      legSeconds: 4,
+      legs: [{ state: 'ended', hangupCause: 'NORMAL_TEMPORARY_FAILURE' }],
+    });
+    expect(settled.legsCostNano).toBe((settled.costNano! / BigInt(settled.talkSeconds!)) * 4n);
+  });
+
   it('bills no more than the longest talk the call may have', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: NOW, admit: { maxDurationS: 30 } });

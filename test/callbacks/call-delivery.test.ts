@@ -32,6 +32,7 @@ const call: PublicCall = {
   callback_url: 'https://hooks.example.com/calls?token=x',
   callback_secret_last4: 'ters',
   cost_usd: 0.0105,
+  legs_cost_usd: null,
   speech_cost_usd: null,
   billing_status: 'billed',
   placed_via: 'api_key',
@@ -39,6 +40,7 @@ const call: PublicCall = {
   api_key_name: 'main',
   created_by_user_id: 1,
   created_at: '2026-03-01T12:00:00.000Z',
+  legs: [],
   quality: null,
 };
 const event = {

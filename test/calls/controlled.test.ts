@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
-import type { Softphone } from '../softphone/softphone.ts';
+import { nextLevel } from './next-level.ts';
 import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
 
 let platform: Platform;
@@ -22,13 +22,6 @@ async function talk(request: Record<string, unknown> = {}) {
   await platform.until(callId, 'call.bridged');
   const control = (path: string, body?: unknown) => platform.ask('POST', `/dialer/click2call/${callId}/${path}`, body);
   return { ...phones, callId, control };
-}
-
-/** Waits until a phone has heard another half second, and returns the level of a tone in its second half. */
-async function nextLevel(phone: Softphone, frequencyHz: number): Promise<number> {
-  const { packets } = phone.heard();
-  await phone.untilHeard((heard) => heard.packets >= packets + 25);
-  return toneLevelDbov(phone.heard().pcm.subarray(-SAMPLES_PER_S / 4), frequencyHz);
 }
 
 const named = (events: readonly CallEvent[], prefix: string) => events.filter(({ event }) => event.startsWith(prefix));

@@ -76,6 +76,24 @@ describe('tandem call', () => {
     await platform.ended(callId);
   });
 
+  it('add, remove and supervise bring others into a call and out of it', async () => {
+    const third = '+919833333333';
+    await platform.phone(third);
+    const { agent } = await platform.parties();
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    const legId = /leg_\S+/.exec((await run('call', 'add', callId, third)).stdout)![0];
+    await platform.until(callId, 'leg.joined');
+    expect((await run('call', 'status', callId)).stdout).toContain(`answered (${legId})`);
+    expect((await run('call', 'remove', callId, legId)).stdout).toBe('The party is gone.\n');
+    const supervision = /leg_[^:]+/.exec((await run('call', 'supervise', callId, third)).stdout)![0];
+    await platform.until(callId, 'supervision.started');
+    expect((await run('call', 'supervise', callId, supervision, '--mode', 'barge')).stdout).toContain(': barge');
+    expect((await run('call', 'supervise', callId, supervision, '--end')).stdout).toBe('The supervisor is gone.\n');
+    agent.hangup();
+    await platform.ended(callId);
+  });
+
   it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
     const { call_id: callId } = await platform.call('cli-follow');
     expect((await run('call', 'transcript', callId)).stdout).toBe('The call has no transcript.\n');

@@ -1,5 +1,5 @@
-import type { PublicCall, PublicCallEvent } from '../../actors/call-view.ts';
-import type { Dialer, PlaceCallRequest, PlacedCall } from '../../actors/dialer.ts';
+import type { PublicCall, PublicCallEvent, PublicLeg } from '../../actors/call-view.ts';
+import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall } from '../../actors/dialer.ts';
 import type { CallControl } from '../../machines/call-control.ts';
 
 /** A dialer that dials nobody: it keeps what it was asked and answers what it was told to. */
@@ -43,6 +43,16 @@ export class FakeDialer implements Dialer {
     this.onControl(control);
     this.controlled.push(control);
     return callOf({ ...PLACEMENT, referenceId: null }, callId);
+  }
+
+  readonly added: NewLeg[] = [];
+  /** Throws to refuse. */
+  onAddLeg: (leg: NewLeg) => void = () => undefined;
+
+  async addLeg({ callId }: { workspaceId: string; callId: string }, leg: NewLeg) {
+    this.onAddLeg(leg);
+    this.added.push(leg);
+    return { call: callOf({ ...PLACEMENT, referenceId: null }, callId), leg: legOf(leg) };
   }
 
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void {
@@ -100,6 +110,20 @@ export const PLACEMENT: PlaceCallRequest = {
   metadata: null,
 };
 
+export function legOf({ role, mode, number }: NewLeg): PublicLeg {
+  return {
+    leg_id: 'leg_00000000-0000-4000-8000-000000000001',
+    role,
+    endpoint: { type: 'phone', number },
+    state: 'dialing',
+    muted: false,
+    mode,
+    joined_at: null,
+    left_at: null,
+    hangup_cause: null,
+  };
+}
+
 export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall {
   return {
     call_id: callId,
@@ -131,6 +155,7 @@ export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall
     callback_url: request.callbackUrl,
     callback_secret_last4: request.callbackSecret?.slice(-4) ?? null,
     cost_usd: null,
+    legs_cost_usd: null,
     speech_cost_usd: null,
     billing_status: null,
     placed_via: request.placedVia,
@@ -138,6 +163,7 @@ export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall
     api_key_name: request.apiKeyName,
     created_by_user_id: request.userId,
     created_at: '2026-01-02T03:04:05.678Z',
+    legs: [],
     quality: null,
   };
 }

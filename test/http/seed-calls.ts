@@ -50,6 +50,7 @@ export async function finish(
     answerTime: null,
     endTime: later(2000),
     talkSeconds: 0,
+    legSeconds: 0,
     totalSeconds: 2,
     quality: null,
     recordingId,

@@ -208,6 +208,7 @@ function completion(callId: string, talkSeconds: number): SettleCallInput {
     answerTime: NOW,
     endTime: at,
     talkSeconds,
+    legSeconds: 0,
     totalSeconds: talkSeconds,
     quality: null,
     recordingId: null,

@@ -43,6 +43,7 @@ const completion = (callId: string, overrides: Partial<SettleCallInput> = {}): S
   answerTime: later(30_000),
   endTime: later(60_000),
   talkSeconds: 30,
+  legSeconds: 0,
   totalSeconds: 60,
   quality: null,
   recordingId: null,

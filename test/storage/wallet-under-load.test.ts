@@ -109,6 +109,7 @@ function settle({ callId }: CallRow, talkSeconds: number) {
     answerTime: NOW,
     endTime: at,
     talkSeconds,
+    legSeconds: 0,
     totalSeconds: talkSeconds,
     quality: null,
     recordingId: null,

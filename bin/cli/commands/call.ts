@@ -1,4 +1,4 @@
-import type { PublicCall, PublicTranscript } from '../../../actors/call-view.ts';
+import type { PublicCall, PublicLeg, PublicTranscript } from '../../../actors/call-view.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
@@ -86,7 +86,7 @@ const place = defineAction({
 });
 
 const ID = { name: 'ID', about: 'call_id or reference_id' };
-const LEG = { name: 'LEG', about: 'agent or customer' };
+const LEG = { name: 'LEG', about: 'agent, customer or a leg_id' };
 
 const status = defineAction({
   summary: 'Show a call.',
@@ -159,6 +159,54 @@ const dtmf = defineAction({
   },
 });
 
+const add = defineAction({
+  summary: 'Dial one more party, who joins the talk on answering.',
+  parameters: [ID, { name: 'NUMBER', about: 'who to dial' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = '', number = ''] }) {
+    const body = { endpoint: { type: 'phone', number } };
+    const data = await openApi(values).post<{ leg: PublicLeg }>(`${PATH}/${encodeURIComponent(id)}/legs`, body);
+    return { data, text: `The party is being dialed: ${data.leg.leg_id}` };
+  },
+});
+
+const remove = defineAction({
+  summary: 'Hang up a party that was added.',
+  parameters: [ID, { name: 'LEG', about: 'leg_id of the party' }],
+  options: API_OPTIONS,
+  async run({ values, arguments: [id = '', leg = ''] }) {
+    const path = `${PATH}/${encodeURIComponent(id)}/legs/${encodeURIComponent(leg)}`;
+    return { data: await openApi(values).delete<{ call: PublicCall }>(path), text: 'The party is gone.' };
+  },
+});
+
+const supervise = defineAction({
+  summary: 'Let a supervisor listen to a live call, whisper to the agent or barge in. Admins and owners only.',
+  parameters: [ID, { name: 'NUMBER|SUPERVISION', about: 'who to dial, or the id of a supervision to change' }],
+  options: {
+    mode: { value: 'MODE', about: 'listen (default), whisper or barge' },
+    end: { about: 'end the supervision' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [id = '', who = ''] }) {
+    const path = `${PATH}/${encodeURIComponent(id)}/supervise`;
+    const api = openApi(values);
+    if (values.end) {
+      const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(who)}`);
+      return { data, text: 'The supervisor is gone.' };
+    }
+    const { mode = 'listen' } = values;
+    const data = who.startsWith('leg_')
+      ? await api.patch<Supervised>(`${path}/${encodeURIComponent(who)}`, { mode })
+      : await api.post<Supervised>(path, { mode, endpoint: { type: 'phone', number: who } });
+    return { data, text: `Supervision ${data.supervision.id}: ${data.supervision.mode}` };
+  },
+});
+
+interface Supervised {
+  supervision: { id: string; mode: string };
+}
+
 const recording = defineAction({
   summary: 'Pause or resume the recording of a live call.',
   parameters: [ID, { name: 'pause|resume', about: 'pause records silence until resume' }],
@@ -229,7 +277,7 @@ const list = defineAction({
 
 export const callCommand: Command = {
   action: place,
-  actions: { status, hangup, mute, unmute, hold, resume, dtmf, recording, transcript, list },
+  actions: { status, hangup, mute, unmute, hold, resume, dtmf, add, remove, supervise, recording, transcript, list },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 
@@ -258,6 +306,10 @@ function describe(call: PublicCall): string {
     ...(failure === '' ? [] : [[call.state === 'completed' ? 'ended' : 'failed', failure] as const]),
     ...(call.talk_seconds === null ? [] : [['talk', `${call.talk_seconds} s`] as const]),
     ...(call.cost_usd === null ? [] : [['cost', `${call.cost_usd} USD`] as const]),
+    ...call.legs
+      .map(({ leg_id, role, state }) => [role, `${state}${leg_id === role ? '' : ` (${leg_id})`}`] as const)
+      .slice(2),
+    ...(call.legs_cost_usd === null ? [] : [['legs', `${call.legs_cost_usd} USD`] as const]),
     ...(call.speech_cost_usd === null ? [] : [['told', `${call.speech_cost_usd} USD`] as const]),
     ...(call.record_requested ? [['recording', call.recording_status] as const] : []),
     ...(call.transcribe_requested ? [['transcript', `tandem call transcript ${call.call_id}`] as const] : []),

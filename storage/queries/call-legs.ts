@@ -1,0 +1,99 @@
+import type { CallLeg, GuestRole, LegId, SupervisionMode } from '../../machines/events.ts';
+
+/** The legs of a call as its event log tells them, which are stored with the call. Pure functions over plain data. */
+
+/** The part of a move that tells of legs. */
+interface LegMove {
+  event: string;
+  leg: 'agent' | 'customer' | null;
+  hangupCause: string | null;
+  at: Date;
+  data?: Readonly<Record<string, unknown>> | null;
+}
+
+/** The legs after a move. `numberOf` tells the number of a leg that is added. */
+export function legsAfter(
+  legs: readonly CallLeg[],
+  move: LegMove,
+  numberOf: (legId: LegId) => string | null,
+): readonly CallLeg[] {
+  const at = move.at.toISOString();
+  const legId = move.leg ?? legIdIn(move.data);
+  const change = (changes: Partial<CallLeg>) =>
+    legs.map((leg) => (leg.legId === legId && leg.state !== 'ended' ? { ...leg, ...changes } : leg));
+  switch (move.event) {
+    case 'call.initiated':
+      return [...legs, newLeg('agent', 'agent')];
+    case 'customer.dialing':
+      return [...legs, newLeg('customer', 'customer')];
+    case 'leg.dialing': {
+      if (legId === null) return legs;
+      const { role, mode } = move.data as { role: GuestRole; mode?: SupervisionMode };
+      return [...legs, { ...newLeg(legId, role), number: numberOf(legId), mode: mode ?? null }];
+    }
+    case 'agent.ringing':
+    case 'customer.ringing':
+    case 'customer.early_media':
+    case 'leg.ringing':
+      return change({ state: 'ringing' });
+    case 'agent.answered':
+    // The customer's answer is the bridge.
+    case 'call.bridged':
+    case 'leg.joined':
+      return change({ state: 'answered', joinedAt: at });
+    case 'call.held':
+      return change({ state: 'held' });
+    case 'call.resumed':
+      return change({ state: 'answered' });
+    case 'call.muted':
+      return change({ muted: true });
+    case 'call.unmuted':
+      return change({ muted: false });
+    case 'supervision.changed':
+      return change({ mode: (move.data as { mode: SupervisionMode }).mode });
+    case 'leg.left':
+    case 'leg.failed':
+      return change({ state: 'ended', leftAt: at, hangupCause: move.hangupCause });
+    default:
+      return legs;
+  }
+}
+
+/** The legs of a call that ends: whoever is still there leaves now. */
+export function endedLegs(legs: readonly CallLeg[], { at, hangupCause }: { at: Date; hangupCause: string | null }) {
+  return legs.map((leg): CallLeg => {
+    if (leg.state === 'ended') return leg;
+    return { ...leg, state: 'ended', leftAt: at.toISOString(), hangupCause };
+  });
+}
+
+/** The seconds to bill for legs that were added, every second begun, as well as stamps can tell. */
+export function guestSecondsOf(legs: readonly CallLeg[], { from, to }: { from: Date | null; to: Date }): number {
+  if (from === null) return 0;
+  let seconds = 0;
+  for (const { role, joinedAt, leftAt } of legs) {
+    if (role === 'agent' || role === 'customer' || joinedAt === null) continue;
+    const joined = Math.max(from.getTime(), Date.parse(joinedAt));
+    const left = Math.min(to.getTime(), leftAt === null ? to.getTime() : Date.parse(leftAt));
+    seconds += Math.max(0, Math.ceil((left - joined) / 1000));
+  }
+  return seconds;
+}
+
+function newLeg(legId: LegId, role: CallLeg['role']): CallLeg {
+  return {
+    legId,
+    role,
+    number: null,
+    mode: null,
+    state: 'dialing',
+    muted: false,
+    joinedAt: null,
+    leftAt: null,
+    hangupCause: null,
+  };
+}
+
+function legIdIn(data: LegMove['data']): LegId | null {
+  return typeof data?.leg_id === 'string' ? data.leg_id : null;
+}

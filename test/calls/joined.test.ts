@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicLeg } from '../../actors/call-view.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { nextLevel } from './next-level.ts';
+import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+/** Whole calls that a third party or a supervisor joins. */
+
+const THIRD = '+919833333333';
+const THIRD_HZ = 880;
+/** A tone that is heard, and one that is not. */
+const HEARD_DBOV = -25;
+const UNHEARD_DBOV = -60;
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+async function talk(request: Record<string, unknown> = {}, third: Parameters<Platform['phone']>[1] = {}) {
+  const guest = await platform.phone(THIRD, { audio: { kind: 'tone', frequencyHz: THIRD_HZ }, ...third });
+  const phones = await platform.parties();
+  const { call_id: callId } = await platform.place(request);
+  await platform.until(callId, 'call.bridged');
+  const path = `/dialer/click2call/${callId}`;
+  const ask = (method: string, below: string, body?: unknown) => platform.ask(method, `${path}/${below}`, body);
+  return { ...phones, guest, callId, ask };
+}
+
+const ENDPOINT = { type: 'phone', number: THIRD };
+
+async function hears(phone: Softphone) {
+  const levels: string[] = [];
+  const tones = [
+    ['agent', AGENT_HZ],
+    ['customer', CUSTOMER_HZ],
+    ['third', THIRD_HZ],
+  ] as const;
+  const { packets } = phone.heard();
+  await phone.untilHeard((heard) => heard.packets >= packets + 30);
+  const pcm = phone.heard().pcm.subarray(-2000);
+  for (const [name, frequencyHz] of tones) {
+    const level = toneLevelDbov(pcm, frequencyHz);
+    if (level > HEARD_DBOV) levels.push(name);
+    else expect(level, `${name} is half heard`).toBeLessThan(UNHEARD_DBOV + 20);
+  }
+  return levels;
+}
+
+const legOf = async (callId: string, role: string): Promise<PublicLeg | undefined> =>
+  (await platform.call(callId)).legs.find((leg) => leg.role === role);
+
+describe('a third party', () => {
+  it('is dialed, hears and is heard by both, is recorded with the customer, leaves, and is billed by the second', async () => {
+    const { agent, customer, guest, callId, ask } = await talk({ record: true });
+    await platform.until(callId, 'recording.started');
+    const { status, body } = await ask('POST', 'legs', { endpoint: ENDPOINT });
+    const leg = (body.data as unknown as { leg: PublicLeg }).leg;
+    expect({ status, leg }).toMatchObject({ status: 202, leg: { role: 'party', endpoint: ENDPOINT, left_at: null } });
+    const joined = await platform.until(callId, 'leg.joined');
+    expect(joined).toMatchObject({ leg: null, data: { leg_id: leg.leg_id } });
+    expect(await hears(agent)).toEqual(['customer', 'third']);
+    expect(await hears(customer)).toEqual(['agent', 'third']);
+    expect(await hears(guest)).toEqual(['agent', 'customer']);
+    expect(await legOf(callId, 'party')).toMatchObject({ state: 'answered', joined_at: expect.any(String) });
+
+    expect((await ask('POST', 'mute', { leg: leg.leg_id })).status).toBe(200);
+    expect(await nextLevel(agent, THIRD_HZ)).toBeLessThan(UNHEARD_DBOV);
+    expect(await legOf(callId, 'party')).toMatchObject({ muted: true });
+
+    expect((await ask('DELETE', `legs/${leg.leg_id}`)).status).toBe(200);
+    expect(await legOf(callId, 'party')).toMatchObject({ state: 'ended', hangup_cause: 'NORMAL_CLEARING' });
+    expect(await hears(agent)).toEqual(['customer']);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    const told = events.filter(({ event }) => event.startsWith('leg.')).map(({ event }) => event);
+    expect(told).toEqual(['leg.dialing', 'leg.ringing', 'leg.joined', 'leg.left']);
+
+    const call = await platform.call(callId);
+    expect(call.legs.map(({ role, state }) => `${role} ${state}`)).toEqual([
+      'agent ended',
+      'customer ended',
+      'party ended',
+    ]);
+    const seconds = Math.ceil((Date.parse(call.legs[2]!.left_at!) - Date.parse(call.legs[2]!.joined_at!)) / 1000);
+    expect(Math.abs(call.legs_cost_usd! - seconds * 0.01)).toBeLessThan(0.0101);
+    const { rows } = await listUsage(
+      platform.sql,
+      { workspaceId: platform.tandem.workspaceId },
+      { page: 1, limit: 50 },
+    );
+    expect(rows.filter(({ operation, resourceId }) => operation === 'call_legs' && resourceId === callId)).toHaveLength(
+      1,
+    );
+
+    const recording = await platform.recordingOf(callId);
+    const at = Math.round(((Date.parse(joined.at) - Date.parse(call.answer_time!)) / 1000 + 0.5) * 8000);
+    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), THIRD_HZ)).toBeGreaterThan(HEARD_DBOV);
+    expect(toneLevelDbov(recording.right.subarray(at, at + 2000), CUSTOMER_HZ)).toBeGreaterThan(HEARD_DBOV);
+    expect(toneLevelDbov(recording.left.subarray(at, at + 2000), THIRD_HZ)).toBeLessThan(UNHEARD_DBOV);
+  });
+
+  it('that is busy fails alone, and the call goes on', async () => {
+    const { agent, callId, ask } = await talk({}, { answer: { status: 486 } });
+    expect((await ask('POST', 'legs', { endpoint: ENDPOINT })).status).toBe(202);
+    const failed = await platform.until(callId, 'leg.failed');
+    expect(failed).toMatchObject({ sip_status: 486, hangup_cause: 'USER_BUSY' });
+    expect(await hears(agent)).toEqual(['customer']);
+    agent.hangup();
+    await platform.ended(callId);
+    expect((await platform.call(callId)).legs_cost_usd).toBeNull();
+  });
+
+  it('that hangs up leaves the two others talking, and is hung up when the customer leaves', async () => {
+    const first = await talk();
+    await first.ask('POST', 'legs', { endpoint: ENDPOINT });
+    await platform.until(first.callId, 'leg.joined');
+    first.guest.hangup();
+    await platform.until(first.callId, 'leg.left');
+    expect(await hears(first.customer)).toEqual(['agent']);
+    await first.ask('POST', 'legs', { endpoint: ENDPOINT });
+    await first.guest.log.until('invite');
+    await platform.until(first.callId, 'leg.joined', ({ sequence }) => sequence > 8);
+    first.customer.hangup();
+    const events = await platform.ended(first.callId);
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', leg: 'customer' });
+    expect((await platform.call(first.callId)).legs.every(({ state }) => state === 'ended')).toBe(true);
+  });
+
+  it('is refused where it cannot be: a number that may not be called, a leg that is not there, a call that is over', async () => {
+    const { agent, callId, ask } = await talk();
+    const wrong = await ask('POST', 'legs', { endpoint: { type: 'phone', number: '+15551234567' } });
+    expect(wrong).toMatchObject({ status: 400, body: { code: 'VALIDATION_FAILED' } });
+    expect(await ask('DELETE', 'legs/agent')).toMatchObject({ status: 404, body: { code: 'LEG_NOT_FOUND' } });
+    expect(await ask('POST', 'mute', { leg: 'leg_00000000-0000-4000-8000-000000000001' })).toMatchObject({
+      status: 404,
+      body: { code: 'LEG_NOT_FOUND' },
+    });
+    agent.hangup();
+    await platform.ended(callId);
+    const late = await ask('POST', 'legs', { endpoint: ENDPOINT });
+    expect(late).toMatchObject({ status: 409, body: { code: 'CALL_NOT_LIVE' } });
+  });
+});
+
+describe('a supervisor', () => {
+  it('listens, whispers to the agent and barges in, each change told, and leaves the call as it was', async () => {
+    const { agent, customer, guest, callId, ask } = await talk();
+    const { status, body } = await ask('POST', 'supervise', { mode: 'listen', endpoint: ENDPOINT });
+    const { supervision } = body.data as unknown as { supervision: { id: string; mode: string } };
+    expect({ status, supervision }).toMatchObject({ status: 201, supervision: { mode: 'listen' } });
+    await platform.until(callId, 'supervision.started');
+    expect(await hears(guest)).toEqual(['agent', 'customer']);
+    expect([await hears(agent), await hears(customer)]).toEqual([['customer'], ['agent']]);
+
+    const change = (mode: string) => ask('PATCH', `supervise/${supervision.id}`, { mode });
+    expect((await change('whisper')).status).toBe(200);
+    expect([await hears(agent), await hears(customer)]).toEqual([['customer', 'third'], ['agent']]);
+
+    const barged = await change('barge');
+    expect(barged.body.data).toMatchObject({ supervision: { mode: 'barge' } });
+    expect([await hears(agent), await hears(customer)]).toEqual([
+      ['customer', 'third'],
+      ['agent', 'third'],
+    ]);
+    expect(await ask('DELETE', `legs/${supervision.id}`)).toMatchObject({ status: 404 });
+    expect((await ask('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
+    expect([await hears(agent), await hears(customer)]).toEqual([['customer'], ['agent']]);
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(
+      events.filter(({ event }) => event.startsWith('supervision.')).map(({ event, data }) => [event, data?.mode]),
+    ).toEqual([
+      ['supervision.started', 'listen'],
+      ['supervision.changed', 'whisper'],
+      ['supervision.changed', 'barge'],
+      ['supervision.ended', undefined],
+    ]);
+    const audited =
+      await platform.sql`select details from audit_log where action = 'call.supervised' and target_id = ${callId}`;
+    expect(audited.map(({ details }) => details.mode)).toEqual(['listen', 'whisper', 'barge']);
+  });
+
+  it('hears nothing of a customer on hold, who hears music', async () => {
+    const { agent, customer, guest, callId, ask } = await talk();
+    await ask('POST', 'supervise', { mode: 'barge', endpoint: ENDPOINT });
+    await platform.until(callId, 'supervision.started');
+    expect((await ask('POST', 'hold', { leg: 'customer' })).status).toBe(200);
+    expect(await hears(guest)).toEqual(['agent']);
+    expect(await hears(agent)).toEqual(['third']);
+    expect(await hears(customer)).toEqual([]);
+    expect((await ask('POST', 'resume', { leg: 'customer' })).status).toBe(200);
+    expect(await hears(guest)).toEqual(['agent', 'customer']);
+    agent.hangup();
+    await platform.ended(callId);
+  });
+});

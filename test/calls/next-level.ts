@@ -1,0 +1,11 @@
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+
+const SAMPLES_PER_S = 8000;
+
+/** Waits until a phone has heard another half second, and returns the level of a tone in its second half. */
+export async function nextLevel(phone: Softphone, frequencyHz: number): Promise<number> {
+  const { packets } = phone.heard();
+  await phone.untilHeard((heard) => heard.packets >= packets + 25);
+  return toneLevelDbov(phone.heard().pcm.subarray(-SAMPLES_PER_S / 4), frequencyHz);
+}

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
+import type { CallLeg } from '../../machines/events.ts';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { FakeDialer } from './fake-dialer.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { initiate, seedCall } from './seed-calls.ts';
+
+let fixture: HttpFixture;
+let admin: Member;
+let writer: Member;
+let reader: Member;
+let stranger: Member;
+let callId: string;
+let call: string;
+const dialer = new FakeDialer();
+const PARTY = 'leg_00000000-0000-4000-8000-000000000001';
+const SUPERVISOR = 'leg_00000000-0000-4000-8000-000000000002';
+const GONE = 'leg_00000000-0000-4000-8000-000000000003';
+const ENDPOINT = { type: 'phone', number: '98123 45678' };
+
+beforeAll(async () => {
+  fixture = await createHttpFixture({ dialer });
+  const { workspace } = await seedWorkspace(fixture.sql);
+  admin = await fixture.addMemberWith('admin', workspace.id);
+  writer = await fixture.addMemberWith('developer', workspace.id);
+  reader = await fixture.addMemberWith('viewer', workspace.id);
+  stranger = await fixture.addMemberWith('owner', (await seedWorkspace(fixture.sql)).workspace.id);
+  await seedTrunk(fixture.sql, { workspaceId: workspace.id });
+  ({ callId } = await seedCall(fixture, { by: writer }));
+  await initiate(fixture, callId);
+  call = `/dialer/click2call/${callId}`;
+  const leg = { number: '+919812345678', mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
+  const legs: CallLeg[] = [
+    { ...leg, legId: PARTY, role: 'party', state: 'answered' },
+    { ...leg, legId: SUPERVISOR, role: 'supervisor', mode: 'listen', state: 'answered' },
+    { ...leg, legId: GONE, role: 'party', state: 'ended' },
+  ];
+  await fixture.sql`update calls set legs = ${fixture.sql.json(legs as never)} where call_id = ${callId}`;
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => {
+  dialer.controlled.length = 0;
+  dialer.added.length = 0;
+  dialer.onControl = () => undefined;
+  dialer.onAddLeg = () => undefined;
+});
+
+const ask = (method: string, path: string, as: Member, body?: unknown) =>
+  fixture.call(method as 'POST', `${call}/${path}`, { as, body });
+const audited = async () =>
+  (await fixture.sql`select details from audit_log where action = 'call.supervised'`).map(({ details }) => details);
+
+describe('a party', () => {
+  it('is added by a writer, with its number in E.164', async () => {
+    const { status, body } = await ask('POST', 'legs', writer, { endpoint: ENDPOINT });
+    expect({ status, leg: body.data.leg }).toMatchObject({ status: 202, leg: { role: 'party', state: 'dialing' } });
+    expect(dialer.added).toEqual([{ role: 'party', mode: null, number: '+919812345678' }]);
+  });
+
+  it('is not added by readers, nor by strangers', async () => {
+    expect((await ask('POST', 'legs', reader, { endpoint: ENDPOINT })).status).toBe(403);
+    expect((await ask('POST', 'legs', stranger, { endpoint: ENDPOINT })).body.code).toBe('CALL_NOT_FOUND');
+    expect(dialer.added).toEqual([]);
+  });
+
+  for (const body of [
+    undefined,
+    {},
+    { endpoint: null },
+    { endpoint: { type: 'phone' } },
+    { endpoint: { type: 'phone', number: '+15551234567' } },
+    { endpoint: { type: 'phone', number: '98123\u0000' } },
+    { endpoint: { type: 'fax', number: '9812345678' } },
+    { endpoint: ENDPOINT, role: 'supervisor' },
+    { endpoint: ENDPOINT, more: 1 },
+  ]) {
+    it(`is not added with ${JSON.stringify(body)}`, async () => {
+      const { status, body: answer } = await ask('POST', 'legs', writer, body);
+      expect({ status, code: answer.code }).toEqual({ status: 400, code: 'VALIDATION_FAILED' });
+      expect(dialer.added).toEqual([]);
+    });
+  }
+
+  it('is removed by a writer; a supervisor, a leg that is gone and the customer are not', async () => {
+    expect((await ask('DELETE', `legs/${PARTY}`, writer)).status).toBe(200);
+    expect(dialer.controlled).toEqual([{ type: 'leg.drop', leg: PARTY }]);
+    for (const leg of [SUPERVISOR, GONE, 'customer', 'leg_x']) {
+      expect((await ask('DELETE', `legs/${leg}`, writer)).body.code).toBe('LEG_NOT_FOUND');
+    }
+    expect(dialer.controlled).toHaveLength(1);
+  });
+
+  it('is controlled by its leg_id', async () => {
+    expect((await ask('POST', 'mute', writer, { leg: PARTY })).status).toBe(200);
+    expect(dialer.controlled).toEqual([{ type: 'mute', leg: PARTY }]);
+  });
+
+  it('is refused with the code of the call', async () => {
+    dialer.onAddLeg = () => {
+      throw new TandemError('TOO_MANY_LEGS', 'The call has 8 further legs.');
+    };
+    expect(await ask('POST', 'legs', writer, { endpoint: ENDPOINT })).toMatchObject({
+      status: 409,
+      body: { code: 'TOO_MANY_LEGS' },
+    });
+  });
+});
+
+describe('a supervision', () => {
+  it('is begun, changed and ended by admins, and each change is in the audit log', async () => {
+    const begun = await ask('POST', 'supervise', admin, { mode: 'listen', endpoint: ENDPOINT });
+    expect(begun).toMatchObject({ status: 201, body: { data: { supervision: { mode: 'listen', state: 'dialing' } } } });
+    expect(dialer.added).toEqual([{ role: 'supervisor', mode: 'listen', number: '+919812345678' }]);
+    await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'barge' });
+    expect((await ask('DELETE', `supervise/${SUPERVISOR}`, admin)).status).toBe(200);
+    expect(dialer.controlled).toEqual([
+      { type: 'supervise', leg: SUPERVISOR, mode: 'barge' },
+      { type: 'leg.drop', leg: SUPERVISOR },
+    ]);
+    expect(await audited()).toEqual([{ mode: 'listen' }, { mode: 'barge', supervision_id: SUPERVISOR }]);
+  });
+
+  it('is nothing for writers and strangers', async () => {
+    expect((await ask('POST', 'supervise', writer, { mode: 'listen', endpoint: ENDPOINT })).status).toBe(403);
+    expect((await ask('PATCH', `supervise/${SUPERVISOR}`, writer, { mode: 'barge' })).status).toBe(403);
+    expect((await ask('DELETE', `supervise/${SUPERVISOR}`, writer)).status).toBe(403);
+    expect((await ask('DELETE', `supervise/${SUPERVISOR}`, stranger)).body.code).toBe('CALL_NOT_FOUND');
+    expect([dialer.added, dialer.controlled]).toEqual([[], []]);
+  });
+
+  it('of a party does not exist, and a mode that is none is refused', async () => {
+    expect((await ask('PATCH', `supervise/${PARTY}`, admin, { mode: 'barge' })).body.code).toBe('LEG_NOT_FOUND');
+    expect((await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'shout' })).status).toBe(400);
+    expect((await ask('POST', 'supervise', admin, { endpoint: ENDPOINT })).status).toBe(400);
+  });
+});
