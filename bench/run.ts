@@ -6,6 +6,7 @@ const BENCHMARKS = [
   'media-relay',
   'srtp',
   'g722',
+  'dtmf',
   'api',
   'ledger',
   'correction',

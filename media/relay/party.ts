@@ -1,6 +1,7 @@
 import type { HeardParty } from '../media-plane.ts';
 import type { Channel } from '../recording/timeline.ts';
 import type { AnswerEar } from './answer-ear.ts';
+import type { DigitEar } from './digit-ear.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
 import type { MixInput } from './mix-input.ts';
@@ -26,6 +27,8 @@ export class Party {
   tap: LegTap | null = null;
   /** Detects who or what has answered. Null while detection does not run. */
   answerEar: AnswerEar | null = null;
+  /** Detects keys as tones. Null for a peer that agreed to telephone events, and while the party is not in a talk. */
+  digitEar: DigitEar | null = null;
   expectedSinceMs = 0;
   isTimedOut = false;
   readonly allowance = new PacketAllowance();
@@ -44,6 +47,7 @@ export class Party {
       mixInput: this.mixInput?.dump() ?? null,
       tap: this.tap?.dump() ?? null,
       answerEar: this.answerEar?.dump() ?? null,
+      detectsTones: this.digitEar !== null,
     };
   }
 }

@@ -22,6 +22,7 @@ import type { PacketAudio } from '../recording/timeline.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { AnswerEar } from './answer-ear.ts';
+import { DigitEar } from './digit-ear.ts';
 import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
@@ -191,6 +192,7 @@ export class RelaySession {
       Endpoint.of(address, remote.rtpPort),
       nowMs,
     );
+    this.#keepDigitEar(party);
   }
 
   /** Replaces who hears whom. @throws RangeError, before anything changes, for a party that is not there. */
@@ -208,10 +210,21 @@ export class RelaySession {
       if (isWatched && !party.isWatched) party.expectedSinceMs = nowMs;
       party.isWatched = isWatched;
       party.recordedBesideOn = recordedBeside[party.id] ?? null;
+      this.#keepDigitEar(party);
     }
     for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
     this.#keepMixInputs(nowMs);
     this.#paceFrames();
+  }
+
+  /** Listens for tones only where no telephone event can bring the same press, so that each is reported once. */
+  #keepDigitEar(party: Party): void {
+    if (party.isWatched && party.leg.remote?.telephoneEventPayloadType === null) {
+      party.digitEar ??= new DigitEar((digit, durationMs) => this.#postKeyPress(party, digit, durationMs));
+      return;
+    }
+    party.digitEar?.end();
+    party.digitEar = null;
   }
 
   #letHear(listener: Party, hears: LoopedSound | readonly HeardParty[]): void {
@@ -391,6 +404,7 @@ export class RelaySession {
       party.tap?.flush(nowMs);
       party.answerEar?.judge(nowMs);
       if (party.answerEar?.isOver) party.answerEar = null;
+      party.digitEar?.judge(nowMs);
       party.leg.sendDueRtcp(nowMs, unixMs);
       this.#checkSilence(party, nowMs);
     }
@@ -486,7 +500,10 @@ export class RelaySession {
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, isAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
     if (isAudio || kind === 'comfort-noise') leg.isPausing = !isAudio;
-    if (kind === 'comfort-noise') party.mixInput?.addComfortNoise(datagram, header, nowMs);
+    if (kind === 'comfort-noise') {
+      party.mixInput?.addComfortNoise(datagram, header, nowMs);
+      party.digitEar?.end();
+    }
     if (!isAudio || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
     const power = this.#powerOf(leg, kind, datagram);
@@ -499,6 +516,7 @@ export class RelaySession {
     party.tap?.addAudio(audio, header, power, nowMs);
     party.mixInput?.addAudio(audio, header, power, nowMs);
     party.answerEar?.addAudio(audio, header, power, nowMs);
+    party.digitEar?.addAudio(audio, header, nowMs);
     for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(power, nowMs);
   }
 
@@ -519,7 +537,10 @@ export class RelaySession {
     if (!parseTelephoneEvent(datagram, header.payloadOffset, header.payloadBytes, this.#event)) return;
     const durationMs = party.leg.keyPresses.pressedForMs(header.ssrc, header.timestamp, this.#event);
     const digit = digitOfEvent(this.#event.event);
-    if (durationMs < 0 || digit === null) return;
+    if (durationMs >= 0 && digit !== null) this.#postKeyPress(party, digit, durationMs);
+  }
+
+  #postKeyPress(party: Party, digit: string, durationMs: number): void {
     if (party.keyPressesThisTick++ >= MOST_KEY_PRESSES_PER_TICK) return;
     this.#options.post({ type: 'dtmf.pressed', leg: party.id, digit, durationMs });
   }

@@ -1,0 +1,335 @@
+import { ALAW_TO_LINEAR, type G711Codec, MULAW_TO_LINEAR } from '../codecs/g711.ts';
+
+/**
+ * Detects key presses in audio (ITU-T Q.23), within the limits of ITU-T Q.24. 8 kHz, linear, 16 bit.
+ *
+ * Every 10 ms it weighs the last 20 ms by a Hann window and measures the eight tones (Goertzel). The phase of a tone
+ * against the window before gives its frequency. A window holds a digit if its two tones are nearly all of its energy,
+ * loud enough, of similar level, on frequency and without harmonics: speech rarely is all of that twice in a row.
+ */
+
+const SAMPLE_RATE_HZ = 8000;
+const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
+/** Samples by which the window advances. */
+const HOP = 80;
+const HOP_MS = HOP / SAMPLES_PER_MS;
+const WINDOW = 2 * HOP;
+const TONES_HZ = [697, 770, 852, 941, 1209, 1336, 1477, 1633] as const;
+const KEYS = '123A456B789C*0#D';
+
+/** Q.24: up to 1.5 % is accepted, 3.5 % rejected. */
+const MOST_DEVIATION = 0.025;
+/** The high tone against the low one. Q.24 (AT&T) accepts +4 dB and -8 dB. */
+const MOST_HIGH_OVER_LOW = 10 ** (5 / 10);
+const MOST_LOW_OVER_HIGH = 10 ** (9 / 10);
+/** Mean square of a tone at -29 dBm0. A full-scale sine has +3.14 dBm0 (ITU-T G.711). Q.24 accepts -25 dBm0. */
+const LEAST_TONE_POWER = (32_768 ** 2 / 2) * 10 ** ((-29 - 3.14) / 10);
+/** Share of the two tones in the energy of the window. White noise at 15 dB SNR leaves 0.97 on average. */
+const LEAST_SHARE = 0.86;
+/** The same at the frequencies of a key, before those of the tones are known: what deviation leaves, and twist. */
+const LEAST_RAW_SHARE = 0.34;
+const LEAST_LOW_SHARE = 0.1;
+/** Second harmonic against its tone: -13 dB. Those of voices are stronger. */
+const MOST_HARMONIC = 0.05;
+/** Hz. A harmonic nearer to the other tone cannot be told from it. */
+const HARMONIC_CLEARANCE_HZ = 200;
+/** Q.24: 40 ms is a press, 24 ms is none. */
+const LEAST_PRESS_MS = 31;
+const LEAST_HITS = 2;
+/** Power of a hop, as a part of that of the tones: they beat. */
+const MOST_EDGE = 1.2;
+/** Windows without the digit that end a press: pauses of 30 ms, but no interruption of 10 ms. */
+const MOST_MISSED = 3;
+/** Hops lost in one burst that a press survives if the digit sounds right before and after. */
+const MOST_LOST = 5;
+
+const HANN = Float64Array.from({ length: WINDOW }, (_, i) => 0.5 - 0.5 * Math.cos((2 * Math.PI * (i + 0.5)) / WINDOW));
+const HANN_SUM = HANN.reduce((sum, weight) => sum + weight, 0);
+const HANN_ENERGY = HANN.reduce((sum, weight) => sum + weight * weight, 0);
+/** Mean square of a sine from the squared magnitude of its Goertzel filter. */
+const POWER_SCALE = 2 / (HANN_SUM * HANN_SUM);
+const RADIANS = TONES_HZ.map((hz) => (2 * Math.PI * hz) / SAMPLE_RATE_HZ);
+const COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.cos(radians));
+const HARMONIC_COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.cos(2 * radians));
+
+/** Scratch; the detectors of a thread take turns. */
+const weighed = new Float64Array(WINDOW);
+const powers = new Float64Array(TONES_HZ.length);
+
+export class DtmfDetector {
+  readonly #onPress: (digit: string, durationMs: number) => void;
+  /** Three hops: the window, and the hop before it. */
+  readonly #samples = new Int16Array(WINDOW + HOP);
+  #filled = 0;
+  /** Whole hops in a row that are in `#samples`, 3 at most. */
+  #hops = 0;
+  /** Mean squares of the last three hops, the newest last. */
+  readonly #hopPowers = new Float64Array(3);
+  /** Index in `KEYS` of the press that goes on, -1: none. */
+  #key = -1;
+  #hits = 0;
+  #missed = 0;
+  #lost = 0;
+  /** Sum of the mean squares of the hops of the press; its ratio to that of the two tones is the length in hops. */
+  #pressPower = 0;
+  /** Mean square of the two tones: of the newest window that held a digit, and the most of this press. */
+  #tonePower = 0;
+  #peakPower = 0;
+  /** Those of the hops since the last hit, which belong to the press if it goes on. */
+  #sincePower = 0;
+  /** Of the first hop since the last hit, where the tones may have ended. */
+  #edgePower = 0;
+
+  /** `onPress` is called once per press, at its end. */
+  constructor(onPress: (digit: string, durationMs: number) => void) {
+    this.#onPress = onPress;
+  }
+
+  /** Octets `from`..`to` of G.711. Allocates nothing. */
+  addG711(codec: G711Codec, octets: Uint8Array, from: number, to: number): void {
+    const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+    const samples = this.#samples;
+    for (let at = from; at < to; ) {
+      const until = Math.min(to, at + HOP - this.#filled);
+      let slot = WINDOW + this.#filled;
+      this.#filled += until - at;
+      while (at < until) samples[slot++] = table[octets[at++]!]!;
+      if (this.#filled === HOP) this.#takeHop();
+    }
+  }
+
+  /** The first `count` samples. Allocates nothing. */
+  addSamples(added: Int16Array, count = added.length): void {
+    for (let at = 0; at < count; ) {
+      const until = Math.min(count, at + HOP - this.#filled);
+      let slot = WINDOW + this.#filled;
+      this.#filled += until - at;
+      while (at < until) this.#samples[slot++] = added[at++]!;
+      if (this.#filled === HOP) this.#takeHop();
+    }
+  }
+
+  /** Samples that the network lost: whether the key was down is unknown. */
+  addLoss(samples: number): void {
+    this.#forget();
+    this.#lost += Math.floor(samples / HOP);
+    this.#endIfOver();
+  }
+
+  /** Samples that the speaker did not send because it was silent. */
+  addSilence(samples: number): void {
+    this.#forget();
+    this.#missed += Math.floor(samples / HOP);
+    this.#endIfOver();
+  }
+
+  /** Ends and reports the press that goes on. */
+  end(): void {
+    this.#forget();
+    this.#endPress();
+  }
+
+  #forget(): void {
+    this.#filled = 0;
+    this.#hops = 0;
+    this.#hopPowers.fill(0);
+  }
+
+  #takeHop(): void {
+    const samples = this.#samples;
+    const hopPowers = this.#hopPowers;
+    let energy = 0;
+    for (let i = WINDOW; i < WINDOW + HOP; i++) energy += samples[i]! * samples[i]!;
+    hopPowers[0] = hopPowers[1]!;
+    hopPowers[1] = hopPowers[2]!;
+    hopPowers[2] = energy / HOP;
+    if (this.#hops < 3) this.#hops += 1;
+    if (this.#hops === 3) this.#judge(this.#findKey());
+    else if (this.#key >= 0) this.#takeUnmeasured(hopPowers[2]!);
+    samples.copyWithin(0, HOP);
+    this.#filled = 0;
+  }
+
+  /** A hop after a gap, where no window is whole yet. */
+  #takeUnmeasured(power: number): void {
+    this.#sincePower += power;
+    if (power > this.#peakPower / 4) return;
+    this.#missed += 1;
+    this.#endIfOver();
+  }
+
+  #judge(key: number): void {
+    const hopPowers = this.#hopPowers;
+    const newest = hopPowers[2]!;
+    if (key >= 0 && key === this.#key) {
+      this.#hits += 1;
+      this.#pressPower += this.#sincePower + newest;
+      this.#peakPower = Math.max(this.#peakPower, this.#tonePower);
+      this.#sincePower = 0;
+      this.#edgePower = 0;
+      this.#missed = 0;
+      this.#lost = 0;
+      return;
+    }
+    if (this.#key >= 0) {
+      if (this.#missed === 0) this.#edgePower = newest;
+      this.#missed += 1;
+      this.#sincePower += newest;
+      if (key >= 0) this.#endPress();
+      else this.#endIfOver();
+    }
+    if (key < 0) return;
+    this.#key = key;
+    this.#hits = 1;
+    this.#peakPower = this.#tonePower;
+    this.#pressPower = this.#edge(hopPowers[0]!) + hopPowers[1]! + newest;
+  }
+
+  /** A hop in which the tones may have begun or ended; a louder one is something else. */
+  #edge(power: number): number {
+    return power > MOST_EDGE * this.#peakPower ? 0 : power;
+  }
+
+  #endIfOver(): void {
+    if (this.#key < 0) {
+      this.#missed = 0;
+      this.#lost = 0;
+      return;
+    }
+    const isPause = this.#missed > 0 && this.#missed + this.#lost > MOST_MISSED;
+    if (isPause || this.#lost > MOST_LOST) this.#endPress();
+  }
+
+  #endPress(): void {
+    const key = this.#key;
+    if (key < 0) return;
+    const power = this.#pressPower + this.#edge(this.#edgePower);
+    const durationMs = Math.round((power / this.#peakPower) * HOP_MS);
+    const isPress = this.#hits >= LEAST_HITS && durationMs >= LEAST_PRESS_MS;
+    this.#key = -1;
+    this.#hits = 0;
+    this.#missed = 0;
+    this.#lost = 0;
+    this.#sincePower = 0;
+    this.#edgePower = 0;
+    if (isPress) this.#onPress(KEYS[key]!, durationMs);
+  }
+
+  /** The key whose tones fill the newest window, -1: none. */
+  #findKey(): number {
+    const samples = this.#samples;
+    const loudest = this.#hopPowers[1]! + this.#hopPowers[2]!;
+    if (loudest < 2 * LEAST_TONE_POWER) return -1;
+    let energy = 0;
+    for (let i = 0; i < WINDOW; i++) {
+      const value = samples[HOP + i]! * HANN[i]!;
+      weighed[i] = value;
+      energy += value * value;
+    }
+    const total = energy / HANN_ENERGY;
+    measureFour(0);
+    const low = strongestOf(0);
+    if (powers[low]! < LEAST_LOW_SHARE * total) return -1;
+    measureFour(4);
+    const high = strongestOf(4);
+    if (powers[low]! + powers[high]! < LEAST_RAW_SHARE * total) return -1;
+    const lowPower = this.#powerOf(low);
+    const highPower = this.#powerOf(high);
+    if (lowPower < LEAST_TONE_POWER || highPower < LEAST_TONE_POWER) return -1;
+    if (lowPower + highPower < LEAST_SHARE * total) return -1;
+    if (highPower > lowPower * MOST_HIGH_OVER_LOW || lowPower > highPower * MOST_LOW_OVER_HIGH) return -1;
+    if (hasHarmonic(low, high, lowPower) || hasHarmonic(high, low, highPower)) return -1;
+    this.#tonePower = lowPower + highPower;
+    return 4 * low + high - 4;
+  }
+
+  /** Mean square of a tone at the frequency that it has, 0: too far from that of the key. */
+  #powerOf(tone: number): number {
+    if (powers[tone] === 0) return 0;
+    const before = phaseOf(this.#samples, 0, tone);
+    const now = phaseOf(this.#samples, HOP, tone);
+    const turned = now - before;
+    const radians = turned - 2 * Math.PI * Math.round(turned / (2 * Math.PI));
+    const offHz = (radians * SAMPLE_RATE_HZ) / (2 * Math.PI * HOP);
+    if (Math.abs(offHz) > TONES_HZ[tone]! * MOST_DEVIATION) return 0;
+    return powers[tone]! / hannResponse((offHz * WINDOW) / SAMPLE_RATE_HZ);
+  }
+}
+
+/** Mean squares of four tones in `weighed`, uncorrected, into `powers`. */
+function measureFour(first: number): void {
+  const [c0, c1, c2, c3] = [
+    COEFFICIENTS[first]!,
+    COEFFICIENTS[first + 1]!,
+    COEFFICIENTS[first + 2]!,
+    COEFFICIENTS[first + 3]!,
+  ];
+  let [p0, p1, p2, p3] = [0, 0, 0, 0];
+  let [q0, q1, q2, q3] = [0, 0, 0, 0];
+  for (let i = 0; i < WINDOW; i++) {
+    const sample = weighed[i]!;
+    const r0 = c0 * p0 + (sample - q0);
+    const r1 = c1 * p1 + (sample - q1);
+    const r2 = c2 * p2 + (sample - q2);
+    const r3 = c3 * p3 + (sample - q3);
+    q0 = p0;
+    q1 = p1;
+    q2 = p2;
+    q3 = p3;
+    p0 = r0;
+    p1 = r1;
+    p2 = r2;
+    p3 = r3;
+  }
+  powers[first] = powerOf(p0, q0, c0);
+  powers[first + 1] = powerOf(p1, q1, c1);
+  powers[first + 2] = powerOf(p2, q2, c2);
+  powers[first + 3] = powerOf(p3, q3, c3);
+}
+
+function powerOf(previous: number, beforePrevious: number, coefficient: number): number {
+  const squares = previous * previous + beforePrevious * beforePrevious;
+  return POWER_SCALE * (squares - coefficient * previous * beforePrevious);
+}
+
+function strongestOf(first: number): number {
+  let strongest = first;
+  for (let tone = first + 1; tone < first + 4; tone++) if (powers[tone]! > powers[strongest]!) strongest = tone;
+  return strongest;
+}
+
+function hasHarmonic(tone: number, other: number, power: number): boolean {
+  if (Math.abs(2 * TONES_HZ[tone]! - TONES_HZ[other]!) < HARMONIC_CLEARANCE_HZ) return false;
+  const coefficient = HARMONIC_COEFFICIENTS[tone]!;
+  let previous = 0;
+  let beforePrevious = 0;
+  for (let i = 0; i < WINDOW; i++) {
+    const current = coefficient * previous + (weighed[i]! - beforePrevious);
+    beforePrevious = previous;
+    previous = current;
+  }
+  return powerOf(previous, beforePrevious, coefficient) > MOST_HARMONIC * power;
+}
+
+/** Phase of a tone in the window that begins at `from`, against an oscillator that begins with the samples. */
+function phaseOf(samples: Int16Array, from: number, tone: number): number {
+  const coefficient = COEFFICIENTS[tone]!;
+  let previous = 0;
+  let beforePrevious = 0;
+  for (let i = 0; i < WINDOW; i++) {
+    const current = coefficient * previous + (samples[from + i]! * HANN[i]! - beforePrevious);
+    beforePrevious = previous;
+    previous = current;
+  }
+  const radians = RADIANS[tone]!;
+  const real = previous - beforePrevious * Math.cos(radians);
+  const imaginary = beforePrevious * Math.sin(radians);
+  return Math.atan2(imaginary, real) - radians * (from + WINDOW - 1);
+}
+
+/** Power of a sine in the main lobe of the window, `bins` off its frequency, as a part of that at it. */
+function hannResponse(bins: number): number {
+  if (Math.abs(bins) < 1e-6) return 1;
+  const amplitude = Math.sin(Math.PI * bins) / (Math.PI * bins * (1 - bins * bins));
+  return amplitude * amplitude;
+}

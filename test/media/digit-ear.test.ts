@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import type { Codec } from '../../machines/events.ts';
+import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
+import { FRAME_SAMPLES } from '../../media/dsp/tones.ts';
+import { DigitEar } from '../../media/relay/digit-ear.ts';
+import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
+import { Bench } from './relay-bench.ts';
+import type { RtpPhone } from './rtp-phone.ts';
+
+/** Frames of digits, each with a pause of 80 ms. */
+function framesOfDigits(digits: string, codec: Codec = 'PCMU'): Uint8Array[] {
+  const samples = dtmfTones(digits, 100);
+  const encoder = new PacketEncoder(FRAME_SAMPLES);
+  return Array.from({ length: samples.length / FRAME_SAMPLES }, (_, i) => {
+    const frame = new Uint8Array(FRAME_SAMPLES);
+    encoder.encode(codec, samples.subarray(i * FRAME_SAMPLES), FRAME_SAMPLES, frame, 0);
+    return frame;
+  });
+}
+
+function pressesIn(bench: Bench): string {
+  return bench.events.flatMap((event) => (event.type === 'dtmf.pressed' ? [`${event.leg} ${event.digit}`] : [])).join();
+}
+
+async function sayAll(bench: Bench, leg: 'agent' | 'customer', frames: Uint8Array[], codec: Codec = 'PCMU') {
+  for (const [index, frame] of frames.entries()) {
+    bench.nowMs += 20;
+    bench[leg].say(bench.ports[leg], codec, frame);
+    if (index % 10 === 9) bench.session.tick();
+  }
+  await bench.settled(leg);
+}
+
+const withoutEvents = (phone: RtpPhone, codec: Codec = 'PCMU') =>
+  phone.remote(codec, { telephoneEventPayloadType: null });
+
+describe('tones of a party', () => {
+  it.each(['PCMU', 'PCMA', 'G722'] as const)(
+    'are reported as presses from a %s peer without telephone events',
+    async (codec) => {
+      await using bench = await Bench.open();
+      await bench.connect({ customer: withoutEvents(bench.customer, codec) });
+      bench.setPath('bridged');
+      await sayAll(bench, 'customer', framesOfDigits('159D#0', codec), codec);
+      expect(pressesIn(bench)).toBe([...'159D#0'].map((digit) => `customer ${digit}`).join());
+      expect(bench.events.filter(({ type }) => type === 'dtmf.pressed')[0]).toMatchObject({
+        durationMs: expect.closeTo(100, -1),
+      });
+    },
+  );
+
+  it('are ignored from a peer that agreed to telephone events', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    await sayAll(bench, 'customer', framesOfDigits('12'));
+    expect(pressesIn(bench)).toBe('');
+    expect(bench.partyDump('customer').detectsTones).toBe(false);
+  });
+
+  it('are ignored before the talk, and again once the peer agrees to telephone events', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: withoutEvents(bench.customer) });
+    bench.setPath('early-media');
+    await sayAll(bench, 'customer', framesOfDigits('1'));
+    bench.setPath('bridged');
+    await sayAll(bench, 'customer', framesOfDigits('2'));
+    await bench.session.connectParty('customer', bench.customer.remote());
+    await sayAll(bench, 'customer', framesOfDigits('3'));
+    expect(pressesIn(bench)).toBe('customer 2');
+  });
+
+  it('are reported when nothing follows them', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: withoutEvents(bench.agent) });
+    bench.setPath('bridged');
+    await sayAll(bench, 'agent', framesOfDigits('7').slice(0, 5));
+    bench.session.tick();
+    expect(pressesIn(bench)).toBe('');
+    bench.nowMs += 250;
+    bench.session.tick();
+    expect(pressesIn(bench)).toBe('agent 7');
+  });
+
+  it('are limited to ten presses a tick', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: withoutEvents(bench.agent) });
+    bench.setPath('bridged');
+    for (const frame of framesOfDigits('1'.repeat(15))) {
+      bench.nowMs += 20;
+      bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    }
+    await bench.settled('agent');
+    expect(pressesIn(bench).split(',')).toHaveLength(10);
+  });
+});
+
+describe('packets of tones', () => {
+  interface Sent {
+    sequence: number;
+    timestamp: number;
+    frame: Uint8Array;
+    ssrc?: number;
+  }
+
+  function digitsOf(sent: readonly Sent[]): string {
+    let digits = '';
+    const ear = new DigitEar((digit) => {
+      digits += digit;
+    });
+    for (const { sequence, timestamp, frame, ssrc = 1 } of sent) {
+      const packet = { ssrc, sequence, timestamp, payloadOffset: 0, payloadBytes: frame.length };
+      ear.addAudio({ codec: 'PCMU', datagram: frame, samples: new Int16Array(0) }, packet, 0);
+    }
+    ear.end();
+    return digits;
+  }
+
+  /** Numbers wrap within them. */
+  const numbered = (frames: readonly Uint8Array[]): Sent[] =>
+    frames.map((frame, i) => ({
+      frame,
+      sequence: (65_530 + i) & 0xffff,
+      timestamp: (0xffff_fc00 + 160 * i) >>> 0,
+    }));
+
+  it('may be lost one at a time without a press more or less', () => {
+    const sent = numbered(framesOfDigits('1122'));
+    expect(digitsOf(sent)).toBe('1122');
+    for (let lost = 1; lost < sent.length; lost++) expect(digitsOf(sent.toSpliced(lost, 1)), `${lost}`).toBe('1122');
+  });
+
+  it('may come twice or swapped', () => {
+    const sent = numbered(framesOfDigits('1122'));
+    expect(digitsOf(sent.flatMap((packet) => [packet, packet]))).toBe('1122');
+    for (let at = 1; at < sent.length; at++) {
+      expect(digitsOf(sent.toSpliced(at - 1, 2, sent[at]!, sent[at - 1]!)), `${at}`).toBe('1122');
+    }
+  });
+
+  it('keep two presses apart when the pause between them was not sent', () => {
+    const sent = numbered(framesOfDigits('55')).filter((_, i) => i % 9 < 5);
+    expect(digitsOf(sent.map((packet, i) => ({ ...packet, sequence: i })))).toBe('55');
+  });
+
+  it('keep two presses apart when the source changes or its timestamps leap', () => {
+    const [first, second] = [numbered(framesOfDigits('5').slice(0, 5)), numbered(framesOfDigits('5').slice(0, 5))];
+    expect(digitsOf([...first, ...second.map((packet) => ({ ...packet, ssrc: 2 }))])).toBe('55');
+    const leaped = second.map((packet) => ({ ...packet, timestamp: (packet.timestamp + 1_000_000) >>> 0 }));
+    expect(digitsOf([...first, ...leaped])).toBe('55');
+    const back = second.map((packet) => ({ ...packet, timestamp: (packet.timestamp - 1_000_000) >>> 0 }));
+    expect(digitsOf([...first, ...back])).toBe('55');
+  });
+});
