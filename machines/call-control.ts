@@ -6,9 +6,12 @@ export type CallControl =
   /** The other party does not hear the leg. */
   | { type: 'mute'; leg: LegId }
   | { type: 'unmute'; leg: LegId }
-  /** The leg hears music or nothing and is not heard; its peer is told so (RFC 3264 §8.4). */
+  /**
+   * The leg hears music or nothing and is not heard; its peer is told so (RFC 3264 §8.4). The machine notes in `from` what
+   * a leg heard that is resumed.
+   */
   | { type: 'hold'; leg: LegId; music: boolean }
-  | { type: 'resume'; leg: LegId }
+  | { type: 'resume'; leg: LegId; from?: 'music' | 'silence' }
   /** Key presses to the leg; `digits` as `KeyPresses` of the media plane has them. */
   | { type: 'dtmf'; leg: LegId; digits: string; durationMs: number }
   /** The recording goes on with silence. */
@@ -78,6 +81,16 @@ export function talkAfter(talk: Talk, control: TalkControl): Talk {
   }
 }
 
+/** The control with what it changes, so that it can be undone. */
+export function withPast(talk: Talk, control: TalkControl): TalkControl {
+  if (control.type === 'supervise') {
+    const from = talk.guests[control.leg];
+    return from ? { ...control, from } : control;
+  }
+  const held = control.type === 'resume' ? talk.held[control.leg] : null;
+  return control.type === 'resume' && held ? { ...control, from: held } : control;
+}
+
 /** With a leg that has answered. */
 export function talkWith(talk: Talk, leg: LegId, mode: SupervisionMode | null): Talk {
   return { ...talk, guests: { ...talk.guests, [leg]: mode } };
@@ -104,7 +117,7 @@ export function oppositeOf(control: TalkControl): TalkControl | null {
     case 'hold':
       return { type: 'resume', leg: control.leg };
     case 'resume':
-      return { type: 'hold', leg: control.leg, music: true };
+      return { type: 'hold', leg: control.leg, music: control.from !== 'silence' };
     case 'recording.pause':
       return { type: 'recording.resume' };
     case 'recording.resume':

@@ -22,6 +22,7 @@ import {
   talkAfter,
   talkWith,
   talkWithout,
+  withPast,
 } from './call-control.ts';
 import type {
   CallContext,
@@ -288,8 +289,7 @@ export const callSetup = setup({
     cancelWhisperTimer: cancel('whisper'),
     markRecording: assign((_, { isRecording }: { isRecording: boolean }) => ({ isRecording })),
     startControl: enqueueActions(({ enqueue, context }, { controlId, control: asked }: ControlParams) => {
-      const from = asked.type === 'supervise' ? context.talk.guests[asked.leg] : null;
-      const control = asked.type === 'supervise' && from ? { ...asked, from } : asked;
+      const control = withPast(context.talk, asked);
       const talk = talkAfter(context.talk, control);
       enqueue.assign({ talk });
       enqueue.sendTo('media', { type: 'control', controlId, control, talk });

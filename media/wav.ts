@@ -1,5 +1,4 @@
-import { type FileHandle, open, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { type FileHandle, open, readFile } from 'node:fs/promises';
 
 /**
  * WAV files of 16-bit PCM (RIFF, "Multimedia Programming Interface" 1991). The writer streams: its header is right
@@ -135,39 +134,6 @@ export async function repairWav(filePath: string): Promise<WavRepair> {
   }
 }
 
-interface RecordingsRepair {
-  /** Paths that were changed. */
-  repaired: string[];
-  /** Paths that could not be opened or written, with the error code. */
-  failed: { filePath: string; code: string }[];
-  whole: number;
-}
-
-/**
- * Repairs every `*.wav` below a folder, one after the other; one bad file does not stop the rest. A folder that
- * does not exist has nothing to repair. Not for a folder that somebody still records into.
- */
-export async function repairRecordings(dir: string): Promise<RecordingsRepair> {
-  const result: RecordingsRepair = { repaired: [], failed: [], whole: 0 };
-  let entries: Awaited<ReturnType<typeof readWavNames>>;
-  try {
-    entries = await readWavNames(dir);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return result;
-    throw error;
-  }
-  for (const filePath of entries) {
-    try {
-      const repair = await repairWav(filePath);
-      if (repair.outcome === 'repaired') result.repaired.push(filePath);
-      if (repair.outcome === 'whole') result.whole += 1;
-    } catch (error) {
-      result.failed.push({ filePath, code: codeOf(error) });
-    }
-  }
-  return result;
-}
-
 interface WavContent extends WavFormat {
   durationMs: number;
   /** One array per channel; for recordings `[agent, customer]`. */
@@ -229,21 +195,10 @@ export function parseWavHeader(header: Buffer): WavFormat | null {
   return isOurs ? { channels, sampleRateHz } : null;
 }
 
-async function readWavNames(dir: string): Promise<string[]> {
-  const entries = await readdir(dir, { withFileTypes: true, recursive: true });
-  return entries
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.wav'))
-    .map((entry) => join(entry.parentPath, entry.name));
-}
-
 async function writeFully(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   let written = 0;
   while (written < bytes.length) {
     const { bytesWritten } = await handle.write(bytes, written, bytes.length - written, position + written);
     written += bytesWritten;
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'UNKNOWN';
 }

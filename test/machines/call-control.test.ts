@@ -173,6 +173,22 @@ describe('a hold that the media could not begin', () => {
   });
 });
 
+describe('a resume that the media could not do', () => {
+  for (const music of [true, false]) {
+    it(`leaves the leg on hold with ${music ? 'music' : 'silence'}, as it was`, () => {
+      const call = callIn('bridged');
+      const hold: CallControl = { type: 'hold', leg: 'customer', music };
+      call.actor.send({ type: 'control.done', controlId: call.ask(hold), control: hold });
+      const controlId = call.ask({ type: 'resume', leg: 'customer' });
+      const command = call.mediaCommands.at(-1);
+      if (command?.type !== 'control') throw new Error('the media was not asked');
+      call.actor.send({ type: 'control.failed', controlId, control: command.control, refusal: 'INTERNAL' });
+      expect(call.actor.getSnapshot().context.talk.held.customer).toBe(music ? 'music' : 'silence');
+      expect(call.holds.at(-1)).toBe('customer true');
+    });
+  }
+});
+
 describe('the recording of a call', () => {
   it('can be paused and resumed while there is one, and not otherwise', () => {
     const call = callIn('bridged', { record: true });

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
-import { parseWav, readWav, repairRecordings, repairWav, WavFileWriter, wavHeader } from '../../media/wav.ts';
+import { parseWav, readWav, repairWav, WavFileWriter, wavHeader } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
 
 let folder: string;
@@ -97,25 +97,6 @@ describe('repair', () => {
     }
   });
 
-  it('goes through a folder and its folders, and one bad file does not stop it', async () => {
-    await mkdir(join(folder, 'deep'));
-    await writeFile(join(folder, 'deep', 'killed.wav'), Buffer.concat([wavHeader(stereo, 0), Buffer.alloc(9)]));
-    await writeFile(join(folder, 'whole.wav'), wavHeader(stereo, 0));
-    await writeFile(join(folder, 'notes.txt'), 'keep');
-    await writeFile(join(folder, 'other.wav'), 'something else');
-    expect(await repairRecordings(folder)).toEqual({
-      repaired: [join(folder, 'deep', 'killed.wav')],
-      failed: [],
-      whole: 1,
-    });
-    expect(await repairRecordings(join(folder, 'missing'))).toEqual({ repaired: [], failed: [], whole: 0 });
-    await appendFile(join(folder, 'whole.wav'), Buffer.alloc(8));
-    await chmod(join(folder, 'whole.wav'), 0o400);
-    const { repaired, failed } = await repairRecordings(folder);
-    // Root may write anything.
-    expect([...repaired, ...failed.map(({ filePath }) => filePath)]).toEqual([join(folder, 'whole.wav')]);
-  });
-
   it('makes whole what a process was recording when it was killed', async () => {
     const filePath = join(folder, 'killed.wav');
     const child = spawn('node', [join(import.meta.dirname, 'recording-process.ts'), filePath], {
@@ -128,7 +109,7 @@ describe('repair', () => {
     await once(child, 'exit');
     const killedBytes = await size();
     expect((await readFile(filePath)).readUInt32LE(40)).toBeLessThan(killedBytes - 44);
-    expect(await repairRecordings(folder)).toMatchObject({ repaired: [filePath], failed: [] });
+    expect(await repairWav(filePath)).toMatchObject({ outcome: 'repaired' });
     const { samples, durationMs } = await readWav(filePath);
     expect(durationMs).toBe(Math.floor((killedBytes - 44) / 4) / 8);
     const [agent, customer] = samples as [Int16Array, Int16Array];
