@@ -4,7 +4,7 @@ import { SubBand } from './g722-sub-band.ts';
  * ITU-T G.722: 7 kHz audio in 64 kbit/s. Two quadrature mirror filters split 16 kHz into two bands of 8 kHz; each band is
  * ADPCM of its own (`g722-sub-band.ts`). An octet is two samples: 6 bits of the lower band below 2 of the higher.
  * Samples are 16-bit signed at 16 kHz. Integer exact, by the block diagrams of clause 5 and 6 of the recommendation.
- * The tests compare it with ffmpeg's, octet by octet and sample by sample; ITU's test sequences (Appendix II) were not at hand.
+ * The tests compare it with ffmpeg's, octet by octet and sample by sample, and with one of ITU's test sequences (Appendix II).
  * In RTP its payload type is 9 and its clock is said to be 8 kHz (RFC 3551 §4.5.2), so that an octet is one tick, as in G.711.
  */
 

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BUNDLED_FFMPEG } from '../../media/audio-file/ffmpeg.ts';
 import { G722_SAMPLE_RATE_HZ, G722Decoder, G722Encoder, type G722Mode } from '../../media/codecs/g722.ts';
+import { SubBand } from '../../media/codecs/g722-sub-band.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
@@ -44,6 +46,35 @@ describe('G.722 beside ffmpeg, an independent implementation', () => {
   it.each([1, 2, 3] as const)('decodes random bits in mode %i to the same samples, overflows included', (mode) => {
     const octets = Uint8Array.from(seeded(SECOND / 2, mode), (value) => 256 * value);
     expect(differences(decoded(octets, mode), ffmpegDecoded(octets, mode))).toBe(0);
+  });
+});
+
+/** SHA-256 of ITU's words between the resets: the codes of T2R2.COD, and T3L2.RC1 and T3H2.RC0 as samples of 15 bits. */
+const ITU = {
+  codes: '0f92b28fedcb1ff86c25703d6629129de1954bb094be631b53d5922b6801ce6d',
+  lower: 'b21afef1767c158aee046a71f3d7776a67433eaca42dbccf03ac012b166695a7',
+  higher: '9bb2298ed69ce0af7e2cab46ec431f3f8f9a443104c1813be56a76b6861e0076',
+};
+
+describe('G.722 by the overflow sequence of Appendix II', () => {
+  /** T1C2.XMT (Table II-3): a square wave at full scale, then one of three samples. The mirror filters are left out. */
+  const input = [
+    ...Array.from({ length: 638 }, (_, i) => (i % 2 === 0 ? -16_384 : 16_383)),
+    ...[-16_384, 0, -10_000, -8_192],
+    ...Array.from({ length: 126 }, (_, i) => (i % 3 === 1 ? 16_383 : -16_384)),
+  ];
+  const bandsOf = () => [new SubBand(32), new SubBand(8)] as const;
+
+  it('gives the codes and samples of ITU', () => {
+    const [low, high] = bandsOf();
+    const codes = Uint8Array.from(input, (sample) => (high.encodeHigh(sample) << 6) | low.encodeLow(sample));
+    expect(digestOf(codes)).toBe(ITU.codes);
+    const [lowAgain, highAgain] = bandsOf();
+    const limited = (sample: number): number => Math.max(-16_384, Math.min(16_383, sample));
+    const lower = Int16Array.from(codes, (code) => limited(lowAgain.decodeLow(code & 0x3f, 1)));
+    const higher = Int16Array.from(codes, (code) => limited(highAgain.decodeHigh(code >> 6)));
+    expect(digestOf(lower)).toBe(ITU.lower);
+    expect(digestOf(higher)).toBe(ITU.higher);
   });
 });
 
@@ -123,6 +154,10 @@ describe('G.722', () => {
     expect(new G722Decoder().decode(new Uint8Array(9), new Int16Array(40), 4)).toBe(10);
   });
 });
+
+function digestOf(words: Uint8Array | Int16Array): string {
+  return createHash('sha256').update(words).digest('hex');
+}
 
 function encoded(samples: Int16Array): Uint8Array {
   const octets = new Uint8Array(samples.length >> 1);
