@@ -10,6 +10,7 @@ import type {
   RemoteMedia,
   SupervisionMode,
 } from './events.ts';
+import type { KeyPresses } from './key-presses.ts';
 import type { LegReport } from './leg.machine.ts';
 
 /** What goes into a call's machine, what it is told, what it says, and what it remembers: plain data only. */
@@ -49,6 +50,7 @@ export interface CallContext extends CallInput {
   guests: Readonly<Record<LegId, Guest>>;
   /** Received key presses that were told; there is a limit. */
   digitsReceived: number;
+  keyPresses: KeyPresses;
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }

@@ -41,6 +41,7 @@ import type {
 } from './call-events.ts';
 import { outcomeOf } from './call-outcome.ts';
 import type { AnswerResult, HangupCause, LegId, LegName, RemoteMedia } from './events.ts';
+import { isRepeatedPress, type KeyPress, withPress } from './key-presses.ts';
 import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
 
@@ -146,6 +147,7 @@ export const callSetup = setup({
     hasGuest: ({ context }, { legId }: GuestParams) => Object.hasOwn(context.guests, legId),
     needsRecording: ({ context }, { control }: { control: CallControl }) =>
       control.type.startsWith('recording.') && !context.isRecording,
+    isRepeatedPress: ({ context }, event: KeyPress) => isRepeatedPress(context.keyPresses, event),
     mayTellDigit: ({ context }) => context.digitsReceived < MOST_DIGITS_RECEIVED,
     isSpeech: (_, { speech, of }: Record<'speech' | 'of', SpeechName>) => speech === of,
   },
@@ -314,6 +316,7 @@ export const callSetup = setup({
       controlId,
       refusal: null,
     })),
+    notePress: assign(({ context }, event: KeyPress) => ({ keyPresses: withPress(context.keyPresses, event) })),
     countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
     finishTranscript: enqueueActions(({ enqueue, context }) => {

@@ -46,6 +46,7 @@ export const callMachine = callSetup.createMachine({
     talk: OPEN_TALK,
     guests: {},
     digitsReceived: 0,
+    keyPresses: {},
     outcome: null,
     report: null,
   }),
@@ -402,20 +403,27 @@ export const callMachine = callSetup.createMachine({
                     { type: 'removeGuest', params: ({ event }) => event },
                   ],
                 },
-                'dtmf.pressed': {
-                  guard: 'mayTellDigit',
-                  actions: [
-                    'countDigit',
-                    {
-                      type: 'emitMove',
-                      params: ({ event }) => ({
-                        event: 'dtmf.received',
-                        state: 'bridged',
-                        ...legFields(event.leg, { digit: event.digit }),
-                      }),
-                    },
-                  ],
-                },
+                'dtmf.pressed': [
+                  {
+                    guard: { type: 'isRepeatedPress', params: ({ event }) => event },
+                    actions: { type: 'notePress', params: ({ event }) => event },
+                  },
+                  {
+                    guard: 'mayTellDigit',
+                    actions: [
+                      'countDigit',
+                      { type: 'notePress', params: ({ event }) => event },
+                      {
+                        type: 'emitMove',
+                        params: ({ event }) => ({
+                          event: 'dtmf.received',
+                          state: 'bridged',
+                          ...legFields(event.leg, { digit: event.digit }),
+                        }),
+                      },
+                    ],
+                  },
+                ],
                 'control.requested': [
                   {
                     guard: { type: 'isForMissingLeg', params: ({ event }) => event },

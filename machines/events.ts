@@ -110,6 +110,8 @@ export type LegEvent =
   | { type: 'leg.ringing'; sipStatus: number; earlyMedia: RemoteMedia | null }
   | { type: 'leg.answered'; sipStatus: number; media: RemoteMedia }
   | { type: 'leg.media'; media: RemoteMedia }
+  /** A key that the peer of an answered leg brought in an INFO. */
+  | { type: 'leg.pressed'; digit: string; durationMs: number }
   /** Our re-INVITE met one of the peer, or a server that was busy: it has to be sent again after a while. */
   | { type: 'leg.glare' }
   /** The INVITE ended without a dialog: a final answer other than 2xx, a timeout (408), a dead transport (503). */
@@ -133,7 +135,8 @@ export type AnswerResult = 'human' | 'machine' | 'beep' | 'fax' | 'unknown';
 export type MediaEvent<Leg extends string = LegName> =
   | { type: 'rtp.started'; leg: Leg }
   | { type: 'rtp.timeout'; leg: Leg; silentForMs: number }
-  | { type: 'dtmf.pressed'; leg: Leg; digit: string; durationMs: number }
+  /** Brought by a telephone event (RFC 4733) unless `by` says that it was a tone or an INFO. */
+  | { type: 'dtmf.pressed'; leg: Leg; digit: string; durationMs: number; by?: 'tone' | 'info' }
   /** Who or what has answered a leg, `afterMs` after detection began. A `beep` may follow a `machine`. */
   | { type: 'machine.detected'; leg: Leg; result: AnswerResult; afterMs: number }
   | { type: 'recording.failed'; detail: string }

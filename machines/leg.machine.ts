@@ -1,5 +1,5 @@
 import { assertEvent, assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
-import type { HangupCause, LegEvent, LegId, LegName, RemoteMedia } from './events.ts';
+import type { HangupCause, LegEvent, LegId, LegName, MediaEvent, RemoteMedia } from './events.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
@@ -37,6 +37,11 @@ export const legMachine = setup({
     reportMedia: sendParent(({ context, event }) => {
       assertEvent(event, 'leg.media');
       return report(context, 'media', { media: event.media });
+    }),
+    reportPress: sendParent(({ context, event }) => {
+      assertEvent(event, 'leg.pressed');
+      const { digit, durationMs } = event;
+      return { type: 'dtmf.pressed', leg: context.leg, digit, durationMs, by: 'info' } satisfies LegReport;
     }),
     reportNoAnswer: sendParent(({ context }) =>
       report(context, 'gone', {
@@ -105,6 +110,7 @@ export const legMachine = setup({
     answered: {
       on: {
         'leg.media': { actions: 'reportMedia' },
+        'leg.pressed': { actions: 'reportPress' },
         'leg.glare': { actions: 'offerAgain' },
         hold: { actions: 'holdDialog' },
         hangup: { target: 'clearing', actions: ['storeCause', 'hangUpDialog'] },
@@ -163,7 +169,7 @@ export interface LegEnding {
 }
 
 /** Reports of a leg to its call: a leg that was added reports as `guest`, with its id. */
-export type LegReport = OwnLegReport | GuestReport;
+export type LegReport = OwnLegReport | GuestReport | Extract<MediaEvent<LegId>, { type: 'dtmf.pressed' }>;
 
 type OwnLegReport =
   | { type: `${LegName}.ringing`; sipStatus: number; earlyMedia: RemoteMedia | null }

@@ -1,5 +1,6 @@
 import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
+import { INFO_TYPES, readInfo } from './info-digit.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
 import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
@@ -49,6 +50,9 @@ export class OutboundLeg implements LegDialog {
   /** Another one is wanted after it. */
   #isOfferDue = false;
   #offerAttempts = 0;
+  /** Keys that came in INFOs of this second. */
+  #infos = 0;
+  #infosSinceMs = 0;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
 
@@ -122,9 +126,10 @@ export class OutboundLeg implements LegDialog {
         this.#renegotiate(request, reply);
         return;
       case 'OPTIONS':
+        reply.send(200, { headers: { Allow: ALLOWED_METHODS } });
+        return;
       case 'INFO':
-        // INFO carries DTMF (application/dtmf-relay) or flow control; digits come as telephone-event.
-        reply.send(200, request.method === 'OPTIONS' ? { headers: { Allow: ALLOWED_METHODS } } : {});
+        this.#takeInfo(request, reply);
         return;
       case 'REFER':
         reply.send(603, {});
@@ -365,6 +370,26 @@ export class OutboundLeg implements LegDialog {
     this.#changedMedia(this.#negotiation.takeRequest(request, reply));
   }
 
+  /** The server answers repetitions itself (RFC 3261 §17.2.2), so each INFO comes here once. */
+  #takeInfo(request: SrfReceivedRequest, reply: SrfReply): void {
+    const content = readInfo(request.get('Content-Type'), request.body);
+    if (content.kind === 'unsupported') {
+      reply.send(415, { headers: { Accept: INFO_TYPES } });
+      return;
+    }
+    reply.send(content.kind === 'malformed' ? 400 : 200, {});
+    if (content.kind !== 'digit' || this.#phase !== 'answered') return;
+    // Phones that agreed to telephone events may send each key both ways.
+    if (this.#negotiation.remote?.telephoneEventPayloadType !== null) return;
+    const nowMs = performance.now();
+    if (nowMs - this.#infosSinceMs >= 1000) {
+      this.#infosSinceMs = nowMs;
+      this.#infos = 0;
+    }
+    if (this.#infos++ >= MOST_INFO_DIGITS_PER_S) return;
+    this.#emit({ type: 'leg.pressed', digit: content.digit, durationMs: content.durationMs });
+  }
+
   #changedMedia(media: RemoteMedia | null): void {
     if (media !== null && this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
   }
@@ -396,6 +421,8 @@ export class OutboundLeg implements LegDialog {
 /** Glare, and a server that is busy with another INVITE of the dialog or overloaded (RFC 3261 §14.2, §21.5). */
 const PASSING_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
 const MOST_OFFER_ATTEMPTS = 5;
+/** Faster than anybody presses keys, or a machine that keeps to ITU-T Q.24. */
+const MOST_INFO_DIGITS_PER_S = 20;
 
 /** More than any carrier sends; each becomes a stored event. */
 const MAX_RINGING_EVENTS = 20;

@@ -220,7 +220,7 @@ export class RelaySession {
   /** Listens for tones only where no telephone event can bring the same press, so that each is reported once. */
   #keepDigitEar(party: Party): void {
     if (party.isWatched && party.leg.remote?.telephoneEventPayloadType === null) {
-      party.digitEar ??= new DigitEar((digit, durationMs) => this.#postKeyPress(party, digit, durationMs));
+      party.digitEar ??= new DigitEar((digit, durationMs) => this.#postKeyPress(party, digit, durationMs, 'tone'));
       return;
     }
     party.digitEar?.end();
@@ -540,9 +540,9 @@ export class RelaySession {
     if (durationMs >= 0 && digit !== null) this.#postKeyPress(party, digit, durationMs);
   }
 
-  #postKeyPress(party: Party, digit: string, durationMs: number): void {
+  #postKeyPress(party: Party, digit: string, durationMs: number, by?: 'tone'): void {
     if (party.keyPressesThisTick++ >= MOST_KEY_PRESSES_PER_TICK) return;
-    this.#options.post({ type: 'dtmf.pressed', leg: party.id, digit, durationMs });
+    this.#options.post({ type: 'dtmf.pressed', leg: party.id, digit, durationMs, ...(by !== undefined && { by }) });
   }
 
   #checkSilence(party: Party, nowMs: number): void {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
+import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { nextLevel } from './next-level.ts';
@@ -43,6 +44,35 @@ describe('a call that is controlled while both talk', () => {
       { event: 'dtmf.received', leg: 'customer', data: { digit: '*' } },
     ]);
     expect(customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
+  });
+
+  it('receives keys as tones and as INFO from phones without telephone events, each once', async () => {
+    const { promise: talking, resolve: startPressing } = Promise.withResolvers<void>();
+    const withoutEvents = (sdp: string) =>
+      sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
+    const samples = dtmfTones('19#', 100);
+    const { customer, agent } = await platform.parties({
+      customer: { alterSdp: withoutEvents, audio: { kind: 'samples', samples, after: () => talking } },
+      agent: { alterSdp: withoutEvents },
+    });
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    await customer.untilHeard(({ packets }) => packets > 10);
+    startPressing();
+    await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '#');
+    const relay = [['Content-Type', 'application/dtmf-relay']] as const;
+    expect(await agent.call.send('INFO', relay, 'Signal=7\r\nDuration=160\r\n')).toBe(200);
+    // The customer's phone sends its last key as INFO, too.
+    expect(await customer.call.send('INFO', relay, 'Signal=11\r\nDuration=160\r\n')).toBe(200);
+    await platform.until(callId, 'dtmf.received', ({ data }) => data?.digit === '7');
+    agent.hangup();
+    const events = await platform.ended(callId);
+    expect(named(events, 'dtmf.').map(({ leg, data }) => `${leg} ${data?.digit}`)).toEqual([
+      'customer 1',
+      'customer 9',
+      'customer #',
+      'agent 7',
+    ]);
   });
 
   it('mutes the agent for the customer alone, and lets the customer hear the agent again', async () => {

@@ -35,6 +35,7 @@ const EVENTS: Record<string, Step> = {
   hangup: { type: 'hangup', cause: 'ORIGINATOR_CANCEL' },
   hold: { type: 'hold', isHeld: true },
   glare: { type: 'leg.glare' },
+  pressed: { type: 'leg.pressed', digit: '5', durationMs: 160 },
   ringTimeout: { type: 'wait', forMs: RING_TIMEOUT_MS },
   clearTimeout: { type: 'wait', forMs: CLEAR_TIMEOUT_MS },
 };
@@ -79,6 +80,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   answered: {
     hold: 'answered asks hold true',
     media: 'answered tells agent.media',
+    pressed: 'answered tells dtmf.pressed',
     busy: 'gone tells refused 486 USER_BUSY',
     timedOut: 'gone tells no-answer 408 NO_ANSWER',
     bye: 'gone tells ended - NORMAL_CLEARING',
@@ -265,7 +267,7 @@ function startLeg({ broken = false }: { broken?: boolean } = {}) {
     invoke: { id: 'leg', src: 'leg', input },
     on: {
       'to leg': { actions: sendTo('leg', ({ event }) => event.command) },
-      '*': { actions: ({ event }) => (event.type.startsWith('agent.') ? told.push(event as LegReport) : undefined) },
+      '*': { actions: ({ event }) => (/^(agent|dtmf)\./.test(event.type) ? told.push(event as LegReport) : undefined) },
     },
   });
   const actor = createActor(call, { clock });

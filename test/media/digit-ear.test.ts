@@ -44,6 +44,7 @@ describe('tones of a party', () => {
       await sayAll(bench, 'customer', framesOfDigits('159D#0', codec), codec);
       expect(pressesIn(bench)).toBe([...'159D#0'].map((digit) => `customer ${digit}`).join());
       expect(bench.events.filter(({ type }) => type === 'dtmf.pressed')[0]).toMatchObject({
+        by: 'tone',
         durationMs: expect.closeTo(100, -1),
       });
     },

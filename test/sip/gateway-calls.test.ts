@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { header, headers } from '../../sip/message/index.ts';
 import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
@@ -353,6 +353,62 @@ describe('a peer that changes its mind', () => {
     const contentType = body === '' ? [] : ([['Content-Type', 'application/dtmf-relay']] as const);
     const referTo = method === 'REFER' ? ([['Refer-To', '<sip:1@127.0.0.1>']] as const) : [];
     expect(await phone.call.send(method, [...contentType, ...referTo], body)).toBe(status);
+  });
+});
+
+describe('a key that comes in an INFO', () => {
+  const RELAY = [['Content-Type', 'application/dtmf-relay']] as const;
+  const withoutEvents = (sdp: string) =>
+    sdp.replace(/(m=audio .*) 101/, '$1').replace(/a=(rtpmap|fmtp):101 .*\r\n/g, '');
+
+  async function answered(alterSdp = withoutEvents) {
+    const phone = await network.phone({ alterSdp });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    const pressed = () => dialed.log.ofType('leg.pressed').map(({ digit, durationMs }) => `${digit} ${durationMs}`);
+    return { phone, dialed, pressed };
+  }
+
+  test('is reported with its duration, in both types', async () => {
+    const { phone, pressed } = await answered();
+    expect(await phone.call.send('INFO', RELAY, 'Signal=5\r\nDuration=200\r\n')).toBe(200);
+    expect(await phone.call.send('INFO', [['Content-Type', 'application/dtmf']], '#')).toBe(200);
+    expect(pressed()).toEqual(['5 200', '# 160']);
+  });
+
+  test('is ignored from a peer that agreed to telephone events', async () => {
+    const { phone, pressed } = await answered((sdp) => sdp);
+    expect(await phone.call.send('INFO', RELAY, 'Signal=5\r\n')).toBe(200);
+    expect(pressed()).toEqual([]);
+  });
+
+  test('gets 400 when malformed, and 415 with Accept in another type', async () => {
+    const { phone, pressed } = await answered();
+    expect(await phone.call.send('INFO', RELAY, 'Signal=55\r\n')).toBe(400);
+    const refused = await phone.call.ask('INFO', [['Content-Type', 'application/xml']], '<x/>');
+    expect(refused.statusCode).toBe(415);
+    expect(headers(refused, 'Accept')).toEqual(['application/dtmf-relay', 'application/dtmf']);
+    expect(pressed()).toEqual([]);
+  });
+
+  test('is reported once when the request is repeated', async () => {
+    const { phone, pressed } = await answered();
+    const asked = phone.call.ask('INFO', RELAY, 'Signal=5\r\n', { copies: 3 });
+    expect((await asked).statusCode).toBe(200);
+    expect(await phone.call.send('INFO', RELAY, 'Signal=6\r\n')).toBe(200);
+    expect(pressed()).toEqual(['5 160', '6 160']);
+  });
+
+  test('is reported twenty times a second at most', async () => {
+    const { phone, pressed } = await answered();
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1000);
+    onTestFinished(() => clock.mockRestore());
+    const press = () => phone.call.send('INFO', RELAY, 'Signal=1\r\n');
+    expect(new Set(await Promise.all(Array.from({ length: 60 }, press)))).toEqual(new Set([200]));
+    expect(pressed()).toHaveLength(20);
+    clock.mockReturnValue(performance.now() + 1000);
+    await press();
+    expect(pressed()).toHaveLength(21);
   });
 });
 

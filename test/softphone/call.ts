@@ -151,7 +151,20 @@ export class SoftphoneCall {
 
   /** Any other request in the dialog; resolves with the final status. */
   async send(method: string, extraHeaders: readonly (readonly [string, string])[], body: string): Promise<number> {
-    return (await this.#request(method, body, extraHeaders)).statusCode;
+    return (await this.ask(method, extraHeaders, body)).statusCode;
+  }
+
+  /** The same, with the whole response. `copies` of the datagram are sent at once. */
+  ask(
+    method: string,
+    extraHeaders: readonly (readonly [string, string])[],
+    body: string,
+    { copies = 1 } = {},
+  ): Promise<SipResponse> {
+    const request = this.#inDialog(method, body, this.#localSequence++, extraHeaders);
+    const response = this.#parts.requests.send(request, this.#nextHop());
+    for (let i = 1; i < copies; i++) this.#parts.endpoint.send(request, this.#nextHop());
+    return response;
   }
 
   /** A request of the peer in this dialog, or its INVITE again. */

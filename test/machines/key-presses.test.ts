@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { isRepeatedPress, type KeyPress, type KeyPresses, withPress } from '../../machines/key-presses.ts';
+
+type Means = 'tone' | 'info' | 'event';
+
+/** The digits that are reported, of presses such as `tone 5`. */
+function reported(...presses: readonly `${Means} ${string}`[]): string {
+  let known: KeyPresses = {};
+  let digits = '';
+  for (const each of presses) {
+    const [by, digit] = each.split(' ') as [Means, string];
+    const press: KeyPress = { type: 'dtmf.pressed', leg: 'agent', digit, durationMs: 100 };
+    if (by !== 'event') press.by = by;
+    if (!isRepeatedPress(known, press)) digits += digit;
+    known = withPress(known, press);
+  }
+  return digits;
+}
+
+describe('presses of a leg', () => {
+  it('count each when they come by one means', () => {
+    expect(reported('tone 5', 'tone 5', 'tone 1')).toBe('551');
+    expect(reported('info 5', 'info 5', 'info 1')).toBe('551');
+    expect(reported('event 5', 'event 5')).toBe('55');
+  });
+
+  it('count once when a phone sends tones and INFO, in either order', () => {
+    expect(reported('tone 5', 'info 5', 'tone 5', 'info 5', 'info 1', 'tone 1')).toBe('551');
+    expect(reported('info 5', 'tone 5', 'info 5', 'tone 5')).toBe('55');
+  });
+
+  it('count an INFO that names another digit than the last tone, which speech may have resembled', () => {
+    expect(reported('tone D', 'info 5', 'info 5')).toBe('D55');
+  });
+
+  it('count telephone events whatever came before', () => {
+    expect(reported('info 5', 'tone 5', 'event 5', 'event 5')).toBe('555');
+  });
+
+  it('are told apart by leg', () => {
+    const info: KeyPress = { type: 'dtmf.pressed', leg: 'agent', digit: '5', durationMs: 100, by: 'info' };
+    const known = withPress({}, info);
+    expect(isRepeatedPress(known, { ...info, by: 'tone' })).toBe(true);
+    expect(isRepeatedPress(known, { ...info, by: 'tone', leg: 'customer' })).toBe(false);
+  });
+});
