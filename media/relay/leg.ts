@@ -288,6 +288,10 @@ export class RelayLeg {
     const sound = this.loopedSound;
     if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
       return;
+    this.#sendFrame(sound, remote, nowMs);
+  }
+
+  #sendFrame(sound: LoopedSound, remote: RemoteMedia, nowMs: number): void {
     const frames = LOOP_FRAMES[sound](remote.codec === 'PCMA' ? 'PCMA' : 'PCMU');
     const frame = frames[this.#loopFrame % frames.length]!;
     this.#loopFrame = (this.#loopFrame + 1) % frames.length;
@@ -325,6 +329,8 @@ export class RelayLeg {
       return;
     }
     const packets = digits.takeFrame();
+    // Many phones end a call without packets, and a pause may be a minute long.
+    if (packets === 0) this.#sendFrame('silence', remote!, nowMs);
     for (let sent = 0; sent < packets; sent++) {
       this.outbound.admitEvent(nowMs, digits.isFirst && sent === 0, TELEPHONE_EVENT_BYTES);
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + TELEPHONE_EVENT_BYTES);

@@ -17,6 +17,8 @@ const MAX_TIMESTAMP_LEAP = 2000 * SAMPLES_PER_MS;
 
 const NO_SOURCE = -1;
 const GENERATOR = -2;
+/** Frames made here that come later than this are a new beginning, not frames that this thread was late to send. */
+const LONGEST_STALL_MS = 1_000;
 
 interface OutboundStreamSeed {
   /** 32 bits. */
@@ -49,6 +51,8 @@ export class OutboundStream {
   #sentTimestamp: number;
   #sentAtMs = 0;
   #hasSent = false;
+  /** What was sent last is an event, which took longer than a frame. */
+  #isAfterEvent = false;
 
   constructor(seed: OutboundStreamSeed) {
     this.ssrc = seed.ssrc;
@@ -91,12 +95,14 @@ export class OutboundStream {
 
   /** As `admit`, for a 20 ms frame made here. */
   admitGenerated(nowMs: number): void {
-    if (this.#source !== GENERATOR) this.#rebase(GENERATOR, 0, 0, nowMs);
+    const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
+    if (this.#source !== GENERATOR || this.#isAfterEvent || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
     else {
       this.marker = false;
       this.sequence = (this.#sentSequence + 1) & 0xffff;
       this.timestamp = (this.#sentTimestamp + FRAME_SAMPLES) >>> 0;
     }
+    this.#isAfterEvent = false;
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
@@ -117,6 +123,7 @@ export class OutboundStream {
       this.sequence = (this.#sentSequence + 1) & 0xffff;
       this.timestamp = this.#sentTimestamp;
     }
+    this.#isAfterEvent = true;
     this.#sentSequence = this.sequence;
     this.#count(payloadBytes, nowMs);
   }

@@ -9,6 +9,8 @@ import type { RtpPhone } from './rtp-phone.ts';
 
 const frame = toneFrames('PCMU', { frequenciesHz: [1000], durationMs: 20 })[0]!;
 
+const GAP_FRAMES = DTMF_GAP_MS / 20;
+
 interface HeardPress {
   digit: string;
   durationMs: number;
@@ -44,7 +46,7 @@ describe('key presses that we send to a party', () => {
     const end = bench.session.sendDigits('customer', { digits: '1d#', durationMs: 100 });
     bench.pace(30);
     expect(await end).toBe('played');
-    await bench.customer.hears(3 * (4 + 3));
+    await bench.customer.hears(3 * (4 + 3 + GAP_FRAMES));
     const presses = pressesHeardBy(bench.customer);
     expect(presses.map(({ digit }) => digit).join('')).toBe('1D#');
     expect(presses.every(({ durationMs, endPackets }) => durationMs === 100 && endPackets === 3)).toBe(true);
@@ -52,13 +54,16 @@ describe('key presses that we send to a party', () => {
     expect(bench.agent.heard).toEqual([]);
   });
 
-  it('wait half a second for w and a second for W', async () => {
+  it('wait half a second for w and a second for W, in silence that keeps the stream alive', async () => {
     await using bench = await Bench.open();
     await bench.connect();
     const end = bench.session.sendDigits('customer', { digits: '1w2W3', durationMs: 100 });
     bench.pace(130);
     expect(await end).toBe('played');
-    await bench.customer.hears(21);
+    await bench.customer.hears(3 * (7 + GAP_FRAMES) + 25 + 50);
+    const timestamps = bench.customer.heard.map(({ header }) => header.timestamp);
+    // A phone that counts seconds without packets never gets to one.
+    expect(Math.max(...timestamps.slice(1).map((timestamp, i) => timestamp - timestamps[i]!))).toBeLessThanOrEqual(800);
     const [one, two, three] = pressesHeardBy(bench.customer) as [HeardPress, HeardPress, HeardPress];
     expect([two.atMs - one.atMs, three.atMs - two.atMs]).toEqual([180 + 500, 180 + 1000]);
   });
@@ -144,7 +149,7 @@ describe('key presses that we send to a party', () => {
           bench.pace(8 * (20 + 5) + 1);
           expect(await end).toBe('played');
           const keyFrames = Math.round(durationMs / 20);
-          await bench.customer.hears(digits.length * (keyFrames + 2));
+          await bench.customer.hears(digits.length * (keyFrames + 2 + GAP_FRAMES));
           expect(
             pressesHeardBy(bench.customer)
               .map(({ digit }) => digit)
