@@ -31,6 +31,11 @@ const LEAST_RAW_SHARE = 0.34;
 const LEAST_LOW_SHARE = 0.1;
 /** Second harmonic against its tone: -13 dB. Those of voices are stronger. */
 const MOST_HARMONIC = 0.05;
+/**
+ * Part of the high tone by which it must miss the octave of the low one: sung vowels do not. Tones that are up to 1.5 % off
+ * miss it by more.
+ */
+const LEAST_OCTAVE_MISS = 0.01;
 /** Hz. A harmonic nearer to the other tone cannot be told from it. */
 const HARMONIC_CLEARANCE_HZ = 200;
 /** Q.24: 40 ms is a press, 24 ms is none. */
@@ -55,6 +60,7 @@ const HARMONIC_COEFFICIENTS = Float64Array.from(RADIANS, (radians) => 2 * Math.c
 /** Scratch; the detectors of a thread take turns. */
 const weighed = new Float64Array(WINDOW);
 const powers = new Float64Array(TONES_HZ.length);
+const measuredHz = new Float64Array(TONES_HZ.length);
 
 export class DtmfDetector {
   readonly #onPress: (digit: string, durationMs: number) => void;
@@ -238,6 +244,7 @@ export class DtmfDetector {
     if (lowPower < LEAST_TONE_POWER || highPower < LEAST_TONE_POWER) return -1;
     if (lowPower + highPower < LEAST_SHARE * total) return -1;
     if (highPower > lowPower * MOST_HIGH_OVER_LOW || lowPower > highPower * MOST_LOW_OVER_HIGH) return -1;
+    if (Math.abs(measuredHz[high]! - 2 * measuredHz[low]!) < LEAST_OCTAVE_MISS * measuredHz[high]!) return -1;
     if (hasHarmonic(low, high, lowPower) || hasHarmonic(high, low, highPower)) return -1;
     this.#tonePower = lowPower + highPower;
     return 4 * low + high - 4;
@@ -252,6 +259,7 @@ export class DtmfDetector {
     const radians = turned - 2 * Math.PI * Math.round(turned / (2 * Math.PI));
     const offHz = (radians * SAMPLE_RATE_HZ) / (2 * Math.PI * HOP);
     if (Math.abs(offHz) > TONES_HZ[tone]! * MOST_DEVIATION) return 0;
+    measuredHz[tone] = TONES_HZ[tone]! + offHz;
     return powers[tone]! / hannResponse((offHz * WINDOW) / SAMPLE_RATE_HZ);
   }
 }

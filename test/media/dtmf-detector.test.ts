@@ -5,9 +5,11 @@ import { holdMusicFrames } from '../../media/dsp/hold-music.ts';
 import { ringbackFrames, tone } from '../../media/dsp/tones.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
 import * as fc from '../properties.ts';
+import { spokenUtterances } from '../speech/spoken.ts';
 import { HELD_OUT, TUNING } from './answering/answer-cases.ts';
 import { joined, Speakers, silence } from './answering/answers.ts';
 import { MUSIC, NOISES, SIGNALLING } from './listening/sounds.ts';
+import { syntheticVowel } from './synthetic-vowels.ts';
 
 const KEYS = '123A456B789C*0#D';
 const LOW_HZ = [697, 770, 852, 941];
@@ -234,6 +236,22 @@ describe('what is no key press', () => {
     }
     detector.end();
     expect(presses).toEqual([]);
+  });
+
+  it('ignores human speech', () => {
+    for (const { name, samples } of spokenUtterances()) {
+      for (const gain of [1, 3]) {
+        const louder = halved(samples).map((sample) => Math.max(-32_768, Math.min(32_767, gain * sample)));
+        expect(digitsIn(louder), name).toBe('');
+      }
+    }
+  });
+
+  it('ignores a sung vowel whose octave is at the frequency of a key', () => {
+    for (const hz of [750, 756, 760]) {
+      const vowel = syntheticVowel({ sampleRateHz: 8000, seconds: 1, hzAt: () => hz, vowel: 'e' });
+      expect(digitsIn(Int16Array.from(vowel, (sample) => 20_000 * sample))).toBe('');
+    }
   });
 
   describe('speech', () => {
