@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import type { CallLeg } from '../../machines/events.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
-import { FakeDialer } from './fake-dialer.ts';
+import { FakeDialer, legOf } from './fake-dialer.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { initiate, seedCall } from './seed-calls.ts';
 
@@ -112,7 +112,9 @@ describe('a supervision', () => {
     const begun = await ask('POST', 'supervise', admin, { mode: 'listen', endpoint: ENDPOINT });
     expect(begun).toMatchObject({ status: 201, body: { data: { supervision: { mode: 'listen', state: 'dialing' } } } });
     expect(dialer.added).toEqual([{ role: 'supervisor', mode: 'listen', number: '+919812345678' }]);
-    await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'barge' });
+    dialer.legs = [{ ...legOf({ role: 'supervisor', mode: 'barge', number: '+919812345678' }), leg_id: SUPERVISOR }];
+    const changed = await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'barge' });
+    expect(changed).toMatchObject({ status: 200, body: { data: { supervision: { id: SUPERVISOR, mode: 'barge' } } } });
     expect((await ask('DELETE', `supervise/${SUPERVISOR}`, admin)).status).toBe(200);
     expect(dialer.controlled).toEqual([
       { type: 'supervise', leg: SUPERVISOR, mode: 'barge' },

@@ -36,13 +36,15 @@ export class FakeDialer implements Dialer {
   }
 
   readonly controlled: CallControl[] = [];
+  /** Of the call that is controlled. */
+  legs: PublicLeg[] = [];
   /** Throws to refuse. */
   onControl: (control: CallControl) => void = () => undefined;
 
   async control({ callId }: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall> {
     this.onControl(control);
     this.controlled.push(control);
-    return callOf({ ...PLACEMENT, referenceId: null }, callId);
+    return { ...callOf({ ...PLACEMENT, referenceId: null }, callId), legs: this.legs };
   }
 
   readonly added: NewLeg[] = [];

@@ -6,6 +6,7 @@ import { wavHeader } from '../../media/wav.ts';
 import { passwordResetToken } from '../../storage/queries/password-resets.ts';
 import { createUser } from '../../storage/queries/workspaces.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { legOf } from './fake-dialer.ts';
 import { type Answer, createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { sessionOf } from './identity-fixture.ts';
 import { formOf, partsOf } from './multipart-body.ts';
@@ -36,6 +37,9 @@ interface Known {
   body?: Record<string, unknown>;
 }
 
+const PARTY = 'leg_00000000-0000-4000-8000-000000000001';
+const SUPERVISOR = 'leg_00000000-0000-4000-8000-000000000002';
+
 /** A tenth of a second. */
 const WAV = Buffer.concat([wavHeader({ channels: 2, sampleRateHz: 8000 }, 3200), Buffer.alloc(3200)]);
 
@@ -44,6 +48,14 @@ async function seed(): Promise<Record<string, Known>> {
   const { workspaceId } = owner;
   const trunk = await seedTrunk(sql, { workspaceId });
   const { call, recordingId } = await seedRecordedCall(fixture, { by: owner, bytes: WAV });
+  const leg = { number: '+919800000003', mode: null, muted: false, joinedAt: null, leftAt: null, hangupCause: null };
+  const legs = [
+    { ...leg, legId: PARTY, role: 'party', state: 'answered' },
+    { ...leg, legId: SUPERVISOR, role: 'supervisor', mode: 'listen', state: 'answered' },
+  ];
+  await sql`update calls set legs = ${sql.json(legs)} where call_id = ${call.callId}`;
+  const supervisor = legOf({ role: 'supervisor', mode: 'listen', number: leg.number });
+  fixture.dialer.legs = [{ ...supervisor, leg_id: SUPERVISOR }];
   const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
   const memory = await seedMemory();
   const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
@@ -73,7 +85,7 @@ async function seed(): Promise<Record<string, Known>> {
   const chat = (await fixture.call('POST', '/v1/chat/completions', { as: owner, body: hello })).body;
   await createUser(sql, { email: 'grace@example.com', passwordHash: null, now: now.current });
   return {
-    '/dialer/click2call': { path: { id: call.callId } },
+    '/dialer/click2call': { path: { id: call.callId, leg_id: PARTY, supervision_id: SUPERVISOR } },
     '/dialer/recordings': { path: { id: recordingId } },
     '/dialer/trunks': { path: { id: trunk.id } },
     '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
