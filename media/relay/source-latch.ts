@@ -9,6 +9,7 @@ import { Endpoint } from '../datagrams/endpoint.ts';
  * - A stranger must send several packets of one stream in sequence, and only within a window after `expect`.
  * - Within the window a better match replaces a worse one. After it the latch is shut.
  * - A shut latch opens again through `expect`, or when its source fell silent and the signalled host speaks.
+ * - A stranger may replace a stranger that fell silent, within the window: a NAT forgets its mapping during a hold.
  */
 
 /** Milliseconds after `expect` in which a source may be chosen or replaced by a better match. */
@@ -66,7 +67,8 @@ export class SourceLatch {
     // Port 0 is a spoof that nothing could be sent to.
     const match = source.port === 0 ? UNLATCHED : this.#matchOf(source);
     const isWindowOpen = this.#match === UNLATCHED || nowMs < this.#windowEndsAtMs;
-    const isForsaken = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS && match >= SIGNALLED_HOST;
+    const isSilent = nowMs - this.#lastHeardAtMs >= RELATCH_AFTER_SILENCE_MS;
+    const isForsaken = isSilent && (match >= SIGNALLED_HOST || (match === STRANGER && this.#match === STRANGER));
     if (!(isWindowOpen && match > this.#match) && !isForsaken) return 'refused';
     if (match === STRANGER) {
       if (nowMs >= this.#windowEndsAtMs) return 'refused';

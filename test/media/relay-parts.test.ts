@@ -52,6 +52,19 @@ describe('the source latch', () => {
     expect(hear(samehost, later + 40)).toBe('refused');
   });
 
+  it('lets one stranger take over from another that fell silent, once the peer has signalled again', () => {
+    const { latch, hear } = open();
+    const moved = Endpoint.of('10.9.9.9', 6000);
+    for (let i = 0; i < STRANGER_PACKETS; i++) hear(stranger, i);
+    const resumedAtMs = 60_000;
+    for (let i = 0; i < 10; i++) expect(hear(moved, resumedAtMs - 100 + i)).toBe('refused');
+    latch.expect(signalled, resumedAtMs);
+    for (let i = 1; i < STRANGER_PACKETS; i++) expect(hear(moved, resumedAtMs + i)).toBe('refused');
+    expect(hear(moved, resumedAtMs + 10)).toBe('latched');
+    for (let i = 0; i < 10; i++) expect(hear(stranger, resumedAtMs + 20 + i)).toBe('refused');
+    expect(hear(moved, resumedAtMs + 40)).toBe('accepted');
+  });
+
   it('takes no stranger who comes after the window, or whose packets are not one stream', () => {
     const late = open();
     for (let i = 0; i < 10; i++) expect(late.hear(stranger, LATCH_WINDOW_MS + i)).toBe('refused');
