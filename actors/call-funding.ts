@@ -22,13 +22,15 @@ export function fundingPort({ sql, registry, clock }: { sql: Sql; registry: Call
     const wantedSeconds = Math.min(row.maxDurationS, Math.ceil((talkedMs + FUNDING_LEAD_MS) / 1000) + GROWTH_S);
     const aheadS = FUNDING_LEAD_MS / 1000 + GROWTH_S;
     const wantedOfGuestsS = guests.billedSeconds + guests.talking * Math.min(row.maxDurationS, aheadS);
+    const wantedTotalNano = priceOf(wantedSeconds + wantedOfGuestsS, row.pricePerMinuteNano) + speechPriceOf(row);
     const { amountNano } = await growHold(sql, {
       holdId: row.holdId,
-      wantedTotalNano: priceOf(wantedSeconds + wantedOfGuestsS, row.pricePerMinuteNano) + speechPriceOf(row),
-      operationKey: `call:${callId}:grow:${talkedMs}`,
+      wantedTotalNano,
+      // Two legs may join in the same millisecond.
+      operationKey: `call:${callId}:grow:${talkedMs}:${wantedTotalNano}`,
     });
     // What is left is talked up by all of them at once.
-    const leftMs = fundedMs(amountNano, row) - talkedMs - guests.talkedMs;
+    const leftMs = fundedMs(amountNano, row) - talkedMs - guests.billedSeconds * 1000;
     return { fundedForMs: Math.max(0, Math.floor(leftMs / (1 + guests.talking))) };
   });
 }

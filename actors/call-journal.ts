@@ -35,9 +35,7 @@ export interface CallJournal {
 }
 
 export interface GuestsTalk {
-  /** Of all together. */
-  talkedMs: number;
-  /** The same, every second begun of each. */
+  /** Of all together, every second begun of each. */
   billedSeconds: number;
   /** How many talk now. */
   talking: number;
@@ -100,10 +98,9 @@ export function openCallJournal(options: CallJournalOptions): CallJournal {
     bridgedAt: () => bridgedAt,
     recordingId: () => recordingId,
     guestsTalk({ monotonicMs: nowMs }) {
-      const total: GuestsTalk = { talkedMs: 0, billedSeconds: 0, talking: 0 };
+      const total: GuestsTalk = { billedSeconds: 0, talking: 0 };
       for (const { joinedMs, leftMs } of presence.values()) {
         const talkedMs = Math.max(0, Math.min(nowMs, leftMs ?? nowMs) - joinedMs);
-        total.talkedMs += talkedMs;
         total.billedSeconds += Math.ceil(talkedMs / 1000);
         if (leftMs === null) total.talking += 1;
       }

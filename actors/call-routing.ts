@@ -33,7 +33,7 @@ export function talkRouting(talk: Talk): Routing {
   return {
     hears: Object.fromEntries(parties.map((leg) => [leg, heardBy(leg, parties, talk)])),
     // A supervisor who only listens may have a phone that sends nothing.
-    watched: parties.filter((leg) => !isHeld(leg, talk) && (talk.guests[leg] ?? null) === null),
+    watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
     recordedBeside,
   };
 }

@@ -58,7 +58,8 @@ export interface PublicLeg {
   /** `agent`, `customer`, or the id of a leg that was added. */
   leg_id: string;
   role: CallLeg['role'];
-  endpoint: { type: 'phone'; number: string };
+  /** Null for a supervisor. */
+  endpoint: { type: 'phone'; number: string | null };
   state: CallLeg['state'];
   muted: boolean;
   /** Null unless it is a supervisor. */
@@ -164,7 +165,9 @@ export function presentCall(row: CallRow): PublicCall {
 }
 
 export function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): PublicLeg {
-  const number = leg.number ?? (leg.role === 'agent' ? agentNumber : customerNumber);
+  const own = leg.role === 'agent' ? agentNumber : customerNumber;
+  // Who supervises is for admins, who find it in the audit log.
+  const number = leg.role === 'supervisor' ? null : (leg.number ?? own);
   return {
     leg_id: leg.legId,
     role: leg.role,

@@ -13,6 +13,7 @@ import {
   getCall,
   getCallById,
   isFinalState,
+  requireRoomForLeg,
 } from '../storage/queries/calls.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
@@ -164,6 +165,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async addLeg(target, { role, mode, number }) {
       const { row, live } = await liveCallOf(target);
+      await requireRoomForLeg(sql, { trunkId: row.trunkId, number });
       const legId = `leg_${randomUUID()}`;
       live.guestNumbers.set(legId, number);
       try {

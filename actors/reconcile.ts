@@ -1,6 +1,7 @@
 import { inTransaction, type Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import { guestSecondsOf } from '../storage/queries/call-legs.ts';
+import { priceOf } from '../storage/queries/call-settlement.ts';
 import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
@@ -103,6 +104,9 @@ async function lastMoment({ sql, lastAlive, now }: ReconcileOptions, call: CallR
   const last = lastAlive > now ? now : lastAlive;
   if (answerTime === null) return last;
   const heldNano = holdId === null ? 0n : ((await heldBy(sql, holdId)) ?? 0n);
-  const longestMs = Math.min(call.maxDurationS * 1000, fundedMs(heldNano, call));
+  // The hold paid for the legs that were added as well.
+  const guestsNano = priceOf(guestSecondsOf(call.legs, { from: answerTime, to: last }), call.pricePerMinuteNano);
+  const forTalkNano = heldNano > guestsNano ? heldNano - guestsNano : 0n;
+  const longestMs = Math.min(call.maxDurationS * 1000, fundedMs(forTalkNano, call));
   return new Date(Math.min(last.getTime(), answerTime.getTime() + longestMs));
 }

@@ -31,7 +31,13 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
 
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
 const LEG_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'LEG_NOT_FOUND'];
-const NEW_LEG: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TOO_MANY_LEGS', 'no_free_channel'];
+const NEW_LEG: ErrorCode[] = [
+  'CALL_NOT_FOUND',
+  'CALL_NOT_LIVE',
+  'TOO_MANY_LEGS',
+  'destination_not_allowed',
+  'no_free_channel',
+];
 const RECORDING_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'RECORDING_UNAVAILABLE'];
 const RECORDING: ErrorCode[] = [
   'CALL_NOT_FOUND',

@@ -144,6 +144,7 @@ export const callSetup = setup({
       control.type === 'leg.add' && Object.keys(context.guests).length >= MOST_GUESTS,
     isControlOf: (_, { control, type }: { control: CallControl; type: CallControl['type'] }) => control.type === type,
     isFirstRingingOfGuest: ({ context }, { legId }: GuestParams) => context.guests[legId]?.state === 'dialing',
+    isOwnLeg: (_, { legId }: GuestParams) => legId === 'agent' || legId === 'customer',
     hasGuest: ({ context }, { legId }: GuestParams) => Object.hasOwn(context.guests, legId),
     needsRecording: ({ context }, { control }: { control: CallControl }) =>
       control.type.startsWith('recording.') && !context.isRecording,
@@ -301,7 +302,8 @@ export const callSetup = setup({
     undoControl: enqueueActions(({ enqueue, context }, control: TalkControl) => {
       const opposite = oppositeOf(control);
       // Somebody has asked for something else meanwhile, or the leg is gone.
-      if (opposite === null || !isInEffect(context.talk, control)) return;
+      const isGone = 'leg' in control && !isTalking(context.talk, control.leg);
+      if (opposite === null || isGone || !isInEffect(context.talk, control)) return;
       enqueue.assign({ talk: talkAfter(context.talk, opposite) });
       if (opposite.type !== 'hold' && opposite.type !== 'resume') return;
       enqueue(sendTo(opposite.leg, { type: 'hold', isHeld: opposite.type === 'hold' }));

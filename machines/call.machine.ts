@@ -340,7 +340,12 @@ export const callMachine = callSetup.createMachine({
                       params: ({ event }) => ({ legId: event.leg, cause: 'MEDIA_TIMEOUT' }),
                     },
                   },
-                  { target: '#call.active.clearing', actions: 'decideOutcome' },
+                  {
+                    // One that has left may have been silent before.
+                    guard: { type: 'isOwnLeg', params: ({ event }) => ({ legId: event.leg }) },
+                    target: '#call.active.clearing',
+                    actions: 'decideOutcome',
+                  },
                 ],
                 'guest.opened': {
                   guard: { type: 'hasGuest', params: ({ event }) => event },
@@ -473,12 +478,21 @@ export const callMachine = callSetup.createMachine({
                   },
                   { actions: { type: 'startControl', params: ({ event }) => ofTalk(event) } },
                 ],
-                'control.done': {
-                  actions: [
-                    { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
-                    { type: 'confirmControl', params: ({ event }) => event },
-                  ],
-                },
+                'control.done': [
+                  {
+                    guard: { type: 'isForMissingLeg', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'LEG_NOT_FOUND' }),
+                    },
+                  },
+                  {
+                    actions: [
+                      { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
+                      { type: 'confirmControl', params: ({ event }) => event },
+                    ],
+                  },
+                ],
                 'control.failed': {
                   actions: [
                     { type: 'undoControl', params: ({ event }) => event.control },

@@ -3,7 +3,7 @@ import type { CallControl } from '../../actors/dialer.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { LegId } from '../../machines/events.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
-import { type Principal, principalOf } from '../auth.ts';
+import { type Principal, principalOf, requireAccess } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
 
@@ -69,7 +69,11 @@ export function callControlRoutes(
       async (request) => {
         const principal = principalOf(request);
         const wanted = control(request.body as Body);
-        const { callId } = await findCall(request.params.id, principal);
+        const { callId, legs } = await findCall(request.params.id, principal);
+        const isSupervisor = legs.some(
+          ({ legId, role }) => 'leg' in wanted && legId === wanted.leg && role === 'supervisor',
+        );
+        if (isSupervisor) requireAccess(principal, 'admin');
         return success({ call: await dialer.control({ workspaceId: principal.workspaceId, callId }, wanted) });
       },
     );

@@ -88,7 +88,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         operationId: 'removeCallLeg',
         summary: 'Remove a party from a call',
         description:
-          'Hangs up a party that was added, and answers when the leg has ended. To end the agent or the customer, hang up the call. Adds the event `leg.left`. Tandem extension.',
+          'Hangs up a party that was added, and answers when the leg has ended. To end the agent or the customer, hang up the call. Adds the event `leg.left`, or `leg.failed` if it had not answered. Tandem extension.',
         params: LegParams,
         response: {
           200: successOf(Type.Object({ call: shared('Call') }), 'The call, without the party.'),
@@ -133,7 +133,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
       const { mode } = request.body;
       const { callId } = await findCall(request.params.id, principal);
       // Before it happens: nobody listens unnoticed because the audit log could not be written.
-      await audit(request, { callId, details: { mode } });
+      await audit(request, { callId, details: { mode, number } });
       const target = { workspaceId: principal.workspaceId, callId };
       const { leg } = await dialer.addLeg(target, { role: 'supervisor', mode, number });
       return reply.status(201).send(success({ supervision: presentSupervision(leg) }));
@@ -180,7 +180,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         operationId: 'endSupervision',
         summary: 'End a supervision',
         description:
-          'Hangs up the supervisor, and answers when the leg has ended. The call goes on. Adds the events `supervision.ended` and `leg.left`. Admins and owners only. Tandem extension.',
+          'Hangs up the supervisor, and answers when the leg has ended. The call goes on. Adds the events `supervision.ended` and `leg.left`, or `leg.failed` if the supervisor had not answered. Admins and owners only. Written to the audit log. Tandem extension.',
         params: SupervisionParams,
         response: {
           200: successOf(Type.Object({ call: shared('Call') }), 'The call, without the supervisor.'),
@@ -191,6 +191,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     async (request) => {
       const { supervision_id: leg } = request.params;
       const { principal, callId } = await supervised(request.params.id, principalOf(request), leg);
+      await audit(request, { callId, details: { supervision_id: leg, ended: true } });
       const target = { workspaceId: principal.workspaceId, callId };
       return success({ call: await dialer.control(target, { type: 'leg.drop', leg }) });
     },

@@ -54,7 +54,10 @@ export const LegObjectSchema = Type.Object(
     leg_id: Type.String({ description: '`agent`, `customer`, or the id of a leg that was added.' }),
     role: Type.Enum(['agent', 'customer', 'party', 'supervisor'], { description: 'Role of the leg.' }),
     endpoint: Type.Object(
-      { type: Type.Enum(['phone'], { description: 'Kind of endpoint.' }), number: E164Schema },
+      {
+        type: Type.Enum(['phone'], { description: 'Kind of endpoint.' }),
+        number: nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor.' }),
+      },
       { description: 'Endpoint that was dialed.' },
     ),
     state: Type.Enum([...LEG_STATES], { description: 'State of the leg. `held`: the leg was put on hold here.' }),

@@ -145,6 +145,10 @@ export class RelaySession {
       await rtpSocket?.close();
       throw new PortTakenError(rtpPort, error);
     }
+    if (this.#closing !== null || this.#parties.has(id)) {
+      await Promise.all([rtpSocket.close(), rtcpSocket.close()]);
+      throw new RangeError('the party cannot be added');
+    }
     const party = new Party(id, rtpPort, new RelayLeg({ rtpSocket, rtcpSocket, sendRing, nowMs: this.#clock.nowMs() }));
     this.#parties.set(id, party);
   }

@@ -190,18 +190,40 @@ function requireAllowedDestinations(
   { allowedPrefixes }: TrunkForCall,
 ): void {
   if (allowedPrefixes.length === 0) return;
-  for (const [party, number] of Object.entries({ agent_number: agentNumber, customer_number: customerNumber })) {
-    if (allowedPrefixes.some((prefix) => number.startsWith(prefix))) continue;
+  requireAllowed(allowedPrefixes, { agent_number: agentNumber, customer_number: customerNumber });
+}
+
+function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Record<string, string>>): void {
+  for (const [field, number] of Object.entries(numbers)) {
+    if (allowedPrefixes.length === 0 || allowedPrefixes.some((prefix) => number.startsWith(prefix))) continue;
     throw new TandemError(
       'destination_not_allowed',
-      `The trunk may not call numbers with the prefix of this ${party}. Add it to allowed_prefixes.`,
+      `The trunk may not call numbers with the prefix of this ${field}. Add it to allowed_prefixes.`,
     );
   }
 }
 
-async function requireFreeChannel(tx: Tx, trunk: TrunkForCall): Promise<void> {
-  const [row] = await tx<{ live: number }[]>`
-    select count(*)::int as live from calls
+/**
+ * Whether a live call may dial one more number over its trunk.
+ * @throws TandemError `destination_not_allowed`, `no_free_channel`
+ */
+export async function requireRoomForLeg(
+  sql: SqlOrTx,
+  { trunkId, number }: { trunkId: string; number: string },
+): Promise<void> {
+  const [trunk] = await sql<{ id: string; channels: number; allowedPrefixes: string[] }[]>`
+    select id, channels, allowed_prefixes from trunks where id = ${trunkId}`;
+  if (trunk === undefined) throw new TandemError('no_free_channel', 'The trunk of the call was deleted.');
+  requireAllowed(trunk.allowedPrefixes, { number });
+  await requireFreeChannel(sql, trunk);
+}
+
+/** A call takes one channel, and each leg that was added to it another. */
+async function requireFreeChannel(sql: SqlOrTx, trunk: Pick<TrunkForCall, 'id' | 'channels'>): Promise<void> {
+  const [row] = await sql<{ live: number }[]>`
+    select (count(*) + coalesce(sum(jsonb_array_length(jsonb_path_query_array(legs,
+      '$[*] ? ((@.role == "party" || @.role == "supervisor") && @.state != "ended")'))), 0))::int as live
+    from calls
     where trunk_id = ${trunk.id} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
   if ((row?.live ?? 0) < trunk.channels) return;
   throw new TandemError('no_free_channel', 'All channels of the trunk are in use. Try again when a call has ended.', {

@@ -10,7 +10,7 @@ import {
 import { isUuid } from './identifiers.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
-export { type AdmitCallInput, type AdmitCallResult, admitCall } from './call-admission.ts';
+export { type AdmitCallInput, type AdmitCallResult, admitCall, requireRoomForLeg } from './call-admission.ts';
 export { type LivePatch, recordMoves } from './call-moves.ts';
 export * from './call-row.ts';
 export { type SettleCallInput, type SettleCallResult, settleCall } from './call-settlement.ts';

@@ -472,7 +472,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
       drained: async () => {},
       bridgedAt: () => null,
       recordingId: () => null,
-      guestsTalk: () => ({ talkedMs: 0, billedSeconds: 0, talking: 0 }),
+      guestsTalk: () => ({ billedSeconds: 0, talking: 0 }),
       ...journal,
     },
     guestNumbers: new Map(),

@@ -132,6 +132,21 @@ describe('a third party', () => {
     expect((await platform.call(first.callId)).legs.every(({ state }) => state === 'ended')).toBe(true);
   });
 
+  it('needs a free channel of the trunk and an allowed prefix, as a call does', async () => {
+    await using small = await startPlatform({ trunk: { channels: 2, allowed_prefixes: ['+9198'] } });
+    const { agent } = await small.parties();
+    const { call_id: callId } = await small.place();
+    await small.until(callId, 'call.bridged');
+    const add = (number: string) =>
+      small.ask('POST', `/dialer/click2call/${callId}/legs`, { endpoint: { type: 'phone', number } });
+    expect(await add('+917000000001')).toMatchObject({ body: { code: 'destination_not_allowed' } });
+    await small.phone(THIRD);
+    expect((await add(THIRD)).status).toBe(202);
+    expect(await add(THIRD)).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
+    agent.hangup();
+    await small.ended(callId);
+  });
+
   it('is refused where it cannot be: a number that may not be called, a leg that is not there, a call that is over', async () => {
     const { agent, callId, ask } = await talk();
     const wrong = await ask('POST', 'legs', { endpoint: { type: 'phone', number: '+15551234567' } });
@@ -183,7 +198,7 @@ describe('a supervisor', () => {
     ]);
     const audited =
       await platform.sql`select details from audit_log where action = 'call.supervised' and target_id = ${callId}`;
-    expect(audited.map(({ details }) => details.mode)).toEqual(['listen', 'whisper', 'barge']);
+    expect(audited.map(({ details }) => details.mode)).toEqual(['listen', 'whisper', 'barge', undefined]);
   });
 
   it('hears nothing of a customer on hold, who hears music', async () => {

@@ -120,7 +120,11 @@ describe('a supervision', () => {
       { type: 'supervise', leg: SUPERVISOR, mode: 'barge' },
       { type: 'leg.drop', leg: SUPERVISOR },
     ]);
-    expect(await audited()).toEqual([{ mode: 'listen' }, { mode: 'barge', supervision_id: SUPERVISOR }]);
+    expect(await audited()).toEqual([
+      { mode: 'listen', number: '+919812345678' },
+      { mode: 'barge', supervision_id: SUPERVISOR },
+      { supervision_id: SUPERVISOR, ended: true },
+    ]);
   });
 
   it('is nothing for writers and strangers', async () => {
@@ -128,6 +132,9 @@ describe('a supervision', () => {
     expect((await ask('PATCH', `supervise/${SUPERVISOR}`, writer, { mode: 'barge' })).status).toBe(403);
     expect((await ask('DELETE', `supervise/${SUPERVISOR}`, writer)).status).toBe(403);
     expect((await ask('DELETE', `supervise/${SUPERVISOR}`, stranger)).body.code).toBe('CALL_NOT_FOUND');
+    for (const path of ['hold', 'mute']) {
+      expect((await ask('POST', path, writer, { leg: SUPERVISOR })).body.code).toBe('FORBIDDEN');
+    }
     expect([dialer.added, dialer.controlled]).toEqual([[], []]);
   });
 

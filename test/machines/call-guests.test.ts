@@ -105,6 +105,33 @@ describe('a leg that is added', () => {
     expect(call.state().matches({ active: { live: 'bridged' } })).toBe(true);
   });
 
+  it('that has left ends nothing by a silence that is told late', () => {
+    const call = talking();
+    call.add('leg_1');
+    call.answer('leg_1');
+    call.end('leg_1');
+    call.actor.send({ type: 'rtp.timeout', leg: 'leg_1', silentForMs: 20_000 });
+    expect(call.state().matches({ active: { live: 'bridged' } })).toBe(true);
+    expect(call.hangups).toEqual([]);
+  });
+
+  it('that leaves before a control of it is done is told no more of, and whoever asked is refused', () => {
+    const call = talking();
+    call.add('leg_s', 'listen');
+    call.answer('leg_s');
+    const control: CallControl = { type: 'supervise', leg: 'leg_s', mode: 'barge', from: 'listen' };
+    const done = call.ask(control);
+    const hold: CallControl = { type: 'hold', leg: 'leg_s', music: true };
+    const failed = call.ask(hold);
+    call.end('leg_s');
+    call.actor.send({ type: 'control.done', controlId: done, control });
+    call.actor.send({ type: 'control.failed', controlId: failed, control: hold, refusal: 'INTERNAL' });
+    expect(call.controlled.slice(-2).map(({ refusal }) => refusal)).toEqual(['LEG_NOT_FOUND', 'INTERNAL']);
+    expect(call.since().at(-1)).toMatchObject({ event: 'leg.left' });
+    expect(call.state().context.talk).toMatchObject({ held: { agent: null, customer: null }, guests: {} });
+    expect(call.state().context.talk.held).not.toHaveProperty('leg_s');
+  });
+
   it('whose address nothing can be sent to is hung up, and not the call', () => {
     const call = talking();
     call.add('leg_1');

@@ -249,3 +249,15 @@ describe('a session of five parties', () => {
     for (let i = 1; i < samples.length; i++) expect(Math.abs(samples[i]! - samples[i - 1]!)).toBeLessThan(40_000);
   });
 });
+
+describe('a session that closes while a party is added', () => {
+  it('leaves no socket behind', async () => {
+    await using first = await Conference.open({});
+    await using second = await Conference.open({});
+    const { min } = await freePortRange(1);
+    const adding = expect(first.session.addParty('late', min)).rejects.toThrow(RangeError);
+    await first.session.close();
+    await adding;
+    await second.session.addParty('late', min);
+  });
+});
