@@ -25,19 +25,31 @@ export const ALAW_SILENCE = 0xd5;
 
 export type G711Codec = 'PCMU' | 'PCMA';
 
-/** Encodes into `octets`; returns the number of samples written. */
-export function encodeG711(codec: G711Codec, samples: Int16Array, octets: Uint8Array): number {
+/** Encodes at most `most` samples into `octets`, from `at` on; returns how many. */
+export function encodeG711(
+  codec: G711Codec,
+  samples: Int16Array,
+  octets: Uint8Array,
+  at = 0,
+  most: number = samples.length,
+): number {
   const table = codec === 'PCMU' ? LINEAR_TO_MULAW : LINEAR_TO_ALAW;
-  const count = Math.min(samples.length, octets.length);
-  for (let i = 0; i < count; i++) octets[i] = table[samples[i]! & 0xffff]!;
+  const count = Math.min(most, samples.length, octets.length - at);
+  for (let i = 0; i < count; i++) octets[at + i] = table[samples[i]! & 0xffff]!;
   return count;
 }
 
-/** Decodes into `samples`; returns the number of samples written. */
-export function decodeG711(codec: G711Codec, octets: Uint8Array, samples: Int16Array): number {
+/** Decodes octets `from`..`to` into `samples`; returns the number of samples written. */
+export function decodeG711(
+  codec: G711Codec,
+  octets: Uint8Array,
+  samples: Int16Array,
+  from = 0,
+  to: number = octets.length,
+): number {
   const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
-  const count = Math.min(samples.length, octets.length);
-  for (let i = 0; i < count; i++) samples[i] = table[octets[i]!]!;
+  const count = Math.min(samples.length, to - from);
+  for (let i = 0; i < count; i++) samples[i] = table[octets[from + i]!]!;
   return count;
 }
 

@@ -68,6 +68,13 @@ export class LossConcealer {
     this.#remember(frame, from, to);
   }
 
+  /** What comes next does not follow what came last: lets it blend in. */
+  bridge(): void {
+    if (this.#lost > 0) return;
+    this.#begin();
+    this.#lost = 1;
+  }
+
   #begin(): void {
     this.#source.set(this.#history);
     this.#period = pitchPeriod(this.#source);

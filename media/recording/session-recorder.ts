@@ -4,7 +4,7 @@ import { WAV_HEADER_BYTES, WavFileWriter } from '../wav.ts';
 import { RecordingFile } from './recording-file.ts';
 import { SealedWavWriter } from './sealed-wav.ts';
 import { type Channel, type PacketAudio, Timeline } from './timeline.ts';
-import { TrackAnchor } from './track.ts';
+import { Track } from './track.ts';
 
 /**
  * Records what both parties of a session said, from the moment of construction, as one stereo file. Time is real
@@ -29,19 +29,11 @@ interface SessionRecorderOptions {
   onFailed: (detail: string) => void;
 }
 
-/** Where a packet's audio is, in it and in time. */
-export interface RecordedPacket {
-  ssrc: number;
-  timestamp: number;
-  payloadOffset: number;
-  payloadBytes: number;
-}
-
 /** What a further party says, until it is added to its channel. */
 interface Voice {
   channel: Channel;
   timeline: Timeline;
-  track: TrackAnchor;
+  track: Track;
   /** Where the last of its packets ends, in samples. */
   end: number;
   hasEnded: boolean;
@@ -53,14 +45,14 @@ export class SessionRecorder {
   isPaused = false;
   readonly #file: RecordingFile;
   readonly #timeline = new Timeline(2);
-  readonly #tracks = [new TrackAnchor(), new TrackAnchor()] as const;
+  readonly #tracks: readonly [Track, Track];
   readonly #voices = new Map<string, Voice>();
   readonly #startedAtMs: number;
-  #samplesLate = 0;
 
   constructor(options: SessionRecorderOptions) {
     this.filePath = options.filePath;
     this.#startedAtMs = options.nowMs;
+    this.#tracks = [this.#trackOf(this.#timeline, 0), this.#trackOf(this.#timeline, 1)];
     const { filePath, seal = null, onFailed } = options;
     const openFile = () =>
       seal === null ? WavFileWriter.open(filePath, FORMAT) : SealedWavWriter.open(filePath, FORMAT, seal);
@@ -72,28 +64,21 @@ export class SessionRecorder {
     return this.#file.open();
   }
 
-  /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
-  addAudio(channel: Channel, audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
-    this.#put(this.#timeline, channel, this.#tracks[channel], audio, packet, power, nowMs);
+  /** Decodes a packet to its place. Allocates nothing. */
+  addAudio(channel: Channel, audio: PacketAudio, nowMs: number): void {
+    if (!this.isPaused) this.#tracks[channel].add(audio, nowMs);
   }
 
   /** As `addAudio`, for a further party, whose voice is added to what the channel has. Allocates nothing after the first. */
-  addVoice(
-    party: string,
-    channel: Channel,
-    audio: PacketAudio,
-    packet: RecordedPacket,
-    power: number,
-    nowMs: number,
-  ): void {
+  addVoice(party: string, channel: Channel, audio: PacketAudio, nowMs: number): void {
+    if (this.isPaused) return;
     let voice = this.#voices.get(party);
     if (voice === undefined) {
       const timeline = new Timeline(1, { taken: this.#timeline.taken });
-      voice = { channel, timeline, track: new TrackAnchor(), end: 0, hasEnded: false };
+      voice = { channel, timeline, track: this.#trackOf(timeline, 0), end: 0, hasEnded: false };
       this.#voices.set(party, voice);
     }
-    const end = this.#put(voice.timeline, 0, voice.track, audio, packet, power, nowMs);
-    voice.end = Math.max(voice.end, end);
+    voice.end = Math.max(voice.end, voice.track.add(audio, nowMs));
   }
 
   /** The party says nothing more. Idempotent. */
@@ -102,43 +87,22 @@ export class SessionRecorder {
     if (voice !== undefined) voice.hasEnded = true;
   }
 
-  /** Returns where the packet ends. */
-  #put(
-    timeline: Timeline,
-    channel: Channel,
-    track: TrackAnchor,
-    audio: PacketAudio,
-    packet: RecordedPacket,
-    power: number,
-    nowMs: number,
-  ): number {
-    if (this.isPaused) return 0;
-    const nowSample = this.#sampleAt(nowMs);
-    const position = track.place(packet, nowSample, timeline.taken, power);
-    const end = position + packet.payloadBytes;
-    // After a stall of this thread the ring may still be full of the past.
-    if (end > timeline.end) this.flush(nowMs);
-    const from = packet.payloadOffset;
-    const written = timeline.put(channel, position, audio, from, from + packet.payloadBytes);
-    this.#samplesLate += packet.payloadBytes - written;
-    return end;
-  }
-
   /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
   flush(nowMs: number): void {
-    this.#writeUpTo(this.#sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
+    this.#writeUpTo(this.#tracks[0].sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
   }
 
   /** Ends the recording at `nowMs`. Null when the file failed. */
   async stop(nowMs: number): Promise<RecordingSummary | null> {
-    this.#writeUpTo(this.#sampleAt(nowMs), 1);
+    this.#writeUpTo(this.#tracks[0].sampleAt(nowMs), 1);
     const dataBytes = await this.#file.finish();
     if (dataBytes === null) return null;
     return { filePath: this.filePath, bytes: WAV_HEADER_BYTES + dataBytes, durationMs: dataBytes / 4 / SAMPLES_PER_MS };
   }
 
-  #sampleAt(nowMs: number): number {
-    return Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
+  #trackOf(timeline: Timeline, channel: Channel): Track {
+    const makeRoom = (nowMs: number): void => this.flush(nowMs);
+    return new Track({ timeline, channel, startedAtMs: this.#startedAtMs, makeRoom });
   }
 
   /** Leaves fewer than `fewest` samples for later. */
@@ -165,7 +129,7 @@ export class SessionRecorder {
   dump(): unknown {
     return {
       seconds: this.#timeline.taken / 8000,
-      samplesLate: this.#samplesLate,
+      samplesLate: this.#tracks[0].samplesLate + this.#tracks[1].samplesLate,
       anchorAdjustments: this.#tracks.map((track) => track.adjustments),
     };
   }

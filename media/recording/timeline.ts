@@ -13,12 +13,25 @@ export const MISSING = 0;
 export const ARRIVED = 1;
 export const PAUSE = 2;
 
-/** The audio of a packet. One object may be reused for every packet. */
+/**
+ * The audio of a packet and its place in the stream. Times are in ticks of 125 us, which are samples at 8 kHz, whatever the
+ * clock of the codec. One object may be reused for every packet.
+ */
 export interface PacketAudio {
-  codec: Codec;
-  datagram: Uint8Array;
-  /** Of G.722: a sample at 8 kHz for each octet of the payload. G.711 is decoded where it goes. */
-  samples: Int16Array;
+  readonly codec: Codec;
+  readonly ssrc: number;
+  readonly sequence: number;
+  /** 32 bits, of the first sample. */
+  readonly timestamp: number;
+  readonly ticks: number;
+  /** Mean square of the samples. */
+  readonly power: number;
+  /** G.711 is decoded from here to where it goes. */
+  readonly datagram: Uint8Array;
+  readonly payloadOffset: number;
+  readonly payloadBytes: number;
+  /** The samples at 8 kHz, `ticks` of them, until the next packet. */
+  narrow(): Int16Array;
 }
 
 export type Channel = 0 | 1;
@@ -61,25 +74,28 @@ export class Timeline {
     return this.#taken + this.#capacity;
   }
 
-  /**
-   * Puts the audio of a payload, octets `from`..`to` of its datagram, to `position`; parts outside `taken`..`end` are left
-   * out. Returns the samples written.
-   */
-  put(channel: Channel, position: number, audio: PacketAudio, from: number, to: number): number {
-    const { codec, datagram, samples } = audio;
-    const isDecoded = codec === 'G722';
+  /** Puts the audio of a packet to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
+  put(channel: Channel, position: number, audio: PacketAudio): number {
+    const first = Math.max(0, this.#taken - position);
+    const last = Math.min(audio.ticks, this.end - position);
+    if (last <= first) return 0;
+    const { codec, datagram, payloadOffset } = audio;
+    const samples = codec === 'G722' ? audio.narrow() : null;
     const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     const channels = this.#channels;
     const mask = this.#mask;
-    const first = Math.max(from, from + this.#taken - position);
-    const last = Math.min(to, from + this.end - position);
     const arrivals = this.#arrivals;
     for (let i = first; i < last; i++) {
-      const slot = (position + i - from) & mask;
-      this.#ring[channels * slot + channel] = isDecoded ? samples[i - from]! : table[datagram[i]!]!;
+      const slot = (position + i) & mask;
+      this.#ring[channels * slot + channel] = samples === null ? table[datagram[payloadOffset + i]!]! : samples[i]!;
       if (arrivals !== null) arrivals[slot] = ARRIVED;
     }
-    return Math.max(0, last - first);
+    return last - first;
+  }
+
+  /** How the oldest sample came. */
+  get firstArrival(): number {
+    return this.#arrivals?.[this.#taken & this.#mask] ?? MISSING;
   }
 
   /** Notes that the speaker pauses from `position` on. False when that was taken already. */

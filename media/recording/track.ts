@@ -1,4 +1,55 @@
 import { timestampDelta } from '../rtp/receiver-statistics.ts';
+import type { Channel, PacketAudio, Timeline } from './timeline.ts';
+
+const TICKS_PER_MS = 8;
+
+interface TrackOptions {
+  timeline: Timeline;
+  /** Default 0. */
+  channel?: Channel;
+  /** When position 0 of the timeline is. */
+  startedAtMs: number;
+  /** Takes from the timeline what is due; called where a packet does not fit. */
+  makeRoom: (nowMs: number) => void;
+}
+
+/** Puts the packets of one party to their places in a timeline. */
+export class Track {
+  samplesLate = 0;
+  readonly #timeline: Timeline;
+  readonly #channel: Channel;
+  readonly #startedAtMs: number;
+  readonly #makeRoom: (nowMs: number) => void;
+  readonly #anchor = new TrackAnchor();
+
+  constructor({ timeline, channel = 0, startedAtMs, makeRoom }: TrackOptions) {
+    this.#timeline = timeline;
+    this.#channel = channel;
+    this.#startedAtMs = startedAtMs;
+    this.#makeRoom = makeRoom;
+  }
+
+  /** Decodes a packet to its place and returns the position after it. Allocates nothing. */
+  add(audio: PacketAudio, nowMs: number): number {
+    const timeline = this.#timeline;
+    const position = this.#anchor.place(audio, this.sampleAt(nowMs), timeline.taken, audio.power);
+    const end = position + audio.ticks;
+    // After a stall of this thread the timeline may still be full of the past.
+    if (end > timeline.end) this.#makeRoom(nowMs);
+    this.samplesLate += audio.ticks - timeline.put(this.#channel, position, audio);
+    return end;
+  }
+
+  /** The position of a moment. */
+  sampleAt(nowMs: number): number {
+    return Math.round((nowMs - this.#startedAtMs) * TICKS_PER_MS);
+  }
+
+  /** Times the place of the stream was moved after its first packet. */
+  get adjustments(): number {
+    return this.#anchor.adjustments;
+  }
+}
 
 /**
  * Where the samples of one leg belong on the recording's clock. RTP timestamps give the exact distance between

@@ -1,8 +1,7 @@
 import type { AnswerResult } from '../../machines/events.ts';
 import { ANSWER_WINDOW_SAMPLES, AnswerDetector } from '../answering/answer-detector.ts';
-import type { RecordedPacket } from '../recording/session-recorder.ts';
 import { type PacketAudio, Timeline } from '../recording/timeline.ts';
-import { TrackAnchor } from '../recording/track.ts';
+import { Track } from '../recording/track.ts';
 
 /**
  * Listens to what a party says after it has answered, in real time: what was lost or never sent is silence. A window is
@@ -30,7 +29,7 @@ export class AnswerEar {
   readonly #startedAtMs: number;
   readonly #detector = new AnswerDetector();
   readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
-  readonly #anchor = new TrackAnchor();
+  readonly #track: Track;
   /** Loudest that the party has heard of late, and when. */
   #heardPower = 0;
   #heardAtMs = Number.NEGATIVE_INFINITY;
@@ -39,6 +38,11 @@ export class AnswerEar {
   constructor({ nowMs, onResult }: AnswerEarOptions) {
     this.#startedAtMs = nowMs;
     this.#onResult = onResult;
+    this.#track = new Track({
+      timeline: this.#timeline,
+      startedAtMs: nowMs,
+      makeRoom: (atMs) => this.judge(atMs),
+    });
   }
 
   /** Nothing follows. */
@@ -46,16 +50,10 @@ export class AnswerEar {
     return this.#detector.isOver;
   }
 
-  /** Decodes a packet to its place. `power` is the mean square of its samples. Allocates nothing. */
-  addAudio(audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
+  /** Decodes a packet to its place. Allocates nothing. */
+  addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.isOver) return;
-    const timeline = this.#timeline;
-    const nowSample = Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
-    const position = this.#anchor.place(packet, nowSample, timeline.taken, power);
-    // After a stall of this thread the timeline may still be full of the past.
-    if (position + packet.payloadBytes > timeline.end) this.judge(nowMs);
-    const from = packet.payloadOffset;
-    timeline.put(0, position, audio, from, from + packet.payloadBytes);
+    this.#track.add(audio, nowMs);
     this.judge(nowMs);
   }
 

@@ -12,14 +12,6 @@ const SILENT_AFTER_MS = 200;
 /** Timestamps that leap further start anew, as does another source. */
 const MOST_GAP_SAMPLES = 8000;
 
-interface EarPacket {
-  ssrc: number;
-  sequence: number;
-  timestamp: number;
-  payloadOffset: number;
-  payloadBytes: number;
-}
-
 export class DigitEar {
   readonly #detector: DtmfDetector;
   #ssrc = -1;
@@ -34,19 +26,19 @@ export class DigitEar {
   }
 
   /** Allocates nothing. */
-  addAudio({ codec, datagram, samples }: PacketAudio, packet: EarPacket, nowMs: number): void {
-    const gap = packet.ssrc === this.#ssrc ? timestampDelta(packet.timestamp, this.#timestamp) : MOST_GAP_SAMPLES + 1;
+  addAudio(audio: PacketAudio, nowMs: number): void {
+    const { codec, ssrc, sequence, timestamp, ticks } = audio;
+    const gap = ssrc === this.#ssrc ? timestampDelta(timestamp, this.#timestamp) : MOST_GAP_SAMPLES + 1;
     if (gap < 0 && gap >= -MOST_GAP_SAMPLES) return;
     if (gap > MOST_GAP_SAMPLES || gap < 0) this.#detector.end();
-    else if (gap > 0 && packet.sequence === this.#sequence) this.#detector.addSilence(gap);
+    else if (gap > 0 && sequence === this.#sequence) this.#detector.addSilence(gap);
     else if (gap > 0) this.#detector.addLoss(gap);
-    this.#ssrc = packet.ssrc;
-    this.#sequence = (packet.sequence + 1) & 0xffff;
-    this.#timestamp = (packet.timestamp + packet.payloadBytes) >>> 0;
+    this.#ssrc = ssrc;
+    this.#sequence = (sequence + 1) & 0xffff;
+    this.#timestamp = (timestamp + ticks) >>> 0;
     this.#heardAtMs = nowMs;
-    const { payloadOffset, payloadBytes } = packet;
-    if (codec === 'G722') this.#detector.addSamples(samples, payloadBytes);
-    else this.#detector.addG711(codec, datagram, payloadOffset, payloadOffset + payloadBytes);
+    if (codec === 'G722') this.#detector.addSamples(audio.narrow(), ticks);
+    else this.#detector.addG711(codec, audio.datagram, audio.payloadOffset, audio.payloadOffset + ticks);
   }
 
   /** Ends a press after which nothing came. Call every few hundred milliseconds. */

@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { RecordedPacket } from '../recording/session-recorder.ts';
 import { type PacketAudio, Timeline } from '../recording/timeline.ts';
-import { TrackAnchor } from '../recording/track.ts';
+import { Track } from '../recording/track.ts';
 import { SampleRing } from '../sample-ring.ts';
 
 /**
@@ -30,17 +29,19 @@ interface LegTapOptions {
 export class LegTap {
   readonly #port: MessagePort;
   readonly #onOverrun: () => void;
-  readonly #startedAtMs: number;
   readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES });
   readonly #ring = new SampleRing();
-  readonly #anchor = new TrackAnchor();
-  #samplesLate = 0;
+  readonly #track: Track;
   #isOver = false;
 
   constructor({ port, nowMs, onOverrun }: LegTapOptions) {
     this.#port = port;
     this.#onOverrun = onOverrun;
-    this.#startedAtMs = nowMs;
+    this.#track = new Track({
+      timeline: this.#timeline,
+      startedAtMs: nowMs,
+      makeRoom: (atMs) => this.flush(atMs),
+    });
     port.postMessage(this.#ring.memory);
     // The listener has gone: nobody is owed anything.
     port.on('close', () => {
@@ -48,27 +49,21 @@ export class LegTap {
     });
   }
 
-  /** Decodes a packet to its place and writes what is due. `power` is the mean square of its samples. */
-  addAudio(audio: PacketAudio, packet: RecordedPacket, power: number, nowMs: number): void {
+  /** Decodes a packet to its place and writes what is due. */
+  addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.#isOver) return;
-    const timeline = this.#timeline;
-    const position = this.#anchor.place(packet, this.#sampleAt(nowMs), timeline.taken, power);
-    // After a stall of this thread the ring may still be full of the past.
-    if (position + packet.payloadBytes > timeline.end) this.flush(nowMs);
-    const from = packet.payloadOffset;
-    const written = timeline.put(0, position, audio, from, from + packet.payloadBytes);
-    this.#samplesLate += packet.payloadBytes - written;
+    this.#track.add(audio, nowMs);
     this.flush(nowMs);
   }
 
   /** Writes everything that is too old to change. Call every few hundred milliseconds also when no packet comes. */
   flush(nowMs: number): void {
-    this.#writeUpTo(this.#sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
+    this.#writeUpTo(this.#track.sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
   }
 
   /** Writes the rest. Nothing follows. */
   stop(nowMs: number): void {
-    this.#writeUpTo(this.#sampleAt(nowMs), 1);
+    this.#writeUpTo(this.#track.sampleAt(nowMs), 1);
     this.#end();
   }
 
@@ -76,14 +71,10 @@ export class LegTap {
     return {
       seconds: this.#timeline.taken / 1000 / SAMPLES_PER_MS,
       samplesWaiting: this.#ring.waiting,
-      samplesLate: this.#samplesLate,
-      anchorAdjustments: this.#anchor.adjustments,
+      samplesLate: this.#track.samplesLate,
+      anchorAdjustments: this.#track.adjustments,
       isOver: this.#isOver,
     };
-  }
-
-  #sampleAt(nowMs: number): number {
-    return Math.round((nowMs - this.#startedAtMs) * SAMPLES_PER_MS);
   }
 
   /** Leaves a rest of fewer than `fewest` samples for later. */

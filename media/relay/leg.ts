@@ -8,6 +8,7 @@ import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames, silenceFrames } from '../dsp/tones.ts';
 import type { LoopedSound, PlaybackEnd } from '../media-plane.ts';
+import type { PacketAudio } from '../recording/timeline.ts';
 import { COMFORT_NOISE_PAYLOAD_TYPE } from '../rtp/comfort-noise.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
@@ -31,6 +32,8 @@ type LegFeed = 'nothing' | LoopedSound | 'mix' | `party ${string}`;
 
 /** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
 const OTHER_PARTY_PAUSE_MS = 100;
+/** Longer than between two packets of an event, which come every 20 ms or 50 ms. */
+const EVENT_PAUSE_MS = 80;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
 const MOST_PAYLOAD_BYTES = 1440;
 
@@ -90,6 +93,7 @@ export class RelayLeg {
   #playback: Playback | null = null;
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
+  #eventAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   /** Null until the peer's audio is needed in another form, or the peer needs audio that is not the other party's as it came. */
   #decoder: PacketDecoder | null = null;
@@ -194,10 +198,16 @@ export class RelayLeg {
     return 'unknown';
   }
 
+  /** Whether audio has to be decoded for this peer. Between the two laws of G.711, `forward` needs only a table. */
+  mustTranscode(kind: Codec): boolean {
+    const codec = this.remote?.codec ?? kind;
+    return kind !== codec && (kind === 'G722' || codec === 'G722');
+  }
+
   /**
-   * Sends a packet of another party to this one. For the last listener that uses the same codec, the header is rewritten
-   * in the datagram itself, which is ours. Otherwise the payload is copied or transcoded into a send slot. The payload
-   * in the datagram never changes.
+   * Sends a packet of another party to this one, unless it must be transcoded. For the last listener that uses the same codec,
+   * the header is rewritten in the datagram itself, which is ours. Otherwise the payload is copied into a send slot. The
+   * payload in the datagram never changes.
    */
   forward(speaker: RelayLeg, { datagram, header, kind, nowMs, isLast }: ForwardedPacket): void {
     const remote = this.remote;
@@ -216,10 +226,11 @@ export class RelayLeg {
       return;
     }
     this.#forwardedAtMs = nowMs;
+    if (isEvent) this.#eventAtMs = nowMs;
     if (playback !== null && !isEvent) {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
       if (remote.codec === 'G722' || kind === 'G722') {
-        const samples = this.#copyOf(speaker.decoded(kind, datagram, header), header.payloadBytes);
+        const samples = this.#copyOf(speaker.decoded(kind, datagram, header).narrow(), header.payloadBytes);
         playback.mixSamples(samples, header.payloadBytes, this.outbound.sequence);
         this.#encode(samples, header.payloadBytes, packet);
       } else {
@@ -237,18 +248,20 @@ export class RelayLeg {
       return;
     }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
-    if (isEvent || kind === remote.codec) copyPayload(datagram, header, packet, null);
-    else if (remote.codec === 'G722' || kind === 'G722') {
-      this.#encode(speaker.decoded(kind, datagram, header), header.payloadBytes, packet);
-    } else copyPayload(datagram, header, packet, transcodingTable(kind, remote.codec));
+    copyPayload(
+      datagram,
+      header,
+      packet,
+      isEvent ? null : transcodingTable(kind as G711Codec, remote.codec as G711Codec),
+    );
     this.#send(packet, payloadType);
   }
 
-  /** Samples at 8 kHz of a packet of this leg, one for each octet of its payload, until the next packet. */
-  decoded(codec: Codec, datagram: Uint8Array, header: RtpHeader): Int16Array {
+  /** The audio of a packet of this leg, until the next packet. */
+  decoded(codec: Codec, datagram: Uint8Array, header: RtpHeader): PacketAudio {
     this.#decoder ??= new PacketDecoder(MOST_PAYLOAD_BYTES);
     this.#decoder.decode(codec, datagram, header);
-    return this.#decoder.samples;
+    return this.#decoder;
   }
 
   /** A copy that may be changed. */
@@ -262,11 +275,15 @@ export class RelayLeg {
     this.#encoder.encode(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
-  /** Sends 20 ms of a mix, with what is said over it; nothing while something else is said instead. */
+  /**
+   * Sends 20 ms of a mix or of a party's playout, with what is said over it; nothing while something else is said instead, or
+   * a telephone event is on its way, whose packets must keep their timestamp.
+   */
   sendMixed(samples: Int16Array, nowMs: number): void {
     const remote = this.remote;
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
+    if (nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + samples.length);

@@ -14,9 +14,9 @@ export class Mixer {
   readonly #frame = new Int16Array(FRAME_SAMPLES);
   readonly #loudest: Party[] = [];
 
-  /** Takes a frame of every party that is heard in a mix and sends one to every party that hears a mix. */
+  /** Sends a frame to every party that hears a mix, of the frames that the parties it hears have just played out. */
   sendFrames(parties: ReadonlyMap<string, Party>, nowMs: number): void {
-    this.#sortByLevel(parties, nowMs);
+    this.#sortByLevel(parties);
     for (const listener of parties.values()) {
       if (listener.mixOf.length === 0) continue;
       this.#mixFor(listener);
@@ -24,16 +24,15 @@ export class Mixer {
     }
   }
 
-  #sortByLevel(parties: ReadonlyMap<string, Party>, nowMs: number): void {
+  #sortByLevel(parties: ReadonlyMap<string, Party>): void {
     const loudest = this.#loudest;
     loudest.length = 0;
     for (const party of parties.values()) {
-      const input = party.mixInput;
-      if (input === null) continue;
-      input.takeFrame(nowMs);
+      const { playout } = party;
+      if (playout === null) continue;
       // Insertion: a conference has few parties, whose order seldom changes.
       let place = loudest.length;
-      while (place > 0 && loudest[place - 1]!.mixInput!.level < input.level) {
+      while (place > 0 && loudest[place - 1]!.playout!.level < playout.level) {
         loudest[place] = loudest[place - 1]!;
         place -= 1;
       }
@@ -48,7 +47,7 @@ export class Mixer {
     for (const speaker of this.#loudest) {
       const gain = gainOf(listener, speaker.id);
       if (gain === 0) continue;
-      const { frame } = speaker.mixInput!;
+      const { frame } = speaker.playout!;
       for (let i = 0; i < FRAME_SAMPLES; i++) sum[i] = sum[i]! + frame[i]! * gain;
       heard += 1;
       if (heard === MOST_SPEAKERS_HEARD) break;

@@ -1,50 +1,93 @@
 import type { Codec } from '../../machines/events.ts';
-import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
+import { decodeG711 } from '../codecs/g711.ts';
 import { G722Decoder } from '../codecs/g722.ts';
-import { RateHalver } from '../dsp/rate-doubling.ts';
+import { meanPower, meanPowerOfG711 } from '../dsp/level.ts';
+import { SteadyResampler } from '../dsp/steady-resampler.ts';
+import type { PacketAudio } from '../recording/timeline.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
 
+/** What a decoder needs to know of a packet. */
+type DecodedHeader = Pick<RtpHeader, 'ssrc' | 'sequence' | 'timestamp' | 'payloadOffset' | 'payloadBytes'>;
+
+const NOT_MEASURED = -1;
+
 /**
- * What a party says, as samples at 8 kHz: one for each octet of its packets, because G.711 has a sample an octet and G.722
- * two at 16 kHz. Packets are decoded in the order of their arrival, each once, whoever needs it. A G.722 decoder that misses
- * a packet, or gets one late, finds its way back within milliseconds.
+ * What a party says, packet by packet, each decoded once, whoever needs it. An octet of its packets is a tick: G.711 has a
+ * sample an octet and G.722 two at 16 kHz. A G.722 decoder that misses a packet, or gets one late, finds its way back
+ * within milliseconds.
  */
-export class PacketDecoder {
-  /** Of the packet that was decoded last. */
-  readonly samples: Int16Array;
+export class PacketDecoder implements PacketAudio {
+  codec: Codec = 'PCMU';
+  ssrc = -1;
+  sequence = -1;
+  timestamp = 0;
+  ticks = 0;
+  datagram: Uint8Array = new Uint8Array(0);
+  payloadOffset = 0;
+  payloadBytes = 0;
+  readonly #narrow: Int16Array;
   readonly #wide: Int16Array;
+  #power = NOT_MEASURED;
+  #isNarrowDone = false;
+  #isWideDone = false;
   readonly #decoder = new G722Decoder();
-  readonly #halver = new RateHalver();
-  #ssrc = -1;
-  #sequence = -1;
-  #codec: Codec | null = null;
+  #halver: SteadyResampler | null = null;
 
   /** @param mostOctets in a packet */
   constructor(mostOctets: number) {
-    this.samples = new Int16Array(mostOctets);
+    this.#narrow = new Int16Array(mostOctets);
     this.#wide = new Int16Array(2 * mostOctets);
   }
 
-  /** Decodes a packet of at most `mostOctets` into `samples`, unless it was the last one. Allocates nothing. */
-  decode(codec: Codec, datagram: Uint8Array, header: RtpHeader): void {
-    const isSameSource = header.ssrc === this.#ssrc && codec === this.#codec;
-    if (isSameSource && header.sequence === this.#sequence) return;
-    this.#sequence = header.sequence;
+  /** Takes a packet of at most `mostOctets`. One that comes twice in a row is not decoded anew. Allocates nothing. */
+  decode(codec: Codec, datagram: Uint8Array, header: DecodedHeader): void {
+    const isSameSource = header.ssrc === this.ssrc && codec === this.codec;
+    this.datagram = datagram;
+    this.payloadOffset = header.payloadOffset;
+    if (isSameSource && header.sequence === this.sequence) return;
     if (!isSameSource) this.#start(codec, header.ssrc);
-    const { payloadOffset, payloadBytes } = header;
+    this.sequence = header.sequence;
+    this.timestamp = header.timestamp;
+    this.payloadBytes = header.payloadBytes;
+    this.ticks = header.payloadBytes;
+    this.#power = NOT_MEASURED;
+    this.#isNarrowDone = false;
+    this.#isWideDone = false;
+  }
+
+  get power(): number {
+    if (this.#power === NOT_MEASURED) this.#power = this.#measurePower();
+    return this.#power;
+  }
+
+  narrow(): Int16Array {
+    if (this.#isNarrowDone) return this.#narrow;
+    this.#isNarrowDone = true;
+    const { codec, datagram, payloadOffset, ticks } = this;
     if (codec === 'G722') {
-      this.#decoder.decode(datagram, this.#wide, payloadOffset, payloadOffset + payloadBytes);
-      this.#halver.halve(this.#wide, 2 * payloadBytes, this.samples);
-      return;
-    }
-    const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
-    for (let i = 0; i < payloadBytes; i++) this.samples[i] = table[datagram[payloadOffset + i]!]!;
+      this.#halver ??= new SteadyResampler(16_000, 8000);
+      this.#halver.process(this.#decoded(), 2 * ticks, this.#narrow);
+    } else decodeG711(codec, datagram, this.#narrow, payloadOffset, payloadOffset + ticks);
+    return this.#narrow;
+  }
+
+  #measurePower(): number {
+    const { codec, datagram, payloadOffset, ticks } = this;
+    if (codec === 'G722') return meanPower(this.narrow(), ticks);
+    return meanPowerOfG711(codec, datagram, payloadOffset, payloadOffset + ticks);
+  }
+
+  #decoded(): Int16Array {
+    if (this.#isWideDone) return this.#wide;
+    this.#isWideDone = true;
+    this.#decoder.decode(this.datagram, this.#wide, this.payloadOffset, this.payloadOffset + this.ticks);
+    return this.#wide;
   }
 
   #start(codec: Codec, ssrc: number): void {
-    this.#codec = codec;
-    this.#ssrc = ssrc;
+    this.codec = codec;
+    this.ssrc = ssrc;
     this.#decoder.reset();
-    this.#halver.reset();
+    this.#halver?.reset();
   }
 }

@@ -1,13 +1,13 @@
 import type { Codec } from '../../machines/events.ts';
-import { LINEAR_TO_ALAW, LINEAR_TO_MULAW } from '../codecs/g711.ts';
+import { encodeG711 } from '../codecs/g711.ts';
 import { G722Encoder } from '../codecs/g722.ts';
-import { RateDoubler } from '../dsp/rate-doubling.ts';
+import { SteadyResampler } from '../dsp/steady-resampler.ts';
 
 /** Encodes samples at 8 kHz for one party, an octet each. A G.722 encoder keeps its state from packet to packet. */
 export class PacketEncoder {
   readonly #wide: Int16Array;
   readonly #encoder = new G722Encoder();
-  readonly #doubler = new RateDoubler();
+  readonly #doubler = new SteadyResampler(8000, 16_000);
   #codec: Codec | null = null;
 
   /** @param mostOctets in a packet */
@@ -19,12 +19,9 @@ export class PacketEncoder {
   encode(codec: Codec, samples: Int16Array, count: number, octets: Uint8Array, at: number): void {
     if (codec !== this.#codec) this.#start(codec);
     if (codec === 'G722') {
-      this.#doubler.double(samples, count, this.#wide);
+      this.#doubler.process(samples, count, this.#wide);
       this.#encoder.encode(this.#wide, octets, at, count);
-      return;
-    }
-    const table = codec === 'PCMU' ? LINEAR_TO_MULAW : LINEAR_TO_ALAW;
-    for (let i = 0; i < count; i++) octets[at + i] = table[samples[i]! & 0xffff]!;
+    } else encodeG711(codec, samples, octets, at, count);
   }
 
   #start(codec: Codec): void {

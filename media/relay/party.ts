@@ -4,8 +4,8 @@ import type { AnswerEar } from './answer-ear.ts';
 import type { DigitEar } from './digit-ear.ts';
 import type { RelayLeg } from './leg.ts';
 import type { LegTap } from './leg-tap.ts';
-import type { MixInput } from './mix-input.ts';
 import { PacketAllowance } from './packet-allowance.ts';
+import type { Playout } from './playout.ts';
 
 /** One party of a session: its endpoint, who hears it, and what else is done with what it says. */
 export class Party {
@@ -14,8 +14,10 @@ export class Party {
   readonly leg: RelayLeg;
   /** Parties that hear this one alone: each packet is forwarded to them as it came. */
   forwardsTo: readonly Party[] = [];
-  /** Where the mixer takes what this party says; null while nobody hears it in a mix. */
-  mixInput: MixInput | null = null;
+  /** Plays out what this party says; null while nobody hears it in a mix or by another codec. */
+  playout: Playout | null = null;
+  /** The party that this one hears alone by another codec; null while it gets packets as they come, or others. */
+  transcodes: Party | null = null;
   /** What this party hears in a mix; empty while it hears one party alone, a tone or nothing. */
   mixOf: readonly HeardParty[] = [];
   /** Silence of this party posts `rtp.timeout`. */
@@ -40,11 +42,17 @@ export class Party {
     this.leg = leg;
   }
 
+  /** Whether something is sent to it at the pace of frames: a sound of ours, a mix, or another party's playout. */
+  get needsFrames(): boolean {
+    return this.leg.loopedSound !== null || this.mixOf.length > 0 || this.transcodes !== null;
+  }
+
   dump(): unknown {
     return {
       ...this.leg.dump(),
       forwardsTo: this.forwardsTo.map(({ id }) => id),
-      mixInput: this.mixInput?.dump() ?? null,
+      playout: this.playout?.dump() ?? null,
+      transcodes: this.transcodes?.id ?? null,
       tap: this.tap?.dump() ?? null,
       answerEar: this.answerEar?.dump() ?? null,
       detectsTones: this.digitEar !== null,

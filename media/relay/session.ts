@@ -3,7 +3,6 @@ import type { Codec, LegQuality, MediaEvent, RemoteMedia } from '../../machines/
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
-import { meanPower, meanPowerOfG711 } from '../dsp/level.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
   DigitsEnd,
@@ -18,7 +17,6 @@ import type {
   Routing,
 } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
-import type { PacketAudio } from '../recording/timeline.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
 import { digitOfEvent, emptyTelephoneEvent, parseTelephoneEvent } from '../rtp/telephone-event.ts';
 import { AnswerEar } from './answer-ear.ts';
@@ -27,21 +25,24 @@ import { DigitSender } from './digit-sender.ts';
 import { type FramePacer, systemPacerClock } from './frame-pacer.ts';
 import { type ForwardedPacket, type PayloadKind, RelayLeg } from './leg.ts';
 import { LegTap } from './leg-tap.ts';
-import { MixInput } from './mix-input.ts';
 import { Mixer } from './mixer.ts';
 import { Party } from './party.ts';
 import { isOwnAddress, resolveHost } from './peer-address.ts';
 import { Playback } from './playback.ts';
+import { Playout } from './playout.ts';
 import type { SendRing } from './send-ring.ts';
 
 /**
  * The parties of a call and who hears whom. Lives in a worker thread; `tick` drives everything that is not a packet. A
- * party that hears one other party gets that party's packets as they came; the mixer runs only while a party hears more.
+ * party that hears one other party gets that party's packets as they came, or its playout if their codecs differ; the mixer
+ * runs only while a party hears more.
  */
 
 /** How often `tick` wants to be called. */
 export const SESSION_TICK_MS = 250;
 const MOST_KEY_PRESSES_PER_TICK = 10;
+/** A party that has sent nothing for this long has stopped: nobody is sent the silence of its playout. */
+const PLAYED_OUT_MS = 200;
 
 interface RelayClock {
   /** Monotonic. */
@@ -98,7 +99,6 @@ export class RelaySession {
     nowMs: 0,
     isLast: true,
   };
-  readonly #audio: PacketAudio = { codec: 'PCMU', datagram: Buffer.alloc(0), samples: new Int16Array(0) };
   readonly #event = emptyTelephoneEvent();
   readonly #faults: { count: number; last: string | null } = { count: 0, last: null };
   readonly #mixer = new Mixer();
@@ -163,11 +163,12 @@ export class RelaySession {
     this.#recorder?.endVoice(id);
     for (const other of this.#parties.values()) {
       other.forwardsTo = other.forwardsTo.filter((listener) => listener !== party);
+      if (other.transcodes === party) other.transcodes = null;
       if (!other.mixOf.some((heard) => heard.party === id)) continue;
       other.mixOf = other.mixOf.filter((heard) => heard.party !== id);
       if (other.mixOf.length === 0) other.leg.hear('nothing');
     }
-    this.#keepMixInputs(nowMs);
+    this.#keepPlayouts(nowMs);
     this.#paceFrames();
     await party.leg.close(nowMs, this.#clock.unixMs());
   }
@@ -217,7 +218,7 @@ export class RelaySession {
       this.#keepDigitEar(party);
     }
     for (const party of this.#parties.values()) this.#letHear(party, hears[party.id] ?? []);
-    this.#keepMixInputs(nowMs);
+    this.#keepPlayouts(nowMs);
     this.#paceFrames();
   }
 
@@ -233,6 +234,8 @@ export class RelaySession {
 
   #letHear(listener: Party, hears: LoopedSound | readonly HeardParty[]): void {
     listener.mixOf = [];
+    const source = listener.transcodes;
+    listener.transcodes = null;
     if (typeof hears === 'string' || hears.length === 0) {
       listener.leg.hear(typeof hears === 'string' ? hears : 'nothing');
       return;
@@ -243,23 +246,45 @@ export class RelaySession {
       listener.leg.hear('mix');
       return;
     }
-    const source = this.#party(only!.party);
-    source.forwardsTo = [...source.forwardsTo, listener];
-    listener.leg.hear(`party ${source.id}`);
+    const party = this.#party(only!.party);
+    party.forwardsTo = [...party.forwardsTo, listener];
+    if (source === party) listener.transcodes = party;
+    listener.leg.hear(`party ${party.id}`);
   }
 
-  /** Gives every party that somebody hears in a mix an input of the mixer, and takes it from the others. */
-  #keepMixInputs(nowMs: number): void {
-    const mixed = new Set([...this.#parties.values()].flatMap(({ mixOf }) => mixOf.map((heard) => heard.party)));
-    for (const party of this.#parties.values()) {
-      if (!mixed.has(party.id)) party.mixInput = null;
-      else party.mixInput ??= new MixInput(nowMs);
+  /** Gives every party that somebody hears in a mix or by another codec a playout, and takes it from the others. */
+  #keepPlayouts(nowMs: number): void {
+    const played = new Set<PartyId>();
+    for (const { mixOf, transcodes } of this.#parties.values()) {
+      for (const { party } of mixOf) played.add(party);
+      if (transcodes !== null) played.add(transcodes.id);
     }
+    for (const party of this.#parties.values()) {
+      if (!played.has(party.id)) party.playout = null;
+      else party.playout ??= new Playout(nowMs);
+    }
+  }
+
+  /** Notes whose audio a listener gets decoded and encoded anew: null for packets that it gets as they come. */
+  #transcode(listener: Party, speaker: Party | null): void {
+    if (listener.transcodes === speaker) return;
+    listener.transcodes = speaker;
+    this.#keepPlayouts(this.#clock.nowMs());
+    this.#paceFrames();
+  }
+
+  /** Whether a packet has to go by way of the speaker's playout. */
+  #isTranscoded(speaker: Party, listener: Party, kind: PayloadKind): boolean {
+    if (kind === 'comfort-noise') return listener.transcodes === speaker;
+    if (!isAudio(kind)) return false;
+    const isTranscoded = listener.leg.mustTranscode(kind);
+    this.#transcode(listener, isTranscoded ? speaker : null);
+    return isTranscoded;
   }
 
   #paceFrames(): void {
     const parties = [...this.#parties.values()];
-    if (parties.some(({ leg, mixOf }) => leg.loopedSound !== null || mixOf.length > 0)) {
+    if (parties.some((party) => party.needsFrames)) {
       this.#stopFrames ??= this.#options.pacer.add(() => this.#sendFrames());
       return;
     }
@@ -269,8 +294,17 @@ export class RelaySession {
 
   #sendFrames(): void {
     const nowMs = this.#clock.nowMs();
-    for (const { leg } of this.#parties.values()) leg.sendLoop(nowMs);
+    for (const { playout } of this.#parties.values()) playout?.takeFrame(nowMs);
+    for (const { leg, transcodes } of this.#parties.values()) {
+      leg.sendLoop(nowMs);
+      if (transcodes !== null) this.#sendPlayout(transcodes, leg, nowMs);
+    }
     this.#mixer.sendFrames(this.#parties, nowMs);
+  }
+
+  #sendPlayout({ leg, playout }: Party, listener: RelayLeg, nowMs: number): void {
+    const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > PLAYED_OUT_MS;
+    if (playout !== null && !hasStopped) listener.sendMixed(playout.frame, nowMs);
   }
 
   /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
@@ -479,8 +513,10 @@ export class RelaySession {
     packet.kind = kind;
     packet.nowMs = nowMs;
     for (let i = 0; i <= last; i++) {
+      const listener = forwardsTo[i]!;
+      if (this.#isTranscoded(party, listener, kind)) continue;
       packet.isLast = i === last;
-      forwardsTo[i]!.leg.forward(leg, packet);
+      listener.leg.forward(leg, packet);
     }
     this.#account(party, datagram, kind, nowMs);
   }
@@ -500,40 +536,26 @@ export class RelaySession {
     if (leg.lastHeardAtMs < 0) this.#options.post({ type: 'rtp.started', leg: party.id });
     leg.lastHeardAtMs = nowMs;
     party.isTimedOut = false;
-    const isAudio = kind === 'PCMU' || kind === 'PCMA' || kind === 'G722';
-    leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, isAudio);
+    const hasAudio = isAudio(kind);
+    leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, hasAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
-    if (isAudio || kind === 'comfort-noise') leg.isPausing = !isAudio;
+    if (hasAudio || kind === 'comfort-noise') leg.isPausing = !hasAudio;
     if (kind === 'comfort-noise') {
-      party.mixInput?.addComfortNoise(datagram, header, nowMs);
+      party.playout?.addComfortNoise(datagram, header, nowMs);
       party.digitEar?.end();
     }
-    if (!isAudio || header.payloadBytes === 0) return;
+    if (!isAudio(kind) || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
-    const power = this.#powerOf(leg, kind, datagram);
+    const audio = leg.decoded(kind, datagram, header);
+    const { power } = audio;
     leg.snr.addFrame(power);
-    const audio = this.#audio;
-    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, header, power, nowMs);
-    if (party.recordedBesideOn !== null) {
-      this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, header, power, nowMs);
-    }
-    party.tap?.addAudio(audio, header, power, nowMs);
-    party.mixInput?.addAudio(audio, header, power, nowMs);
-    party.answerEar?.addAudio(audio, header, power, nowMs);
-    party.digitEar?.addAudio(audio, header, nowMs);
+    if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
+    if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
+    party.tap?.addAudio(audio, nowMs);
+    party.playout?.addAudio(audio, nowMs);
+    party.answerEar?.addAudio(audio, nowMs);
+    party.digitEar?.addAudio(audio, nowMs);
     for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(power, nowMs);
-  }
-
-  /** Mean square of a packet's samples; sets `#audio` to it. */
-  #powerOf(leg: RelayLeg, codec: Codec, datagram: Buffer): number {
-    const header = this.#header;
-    const audio = this.#audio;
-    audio.codec = codec;
-    audio.datagram = datagram;
-    const { payloadOffset, payloadBytes } = header;
-    if (codec !== 'G722') return meanPowerOfG711(codec, datagram, payloadOffset, payloadOffset + payloadBytes);
-    audio.samples = leg.decoded(codec, datagram, header);
-    return meanPower(audio.samples, payloadBytes);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {
@@ -577,6 +599,10 @@ export class RelaySession {
     ]);
     return recording;
   }
+}
+
+function isAudio(kind: PayloadKind): kind is Codec {
+  return kind === 'PCMU' || kind === 'PCMA' || kind === 'G722';
 }
 
 function isPort(port: number): boolean {

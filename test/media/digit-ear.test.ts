@@ -4,6 +4,7 @@ import { dtmfTones } from '../../media/dsp/dtmf-tones.ts';
 import { FRAME_SAMPLES } from '../../media/dsp/tones.ts';
 import { DigitEar } from '../../media/relay/digit-ear.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
+import { heardPacket } from './heard-packet.ts';
 import { Bench } from './relay-bench.ts';
 import type { RtpPhone } from './rtp-phone.ts';
 
@@ -110,8 +111,7 @@ describe('packets of tones', () => {
       digits += digit;
     });
     for (const { sequence, timestamp, frame, ssrc = 1 } of sent) {
-      const packet = { ssrc, sequence, timestamp, payloadOffset: 0, payloadBytes: frame.length };
-      ear.addAudio({ codec: 'PCMU', datagram: frame, samples: new Int16Array(0) }, packet, 0);
+      ear.addAudio(heardPacket(frame, { ssrc, sequence, timestamp }), 0);
     }
     ear.end();
     return digits;

@@ -85,7 +85,7 @@ class Conference {
     while (malformed() === before) await new Promise((resolve) => setImmediate(resolve));
   }
 
-  partyDump(id: string): { counters: Record<string, number>; feed: string; mixInput: unknown } {
+  partyDump(id: string): { counters: Record<string, number>; feed: string; playout: unknown } {
     return (this.session.dump() as { parties: Record<string, ReturnType<Conference['partyDump']>> }).parties[id]!;
   }
 
@@ -212,7 +212,7 @@ describe('a session of three parties', () => {
     expect(conference.levelAt('agent', HZ.supervisor)).toBeLessThan(SILENT);
     expect(conference.session.dump()).not.toHaveProperty('parties.supervisor');
     conference.session.setRouting({ hears: {}, watched: [] });
-    expect(conference.partyDump('customer')).toMatchObject({ feed: 'nothing', mixInput: null });
+    expect(conference.partyDump('customer')).toMatchObject({ feed: 'nothing', playout: null });
     expect(() => conference.session.setRouting({ hears: {}, watched: ['supervisor'] })).toThrow(RangeError);
   });
 });

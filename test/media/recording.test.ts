@@ -6,9 +6,9 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { levelDbov } from '../../media/dsp/level.ts';
 import { framesOf, tone } from '../../media/dsp/tones.ts';
 import { SessionRecorder } from '../../media/recording/session-recorder.ts';
-import type { PacketAudio } from '../../media/recording/timeline.ts';
 import { readWav } from '../../media/wav.ts';
 import * as fc from '../properties.ts';
+import { heardPacket } from './heard-packet.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -37,8 +37,7 @@ class Session {
   }
 
   hear(channel: 0 | 1, timestamp: number, octets: Uint8Array, ssrc = 1): void {
-    const packet = { ssrc, timestamp: timestamp >>> 0, payloadOffset: 0, payloadBytes: octets.length };
-    this.recorder.addAudio(channel, mulaw(octets), packet, 1e6, this.nowMs);
+    this.recorder.addAudio(channel, heardPacket(octets, { ssrc, timestamp: timestamp >>> 0 }), this.nowMs);
   }
 
   /** Ten seconds take no time here, but the disk needs its own. */
@@ -143,8 +142,8 @@ describe('a recording', () => {
     const frames = 30_000;
     for (let i = 0; i < frames; i++) {
       const isLast = i === frames - 1;
-      const packet = { ssrc: 1, timestamp: Math.round(i * 160 * 1.001), payloadOffset: 0, payloadBytes: 160 };
-      session.recorder.addAudio(0, mulaw(isLast ? click : quiet), packet, isLast ? 1e8 : 0, session.nowMs);
+      const packet = heardPacket(isLast ? click : quiet, { timestamp: Math.round(i * 160 * 1.001) });
+      session.recorder.addAudio(0, packet, session.nowMs);
       session.advance(20);
       if (i % 500 === 499) await session.diskCaughtUp();
     }
@@ -244,7 +243,3 @@ describe('a recording', () => {
     expect(extent(customer)[1]).toBeGreaterThan(100);
   });
 });
-
-function mulaw(datagram: Uint8Array): PacketAudio {
-  return { codec: 'PCMU', datagram, samples: new Int16Array(0) };
-}

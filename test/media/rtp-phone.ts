@@ -128,7 +128,7 @@ export class RtpPhone {
     const decoder = new PacketDecoder(1500);
     const parts = this.heard.slice(from).map(({ header, payload }) => {
       decoder.decode(codec, payload, { ...header, payloadOffset: 0 });
-      return [...decoder.samples.subarray(0, payload.length)];
+      return [...decoder.narrow().subarray(0, payload.length)];
     });
     return Int16Array.from(parts.flat());
   }

@@ -9,6 +9,7 @@ import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { LegTap } from '../../media/relay/leg-tap.ts';
 import { SampleRing } from '../../media/sample-ring.ts';
 import * as fc from '../properties.ts';
+import { heardPacket } from './heard-packet.ts';
 import { freePortRange, RtpPhone } from './rtp-phone.ts';
 
 /** Samples of 20 ms, all of one value that both codecs carry nearly unchanged. */
@@ -174,8 +175,7 @@ function openTap() {
       const datagram = new Uint8Array(160);
       encodeG711(codec, new Int16Array(160).fill(LOUD), datagram);
       state.nowMs = Math.max(state.nowMs, atMs);
-      const packet = { ssrc: 1, timestamp: frame * 160, payloadOffset: 0, payloadBytes: 160 };
-      tap.addAudio({ codec, datagram, samples: new Int16Array(0) }, packet, LOUD * LOUD, state.nowMs);
+      tap.addAudio(heardPacket(datagram, { codec, timestamp: frame * 160 }), state.nowMs);
     },
     flush: () => tap.flush(state.nowMs),
     /** Samples written since the last time. */

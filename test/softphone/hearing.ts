@@ -94,7 +94,7 @@ export class Hearing {
     const order = this.#placeOf(header.ssrc, header.sequence);
     if (order === null) return;
     this.#decoder.decode(codec, datagram, header);
-    const pcm = this.#decoder.samples.slice(0, payload.length);
+    const pcm = this.#decoder.narrow().slice(0, payload.length);
     if (this.#kept.length === MAX_PACKETS) this.#kept.shift();
     this.#kept.push({ order, pcm });
   }

@@ -4,6 +4,7 @@ import { meanPower } from '../../../media/dsp/level.ts';
 import { AnswerEar } from '../../../media/relay/answer-ear.ts';
 import { seededRandom } from '../../../runtime/seeded-random.ts';
 import * as fc from '../../properties.ts';
+import { heardPacket } from '../heard-packet.ts';
 import { Bench } from '../relay-bench.ts';
 import { beep, joined, silence } from './answers.ts';
 
@@ -29,8 +30,7 @@ function openEar() {
   const say = (frame: Int16Array, timestamp: number, codec: G711Codec = 'PCMU'): void => {
     const datagram = new Uint8Array(FRAME_SAMPLES);
     encodeG711(codec, frame, datagram);
-    const packet = { ssrc: 1, timestamp, payloadOffset: 0, payloadBytes: FRAME_SAMPLES };
-    ear.addAudio({ codec, datagram, samples: new Int16Array(0) }, packet, 1e6, state.nowMs);
+    ear.addAudio(heardPacket(datagram, { codec, timestamp }), state.nowMs);
   };
   return Object.assign(state, { ear, results, say });
 }
@@ -110,8 +110,7 @@ describe('the ear of a party that has answered', () => {
         for (const { ssrc, timestamp, waitMs, bytes } of all) {
           nowMs += waitMs;
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
-          const audio = { codec: 'PCMA' as const, datagram, samples: new Int16Array(0) };
-          ear.addAudio(audio, { ssrc, timestamp, payloadOffset: 0, payloadBytes: bytes }, 1e6, nowMs);
+          ear.addAudio(heardPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
         }
         ear.judge(nowMs + 120_000);
         expect(results.length).toBeGreaterThanOrEqual(1);

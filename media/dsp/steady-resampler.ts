@@ -1,49 +1,15 @@
 import { Resampler } from './resample.ts';
 
 /**
- * 16-bit samples from 8 kHz to 16 kHz or back, block by block: twice as many, or half as many, at once. Late by half the
- * filter, which is 4 ms. Allocates only to grow.
+ * 16-bit samples from 8 kHz to 16 kHz or back, block by block: every block gives twice as many, or half as many, at once.
+ * Late by half the filter, which is 4 ms. Allocates only to grow.
  */
-export class RateDoubler {
-  readonly #rate: SteadyResampler;
-
-  constructor() {
-    this.#rate = new SteadyResampler(8000, 16_000);
-  }
-
-  /** Turns the first `count` samples into twice as many. */
-  double(samples: Int16Array, count: number, doubled: Int16Array): void {
-    this.#rate.process(samples, count, doubled);
-  }
-
-  reset(): void {
-    this.#rate.reset();
-  }
-}
-
-export class RateHalver {
-  readonly #rate: SteadyResampler;
-
-  constructor() {
-    this.#rate = new SteadyResampler(16_000, 8000);
-  }
-
-  /** Turns the first `count` samples, an even number, into half as many. */
-  halve(samples: Int16Array, count: number, halved: Int16Array): void {
-    this.#rate.process(samples, count, halved);
-  }
-
-  reset(): void {
-    this.#rate.reset();
-  }
-}
-
-class SteadyResampler {
+export class SteadyResampler {
   readonly #resampler: Resampler;
   #input = new Float32Array(0);
   #output = new Float32Array(0);
 
-  constructor(inputRateHz: number, outputRateHz: number) {
+  constructor(inputRateHz: 8000 | 16_000, outputRateHz: 8000 | 16_000) {
     this.#resampler = new Resampler(inputRateHz, outputRateHz);
     this.reset();
   }
@@ -56,6 +22,7 @@ class SteadyResampler {
     while (this.#resampler.process(this.#input, 1, this.#output) === 0);
   }
 
+  /** Converts the first `count` samples, an even number where the rate is halved. */
   process(samples: Int16Array, count: number, target: Int16Array): void {
     this.#makeRoom(count);
     const input = this.#input;

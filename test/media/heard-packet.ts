@@ -1,0 +1,19 @@
+import type { Codec } from '../../machines/events.ts';
+import type { PacketAudio } from '../../media/recording/timeline.ts';
+import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
+import { emptyRtpHeader } from '../../media/rtp/packet.ts';
+
+interface HeardPacket {
+  codec?: Codec;
+  ssrc?: number;
+  sequence?: number;
+  timestamp: number;
+}
+
+/** The audio of a packet with that payload, as a session has it. */
+export function heardPacket(payload: Uint8Array, options: HeardPacket): PacketAudio {
+  const { codec = 'PCMU', ...fields } = options;
+  const decoder = new PacketDecoder(payload.length);
+  decoder.decode(codec, payload, { ...emptyRtpHeader(), ssrc: 1, ...fields, payloadBytes: payload.length });
+  return decoder;
+}

@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import { encodeG711 } from '../../media/codecs/g711.ts';
+import { levelDbov, meanPower } from '../../media/dsp/level.ts';
+import { FRAME_SAMPLES, tone } from '../../media/dsp/tones.ts';
+import { JitterBuffer } from '../../media/relay/jitter-buffer.ts';
+import { Playout } from '../../media/relay/playout.ts';
+import { emptyRtpHeader } from '../../media/rtp/packet.ts';
+import * as fc from '../properties.ts';
+import { heardPacket } from './heard-packet.ts';
+import { largest } from './sounds.ts';
+
+/** A frame is played out 40 ms after it was said, until the jitter is known. */
+const DELAY_FRAMES = 2;
+const NOISE_60_DBOV = Uint8Array.of(60);
+
+/** A party that says a tone, or what a test wants, frame by frame; keeps what is played out of it. */
+class Speaker {
+  readonly taken: Int16Array[] = [];
+  readonly #playout = new Playout(0);
+  readonly #sound = tone({ frequenciesHz: [233], durationMs: 2000 });
+  #frame = 0;
+
+  /** 20 ms of tone each: `.` arrives, `x` is lost, `-` is not sent, `n` is comfort noise, `<` comes 40 ms late. */
+  say(script: string): this {
+    const late: number[] = [];
+    for (const event of script) {
+      if (event === '.') this.#deliver(this.#frame);
+      if (event === 'n') this.announce(NOISE_60_DBOV);
+      for (const frame of late.splice(0, late[0] !== undefined && late[0] <= this.#frame - 2 ? 1 : 0)) {
+        this.#deliver(frame);
+      }
+      if (event === '<') late.push(this.#frame);
+      this.#frame += 1;
+      this.#playout.takeFrame(this.#nowMs);
+      this.taken.push(this.#playout.frame.slice());
+    }
+    return this;
+  }
+
+  announce(payload: Uint8Array): void {
+    const header = { ...emptyRtpHeader(), ...this.#place(this.#frame), payloadBytes: payload.length };
+    this.#playout.addComfortNoise(payload, header, this.#nowMs);
+  }
+
+  /** What was played out of the frame that was said as number `index`. */
+  heardOf(index: number): Int16Array {
+    return this.taken[index + DELAY_FRAMES]!;
+  }
+
+  saidIn(index: number): Int16Array {
+    return this.#sound.subarray(index * FRAME_SAMPLES, (index + 1) * FRAME_SAMPLES);
+  }
+
+  dump(): Record<string, unknown> {
+    return this.#playout.dump() as Record<string, unknown>;
+  }
+
+  get #nowMs(): number {
+    return 20 * this.#frame;
+  }
+
+  #deliver(frame: number): void {
+    const octets = new Uint8Array(FRAME_SAMPLES);
+    encodeG711('PCMU', this.saidIn(frame), octets);
+    this.#playout.addAudio(heardPacket(octets, this.#place(frame)), this.#nowMs);
+  }
+
+  #place(frame: number) {
+    return { ssrc: 7, sequence: frame, timestamp: frame * FRAME_SAMPLES };
+  }
+}
+
+/** 20 ms of tone in each packet, which come as late as `lateMs` tells; the levels of what is played out, in dBov. */
+function playedOut(frames: number, lateMs: (frame: number) => number, level = -10) {
+  const sound = tone({ frequenciesHz: [233], durationMs: 20 * frames, levelDbfs: level });
+  const playout = new Playout(0);
+  const packets = Array.from({ length: frames }, (_, frame) => ({ frame, atMs: 20 * frame + lateMs(frame) }));
+  packets.sort((a, b) => a.atMs - b.atMs);
+  const levels: number[] = [];
+  for (let nowMs = 0; nowMs < 20 * frames; nowMs += 20) {
+    for (; packets[0] !== undefined && packets[0].atMs <= nowMs; packets.shift()) {
+      const { frame, atMs } = packets[0];
+      const octets = new Uint8Array(FRAME_SAMPLES);
+      encodeG711('PCMU', sound.subarray(frame * FRAME_SAMPLES, (frame + 1) * FRAME_SAMPLES), octets);
+      playout.addAudio(heardPacket(octets, { sequence: frame, timestamp: frame * FRAME_SAMPLES }), atMs);
+    }
+    playout.takeFrame(nowMs);
+    levels.push(levelDbov(playout.frame));
+  }
+  return { levels, dump: playout.dump() as { delayMs: number; samplesConcealed: number; samplesLate: number } };
+}
+
+describe('the delay of a playout', () => {
+  it('falls to 20 ms where packets come in time, as soon as the party is quiet', () => {
+    expect(playedOut(500, () => 0, -60).dump).toMatchObject({ delayMs: 20, samplesConcealed: 0, samplesLate: 0 });
+  });
+
+  it('falls after ten seconds where the party is never quiet, without a gap', () => {
+    const { levels, dump } = playedOut(1000, () => 0);
+    expect(dump).toMatchObject({ delayMs: 20, samplesLate: 0 });
+    expect(Math.min(...levels.slice(10))).toBeGreaterThan(-16);
+  });
+
+  it('grows to what jitter needs, after which nothing is concealed any more', () => {
+    const jitter = (frame: number): number => (frame * 37) % 61;
+    const before = playedOut(400, jitter).dump;
+    const after = playedOut(800, jitter).dump;
+    expect(after).toMatchObject({ delayMs: 80, samplesConcealed: before.samplesConcealed });
+  });
+
+  it('never exceeds 80 ms', () => {
+    const { dump } = playedOut(500, (frame) => (frame * 37) % 400);
+    expect(dump.delayMs).toBe(80);
+    expect(dump.samplesLate).toBeGreaterThan(0);
+  });
+});
+
+describe('a jitter buffer', () => {
+  it('hands out each packet once, in the order of time, whatever the order in which they come', () => {
+    const packets = fc.array(
+      fc.record({ frame: fc.integer({ min: 0, max: 99 }), bytes: fc.integer({ min: 1, max: 400 }) }),
+      {
+        maxLength: 64,
+      },
+    );
+    fc.assert(
+      fc.property(packets, (put) => {
+        const buffer = new JitterBuffer();
+        const payloads = new Map<number, Uint8Array>();
+        for (const { frame, bytes } of put) {
+          const payload = new Uint8Array(bytes).fill(frame);
+          buffer.put(heardPacket(payload, { sequence: frame, timestamp: 160 * frame }), 160 * frame);
+          if (!payloads.has(frame)) payloads.set(frame, payload);
+        }
+        const taken: [number, Uint8Array][] = [];
+        for (let packet = buffer.first; packet !== null; packet = buffer.first) {
+          taken.push([packet.sequence, packet.datagram.slice(0, packet.payloadBytes)]);
+          buffer.shift();
+        }
+        expect(taken).toEqual([...payloads].sort(([a], [b]) => a - b));
+      }),
+    );
+  });
+});
+
+describe('the playout of a party', () => {
+  it('conceals a lost packet, and not one that comes late', () => {
+    const speaker = new Speaker().say('..........x......<.......');
+    expect(speaker.dump()).toMatchObject({ samplesConcealed: FRAME_SAMPLES, samplesLate: 0 });
+    for (const index of [10, 17]) {
+      const error = speaker.heardOf(index).map((sample, i) => sample - speaker.saidIn(index)[i]!);
+      expect(meanPower(error), `frame ${index}`).toBeLessThan(0.2 * meanPower(speaker.saidIn(index)));
+    }
+  });
+
+  it('fades to silence when a party stops without a word', () => {
+    const speaker = new Speaker().say('..........----------');
+    expect(largest(speaker.heardOf(10))).toBeGreaterThan(3000);
+    expect(largest(speaker.heardOf(13))).toBe(0);
+  });
+
+  it('fills an announced pause with noise of the announced level, and ends it with the next audio', () => {
+    const speaker = new Speaker().say('..........n-----------........');
+    for (const index of [12, 15, 20]) {
+      expect(Math.abs(levelDbov(speaker.heardOf(index)) + 60), `frame ${index}`).toBeLessThan(3);
+    }
+    expect(speaker.dump()).toMatchObject({ samplesConcealed: 0, isPausing: false });
+    expect(meanPower(speaker.heardOf(24))).toBeGreaterThan(0.9 * meanPower(speaker.saidIn(24)));
+  });
+
+  it('takes a loss after a pause for a loss', () => {
+    const speaker = new Speaker().say('.....n---......x......');
+    expect(speaker.dump()).toMatchObject({ samplesConcealed: FRAME_SAMPLES, isPausing: false });
+    expect(largest(speaker.heardOf(15))).toBeGreaterThan(3000);
+  });
+
+  it('keeps a second pause that was announced before the first one was played out', () => {
+    const speaker = new Speaker().say('.....n-.n-----------');
+    expect(speaker.dump()).toMatchObject({ samplesConcealed: 0, isPausing: true });
+    expect(Math.abs(levelDbov(speaker.heardOf(12)) + 60)).toBeLessThan(3);
+  });
+
+  it('ignores comfort noise without a payload', () => {
+    const speaker = new Speaker().say('.....');
+    speaker.announce(new Uint8Array(0));
+    expect(speaker.say('---------').dump()).toMatchObject({ isPausing: false });
+  });
+});
