@@ -8,7 +8,7 @@ import type { CallJournal } from './call-journal.ts';
 
 /** The requests to control one call, each resolved when what became of it is stored. */
 export interface CallControls {
-  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND, TOO_MANY_LEGS, no_free_channel, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, CONTROL_BUSY, INTERNAL */
+  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND, TOO_MANY_LEGS, no_free_channel, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, PLAYBACK_NOT_FOUND, CONTROL_BUSY, INTERNAL */
   request(control: CallControl): Promise<void>;
   /** Refuses what is still waiting: the call is over. */
   end(): void;
@@ -56,7 +56,8 @@ const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
   no_free_channel:
     'All media ports are in use. Try again when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
   RECORDING_UNAVAILABLE: 'The call is not being recorded, so there is no recording to pause.',
-  LEG_NOT_LISTENING: 'The phone of this leg has put the call on hold. Send the digits when it is back.',
+  LEG_NOT_LISTENING: 'The phone of this leg has put the call on hold. Try again when it is back.',
+  PLAYBACK_NOT_FOUND: 'The call plays no sound with this playback_id, or not any more.',
   CONTROL_BUSY: 'Too many digits wait to be sent to this leg. Try again in a few seconds.',
   INTERNAL: 'The media server could not do this. Try again.',
 };

@@ -5,6 +5,7 @@ import { pause } from '../runtime/waiting.ts';
 import { inTransaction, type Sql, type Tx } from '../storage/database.ts';
 import { legsAfter } from '../storage/queries/call-legs.ts';
 import { lockLiveCall } from '../storage/queries/call-moves.ts';
+import { chargePlayback } from '../storage/queries/call-playbacks.ts';
 import {
   type CallEventRow,
   type CallRow,
@@ -196,6 +197,9 @@ async function withWhatItTells(
       return move;
     case 'transcript.started':
       await openTranscript(tx, { callId, now });
+      return move;
+    case 'playback.started':
+      await chargePlayback(tx, call, { data: move.data, now });
       return move;
     case 'transcript.failed':
       return (await failTranscript(tx, { callId, error: move.detail ?? 'INTERNAL', now })) ? move : null;

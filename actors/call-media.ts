@@ -6,6 +6,7 @@ import { TandemError } from '../machines/errors.ts';
 import type { LegId, MediaEvent, RemoteMedia } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
+import { CallPlaybacks } from './call-playbacks.ts';
 import type { CallRegistry } from './call-registry.ts';
 import { CALL_PARTIES, RECORDING_CHANNELS, routingOf, talkRouting } from './call-routing.ts';
 import { UnspokenError } from './call-speech.ts';
@@ -28,6 +29,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     let saying: { speech: SpeechName } | null = null;
     /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
     let beeping: Promise<void> = Promise.resolve();
+    const playbacks = new CallPlaybacks();
     /** The key presses to each leg that are being sent. */
     const pressing = new Map<LegId, { last: Promise<unknown>; waiting: number }>();
 
@@ -53,6 +55,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     function pass(event: MediaEvent<PartyId>): void {
       if (event.type === 'recording.failed') hasRecordingFailed = true;
       if (event.type !== 'playback.started') tell(event);
+      else if (event.playbackId !== undefined) playbacks.begin(event.playbackId);
       else if (saying !== null && event.leg === 'agent') tell({ type: 'speech.started', speech: saying.speech });
     }
 
@@ -104,8 +107,10 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     async function carryOut(media: MediaSession, { controlId, control, talk }: ControlCommand): Promise<void> {
       try {
         const refusal = await perform(media, control, talk);
-        if (refusal === null) tell({ type: 'control.done', controlId, control });
-        else tell({ type: 'control.failed', controlId, control, refusal });
+        if (refusal === null) {
+          tell({ type: 'control.done', controlId, control });
+          if (control.type === 'play') void awaitEnd(control.playbackId);
+        } else tell({ type: 'control.failed', controlId, control, refusal });
       } catch (error) {
         logger.warn({ callId, control: control.type, err: error }, 'call control failed');
         tell({ type: 'control.failed', controlId, control, refusal: 'INTERNAL' });
@@ -114,6 +119,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
 
     async function perform(media: MediaSession, control: TalkControl, talk: Talk): Promise<ControlRefusal | null> {
       if (control.type === 'dtmf') return await press(media, control);
+      if (control.type === 'play') return await play(media, control);
+      if (control.type === 'play.stop') return await playbacks.stop(media, control.playbackId);
       if (control.type === 'recording.pause' || control.type === 'recording.resume') {
         await media.pauseRecording(control.type === 'recording.pause');
       } else await media.setRouting(talkRouting(talk));
@@ -135,6 +142,17 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       });
       if (end === 'not-listening') return 'LEG_NOT_LISTENING';
       return end === 'played' ? null : 'INTERNAL';
+    }
+
+    async function play(media: MediaSession, control: Extract<TalkControl, { type: 'play' }>) {
+      const samples = call!.sounds.get(control.playbackId);
+      return samples === undefined ? 'INTERNAL' : await playbacks.play(media, control, samples);
+    }
+
+    /** Not waited for: it may take hours. */
+    async function awaitEnd(playbackId: string): Promise<void> {
+      const end = await playbacks.end(playbackId);
+      if (end !== null) tell({ type: 'playback.ended', playbackId, end });
     }
 
     /** Not waited for: whoever is added must not delay those who talk. */

@@ -34,6 +34,8 @@ export interface LiveCall {
   media: MediaSession | null;
   /** The numbers of the legs that were added. */
   readonly guestNumbers: Map<LegId, string>;
+  /** By playback: what is to be played, until it is. Linear, 8 kHz, mono. */
+  readonly sounds: Map<string, Int16Array<ArrayBuffer>>;
   /** When clearing began; null while the call is up. */
   clearedAt: Moment | null;
   /**

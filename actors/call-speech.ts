@@ -6,9 +6,10 @@ import { raceAbort } from '../runtime/waiting.ts';
 import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
 import { SynthesizerError } from '../speech/synthesizer.ts';
 import type { Script } from '../speech/text/script.ts';
-import { USUAL_STYLE, type VoiceRecipe } from '../speech/voices/voice-recipe.ts';
+import type { VoiceRecipe } from '../speech/voices/voice-recipe.ts';
 import type { PlaceCallRequest } from './dialer.ts';
 import type { Logger } from './logger.ts';
+import { speakLinear } from './tts/linear-speech.ts';
 import { type ReadScript, scriptOf } from './tts/speech-refusals.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
@@ -57,8 +58,6 @@ export interface CallSpeechOptions {
   logger: Logger;
 }
 
-const SAMPLE_RATE_HZ = 8_000;
-const MOST_BYTES = (LONGEST_SPEECH_MS / 1_000) * SAMPLE_RATE_HZ * Int16Array.BYTES_PER_ELEMENT;
 /** An engine that takes longer will not be in time. */
 const MADE_WITHIN_MS = 20_000;
 /** The agent hears nothing meanwhile, or the talk has begun. */
@@ -186,22 +185,9 @@ async function spoken(
   { script, recipe }: { script: Script; recipe: VoiceRecipe },
   { synthesis, signal }: MakingOptions,
 ): Promise<Int16Array<ArrayBuffer>> {
-  const format = { encoding: 'LINEAR16', sampleRateHz: SAMPLE_RATE_HZ } as const;
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const { audio } of synthesis.speak({ script, recipe, style: USUAL_STYLE, format }, signal)) {
-    parts.push(audio);
-    bytes += audio.byteLength;
-    if (bytes >= MOST_BYTES) break;
-  }
-  const all = new Uint8Array(Math.min(bytes, MOST_BYTES) & ~1);
-  let offset = 0;
-  for (const part of parts) {
-    all.set(part.subarray(0, all.length - offset), offset);
-    offset += part.length;
-  }
-  if (all.length === 0) throw new UnspokenError('the speech engine said nothing');
-  return new Int16Array(all.buffer);
+  const samples = await speakLinear({ script, recipe }, { synthesis, longestMs: LONGEST_SPEECH_MS, signal });
+  if (samples.length === 0) throw new UnspokenError('the speech engine said nothing');
+  return samples;
 }
 
 function reasonOf(error: unknown): string {

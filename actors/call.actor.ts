@@ -114,6 +114,7 @@ export function createCallActors(options: CallActorsOptions): {
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
         guestNumbers,
+        sounds: new Map(),
         clearedAt: null,
         control: controls.request,
         initiated: initiated.promise,

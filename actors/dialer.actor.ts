@@ -21,6 +21,7 @@ import type { SecretBox } from '../storage/secrets.ts';
 import type { createCallActors } from './call.actor.ts';
 import type { CallFeed } from './call-feed.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
+import type { CallSoundDesk } from './call-sound.ts';
 import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
@@ -40,6 +41,7 @@ export interface DialerOptions {
   actors: ReturnType<typeof createCallActors>;
   recordings: RecordingDesk;
   speeches: CallSpeechDesk;
+  sounds: CallSoundDesk;
   trunkWatch: TrunkWatch;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
@@ -179,6 +181,23 @@ export function createDialer(options: DialerOptions): NodeDialer {
       // The call ended at the same moment.
       if (leg === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
       return { call, leg };
+    },
+
+    async play(target, { source, legs, isLooped }) {
+      const { live } = await liveCallOf(target);
+      const { workspaceId } = target;
+      const { signal } = live.abort;
+      const { samples, characters } = await options.sounds.make(source, { workspaceId, signal }).catch((error) => {
+        throw signal.aborted ? new TandemError('CALL_NOT_LIVE', 'The call has ended.', { cause: error }) : error;
+      });
+      const playbackId = `play_${randomUUID()}`;
+      live.sounds.set(playbackId, samples);
+      try {
+        await live.control({ type: 'play', playbackId, legs, isLooped, characters });
+      } finally {
+        live.sounds.delete(playbackId);
+      }
+      return { playbackId };
     },
 
     watch: (callId, listener, signal) => feed.watch(callId, listener, signal),

@@ -1,8 +1,9 @@
 import type { CallControl } from '../machines/call-control.ts';
-import type { GuestRole, SupervisionMode } from '../machines/events.ts';
+import type { GuestRole, LegId, SupervisionMode } from '../machines/events.ts';
+import type { SoundSource } from './call-sound.ts';
 import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 
-export type { CallControl };
+export type { CallControl, SoundSource };
 
 /**
  * Placing and controlling calls, as `http/` sees it. Implemented in `dialer.actor.ts`; HTTP tests use a fake of this interface.
@@ -27,6 +28,11 @@ export interface Dialer {
    * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel
    */
   addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<{ call: PublicCall; leg: PublicLeg }>;
+  /**
+   * Plays a sound to legs of a live call, over what they hear. Resolves with its id when the first of them hears it.
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, LEG_NOT_LISTENING, and those of `CallSoundDesk.make`
+   */
+  play(target: { workspaceId: string; callId: string }, sound: RequestedSound): Promise<{ playbackId: string }>;
   /** Live events, each after it was committed, in order. The listener is dropped when the signal aborts. */
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void;
   /** Looks again for the audio of a finished recorded call (`refresh=1`); true when something changed. */
@@ -64,6 +70,13 @@ export interface PlaceCallRequest {
   /** Null: the usual voice. */
   voiceId: string | null;
   metadata: Record<string, unknown> | null;
+}
+
+export interface RequestedSound {
+  source: SoundSource;
+  legs: readonly LegId[];
+  /** Repeats it until it is stopped. */
+  isLooped: boolean;
 }
 
 export interface NewLeg {

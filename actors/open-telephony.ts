@@ -10,6 +10,7 @@ import type { Storage } from '../storage/open-storage.ts';
 import { createCallActors } from './call.actor.ts';
 import { createCallFeed } from './call-feed.ts';
 import { type CallRegistry, createCallRegistry } from './call-registry.ts';
+import { createCallSoundDesk } from './call-sound.ts';
 import { createCallSpeechDesk } from './call-speech.ts';
 import { createTranscriptDesk } from './call-transcript.ts';
 import type { Resolve } from './callbacks/callback-url.ts';
@@ -68,8 +69,9 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const transcripts = createTranscriptDesk({ ...shared, recognition });
   opening.defer(() => transcripts.close());
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
+  const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
   const parts = {
-    ...{ ...shared, recordings, transcripts, speeches },
+    ...{ ...shared, recordings, transcripts, speeches, sounds },
     ...{ registry: createCallRegistry(), feed: createCallFeed(shared) },
   };
   const actors = createCallActors({ ...parts, ...(inspect && { inspect }) });

@@ -87,6 +87,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/click2call/:id/hold': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/resume': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/dtmf': allow('writer', 'calls:write'),
+  'POST /dialer/click2call/:id/play': allow('writer', 'calls:write'),
+  'DELETE /dialer/click2call/:id/play/:playback_id': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/legs': allow('writer', 'calls:write'),
   'DELETE /dialer/click2call/:id/legs/:leg_id': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/supervise': allow('admin', 'calls:write'),

@@ -14,6 +14,13 @@ export type CallControl =
   | { type: 'resume'; leg: LegId; from?: 'music' | 'silence' }
   /** Key presses to the leg; `digits` as `KeyPresses` of the media plane has them. */
   | { type: 'dtmf'; leg: LegId; digits: string; durationMs: number }
+  /**
+   * Plays a sound to legs, over what they hear. The media port has the sound under `playbackId`.
+   * `characters` are those of a text, which are billed; null for an audio file.
+   */
+  | { type: 'play'; playbackId: string; legs: readonly LegId[]; isLooped: boolean; characters: number | null }
+  /** Ends a sound that is being played. */
+  | { type: 'play.stop'; playbackId: string }
   /** The recording goes on with silence. */
   | { type: 'recording.pause' }
   | { type: 'recording.resume' }
@@ -56,8 +63,10 @@ export type ControlRefusal =
   | 'no_free_channel'
   /** The call is not being recorded. */
   | 'RECORDING_UNAVAILABLE'
-  /** The peer of the leg has the call on hold, so that keys would not be heard. */
+  /** The peer of the leg has the call on hold, so that keys or a sound would not be heard. */
   | 'LEG_NOT_LISTENING'
+  /** No such sound is being played, or not any more. */
+  | 'PLAYBACK_NOT_FOUND'
   /** Too many key presses of the leg wait for their turn. */
   | 'CONTROL_BUSY'
   /** The media plane could not do it. */
@@ -77,6 +86,8 @@ export function talkAfter(talk: Talk, control: TalkControl): Talk {
     case 'supervise':
       return { ...talk, guests: { ...talk.guests, [control.leg]: control.mode } };
     case 'dtmf':
+    case 'play':
+    case 'play.stop':
       return talk;
   }
 }
@@ -103,6 +114,12 @@ export function talkWithout(talk: Talk, leg: LegId): Talk {
   return { ...talk, muted: without(talk.muted), held: without(talk.held), guests: without(talk.guests) };
 }
 
+/** The legs that a control is for; none if it is for the call. */
+export function legsOf(control: CallControl): readonly LegId[] {
+  if (control.type === 'play') return control.legs;
+  return 'leg' in control ? [control.leg] : [];
+}
+
 /** Whether a leg takes part in the talk. */
 export function isTalking(talk: Talk, leg: LegId): boolean {
   return leg === 'agent' || leg === 'customer' || Object.hasOwn(talk.guests, leg);
@@ -125,6 +142,8 @@ export function oppositeOf(control: TalkControl): TalkControl | null {
     case 'supervise':
       return control.from === undefined ? null : { ...control, mode: control.from, from: control.mode };
     case 'dtmf':
+    case 'play':
+    case 'play.stop':
       return null;
   }
 }
@@ -144,6 +163,8 @@ export function isInEffect(talk: Talk, control: TalkControl): boolean {
     case 'supervise':
       return talk.guests[control.leg] === control.mode;
     case 'dtmf':
+    case 'play':
+    case 'play.stop':
       return false;
   }
 }
@@ -179,7 +200,19 @@ export function moveOfControl(control: TalkControl): ControlMove {
       return { event: 'supervision.changed', state: 'bridged', data: { leg_id: control.leg, mode: control.mode } };
     case 'dtmf':
       return { event: 'dtmf.sent', state: 'bridged', ...legFields(control.leg, { digits: control.digits }) };
+    case 'play': {
+      const { legs, playbackId, characters } = control;
+      const data = { playback_id: playbackId, legs, ...(characters !== null && { characters }) };
+      return { event: 'playback.started', state: 'bridged', data };
+    }
+    case 'play.stop':
+      return moveOfPlaybackEnd({ playbackId: control.playbackId, end: 'stopped' });
   }
+}
+
+/** The entry of the event log for a sound that is over. */
+export function moveOfPlaybackEnd({ playbackId, end }: { playbackId: string; end: 'played' | 'stopped' }): ControlMove {
+  return { event: 'playback.finished', state: 'bridged', data: { playback_id: playbackId, reason: end } };
 }
 
 /** How an event names its leg: by `leg` if it is one of the two of the call, else by `leg_id` of its data. */

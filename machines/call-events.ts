@@ -51,6 +51,8 @@ export interface CallContext extends CallInput {
   /** Received key presses that were told; there is a limit. */
   digitsReceived: number;
   keyPresses: KeyPresses;
+  /** The sounds that controls play and that are not over. */
+  playbacks: readonly string[];
   outcome: CallOutcome | null;
   report: MediaReport | null;
 }
@@ -88,6 +90,8 @@ export type CallEvent =
 
 /** What the media port tells of a control. */
 export type ControlReport =
+  /** A sound that a control played is over, for all its legs, and not because a control stopped it. */
+  | { type: 'playback.ended'; playbackId: string; end: 'played' | 'stopped' }
   | { type: 'control.done'; controlId: string; control: TalkControl }
   | { type: 'control.failed'; controlId: string; control: TalkControl; refusal: ControlRefusal };
 

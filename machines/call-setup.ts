@@ -17,6 +17,7 @@ import {
   isInEffect,
   isTalking,
   legFields,
+  legsOf,
   oppositeOf,
   type TalkControl,
   talkAfter,
@@ -92,6 +93,10 @@ interface GuestParams {
   legId: LegId;
 }
 
+interface PlaybackParams {
+  playbackId: string;
+}
+
 export const callSetup = setup({
   types: {} as { context: CallContext; input: CallInput; events: CallEvent; emitted: CallEmitted },
   actors: {
@@ -135,11 +140,14 @@ export const callSetup = setup({
     wantsWhisper: ({ context }) => context.whisper,
     isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
     isForMissingLeg: ({ context }, { control }: { control: CallControl }) => {
-      if (control.type === 'leg.add' || !('leg' in control)) return false;
+      if (control.type === 'leg.add') return false;
       if (control.type === 'leg.drop') return (context.guests[control.leg]?.state ?? 'opening') === 'opening';
       if (control.type === 'supervise') return (context.talk.guests[control.leg] ?? null) === null;
-      return !isTalking(context.talk, control.leg);
+      return !legsOf(control).every((leg) => isTalking(context.talk, leg));
     },
+    isForMissingPlayback: ({ context }, { control }: { control: CallControl }) =>
+      control.type === 'play.stop' && !context.playbacks.includes(control.playbackId),
+    isPlaying: ({ context }, { playbackId }: PlaybackParams) => context.playbacks.includes(playbackId),
     isAddingTooMany: ({ context }, { control }: { control: CallControl }) =>
       control.type === 'leg.add' && Object.keys(context.guests).length >= MOST_GUESTS,
     isControlOf: (_, { control, type }: { control: CallControl; type: CallControl['type'] }) => control.type === type,
@@ -318,6 +326,13 @@ export const callSetup = setup({
       controlId,
       refusal: null,
     })),
+    keepPlaybacks: assign(({ context }, { control }: { control: TalkControl }) => {
+      if (control.type === 'play') return { playbacks: [...context.playbacks, control.playbackId] };
+      return control.type === 'play.stop' ? { playbacks: without(context.playbacks, control.playbackId) } : {};
+    }),
+    forgetPlayback: assign(({ context }, { playbackId }: PlaybackParams) => ({
+      playbacks: without(context.playbacks, playbackId),
+    })),
     notePress: assign(({ context }, event: KeyPress) => ({ keyPresses: withPress(context.keyPresses, event) })),
     countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
@@ -339,6 +354,10 @@ export const callSetup = setup({
 export function fundingCheckDelayMs(fundedForMs: number): number {
   const delayMs = fundedForMs > 2 * FUNDING_LEAD_MS ? fundedForMs - FUNDING_LEAD_MS : fundedForMs;
   return Math.min(delayMs, LONGEST_TIMER_MS);
+}
+
+function without(ids: readonly string[], id: string): readonly string[] {
+  return ids.filter((other) => other !== id);
 }
 
 function movedAt(move: Partial<CallMove> & Pick<CallMove, 'event'>): CallEmitted {

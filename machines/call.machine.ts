@@ -1,6 +1,14 @@
 import { and, enqueueActions, not, sendTo } from 'xstate';
 import { moveOfAnswer } from './call-answer.ts';
-import { type CallControl, legFields, moveOfControl, OPEN_TALK, type TalkControl } from './call-control.ts';
+import {
+  type CallControl,
+  legFields,
+  legsOf,
+  moveOfControl,
+  moveOfPlaybackEnd,
+  OPEN_TALK,
+  type TalkControl,
+} from './call-control.ts';
 import type { Guest } from './call-events.ts';
 import { completed, rejected } from './call-outcome.ts';
 import { callSetup } from './call-setup.ts';
@@ -47,6 +55,7 @@ export const callMachine = callSetup.createMachine({
     guests: {},
     digitsReceived: 0,
     keyPresses: {},
+    playbacks: [],
     outcome: null,
     report: null,
   }),
@@ -438,6 +447,13 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
+                    guard: { type: 'isForMissingPlayback', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'PLAYBACK_NOT_FOUND' }),
+                    },
+                  },
+                  {
                     guard: { type: 'isAddingTooMany', params: ({ event }) => event },
                     actions: {
                       type: 'refuseControl',
@@ -459,7 +475,7 @@ export const callMachine = callSetup.createMachine({
                     actions: {
                       type: 'hangUpGuest',
                       params: ({ event: { control, controlId } }) => ({
-                        legId: legOf(control),
+                        legId: legsOf(control)[0]!,
                         cause: 'NORMAL_CLEARING',
                         controlId,
                       }),
@@ -488,6 +504,7 @@ export const callMachine = callSetup.createMachine({
                   },
                   {
                     actions: [
+                      { type: 'keepPlaybacks', params: ({ event }) => event },
                       { type: 'emitMove', params: ({ event }) => moveOfControl(event.control) },
                       { type: 'confirmControl', params: ({ event }) => event },
                     ],
@@ -497,6 +514,13 @@ export const callMachine = callSetup.createMachine({
                   actions: [
                     { type: 'undoControl', params: ({ event }) => event.control },
                     { type: 'refuseControl', params: ({ event }) => event },
+                  ],
+                },
+                'playback.ended': {
+                  guard: { type: 'isPlaying', params: ({ event }) => event },
+                  actions: [
+                    { type: 'forgetPlayback', params: ({ event }) => event },
+                    { type: 'emitMove', params: ({ event }) => moveOfPlaybackEnd(event) },
                   ],
                 },
                 'speech.started': {
@@ -635,10 +659,6 @@ export const callMachine = callSetup.createMachine({
 /** Controls of another kind were taken by the transitions before. */
 function ofTalk<Event extends { control: CallControl }>(event: Event): Event & { control: TalkControl } {
   return event as Event & { control: TalkControl };
-}
-
-function legOf(control: CallControl): string {
-  return 'leg' in control ? control.leg : '';
 }
 
 function whoIs(guest: Guest | undefined) {

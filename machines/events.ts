@@ -140,8 +140,8 @@ export type MediaEvent<Leg extends string = LegName> =
   /** Who or what has answered a leg, `afterMs` after detection began. A `beep` may follow a `machine`. */
   | { type: 'machine.detected'; leg: Leg; result: AnswerResult; afterMs: number }
   | { type: 'recording.failed'; detail: string }
-  /** The first of what is played to the leg is on its way. */
-  | { type: 'playback.started'; leg: Leg }
+  /** The first of what is played to the leg is on its way; `playbackId` as whoever plays it calls it. */
+  | { type: 'playback.started'; leg: Leg; playbackId?: string }
   /** Whoever listens to the tap of a leg has fallen too far behind. That tap has ended. */
   | { type: 'tap.overrun'; leg: Leg }
   /** The worker that owned the session died. Its sockets are gone. */

@@ -86,15 +86,15 @@ export interface MediaSession {
   /** Replaces who hears whom. */
   setRouting(routing: Routing): Promise<void>;
   /**
-   * Says something to a party, which `playback.started` tells when it begins: while the party has us on hold it waits.
+   * Plays a sound to a party, which `playback.started` tells when it begins. While the party has us on hold it waits.
    * Resolves when all of it is sent, or something ended it: `stopPlaying`, another one for the party, the session's end.
    */
-  play(party: PartyId, sound: PlayedSound): Promise<PlaybackEnd>;
+  play(party: PartyId, sound: PlayedSound): Promise<SendingEnd>;
   /**
    * Sends key presses to a party, as telephone events (RFC 4733) or as tones to a peer that takes none; it hears nothing
    * else meanwhile. Resolves when all are sent, or something ended them; at once if the party does not listen.
    */
-  sendDigits(party: PartyId, presses: KeyPresses): Promise<DigitsEnd>;
+  sendDigits(party: PartyId, presses: KeyPresses): Promise<SendingEnd>;
   /** Ends what is played to the party. */
   stopPlaying(party: PartyId): Promise<void>;
   /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
@@ -135,6 +135,12 @@ export interface PlayedSound {
   samples: Int16Array<ArrayBuffer>;
   /** Over what the party hears, which is turned down meanwhile; else instead of it. */
   over: boolean;
+  /** Repeats it until something ends it. Default: it is played once. */
+  isLooped?: boolean;
+  /** Plays nothing, and answers `not-listening`, if the party has us on hold when it begins. Default: it waits. */
+  ifListening?: boolean;
+  /** Names it in `playback.started`. Default: none. */
+  playbackId?: string;
 }
 
 export interface KeyPresses {
@@ -146,8 +152,8 @@ export interface KeyPresses {
 
 export type PlaybackEnd = 'played' | 'stopped';
 
-/** `not-listening`: none was sent, because the party has us on hold. */
-export type DigitsEnd = PlaybackEnd | 'not-listening';
+/** `not-listening`: nothing was sent, because the party has us on hold. */
+export type SendingEnd = PlaybackEnd | 'not-listening';
 
 /** What a tap posts, whatever codec the leg uses. */
 export const TAP_FORMAT = { encoding: 'linear16', sampleRateHz: 8000, channels: 1 } as const satisfies AudioFormat;

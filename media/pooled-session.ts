@@ -4,16 +4,15 @@ import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts'
 import { type SupervisedThread, THREAD_LOST, ThreadError } from '../runtime/supervised-thread.ts';
 import type { AnswerOf, RequestOf } from '../runtime/thread-protocol.ts';
 import type {
-  DigitsEnd,
   KeyPresses,
   LocalAddress,
   MediaSession,
   PartyId,
-  PlaybackEnd,
   PlayedSound,
   RecordingOptions,
   RecordingSummary,
   Routing,
+  SendingEnd,
 } from './media-plane.ts';
 import { repairRecording } from './recording/sealed-wav.ts';
 import type { ThreadSession } from './session-threads.ts';
@@ -112,11 +111,11 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     await this.#call('routing.set', { routing });
   }
 
-  async play(party: PartyId, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
-    return await this.#call('party.play', { party, samples, over }, [samples.buffer]);
+  async play(party: PartyId, sound: PlayedSound): Promise<SendingEnd> {
+    return await this.#call('party.play', { party, sound }, [sound.samples.buffer]);
   }
 
-  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<DigitsEnd> {
+  async sendDigits(party: PartyId, { digits, durationMs }: KeyPresses): Promise<SendingEnd> {
     return await this.#call('party.sendDigits', { party, digits, durationMs });
   }
 

@@ -3,13 +3,13 @@ import type { LegQuality, MediaEvent, RemoteMedia } from '../machines/events.ts'
 import type { ThreadFailure } from '../runtime/thread-protocol.ts';
 import type { DatagramIo } from './datagrams/open-datagrams.ts';
 import type {
-  DigitsEnd,
   KeyPresses,
   PartyId,
-  PlaybackEnd,
+  PlayedSound,
   RecordingOptions,
   RecordingSummary,
   Routing,
+  SendingEnd,
 } from './media-plane.ts';
 
 /**
@@ -40,13 +40,13 @@ export interface MediaCalls {
   'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
   /** Answered when it is over. */
   'party.play': {
-    request: { sessionKey: number; party: PartyId; samples: Int16Array<ArrayBuffer>; over: boolean };
-    answer: PlaybackEnd;
+    request: { sessionKey: number; party: PartyId; sound: PlayedSound };
+    answer: SendingEnd;
   };
   /** Answered when all are sent. */
   'party.sendDigits': {
     request: { sessionKey: number; party: PartyId } & KeyPresses;
-    answer: DigitsEnd;
+    answer: SendingEnd;
   };
   'party.stopPlaying': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   /** Answered when it is over. */

@@ -50,7 +50,7 @@ class MediaWorker {
     'party.remove': ({ sessionKey, party }) => this.#session(sessionKey).removeParty(party),
     'party.connect': ({ sessionKey, party, remote }) => this.#session(sessionKey).connectParty(party, remote),
     'routing.set': ({ sessionKey, routing }) => this.#session(sessionKey).setRouting(routing),
-    'party.play': ({ sessionKey, party, samples, over }) => this.#session(sessionKey).play(party, { samples, over }),
+    'party.play': ({ sessionKey, party, sound }) => this.#session(sessionKey).play(party, sound),
     'party.sendDigits': ({ sessionKey, party, ...presses }) => this.#session(sessionKey).sendDigits(party, presses),
     'party.stopPlaying': ({ sessionKey, party }) => this.#session(sessionKey).stopPlaying(party),
     'parties.beep': ({ sessionKey, parties }) => this.#session(sessionKey).beep(parties),

@@ -60,31 +60,40 @@ export async function safePost(options: SafePostOptions): Promise<PostResult> {
 const DEFAULT_TIMEOUT_MS = 15_000;
 const MAX_DISCARDED_BYTES = 16_384;
 
-async function post(checked: CheckedUrl, options: SafePostOptions, signal: AbortSignal): Promise<PostResult> {
-  const { url, hostname, addresses } = checked;
+export interface PinnedRequest {
+  method: 'GET' | 'POST';
+  headers: Record<string, string | number>;
+  /** PEM certificates to trust instead of the system's. */
+  ca?: string | undefined;
+  signal: AbortSignal;
+}
+
+/** A request, not sent yet, that connects to one of the checked addresses and to no other. */
+export function requestTo({ url, hostname, addresses }: CheckedUrl, options: PinnedRequest): ClientRequest {
   const secure = url.protocol === 'https:';
-  const body = Buffer.from(options.body, 'utf8');
   const request: RequestOptions = {
-    method: 'POST',
+    method: options.method,
     protocol: url.protocol,
     host: hostname,
     port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
     path: url.pathname + url.search,
-    headers: { ...options.headers, host: url.host, 'content-length': body.length },
+    headers: { ...options.headers, host: url.host },
     lookup: pinnedLookup(addresses),
     maxHeaderSize: 16_384,
-    signal,
+    signal: options.signal,
   };
+  if (!secure) return http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
+  // A fresh agent: no shared sockets, and unlike the global one it never takes a proxy from the environment.
+  const agent = new https.Agent({ keepAlive: false });
+  const servername = isIP(hostname) === 0 ? hostname : '';
+  return https.request({ ...request, agent, servername, ca: options.ca, rejectUnauthorized: true });
+}
+
+async function post(checked: CheckedUrl, options: SafePostOptions, signal: AbortSignal): Promise<PostResult> {
+  const body = Buffer.from(options.body, 'utf8');
+  const headers = { ...options.headers, 'content-length': body.length };
+  const client = requestTo(checked, { method: 'POST', headers, ca: options.ca, signal });
   const { promise, resolve, reject } = Promise.withResolvers<PostResult>();
-  let client: ClientRequest;
-  if (secure) {
-    // A fresh agent: no shared sockets, and unlike the global one it never takes a proxy from the environment.
-    const agent = new https.Agent({ keepAlive: false });
-    const servername = isIP(hostname) === 0 ? hostname : '';
-    client = https.request({ ...request, agent, servername, ca: options.ca, rejectUnauthorized: true });
-  } else {
-    client = http.request({ ...request, agent: new http.Agent({ keepAlive: false }) });
-  }
   let answer: PostResult | null = null;
   // Once the status is there, whatever goes wrong with the body is of no interest.
   client.on('error', (error) => (answer === null ? reject(error) : resolve(answer)));
@@ -142,7 +151,7 @@ function pinnedLookup(addresses: readonly string[]): LookupFunction {
 }
 
 /** Only codes go into `detail`: messages can carry addresses and parts of the receiver's answer. */
-function failureOf(error: unknown): PostResult {
+export function failureOf(error: unknown): Extract<PostResult, { kind: 'failed' }> {
   if (error instanceof TandemError) return { kind: 'failed', failure: 'url_refused', detail: error.code };
   const code = codeOf(error);
   if (code.startsWith('HPE_')) return { kind: 'failed', failure: 'protocol_error', detail: code };

@@ -69,12 +69,10 @@ export function callControlRoutes(
       async (request) => {
         const principal = principalOf(request);
         const wanted = control(request.body as Body);
-        const { callId, legs } = await findCall(request.params.id, principal);
-        const isSupervisor = legs.some(
-          ({ legId, role }) => 'leg' in wanted && legId === wanted.leg && role === 'supervisor',
-        );
-        if (isSupervisor) requireAccess(principal, 'admin');
-        return success({ call: await dialer.control({ workspaceId: principal.workspaceId, callId }, wanted) });
+        const call = await findCall(request.params.id, principal);
+        requireControlOf(call, { legs: 'leg' in wanted ? [wanted.leg] : [], principal });
+        const target = { workspaceId: principal.workspaceId, callId: call.callId };
+        return success({ call: await dialer.control(target, wanted) });
       },
     );
   }
@@ -150,7 +148,17 @@ const DIGITS = /^[0-9A-Da-d*#wW]+$/;
 
 const LEG_ID = /^(agent|customer|leg_[0-9a-f-]{36})$/;
 
-function legOf(leg: string): LegId {
+/** Supervisors are for admins. @throws TandemError */
+export function requireControlOf(
+  call: CallRow,
+  { legs, principal }: { legs: readonly LegId[]; principal: Principal },
+): void {
+  const isOfSupervisor = call.legs.some(({ legId, role }) => role === 'supervisor' && legs.includes(legId));
+  if (isOfSupervisor) requireAccess(principal, 'admin');
+}
+
+/** @throws TandemError LEG_NOT_FOUND for what can be no leg */
+export function legOf(leg: string): LegId {
   if (LEG_ID.test(leg)) return leg;
   throw new TandemError('LEG_NOT_FOUND', 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.');
 }

@@ -23,6 +23,7 @@ import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { callControlRoutes } from './call-control.ts';
 import { callLegRoutes } from './call-legs.ts';
+import { callPlaybackRoutes } from './call-playback.ts';
 import { streamRoute } from './call-stream.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
@@ -156,8 +157,10 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
-  callControlRoutes(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
-  callLegRoutes(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
+  const options = { context, findCall: (id: string, principal: Principal) => findCall(context, { id, principal }) };
+  callControlRoutes(app, options);
+  callPlaybackRoutes(app, options);
+  callLegRoutes(app, options);
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 
   app.post(

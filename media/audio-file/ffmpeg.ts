@@ -39,6 +39,8 @@ export interface DecodeOptions {
   /** Decoding stops a second after that. */
   longestMs: number;
   signal: AbortSignal;
+  /** Default: 16 kHz, with one channel or two, as the file has it. */
+  format?: { sampleRateHz: number; channels: 1 };
 }
 
 export interface Decoded {
@@ -50,18 +52,21 @@ export interface Decoded {
 }
 
 /**
- * Decodes the first audio stream of a file into a WAV file of 16-bit samples at 16 kHz, of one channel or two.
+ * Decodes the first audio stream of a file into a WAV file of 16-bit samples.
  * @throws TandemError `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`; the signal's reason when aborted
  */
 export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
-  const { program, inputPath, wavPath, longestMs, signal } = options;
+  const { program, inputPath, wavPath, longestMs, signal, format = null } = options;
   const seconds = Math.ceil(longestMs / 1000) + 1;
-  const fileBytes = HEADER_BYTES + seconds * RECOGNITION_RATE_HZ * 2 * 2;
+  const sampleRateHz = format?.sampleRateHz ?? RECOGNITION_RATE_HZ;
+  const fileBytes = HEADER_BYTES + seconds * sampleRateHz * 2 * 2;
+  const layouts = format === null ? 'mono|stereo' : 'mono';
+  const filter = `aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
   const report = createReport();
   const output = await open(wavPath, 'wx', 0o600);
   try {
     const exitCode = await runConfined({
-      command: [...program.command, ...argumentsFor({ inputPath, seconds, fileBytes })],
+      command: [...program.command, ...argumentsFor({ inputPath, seconds, fileBytes, filter })],
       stdoutFd: output.fd,
       onStderr: (text) => report.take(text),
       // The engine below the bundled one reserves address space by the terabyte; it watches its memory itself.
@@ -106,12 +111,13 @@ function argumentsFor({
   inputPath,
   seconds,
   fileBytes,
+  filter,
 }: {
   inputPath: string;
   seconds: number;
   fileBytes: number;
+  filter: string;
 }): string[] {
-  const filter = `aformat=sample_fmts=s16:sample_rates=${RECOGNITION_RATE_HZ}:channel_layouts=mono|stereo`;
   return [
     ...['-nostdin', '-hide_banner', '-nostats', '-loglevel', 'level+info'],
     ...['-protocol_whitelist', 'file,pipe', '-format_whitelist', CONTAINERS, '-threads', '1'],

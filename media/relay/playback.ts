@@ -23,6 +23,8 @@ interface PlaybackOptions {
   samples: Int16Array;
   /** Over the other party, else instead of it. */
   over: boolean;
+  /** Begins anew whenever it is over. Default false. */
+  isLooped?: boolean | undefined;
   /** Told with the first frame that is sent. */
   onStarted: () => void;
   /** Told once. */
@@ -32,6 +34,7 @@ interface PlaybackOptions {
 export class Playback {
   readonly over: boolean;
   readonly #samples: Int16Array;
+  readonly #isLooped: boolean;
   readonly #onStarted: () => void;
   readonly #onEnded: (end: PlaybackEnd) => void;
   #position = 0;
@@ -40,8 +43,9 @@ export class Playback {
   #lastSequence = -1;
   #lastPosition = 0;
 
-  constructor({ samples, over, onStarted, onEnded }: PlaybackOptions) {
+  constructor({ samples, over, isLooped = false, onStarted, onEnded }: PlaybackOptions) {
     this.#samples = samples;
+    this.#isLooped = isLooped && samples.length > 0;
     this.over = over;
     this.#onStarted = onStarted;
     this.#onEnded = onEnded;
@@ -49,16 +53,15 @@ export class Playback {
 
   /** Whether nothing is left to say. */
   get isSpent(): boolean {
-    return this.#position >= this.#samples.length;
+    return !this.#isLooped && this.#position >= this.#samples.length;
   }
 
   /** Fills the payload of `packet` with the next samples, and with silence after the last. */
   takeFrame(codec: G711Codec, packet: Uint8Array): void {
     this.#start();
-    const samples = this.#samples;
     const encode = encodingTable(codec);
     for (let i = RTP_HEADER_BYTES; i < packet.length; i++) {
-      packet[i] = encode[this.#position < samples.length ? samples[this.#position]! & 0xffff : 0]!;
+      packet[i] = encode[this.#sampleAt(this.#position) & 0xffff]!;
       this.#position += 1;
     }
   }
@@ -78,14 +81,12 @@ export class Playback {
     this.#start();
     const count = packet.length - RTP_HEADER_BYTES;
     const position = this.#advance(sequence, count);
-    const samples = this.#samples;
     const encode = encodingTable(codec);
     const decode = otherCodec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     for (let i = 0; i < count; i++) {
       const at = position + i;
-      const distance = Math.max(0, Math.min(at, samples.length - at, RAMP_SAMPLES));
-      const other = (decode[datagram[payloadOffset + i]!]! * GAIN_BY_DISTANCE[distance]!) >> 8;
-      const sum = other + (at < samples.length ? samples[at]! : 0);
+      const other = (decode[datagram[payloadOffset + i]!]! * this.#gainAt(at)) >> 8;
+      const sum = other + this.#sampleAt(at);
       packet[RTP_HEADER_BYTES + i] = encode[Math.max(-32_768, Math.min(32_767, sum)) & 0xffff]!;
     }
   }
@@ -94,7 +95,7 @@ export class Playback {
   takeSamples(target: Int16Array, count: number): void {
     this.#start();
     for (let i = 0; i < count; i++) {
-      target[i] = this.#samples[this.#position] ?? 0;
+      target[i] = this.#sampleAt(this.#position);
       this.#position += 1;
     }
   }
@@ -103,13 +104,24 @@ export class Playback {
   mixSamples(target: Int16Array, count: number, sequence: number): void {
     this.#start();
     const position = this.#advance(sequence, count);
-    const samples = this.#samples;
     for (let i = 0; i < count; i++) {
       const at = position + i;
-      const distance = Math.max(0, Math.min(at, samples.length - at, RAMP_SAMPLES));
-      const other = (target[i]! * GAIN_BY_DISTANCE[distance]!) >> 8;
-      target[i] = Math.max(-32_768, Math.min(32_767, other + (samples[at] ?? 0)));
+      const other = (target[i]! * this.#gainAt(at)) >> 8;
+      target[i] = Math.max(-32_768, Math.min(32_767, other + this.#sampleAt(at)));
     }
+  }
+
+  /** Silence after the last sample of a sound that is played once. */
+  #sampleAt(position: number): number {
+    const samples = this.#samples;
+    if (this.#isLooped) return samples[position % samples.length]!;
+    return position < samples.length ? samples[position]! : 0;
+  }
+
+  /** Of the other party, of `FULL_GAIN`. A sound that is repeated has no end before which it could grow again. */
+  #gainAt(position: number): number {
+    const left = this.#isLooped ? RAMP_SAMPLES : this.#samples.length - position;
+    return GAIN_BY_DISTANCE[Math.max(0, Math.min(position, left, RAMP_SAMPLES))]!;
   }
 
   /** Where the samples for a packet begin, and notes that it took `count`. */
@@ -130,7 +142,12 @@ export class Playback {
   }
 
   dump(): unknown {
-    return { over: this.over, position: this.#position, samples: this.#samples.length };
+    return {
+      over: this.over,
+      isLooped: this.#isLooped,
+      position: this.#position,
+      samples: this.#samples.length,
+    };
   }
 
   #start(): void {

@@ -5,7 +5,6 @@ import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
 import { recordingTone } from '../dsp/tones.ts';
 import type {
-  DigitsEnd,
   HeardParty,
   KeyPresses,
   LoopedSound,
@@ -15,6 +14,7 @@ import type {
   RecordingOptions,
   RecordingSummary,
   Routing,
+  SendingEnd,
 } from '../media-plane.ts';
 import { SessionRecorder } from '../recording/session-recorder.ts';
 import { emptyRtpHeader, parseRtp, type RtpHeader } from '../rtp/packet.ts';
@@ -308,8 +308,10 @@ export class RelaySession {
   }
 
   /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */
-  play(id: PartyId, sound: PlayedSound): Promise<PlaybackEnd> {
-    return this.#play(id, sound, () => this.#options.post({ type: 'playback.started', leg: id }));
+  play(id: PartyId, { ifListening = false, playbackId, ...sound }: PlayedSound): Promise<SendingEnd> {
+    if (ifListening && !this.#party(id).leg.isListening) return Promise.resolve('not-listening');
+    const event = { type: 'playback.started', leg: id, ...(playbackId && { playbackId }) } as const;
+    return this.#play(id, sound, () => this.#options.post(event));
   }
 
   /** Resolves when the tone has ended for all of them. @throws RangeError when the session is closed */
@@ -317,12 +319,12 @@ export class RelaySession {
     await Promise.all(ids.map((id) => this.#play(id, { samples: recordingTone(), over: true }, () => {})));
   }
 
-  #play(id: PartyId, { samples, over }: PlayedSound, onStarted: () => void): Promise<PlaybackEnd> {
+  #play(id: PartyId, sound: PlayedSound, onStarted: () => void): Promise<PlaybackEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
     return this.#pacedUntilEnd(
       (nowMs) => leg.sendPlayback(nowMs),
-      (onEnded) => leg.play(new Playback({ samples, over, onStarted, onEnded })),
+      (onEnded) => leg.play(new Playback({ ...sound, onStarted, onEnded })),
     );
   }
 
@@ -344,7 +346,7 @@ export class RelaySession {
    * Sends key presses to a party: as telephone events, or as tones to a peer that takes none. Resolves when all are sent,
    * or they were stopped. @throws RangeError when the session is closed
    */
-  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<DigitsEnd> {
+  sendDigits(id: PartyId, { digits, durationMs }: KeyPresses): Promise<SendingEnd> {
     if (this.#closing !== null) throw new RangeError('the session is closed');
     const { leg } = this.#party(id);
     if (!leg.isListening) return Promise.resolve('not-listening');

@@ -107,7 +107,8 @@ type Bill = Pick<CallRow, 'costNano' | 'legsCostNano' | 'speechCostNano' | 'bill
 
 /** The talk is charged first, which frees the rest of the hold for further legs and what the agent was told. */
 async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: SettleCallInput): Promise<Bill> {
-  if (call.holdId === null) return { costNano: null, legsCostNano: null, speechCostNano: null, billingStatus: null };
+  const { speechCostNano } = call;
+  if (call.holdId === null) return { costNano: null, legsCostNano: null, speechCostNano, billingStatus: null };
   const talk = await chargeTalk(tx, call, { holdId: call.holdId, talkSeconds, at: move.at });
   const legs = await chargeLegs(tx, call, { legSeconds, at: move.at });
   const speech = await chargeSpeech(tx, call, move.at);
@@ -116,7 +117,7 @@ async function billOf(tx: Tx, call: CallRow, { talkSeconds, legSeconds, move }: 
   return {
     costNano: talk?.chargedNano ?? null,
     legsCostNano: legs?.chargedNano ?? null,
-    speechCostNano: speech?.chargedNano ?? null,
+    speechCostNano: speech === null ? speechCostNano : speech.chargedNano + (speechCostNano ?? 0n),
     billingStatus: owed.length === 0 ? null : billingStatus,
   };
 }

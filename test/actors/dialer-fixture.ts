@@ -1,6 +1,7 @@
 import { createCallActors } from '../../actors/call.actor.ts';
 import { createCallFeed } from '../../actors/call-feed.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { createCallSoundDesk } from '../../actors/call-sound.ts';
 import { createCallSpeechDesk } from '../../actors/call-speech.ts';
 import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
@@ -57,7 +58,11 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const transcripts = createTranscriptDesk({ sql: actorsSql, listening, recognition, clock, logger });
   const speeches = createCallSpeechDesk({ synthesis: speech, voices: speech, readScript, clock, logger });
   const downTrunks = new Set<string>();
-  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, speeches, clock, logger };
+  const sounds = createCallSoundDesk({
+    ...{ sql: dialerSql, synthesis: speech, voices: speech, readScript, tempDir: '/tmp', allowCidrs: [] },
+    ...(options.resolve && { resolve: options.resolve }),
+  });
+  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, speeches, sounds, clock, logger };
   const dialer = createDialer({
     ...parts,
     sql: dialerSql,

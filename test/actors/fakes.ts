@@ -23,6 +23,7 @@ import type {
   RecordingOptions,
   RecordingSummary,
   Routing,
+  SendingEnd,
 } from '../../media/media-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
@@ -204,11 +205,11 @@ export class FakeMediaSession implements MediaSession {
   }
 
   /** When what is played is over. */
-  onPlay: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
+  onPlay: () => SendingEnd | Promise<SendingEnd> = () => 'played';
 
-  async play(leg: string, { samples, over }: PlayedSound): Promise<PlaybackEnd> {
+  async play(leg: string, { samples, over, playbackId }: PlayedSound): Promise<SendingEnd> {
     await this.#run(`play ${samples.length} ${over ? 'over' : 'alone'}`);
-    this.options.onEvent({ type: 'playback.started', leg });
+    this.options.onEvent({ type: 'playback.started', leg, ...(playbackId && { playbackId }) });
     return await this.onPlay();
   }
 
@@ -476,6 +477,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
       ...journal,
     },
     guestNumbers: new Map(),
+    sounds: new Map(),
     abort: new AbortController(),
     speech: { prepare() {}, take: () => Promise.reject(new UnspokenError('there is nothing to say')) },
     media: null,

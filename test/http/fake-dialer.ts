@@ -1,5 +1,5 @@
 import type { PublicCall, PublicCallEvent, PublicLeg } from '../../actors/call-view.ts';
-import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall } from '../../actors/dialer.ts';
+import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall, RequestedSound } from '../../actors/dialer.ts';
 import type { CallControl } from '../../machines/call-control.ts';
 
 /** A dialer that dials nobody: it keeps what it was asked and answers what it was told to. */
@@ -55,6 +55,13 @@ export class FakeDialer implements Dialer {
     this.onAddLeg(leg);
     this.added.push(leg);
     return { call: callOf({ ...PLACEMENT, referenceId: null }, callId), leg: legOf(leg) };
+  }
+
+  readonly played: RequestedSound[] = [];
+
+  async play(_target: { workspaceId: string; callId: string }, sound: RequestedSound) {
+    this.played.push(sound);
+    return { playbackId: 'play_00000000-0000-4000-8000-000000000001' };
   }
 
   watch(callId: string, listener: (event: PublicCallEvent) => void, signal: AbortSignal): void {

@@ -7,6 +7,14 @@ const MUTE: CallControl = { type: 'mute', leg: 'agent' };
 const HOLD: CallControl = { type: 'hold', leg: 'customer', music: true };
 const PRESS: CallControl = { type: 'dtmf', leg: 'customer', digits: '12#', durationMs: 160 };
 const PAUSE: CallControl = { type: 'recording.pause' };
+const PLAY = {
+  type: 'play',
+  playbackId: 'play_1',
+  legs: ['agent', 'customer'],
+  isLooped: false,
+  characters: 12,
+} as const satisfies CallControl;
+const STOP: CallControl = { type: 'play.stop', playbackId: 'play_1' };
 const CONTROLS: readonly CallControl[] = [
   MUTE,
   { type: 'unmute', leg: 'agent' },
@@ -15,6 +23,8 @@ const CONTROLS: readonly CallControl[] = [
   PRESS,
   PAUSE,
   { type: 'recording.resume' },
+  PLAY,
+  STOP,
 ];
 
 /** A call in a state, and what becomes of the controls that it is asked for. */
@@ -226,5 +236,48 @@ describe('a key that a party presses', () => {
     const call = callIn('bridged');
     for (let pressed = 0; pressed < 1_100; pressed++) call.actor.send(EVENTS['dtmf.pressed'] as CallEvent);
     expect(call.movesAfterBridge()).toHaveLength(1_000);
+  });
+});
+
+describe('a sound that is played to a talk', () => {
+  it('is logged when it begins, with the characters of its text, and when it is over', () => {
+    const call = callIn('bridged');
+    const controlId = call.ask(PLAY);
+    expect(call.mediaCommands.at(-1)).toMatchObject({ type: 'control', controlId, control: PLAY });
+    call.actor.send({ type: 'control.done', controlId, control: PLAY });
+    call.actor.send({ type: 'playback.ended', playbackId: 'play_1', end: 'played' });
+    expect(call.controlled).toEqual([{ controlId, refusal: null }]);
+    expect(call.moves.slice(-2).map(({ event, data }) => ({ event, data }))).toEqual([
+      { event: 'playback.started', data: { playback_id: 'play_1', legs: ['agent', 'customer'], characters: 12 } },
+      { event: 'playback.finished', data: { playback_id: 'play_1', reason: 'played' } },
+    ]);
+  });
+
+  it('can be stopped once', () => {
+    const call = callIn('bridged');
+    call.actor.send({ type: 'control.done', controlId: call.ask(PLAY), control: PLAY });
+    call.actor.send({ type: 'control.done', controlId: call.ask(STOP), control: STOP });
+    const commands = call.mediaCommands.length;
+    call.ask(STOP);
+    expect(call.mediaCommands).toHaveLength(commands);
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual([null, null, 'PLAYBACK_NOT_FOUND']);
+    expect(call.moves.at(-1)?.data).toEqual({ playback_id: 'play_1', reason: 'stopped' });
+  });
+
+  it('that is not playing cannot be stopped, nor its end be told', () => {
+    const call = callIn('bridged');
+    call.ask(STOP);
+    call.actor.send({ type: 'playback.ended', playbackId: 'play_1', end: 'played' });
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual(['PLAYBACK_NOT_FOUND']);
+    expect(call.movesAfterBridge()).toEqual([]);
+  });
+
+  it('is refused for a leg that has not answered, and its refusal by the media is passed on', () => {
+    const call = callIn('bridged');
+    call.ask({ ...PLAY, legs: ['leg_1'] });
+    const controlId = call.ask(PLAY);
+    call.actor.send({ type: 'control.failed', controlId, control: PLAY, refusal: 'LEG_NOT_LISTENING' });
+    expect(call.controlled.map(({ refusal }) => refusal)).toEqual(['LEG_NOT_FOUND', 'LEG_NOT_LISTENING']);
+    expect(call.movesAfterBridge()).toEqual([]);
   });
 });

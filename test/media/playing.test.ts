@@ -310,6 +310,55 @@ describe('what is said over the other party', () => {
   });
 });
 
+describe('a sound that is repeated', () => {
+  it('begins anew whenever it is over, without a gap, until it is stopped', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const end = bench.session.play('agent', { samples: SPEECH.slice(), over: false, isLooped: true });
+    bench.pace(SPEECH_FRAMES * 3);
+    await bench.agent.hears(SPEECH_FRAMES * 3);
+    const thrice = Int16Array.from({ length: SPEECH.length * 3 }, (_, i) => SPEECH[i % SPEECH.length]!);
+    const heard = bench.agent.samplesHeard('PCMU').subarray(0, thrice.length);
+    expect(heard).toEqual(asHeard('PCMU', thrice).subarray(0, heard.length));
+    bench.session.stopPlaying('agent');
+    expect(await end).toBe('stopped');
+    bench.pace(5);
+    expect(bench.agent.heard).toHaveLength(SPEECH_FRAMES * 3);
+    expectContinuous(bench.agent.heard.map(({ header }) => header));
+  });
+
+  it('keeps the other party turned down throughout', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    bench.setPath('bridged');
+    void bench.session.play('agent', { samples: new Int16Array(1000), over: true, isLooped: true });
+    for (let i = 0; i < 30; i++) {
+      bench.customer.say(bench.ports.customer, 'PCMU', CUSTOMER[i % CUSTOMER.length]!);
+      await bench.agent.hears(i + 1);
+    }
+    const heard = bench.agent.samplesHeard('PCMU');
+    const full = new Int16Array(8 * FRAME_SAMPLES);
+    decodeG711('PCMU', Buffer.concat(Array.from({ length: 8 }, (_, i) => CUSTOMER[i % CUSTOMER.length]!)), full);
+    const before = toneLevelDbov(full, CUSTOMER_HZ);
+    for (let from = 4; from + 8 <= 30; from += 8) {
+      const part = heard.subarray(from * FRAME_SAMPLES, (from + 8) * FRAME_SAMPLES);
+      expect(toneLevelDbov(part, CUSTOMER_HZ) - before).toBeCloseTo(-12, 0);
+    }
+  });
+
+  it('is named by its id when it begins, and is not played to a leg that does not listen if that was asked', async () => {
+    await using bench = await Bench.open();
+    await bench.connect();
+    const sound = { samples: SPEECH.slice(), over: false, ifListening: true };
+    void bench.session.play('agent', { ...sound, playbackId: 'play_1' });
+    bench.pace(1);
+    expect(bench.events).toEqual([{ type: 'playback.started', leg: 'agent', playbackId: 'play_1' }]);
+    await bench.session.connectParty('agent', bench.agent.remote('PCMU', { direction: 'sendonly' }));
+    expect(await bench.session.play('agent', { ...sound, playbackId: 'play_2' })).toBe('not-listening');
+    expect(bench.events).toHaveLength(1);
+  });
+});
+
 describe('the recording tone', () => {
   it('sounds to both parties for half a second at 1400 Hz, over what they hear, and to no recording', async () => {
     await using bench = await Bench.open();

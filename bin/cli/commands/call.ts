@@ -159,6 +159,32 @@ const dtmf = defineAction({
   },
 });
 
+const play = defineAction({
+  summary: 'Play a text or an audio file to a leg of a live call.',
+  parameters: [ID, { name: 'LEG', about: 'agent, customer, a leg_id, or both', optional: true }],
+  options: {
+    text: { value: 'TEXT', about: 'text to speak, plain or SSML' },
+    audio: { value: 'URL', about: 'https URL of an audio file, in place of --text' },
+    voice: { value: 'ID', about: 'voice of --text (default: en-us)' },
+    loop: { about: 'repeat it until it is stopped' },
+    stop: { value: 'PLAYBACK', about: 'stop a sound that is playing; takes no LEG' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [id = '', leg = ''] }) {
+    const path = `${PATH}/${encodeURIComponent(id)}/play`;
+    const api = openApi(values);
+    if (values.stop !== undefined) {
+      const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(values.stop)}`);
+      return { data, text: 'The sound is stopped.' };
+    }
+    const { text, audio: url, voice, loop } = values;
+    if (leg === '') throw new UsageError('name a leg: agent, customer, a leg_id, or both');
+    if ((text === undefined) === (url === undefined)) throw new UsageError('give either --text or --audio');
+    const data = await api.post<{ playback_id: string }>(path, { leg, text, url, voice_id: voice, loop });
+    return { data, text: `Playing: ${data.playback_id}` };
+  },
+});
+
 const add = defineAction({
   summary: 'Dial one more party, who joins the talk on answering.',
   parameters: [ID, { name: 'NUMBER', about: 'who to dial' }],
@@ -277,7 +303,22 @@ const list = defineAction({
 
 export const callCommand: Command = {
   action: place,
-  actions: { status, hangup, mute, unmute, hold, resume, dtmf, add, remove, supervise, recording, transcript, list },
+  actions: {
+    status,
+    hangup,
+    mute,
+    unmute,
+    hold,
+    resume,
+    dtmf,
+    play,
+    add,
+    remove,
+    supervise,
+    recording,
+    transcript,
+    list,
+  },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 

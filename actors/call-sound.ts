@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { TandemError } from '../machines/errors.ts';
+import { readPlayedAudio } from '../media/audio-file/played-audio.ts';
+import { Gate, GateFullError } from '../runtime/gate.ts';
+import type { SpeechSynthesis } from '../speech/speech-synthesis.ts';
+import type { Script } from '../speech/text/script.ts';
+import type { Sql } from '../storage/database.ts';
+import { insufficientCredits, walletOf } from '../storage/ledger.ts';
+import { costOf, priceBookOf } from '../storage/price-book.ts';
+import type { Resolve } from './callbacks/callback-url.ts';
+import type { Cidr } from './callbacks/public-address.ts';
+import { safeDownload } from './callbacks/safe-download.ts';
+import { speakLinear } from './tts/linear-speech.ts';
+import { engineRefusal, type ReadScript, scriptOf } from './tts/speech-refusals.ts';
+import type { VoiceDesk } from './voices/voice-desk.ts';
+
+/** What is played to a leg of a live call: a text, which is spoken, or an audio file. */
+export type SoundSource =
+  | { kind: 'text'; text: string; voiceId: string | null }
+  /** Fetched anew each time. */
+  | { kind: 'url'; url: string };
+
+export interface CallSound {
+  /** Linear, 8 kHz, mono. */
+  samples: Int16Array<ArrayBuffer>;
+  /** Of a text, which are billed when it begins; null for a file. */
+  characters: number | null;
+}
+
+/** Makes the sounds that are played to live calls on request. Nothing is stored and nothing is charged. */
+export interface CallSoundDesk {
+  /**
+   * @throws TandemError `VALIDATION_FAILED`, `INVALID_SSML`, `VOICE_NOT_FOUND`, `VOICE_NOT_READY`, `INSUFFICIENT_CREDITS`,
+   * `TTS_UNAVAILABLE`; `INVALID_PLAYBACK_URL`, `PLAYBACK_URL_UNREACHABLE`, the `AUDIO_` codes; `CONTROL_BUSY`; the
+   * signal's reason when aborted
+   */
+  make(source: SoundSource, request: { workspaceId: string; signal: AbortSignal }): Promise<CallSound>;
+}
+
+export interface CallSoundDeskOptions {
+  sql: Sql;
+  synthesis: Pick<SpeechSynthesis, 'speak'>;
+  voices: Pick<VoiceDesk, 'resolve'>;
+  readScript: ReadScript;
+  /** For files while they are decoded. */
+  tempDir: string;
+  /** Private networks that files may be fetched from. */
+  allowCidrs: readonly Cidr[];
+  resolve?: Resolve;
+}
+
+export const LONGEST_SOUND_MS = 300_000;
+const MOST_FILE_BYTES = 25_000_000;
+const FETCHED_WITHIN_MS = 15_000;
+/** An engine that takes longer holds up whoever asked for it. */
+const SPOKEN_WITHIN_MS = 30_000;
+/** Each of them runs an engine or a decoder. */
+const MOST_AT_ONCE = { inAll: 4, perLane: 2, waiting: 64, waitingPerLane: 16 };
+
+export function createCallSoundDesk(options: CallSoundDeskOptions): CallSoundDesk {
+  const gate = new Gate(MOST_AT_ONCE);
+  return {
+    async make(source, { workspaceId, signal }) {
+      const make = () =>
+        source.kind === 'text'
+          ? speak(source, { ...options, workspaceId, signal })
+          : fetchFile(source.url, { ...options, signal });
+      try {
+        return await gate.run(make, { lane: workspaceId, signal });
+      } catch (error) {
+        if (!(error instanceof GateFullError)) throw error;
+        throw new TandemError('CONTROL_BUSY', 'Too many sounds are being prepared. Try again in a few seconds.', {
+          cause: error,
+          retryAfterS: 5,
+        });
+      }
+    },
+  };
+}
+
+interface MakingOptions extends CallSoundDeskOptions {
+  signal: AbortSignal;
+}
+
+async function speak(
+  { text, voiceId }: { text: string; voiceId: string | null },
+  { sql, synthesis, voices, readScript, workspaceId, signal }: MakingOptions & { workspaceId: string },
+): Promise<CallSound> {
+  const { recipe } = await voices.resolve({ workspaceId, voiceId });
+  const script = scriptOf(text, { language: recipe.language, readScript });
+  await requireCovered(sql, { workspaceId, script });
+  const late = AbortSignal.timeout(SPOKEN_WITHIN_MS);
+  try {
+    const request = { synthesis, longestMs: LONGEST_SOUND_MS, signal: AbortSignal.any([signal, late]) };
+    const samples = await speakLinear({ script, recipe }, request);
+    if (samples.length === 0) throw new Error('the speech engine said nothing');
+    return { samples, characters: script.characters };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw engineRefusal(error, { isRefunded: true });
+  }
+}
+
+/** It is charged when it begins; a wallet that cannot cover it then is charged nothing. */
+async function requireCovered(sql: Sql, { workspaceId, script }: { workspaceId: string; script: Script }) {
+  const { amountNano } = costOf(await priceBookOf(sql, workspaceId), { service: 'tts', count: script.characters });
+  const { availableNano } = await walletOf(sql, workspaceId);
+  if (availableNano < amountNano) throw insufficientCredits(amountNano, availableNano);
+}
+
+async function fetchFile(url: string, { tempDir, allowCidrs, resolve, signal }: MakingOptions): Promise<CallSound> {
+  const filePath = join(tempDir, `${randomUUID()}.played`);
+  try {
+    await safeDownload({
+      url,
+      filePath,
+      mostBytes: MOST_FILE_BYTES,
+      timeoutMs: FETCHED_WITHIN_MS,
+      allowCidrs,
+      ...(resolve && { resolve }),
+      refusedAs: { code: 'INVALID_PLAYBACK_URL', field: 'url' },
+      unreachableAs: 'PLAYBACK_URL_UNREACHABLE',
+      signal,
+    });
+    return {
+      samples: await readPlayedAudio({ filePath, tempDir, longestMs: LONGEST_SOUND_MS, signal }),
+      characters: null,
+    };
+  } finally {
+    await rm(filePath, { force: true });
+  }
+}

@@ -1,0 +1,35 @@
+import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
+import type { Script } from '../../speech/text/script.ts';
+import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
+
+export const CALL_RATE_HZ = 8_000;
+
+/**
+ * A text as a call plays it: linear, 8 kHz, mono. What is longer than `longestMs` is cut; empty if the engine says
+ * nothing. @throws SynthesizerError; the signal's reason
+ */
+export async function speakLinear(
+  { script, recipe }: { script: Script; recipe: VoiceRecipe },
+  {
+    synthesis,
+    longestMs,
+    signal,
+  }: { synthesis: Pick<SpeechSynthesis, 'speak'>; longestMs: number; signal: AbortSignal },
+): Promise<Int16Array<ArrayBuffer>> {
+  const format = { encoding: 'LINEAR16', sampleRateHz: CALL_RATE_HZ } as const;
+  const mostBytes = (longestMs / 1_000) * CALL_RATE_HZ * Int16Array.BYTES_PER_ELEMENT;
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const { audio } of synthesis.speak({ script, recipe, style: USUAL_STYLE, format }, signal)) {
+    parts.push(audio);
+    bytes += audio.byteLength;
+    if (bytes >= mostBytes) break;
+  }
+  const all = new Uint8Array(Math.min(bytes, mostBytes) & ~1);
+  let offset = 0;
+  for (const part of parts) {
+    all.set(part.subarray(0, all.length - offset), offset);
+    offset += part.length;
+  }
+  return new Int16Array(all.buffer);
+}

@@ -1,0 +1,164 @@
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createCallSoundDesk, LONGEST_SOUND_MS } from '../../actors/call-sound.ts';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { readScript } from '../../speech/text/read-script.ts';
+import { wavFile } from '../media/audio-file/wav-files.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { seedCaller } from './seeds.ts';
+import { FakeSpeech } from './speech-fakes.ts';
+
+let database: TestDatabase;
+let tempDir: string;
+let server: http.Server;
+let base: string;
+let answer: http.RequestListener;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = http.createServer((request, response) => answer(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  tempDir = await mkdtemp(join(tmpdir(), 'sound-'));
+});
+afterEach(async () => {
+  await rm(tempDir, { recursive: true });
+});
+
+async function desk({ balanceNano = 1_000_000_000n } = {}) {
+  const { workspaceId } = await seedCaller(database.sql, { balanceNano });
+  const speech = new FakeSpeech();
+  const sounds = createCallSoundDesk({
+    ...{ sql: database.sql, synthesis: speech, voices: speech, readScript, tempDir },
+    allowCidrs: parseCidrs(['127.0.0.0/8']),
+  });
+  const call = new AbortController();
+  const request = { workspaceId, signal: call.signal };
+  return {
+    speech,
+    call,
+    say: (text: string) => sounds.make({ kind: 'text', text, voiceId: null }, request),
+    fetch: (path: string) => sounds.make({ kind: 'url', url: `${base}${path}` }, request),
+  };
+}
+
+/** A second of a tone at 16 kHz. */
+const FILE = wavFile(Int16Array.from({ length: 16_000 }, (_, i) => 8_000 * Math.sin((2 * Math.PI * 440 * i) / 16_000)));
+
+describe('a text for a call', () => {
+  it('is spoken at 8 kHz, with the characters to be billed', async () => {
+    const { say } = await desk();
+    const { samples, characters } = await say('Please hold the line.');
+    expect(samples.length).toBe(4 * 800);
+    expect(characters).toBe('Please hold the line.'.length);
+  });
+
+  it('is refused when the wallet cannot cover it, before anything is spoken', async () => {
+    const { say, speech } = await desk({ balanceNano: 1n });
+    await expect(say('Please hold the line.')).rejects.toMatchObject({ code: 'INSUFFICIENT_CREDITS' });
+    expect(speech.spoken).toEqual([]);
+  });
+
+  it('of which nothing can be said is refused', async () => {
+    const { say } = await desk();
+    await expect(say('...')).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+    await expect(say('<speak>')).rejects.toMatchObject({ code: 'INVALID_SSML' });
+  });
+
+  it('is refused as TTS_UNAVAILABLE when the engine fails, and ends with the call', async () => {
+    const { say, speech, call } = await desk();
+    speech.onSpeak = () => {
+      throw new Error('the engine broke');
+    };
+    await expect(say('Hello.')).rejects.toMatchObject({ code: 'TTS_UNAVAILABLE' });
+    speech.onSpeak = (_, signal) => {
+      call.abort(new Error('the call is over'));
+      signal.throwIfAborted();
+    };
+    await expect(say('Hello.')).rejects.toThrow('the call is over');
+  });
+});
+
+describe('an audio file for a call', () => {
+  it('is fetched and decoded to 8 kHz, costs nothing, and leaves no file behind', async () => {
+    const { fetch } = await desk({ balanceNano: 0n });
+    answer = (_, response) => response.end(FILE);
+    const { samples, characters } = await fetch('/hold.wav');
+    expect(characters).toBeNull();
+    expect(samples.length).toBeGreaterThan(7_900);
+    expect(samples.length).toBeLessThan(8_100);
+    expect(toneLevelDbov(samples.subarray(800, 7_200), 440)).toBeGreaterThan(-16);
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it.each([
+    ['404', 404],
+    ['500', 500],
+    ['redirect', 302],
+  ])('that the server answers with %s is refused as unreachable', async (_, status) => {
+    const { fetch } = await desk();
+    answer = (_request, response) => response.writeHead(status, { location: `${base}/other` }).end();
+    await expect(fetch('/a.wav')).rejects.toMatchObject({
+      code: 'PLAYBACK_URL_UNREACHABLE',
+      message: expect.stringContaining(`HTTP ${status}`),
+    });
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('that breaks off, or is larger than allowed, is refused, and nothing of it is left', async () => {
+    const { fetch } = await desk();
+    answer = (_, response) => {
+      response.writeHead(200, { 'content-length': 1_000 });
+      response.write('RIFF', () => response.destroy());
+    };
+    await expect(fetch('/a.wav')).rejects.toMatchObject({ code: 'PLAYBACK_URL_UNREACHABLE' });
+    const chunk = Buffer.alloc(1_000_000);
+    answer = (_, response) => {
+      const more = () => response.write(chunk) && setImmediate(more);
+      response.on('drain', more);
+      more();
+    };
+    await expect(fetch('/a.wav')).rejects.toMatchObject({
+      code: 'PLAYBACK_URL_UNREACHABLE',
+      message: 'The file could not be fetched: it has more than 25000000 bytes.',
+    });
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('that is no audio, is empty or too long is refused with its code', async () => {
+    const { fetch } = await desk();
+    answer = (_, response) => response.end('<html>not audio</html>');
+    await expect(fetch('/a.wav')).rejects.toMatchObject({ code: 'AUDIO_NOT_READABLE' });
+    const samples = new Int16Array(((LONGEST_SOUND_MS + 1_000) / 1_000) * 16_000);
+    answer = (_, response) => response.end(wavFile(samples));
+    await expect(fetch('/a.wav')).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG' });
+    expect(await readdir(tempDir)).toEqual([]);
+  });
+
+  it('on a private network, or at what is no URL, is refused', async () => {
+    const speech = new FakeSpeech();
+    const { workspaceId } = await seedCaller(database.sql);
+    const sounds = createCallSoundDesk({
+      ...{ sql: database.sql, synthesis: speech, voices: speech, readScript, tempDir, allowCidrs: [] },
+    });
+    const { signal } = new AbortController();
+    for (const url of [`${base}/a.wav`, 'https://10.0.0.1/a.wav', 'file:///etc/passwd', 'nonsense']) {
+      await expect(sounds.make({ kind: 'url', url }, { workspaceId, signal })).rejects.toMatchObject({
+        code: 'INVALID_PLAYBACK_URL',
+      });
+    }
+  });
+});

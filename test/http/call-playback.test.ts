@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { FakeDialer } from './fake-dialer.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { initiate, seedCall } from './seed-calls.ts';
+
+let fixture: HttpFixture;
+let writer: Member;
+let reader: Member;
+let call: string;
+const dialer = new FakeDialer();
+
+beforeAll(async () => {
+  fixture = await createHttpFixture({ dialer });
+  const { workspace } = await seedWorkspace(fixture.sql);
+  writer = await fixture.addMemberWith('developer', workspace.id);
+  reader = await fixture.addMemberWith('viewer', workspace.id);
+  await seedTrunk(fixture.sql, { workspaceId: workspace.id });
+  const { callId } = await seedCall(fixture, { by: writer });
+  await initiate(fixture, callId);
+  call = `/dialer/click2call/${callId}`;
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+beforeEach(() => {
+  dialer.played.length = 0;
+  dialer.controlled.length = 0;
+});
+
+const SAY = { leg: 'both', text: 'This call is recorded.' };
+
+describe('playing to a live call', () => {
+  it.each([
+    [SAY, ['agent', 'customer'], { kind: 'text', text: SAY.text, voiceId: null }, false],
+    [{ leg: 'agent', text: 'Hi.', voice_id: 'v1' }, ['agent'], { kind: 'text', text: 'Hi.', voiceId: 'v1' }, false],
+    [{ leg: 'customer', url: 'https://a.example/b.mp3', loop: true }, ['customer'], { kind: 'url' }, true],
+  ])('passes on %j, and answers with the id of the playback', async (body, legs, source, isLooped) => {
+    const { status, body: answer } = await fixture.call('POST', `${call}/play`, { as: writer, body });
+    expect({ status, data: answer.data }).toEqual({
+      status: 201,
+      data: { playback_id: expect.stringMatching(/^play_/) },
+    });
+    expect(dialer.played).toMatchObject([{ source, legs, isLooped }]);
+  });
+
+  it.each([
+    [{ text: 'Hi.' }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent' }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent', text: '' }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent', text: 'a'.repeat(2001) }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent', text: 'Hi.', url: 'https://a.example/b.mp3' }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent', url: 'https://a.example/b.mp3', voice_id: 'v1' }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'agent', text: 'Hi.', loop: 3 }, 400, 'VALIDATION_FAILED'],
+    [{ leg: 'somebody', text: 'Hi.' }, 404, 'LEG_NOT_FOUND'],
+  ])('refuses %j', async (body, status, code) => {
+    const answer = await fixture.call('POST', `${call}/play`, { as: writer, body });
+    expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
+    expect(dialer.played).toEqual([]);
+  });
+
+  it('is for writers', async () => {
+    expect((await fixture.call('POST', `${call}/play`, { as: reader, body: SAY })).status).toBe(403);
+    expect((await fixture.call('DELETE', `${call}/play/play_1`, { as: reader })).status).toBe(403);
+    expect([dialer.played, dialer.controlled]).toEqual([[], []]);
+  });
+
+  it('stops a sound by its id', async () => {
+    const { status, body } = await fixture.call('DELETE', `${call}/play/play_1`, { as: writer });
+    expect({ status, body }).toMatchObject({ status: 200, body: { data: { call: { call_id: expect.any(String) } } } });
+    expect(dialer.controlled).toEqual([{ type: 'play.stop', playbackId: 'play_1' }]);
+  });
+});

@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest';
+import { inTransaction } from '../../storage/database.ts';
+import { walletOf } from '../../storage/ledger.ts';
+import { chargePlayback } from '../../storage/queries/call-playbacks.ts';
+import { getCallById, settleCall } from '../../storage/queries/calls.ts';
+import { listUsage } from '../../storage/queries/usage.ts';
+import { seedCaller } from '../actors/seeds.ts';
+import { onEveryServer } from './every-server.ts';
+import { later, NOW } from './seed.ts';
+
+/** At 15 USD a million characters. */
+const CHARACTER_NANO = 15_000n;
+
+onEveryServer('a text that is played to a call', (database) => {
+  const played = (id: string, characters: number | null) => ({
+    data: { playback_id: id, legs: ['agent'], ...(characters !== null && { characters }) },
+    now: NOW,
+  });
+
+  async function setUp(balanceNano: bigint) {
+    const { sql } = database();
+    const caller = await seedCaller(sql, { balanceNano });
+    const row = await caller.admit({ announceCharacters: null, whisperCharacters: null });
+    const play = (id: string, characters: number | null) =>
+      inTransaction(sql, (tx) => chargePlayback(tx, row, played(id, characters)));
+    const spent = async () => {
+      const { rows } = await listUsage(sql, { workspaceId: caller.workspaceId }, { page: 1, limit: 100 });
+      return rows.map(({ operation, quantity }) => [operation, Number(quantity)]);
+    };
+    return { sql, row, play, spent, cost: async () => (await getCallById(sql, row.callId))!.speechCostNano };
+  }
+
+  it('is charged when it begins, once, and added to what the call cost', async () => {
+    const { play, spent, cost, row, sql } = await setUp(1_000_000_000n);
+    const before = await walletOf(sql, row.workspaceId);
+    await play('play_1', 20);
+    await play('play_2', 10);
+    expect(await cost()).toBe(30n * CHARACTER_NANO);
+    expect(await spent()).toEqual([
+      ['call_play', 10],
+      ['call_play', 20],
+    ]);
+    const after = await walletOf(sql, row.workspaceId);
+    expect(before.availableNano - after.availableNano).toBe(30n * CHARACTER_NANO);
+  });
+
+  it('is charged nothing when the wallet has run dry meanwhile, and the usage shows it', async () => {
+    const { play, spent, cost } = await setUp(1_000_000_000n);
+    await play('play_1', 2_000_000_000);
+    expect(await cost()).toBe(0n);
+    expect(await spent()).toEqual([['call_play', 2_000_000_000]]);
+  });
+
+  it('costs nothing if it is a file', async () => {
+    const { play, spent, cost } = await setUp(1_000_000_000n);
+    await play('play_1', null);
+    expect([await cost(), await spent()]).toEqual([null, []]);
+  });
+
+  it('is part of the bill of the call, beside the talk', async () => {
+    const { sql, row, play } = await setUp(1_000_000_000n);
+    await play('play_1', 20);
+    const settled = await settleCall(sql, {
+      callId: row.callId,
+      move: {
+        ...{ event: 'call.completed', state: 'completed', leg: null, sipStatus: null, detail: null },
+        ...{ hangupCause: 'NORMAL_CLEARING', at: later(10_000) },
+      },
+      terminalEvent: 'call.completed',
+      ...{ hangupCause: 'NORMAL_CLEARING', leg: null, error: null, errorDetail: null, answerTime: NOW },
+      ...{ endTime: later(10_000), talkSeconds: 10, legSeconds: 0, totalSeconds: 10, quality: null },
+      ...{ recordingId: null, recordingStatus: null, delivery: null },
+    });
+    expect(settled?.call).toMatchObject({ speechCostNano: 20n * CHARACTER_NANO, billingStatus: 'billed' });
+  });
+});
