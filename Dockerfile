@@ -7,6 +7,8 @@
 FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
+# npm runs the postinstall script in this folder, which fetches the WebRTC worker.
+COPY media/webrtc ./media/webrtc
 # A checkout gets its runtime from the `node` package. Here the base image provides it.
 RUN npm ci --omit=dev --no-audit --no-fund \
  && rm -rf node_modules/node node_modules/.bin/node

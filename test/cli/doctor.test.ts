@@ -59,6 +59,7 @@ describe('tandem doctor', () => {
       'clock',
       'RTP ports',
       'media sockets',
+      'WebRTC',
       'SIP_HOST',
       'transcription',
     ]) {

@@ -81,6 +81,7 @@ describe('the help', () => {
       'workspaces',
       'users',
       'models',
+      'webrtc',
       'doctor',
     ]);
   });

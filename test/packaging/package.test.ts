@@ -5,6 +5,8 @@ import { packageJson, ROOT, textOf, topLevelFolders } from './repository.ts';
 
 interface LockedPackage {
   version?: string;
+  engines?: { node?: string };
+  optional?: boolean;
   resolved?: string;
   link?: boolean;
   hasInstallScript?: boolean;
@@ -42,7 +44,7 @@ describe('package.json', () => {
   });
 
   it('says of every dependency with an install script whether it may run', () => {
-    const scripted = Object.entries(locked).filter(([, { hasInstallScript }]) => hasInstallScript);
+    const scripted = Object.entries(locked).filter(([path, { hasInstallScript }]) => hasInstallScript && path !== '');
     const names = scripted.map(([path]) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length));
     expect(names).toContain('node');
     expect(names.filter((name) => manifest.allowScripts?.[name] === undefined)).toEqual([]);
@@ -59,6 +61,14 @@ describe('the lockfile', () => {
   it('locks what package.json declares', () => {
     for (const [name, version] of Object.entries(declared)) {
       expect(locked[`node_modules/${name}`]?.version, name).toBe(version);
+    }
+  });
+
+  it('names no Node release for mediasoup: npm on an older Node would leave it out, and Node 24 runs it', () => {
+    expect(locked['node_modules/mediasoup']?.optional).toBe(true);
+    for (const name of ['mediasoup', 'h264-profile-level-id', 'supports-color']) {
+      expect(locked[`node_modules/${name}`]).toMatchObject({ version: expect.any(String) });
+      expect(locked[`node_modules/${name}`]?.engines, name).toBeUndefined();
     }
   });
 

@@ -16,6 +16,7 @@ import { checkRecognition } from '../doctor/recognition.ts';
 import { checkRuntime, checkTools } from '../doctor/runtime.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
 import { checkSynthesis } from '../doctor/synthesis.ts';
+import { checkWebRtc } from '../doctor/webrtc.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -64,6 +65,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     yield checkServer(server);
     yield* await checkPorts(config, server);
     yield await checkDatagrams(config);
+    yield checkWebRtc();
     yield* await checkAddresses(config, sql);
     if (sql !== null) yield* await checkMediaEncryption(sql);
     yield* present(await checkDrachtio(config));
