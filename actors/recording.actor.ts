@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { type ActorRefFrom, createActor, fromPromise } from 'xstate';
 import { type RecordingInput, recordingMachine } from '../machines/recording.machine.ts';
 import { repairRecording } from '../media/recording/sealed-wav.ts';
-import { WAV_HEADER_BYTES } from '../media/wav.ts';
+import { WAV_HEADER_BYTES, wavDurationMs } from '../media/wav.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { SealedFileError, type SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { Sql } from '../storage/database.ts';
@@ -96,7 +97,12 @@ async function storeRecording(
     (await storeFile(options, { id, workspaceId, isSealed: true })) ??
     (await storeFile(options, { id, workspaceId, isSealed: false }));
   const patch = stored
-    ? ({ status: 'uploaded', objectKey: stored.key, ...sizeOf(stored.sizeBytes) } as const)
+    ? ({
+        status: 'uploaded',
+        objectKey: stored.key,
+        sizeBytes: stored.sizeBytes,
+        durationMs: Math.round(stored.durationMs),
+      } as const)
     : ({ status: 'failed' } as const);
   await updateRecording(sql, { id, now: new Date(clock.now()), patch });
   return { stored: stored !== null };
@@ -110,17 +116,17 @@ function isSettled(status: RecordingStatus): boolean {
 async function storeFile(
   options: RecordingDeskOptions,
   recording: { id: string; workspaceId: string; isSealed: boolean },
-): Promise<{ key: string; sizeBytes: number } | null> {
+): Promise<{ key: string; sizeBytes: number; durationMs: number } | null> {
   const { objects, recordingsDir, sealingKeys, logger } = options;
   const key = audioKey(recording);
   const sourcePath = growingFile(recordingsDir, recording);
-  if (!(await exists(sourcePath))) return await createPlayableObjects(objects, sealingKeys).open(key);
+  if (!(await exists(sourcePath))) return await storedBefore(options, key);
   const unlock = (header: Uint8Array) => sealingKeys.open(header, sealedName(key));
   try {
-    const sizeBytes = await repairRecording(sourcePath, recording.isSealed ? unlock : null);
+    const length = await repairRecording(sourcePath, recording.isSealed ? unlock : null);
     await storePeaks(options, { id: recording.id, key, sourcePath });
     const stored = await objects.putFile({ key, sourcePath });
-    return { key, sizeBytes: sizeBytes ?? stored.sizeBytes };
+    return { key, sizeBytes: length?.bytes ?? stored.sizeBytes, durationMs: length?.durationMs ?? 0 };
   } catch (error) {
     if (!(error instanceof SealedFileError) || error.code !== 'SEALED_FILE_DAMAGED') throw error;
     // Repeating does not help. The file stays for whoever can.
@@ -146,9 +152,16 @@ async function storePeaks(
   }
 }
 
-/** Stereo, 16 bit, 8 kHz: 32 bytes a millisecond after the header. */
-function sizeOf(sizeBytes: number): { sizeBytes: number; durationMs: number } {
-  return { sizeBytes, durationMs: Math.max(0, Math.round((sizeBytes - WAV_HEADER_BYTES) / 32)) };
+/** An attempt before this one moved the file. */
+async function storedBefore(
+  { objects, sealingKeys }: RecordingDeskOptions,
+  key: string,
+): Promise<{ key: string; sizeBytes: number; durationMs: number } | null> {
+  const stored = await createPlayableObjects(objects, sealingKeys).open(key);
+  if (stored === null) return null;
+  const { sizeBytes } = stored;
+  const header = await buffer(await stored.read({ start: 0, end: WAV_HEADER_BYTES - 1 }));
+  return { key, sizeBytes, durationMs: wavDurationMs(header, sizeBytes) };
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -30,8 +30,24 @@ export interface CallLeg {
   hangupCause: string | null;
 }
 
-/** G.711 (ITU-T G.711): PCMU is payload type 0, PCMA is 8. G.722 (ITU-T G.722) is 9 (RFC 3551 §6). */
+/** G.711 (ITU-T G.711), with both laws, and G.722 (ITU-T G.722). */
 export type Codec = 'PCMU' | 'PCMA' | 'G722';
+
+interface CodecDescription {
+  /** In RTP and SDP (RFC 3551 §6). */
+  payloadType: number;
+  /** Of RTP timestamps. */
+  clockHz: number;
+  /** Of the sound: 16 kHz is wideband. */
+  sampleRateHz: 8000 | 16_000;
+}
+
+export const CODECS: Readonly<Record<Codec, CodecDescription>> = {
+  PCMU: { payloadType: 0, clockHz: 8000, sampleRateHz: 8000 },
+  PCMA: { payloadType: 8, clockHz: 8000, sampleRateHz: 8000 },
+  // Its clock is 8 kHz, whatever it samples at (RFC 3551 §4.5.2).
+  G722: { payloadType: 9, clockHz: 8000, sampleRateHz: 16_000 },
+};
 
 /** Where and how a peer wants its RTP, read from its SDP answer (RFC 3264). */
 export interface RemoteMedia {

@@ -35,7 +35,8 @@ export interface ListenOptions extends ListeningSettings {
   utterances: MessagePort;
   /**
    * Audio that another thread brings, such as the tap of a call: it posts the memory of a `SampleRing` once, and writes
-   * samples to it. The session's format must be `TAP_FORMAT`. `finish` hears what was written before it was called.
+   * samples to it. The session's format must be `TAP_FORMAT`, but the ring tells the sample rate. `finish` hears what was
+   * written before it was called.
    */
   inlet?: MessagePort;
   onEvent: (event: ListeningEvent) => void;

@@ -97,7 +97,10 @@ export interface MediaSession {
   sendDigits(party: PartyId, presses: KeyPresses): Promise<SendingEnd>;
   /** Ends what is played to the party. */
   stopPlaying(party: PartyId): Promise<void>;
-  /** Starts writing one stereo WAV (8 kHz, 16 bit) with the given parties on the left (0) and right (1) channel. */
+  /**
+   * Starts writing one stereo WAV of 16 bit with the given parties on the left (0) and right (1) channel: at 16 kHz when one
+   * of them uses a wideband codec now, else at 8 kHz.
+   */
   startRecording(options: RecordingOptions): Promise<void>;
   /** Plays the recording tone to the parties, over what they hear. Resolves when it has ended for all of them. */
   beep(parties: readonly PartyId[]): Promise<void>;
@@ -107,6 +110,7 @@ export interface MediaSession {
   stopRecording(): Promise<RecordingSummary | null>;
   /**
    * From now on writes what each party says, as `TAP_FORMAT` in real time, with silence where nothing was received, to
+   * (at 16 kHz when the party uses a wideband codec now)
    * a `SampleRing` whose memory it posts once to the party's port. The ports are handed over. A listener that falls
    * eight seconds behind ends its tap, which `tap.overrun` tells.
    */
@@ -155,7 +159,7 @@ export type PlaybackEnd = 'played' | 'stopped';
 /** `not-listening`: nothing was sent, because the party has us on hold. */
 export type SendingEnd = PlaybackEnd | 'not-listening';
 
-/** What a tap posts, whatever codec the leg uses. */
+/** What a tap posts, unless its ring says 16 kHz. */
 export const TAP_FORMAT = { encoding: 'linear16', sampleRateHz: 8000, channels: 1 } as const satisfies AudioFormat;
 
 export interface RecordingSummary {

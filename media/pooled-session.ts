@@ -16,7 +16,6 @@ import type {
 } from './media-plane.ts';
 import { repairRecording } from './recording/sealed-wav.ts';
 import type { ThreadSession } from './session-threads.ts';
-import { WAV_HEADER_BYTES } from './wav.ts';
 import {
   BAD_REMOTE_ADDRESS,
   type MediaCalls,
@@ -240,8 +239,8 @@ export function toTandemError(error: unknown): unknown {
 /** The worker is dead, but what it wrote is there. */
 async function summaryOfRepaired({ filePath, seal = null }: RecordingOptions): Promise<RecordingSummary | null> {
   try {
-    const bytes = await repairRecording(filePath, seal === null ? null : () => seal);
-    return bytes === null ? null : { filePath, bytes, durationMs: (bytes - WAV_HEADER_BYTES) / 32 };
+    const length = await repairRecording(filePath, seal === null ? null : () => seal);
+    return length === null ? null : { filePath, ...length };
   } catch {
     return null;
   }

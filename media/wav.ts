@@ -93,6 +93,14 @@ export class WavFileWriter {
   }
 }
 
+/** How long the audio of a file lasts whose header is `header`, as `wavHeader` makes it. 0 for any other. */
+export function wavDurationMs(header: Buffer, fileBytes: number): number {
+  const format = parseWavHeader(header);
+  if (format === null) return 0;
+  const frames = Math.max(0, fileBytes - WAV_HEADER_BYTES) / (2 * format.channels);
+  return (frames * 1000) / format.sampleRateHz;
+}
+
 type WavRepair =
   /** The header already told the truth. */
   | { outcome: 'whole'; bytes: number }

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { type MediaDescription, parse, type SessionDescription, write } from 'sdp-transform';
-import type { Codec, MediaEncryption, RemoteMedia } from '../machines/events.ts';
+import { CODECS, type Codec, type MediaEncryption, type RemoteMedia } from '../machines/events.ts';
 import type { ReadKeys } from './leg-keys.ts';
 import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
@@ -20,9 +20,7 @@ const MAX_SDP_LINES = 400;
 /** Each stream costs a line in the answer, which must fit into a datagram. */
 const MAX_STREAMS = 16;
 
-const STATIC_PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8, G722: 9 };
-
-const CODECS = Object.keys(STATIC_PAYLOAD_TYPE) as Codec[];
+const KNOWN_CODECS = Object.keys(CODECS) as Codec[];
 
 /** Our side of a session. `sessionVersion` grows with every description sent (RFC 3264 §8). */
 export interface LocalSession {
@@ -162,7 +160,7 @@ interface AudioOptions {
 function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   const { codecs, direction, accepted, protocol, crypto } = options;
   const rtp: MediaDescription['rtp'] = codecs.map((codec) => ({
-    payload: accepted?.payloadType ?? STATIC_PAYLOAD_TYPE[codec],
+    payload: accepted?.payloadType ?? CODECS[codec].payloadType,
     codec,
     rate: 8000,
   }));
@@ -304,12 +302,11 @@ function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
   const mapped = audio.rtp.find((format) => format.payload === payloadType);
   if (mapped === undefined) {
     // Static payload types need no rtpmap (RFC 3551 §6).
-    return CODECS.find((codec) => STATIC_PAYLOAD_TYPE[codec] === payloadType) ?? null;
+    return KNOWN_CODECS.find((codec) => CODECS[codec].payloadType === payloadType) ?? null;
   }
   const name = String(mapped.codec).toUpperCase();
-  // G.722 too has a clock of 8 kHz, whatever it samples at (RFC 3551 §4.5.2).
   const isMono8k = (mapped.rate ?? 8000) === 8000 && Number(mapped.encoding ?? 1) === 1;
-  return isMono8k ? (CODECS.find((codec) => codec === name) ?? null) : null;
+  return isMono8k ? (KNOWN_CODECS.find((codec) => codec === name) ?? null) : null;
 }
 
 function readTelephoneEvent(audio: MediaDescription): number | null {

@@ -63,7 +63,7 @@ export class LiveListener {
     this.#inlet = options.inlet;
     this.#inlet?.on('message', (memory: SharedArrayBuffer) => {
       try {
-        this.#ring = new SampleRing(memory);
+        this.#listenTo(memory);
       } catch (error) {
         options.onBroken(error);
       }
@@ -85,6 +85,16 @@ export class LiveListener {
     } catch (error) {
       this.#onBroken(error);
     }
+  }
+
+  /** The memory of a ring tells its rate. */
+  #listenTo(memory: SharedArrayBuffer): void {
+    const ring = new SampleRing(memory);
+    const { format } = this.#settings;
+    if (ring.sampleRateHz !== format.sampleRateHz) {
+      this.configure({ format: { ...format, sampleRateHz: ring.sampleRateHz } });
+    }
+    this.#ring = ring;
   }
 
   #hearInlet(): void {
@@ -118,7 +128,7 @@ export class LiveListener {
   /** Hears what waits in the inlet, ends the open utterance and the stream. */
   finish(): StreamHeard {
     const posted = this.#inlet === null ? undefined : receiveMessageOnPort(this.#inlet);
-    if (posted !== undefined) this.#ring = new SampleRing(posted.message as SharedArrayBuffer);
+    if (posted !== undefined) this.#listenTo(posted.message as SharedArrayBuffer);
     this.#hearInlet();
     this.#listener.finish();
     this.#utterances.post({ type: 'stream.end' });

@@ -27,7 +27,7 @@ interface RecordingFileOptions {
   clock?: Pick<Clock, 'setTimeout' | 'clearTimeout'>;
 }
 
-/** Half a minute of audio waiting for the disk. */
+/** Half a minute of audio waiting for the disk, a quarter at 16 kHz. */
 const MOST_BYTES_WAITING = 1_000_000;
 /** Chunks between two rewrites of the header, about five seconds: less to repair after a kill. */
 const CHUNKS_PER_HEADER = 10;

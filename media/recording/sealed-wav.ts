@@ -1,8 +1,10 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { FileSeal } from '../../runtime/sealed-file/format.ts';
-import type { SealedReader } from '../../runtime/sealed-file/reader.ts';
+import { openSealedFile, type SealedReader } from '../../runtime/sealed-file/reader.ts';
 import { repairSealedFile, SealedFileWriter } from '../../runtime/sealed-file/writer.ts';
-import { repairWav, WAV_HEADER_BYTES, type WavFormat, wavHeader, withDataBytes } from '../wav.ts';
+import { repairWav, WAV_HEADER_BYTES, type WavFormat, wavDurationMs, wavHeader, withDataBytes } from '../wav.ts';
 import type { AudioFileWriter } from './recording-file.ts';
 
 /**
@@ -61,18 +63,37 @@ export function withWavLengths(reader: SealedReader): SealedReader {
 
 /**
  * Completes the recording of a writer that was killed or failed: clear with `repairWav`, sealed with
- * `repairSealedFile`; one that ended before its first chunk becomes an empty stereo file. Returns the bytes of the WAV
+ * `repairSealedFile`; one that ended before its first chunk becomes an empty stereo file. Returns the length of the WAV
  * file as players see it. Null if the file is not a recording.
  * @throws SealedFileError; the file system's error
  */
 export async function repairRecording(
   filePath: string,
   unlock: ((header: Uint8Array) => FileSeal) | null,
-): Promise<number | null> {
-  if (unlock === null) {
-    const repair = await repairWav(filePath);
-    return repair.outcome === 'not-wav' ? null : repair.bytes;
-  }
+): Promise<RecordingLength | null> {
+  const bytes = unlock === null ? await repairClear(filePath) : await repairSealed(filePath, unlock);
+  return bytes === null ? null : { bytes, durationMs: wavDurationMs(await headerOf(filePath, unlock), bytes) };
+}
+
+interface RecordingLength {
+  /** Of the WAV file, header included. */
+  bytes: number;
+  durationMs: number;
+}
+
+async function headerOf(filePath: string, unlock: ((header: Uint8Array) => FileSeal) | null): Promise<Buffer> {
+  const { size } = await stat(filePath);
+  const read = async (range: { start: number; end: number }) => createReadStream(filePath, range);
+  const reader = unlock === null ? { read } : await openSealedFile({ sizeBytes: size, read }, unlock);
+  return await buffer(await reader.read({ start: 0, end: WAV_HEADER_BYTES - 1 }));
+}
+
+async function repairClear(filePath: string): Promise<number | null> {
+  const { outcome, bytes } = await repairWav(filePath);
+  return outcome === 'not-wav' ? null : bytes;
+}
+
+async function repairSealed(filePath: string, unlock: (header: Uint8Array) => FileSeal): Promise<number> {
   let seal: FileSeal | null = null;
   const { bytes } = await repairSealedFile(filePath, (header) => {
     seal = unlock(header);

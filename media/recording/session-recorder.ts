@@ -13,15 +13,15 @@ import { Track } from './track.ts';
  * are added to a channel.
  */
 
-const SAMPLES_PER_MS = 8;
 /** How long after its time a packet may still arrive and be recorded. */
-const HOLDBACK_SAMPLES = 4800;
-/** One write: half a second. Smaller ones cost more than the rest of a recording. */
-const SAMPLES_PER_WRITE = 4000;
-const FORMAT = { channels: 2, sampleRateHz: 1000 * SAMPLES_PER_MS };
+const HOLDBACK_MS = 600;
+/** One write. Smaller ones cost more than the rest of a recording. */
+const MS_PER_WRITE = 500;
 
 interface SessionRecorderOptions {
   filePath: string;
+  /** Of the file, whatever the codecs. Default 8000. */
+  sampleRateHz?: 8000 | 16_000;
   /** Encrypts the file. Default null: it stays in clear. */
   seal?: FileSeal | null;
   /** On the clock that `addAudio`, `flush` and `stop` use. */
@@ -44,7 +44,8 @@ export class SessionRecorder {
   /** What is said meanwhile is silence in the file, which stays as long as the recording ran. */
   isPaused = false;
   readonly #file: RecordingFile;
-  readonly #timeline = new Timeline(2);
+  readonly #samplesPerMs: number;
+  readonly #timeline: Timeline;
   readonly #tracks: readonly [Track, Track];
   readonly #voices = new Map<string, Voice>();
   readonly #startedAtMs: number;
@@ -52,10 +53,14 @@ export class SessionRecorder {
   constructor(options: SessionRecorderOptions) {
     this.filePath = options.filePath;
     this.#startedAtMs = options.nowMs;
+    const { sampleRateHz = 8000 } = options;
+    this.#samplesPerMs = sampleRateHz / 1000;
+    this.#timeline = new Timeline(2, { samplesPerTick: sampleRateHz === 16_000 ? 2 : 1 });
     this.#tracks = [this.#trackOf(this.#timeline, 0), this.#trackOf(this.#timeline, 1)];
     const { filePath, seal = null, onFailed } = options;
+    const format = { channels: 2, sampleRateHz };
     const openFile = () =>
-      seal === null ? WavFileWriter.open(filePath, FORMAT) : SealedWavWriter.open(filePath, FORMAT, seal);
+      seal === null ? WavFileWriter.open(filePath, format) : SealedWavWriter.open(filePath, format, seal);
     this.#file = new RecordingFile({ openFile, onFailed });
   }
 
@@ -74,7 +79,7 @@ export class SessionRecorder {
     if (this.isPaused) return;
     let voice = this.#voices.get(party);
     if (voice === undefined) {
-      const timeline = new Timeline(1, { taken: this.#timeline.taken });
+      const timeline = new Timeline(1, { samplesPerTick: this.#timeline.samplesPerTick, taken: this.#timeline.taken });
       voice = { channel, timeline, track: this.#trackOf(timeline, 0), end: 0, hasEnded: false };
       this.#voices.set(party, voice);
     }
@@ -89,7 +94,7 @@ export class SessionRecorder {
 
   /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
   flush(nowMs: number): void {
-    this.#writeUpTo(this.#tracks[0].sampleAt(nowMs) - HOLDBACK_SAMPLES, SAMPLES_PER_WRITE);
+    this.#writeUpTo(this.#tracks[0].sampleAt(nowMs - HOLDBACK_MS), MS_PER_WRITE * this.#samplesPerMs);
   }
 
   /** Ends the recording at `nowMs`. Null when the file failed. */
@@ -97,7 +102,11 @@ export class SessionRecorder {
     this.#writeUpTo(this.#tracks[0].sampleAt(nowMs), 1);
     const dataBytes = await this.#file.finish();
     if (dataBytes === null) return null;
-    return { filePath: this.filePath, bytes: WAV_HEADER_BYTES + dataBytes, durationMs: dataBytes / 4 / SAMPLES_PER_MS };
+    return {
+      filePath: this.filePath,
+      bytes: WAV_HEADER_BYTES + dataBytes,
+      durationMs: dataBytes / 4 / this.#samplesPerMs,
+    };
   }
 
   #trackOf(timeline: Timeline, channel: Channel): Track {
@@ -108,7 +117,7 @@ export class SessionRecorder {
   /** Leaves fewer than `fewest` samples for later. */
   #writeUpTo(position: number, fewest: number): void {
     while (position - this.#timeline.taken >= fewest) {
-      const samples = Math.min(SAMPLES_PER_WRITE, position - this.#timeline.taken);
+      const samples = Math.min(MS_PER_WRITE * this.#samplesPerMs, position - this.#timeline.taken);
       const chunk = new Int16Array(2 * samples);
       this.#timeline.take(samples, chunk);
       for (const [party, voice] of this.#voices) this.#addTo(chunk, samples, party, voice);
@@ -128,7 +137,8 @@ export class SessionRecorder {
 
   dump(): unknown {
     return {
-      seconds: this.#timeline.taken / 8000,
+      seconds: this.#timeline.taken / 1000 / this.#samplesPerMs,
+      sampleRateHz: 1000 * this.#samplesPerMs,
       samplesLate: this.#tracks[0].samplesLate + this.#tracks[1].samplesLate,
       anchorAdjustments: this.#tracks.map((track) => track.adjustments),
     };

@@ -2,11 +2,11 @@ import type { Codec } from '../../machines/events.ts';
 import { ALAW_TO_LINEAR, MULAW_TO_LINEAR } from '../codecs/g711.ts';
 
 /**
- * Some seconds of one track, or of two side by side, addressed by position in samples. Packets are decoded into their
+ * Some seconds of one track, or of two side by side, at 8 or 16 kHz, addressed by position in samples. Packets are decoded into their
  * place in any order; what nobody filled is silence. `take` hands out the oldest part and clears it.
  */
 
-const CAPACITY = 32_768;
+const CAPACITY_TICKS = 32_768;
 
 /** How a sample came: not at all, in a packet, or not because its speaker pauses from here on. */
 export const MISSING = 0;
@@ -30,13 +30,17 @@ export interface PacketAudio {
   readonly datagram: Uint8Array;
   readonly payloadOffset: number;
   readonly payloadBytes: number;
-  /** The samples at 8 kHz, `ticks` of them, until the next packet. */
+  /** The samples at 8 kHz, one a tick, until the next packet. */
   narrow(): Int16Array;
+  /** The samples at 16 kHz, two a tick, until the next packet. */
+  wide(): Int16Array;
 }
 
 export type Channel = 0 | 1;
 
 interface TimelineOptions {
+  /** 1 for 8 kHz, which is the default, and 2 for 16 kHz. */
+  samplesPerTick?: 1 | 2;
   /** In samples, a power of two. Default: four seconds. */
   capacity?: number;
   /** Whether `take` can report which samples arrived; for one channel only. Default false. */
@@ -46,6 +50,7 @@ interface TimelineOptions {
 }
 
 export class Timeline {
+  readonly samplesPerTick: 1 | 2;
   readonly #channels: 1 | 2;
   /** Interleaved, index `channels * (position & mask) + channel`. */
   readonly #ring: Int16Array;
@@ -55,7 +60,10 @@ export class Timeline {
   readonly #arrivals: Uint8Array | null;
   #taken = 0;
 
-  constructor(channels: 1 | 2, { capacity = CAPACITY, notesArrivals = false, taken = 0 }: TimelineOptions = {}) {
+  constructor(channels: 1 | 2, options: TimelineOptions = {}) {
+    const { samplesPerTick = 1, notesArrivals = false, taken = 0 } = options;
+    const { capacity = CAPACITY_TICKS * samplesPerTick } = options;
+    this.samplesPerTick = samplesPerTick;
     this.#channels = channels;
     this.#capacity = capacity;
     this.#mask = capacity - 1;
@@ -77,11 +85,11 @@ export class Timeline {
   /** Puts the audio of a packet to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
   put(channel: Channel, position: number, audio: PacketAudio): number {
     const first = Math.max(0, this.#taken - position);
-    const last = Math.min(audio.ticks, this.end - position);
+    const last = Math.min(audio.ticks * this.samplesPerTick, this.end - position);
     if (last <= first) return 0;
-    const { codec, datagram, payloadOffset } = audio;
-    const samples = codec === 'G722' ? audio.narrow() : null;
-    const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+    const { datagram, payloadOffset } = audio;
+    const samples = this.#samplesOf(audio);
+    const table = audio.codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
     const channels = this.#channels;
     const mask = this.#mask;
     const arrivals = this.#arrivals;
@@ -91,6 +99,12 @@ export class Timeline {
       if (arrivals !== null) arrivals[slot] = ARRIVED;
     }
     return last - first;
+  }
+
+  /** Null for G.711 that is decoded where it goes. */
+  #samplesOf(audio: PacketAudio): Int16Array | null {
+    if (this.samplesPerTick === 2) return audio.wide();
+    return audio.codec === 'PCMU' || audio.codec === 'PCMA' ? null : audio.narrow();
   }
 
   /** How the oldest sample came. */

@@ -32,16 +32,22 @@ export class Track {
   /** Decodes a packet to its place and returns the position after it. Allocates nothing. */
   add(audio: PacketAudio, nowMs: number): number {
     const timeline = this.#timeline;
-    const position = this.#anchor.place(audio, this.sampleAt(nowMs), timeline.taken, audio.power);
-    const end = position + audio.ticks;
+    const { samplesPerTick } = timeline;
+    const takenTicks = timeline.taken / samplesPerTick;
+    const position = samplesPerTick * this.#anchor.place(audio, this.#tickAt(nowMs), takenTicks, audio.power);
+    const samples = samplesPerTick * audio.ticks;
     // After a stall of this thread the timeline may still be full of the past.
-    if (end > timeline.end) this.#makeRoom(nowMs);
-    this.samplesLate += audio.ticks - timeline.put(this.#channel, position, audio);
-    return end;
+    if (position + samples > timeline.end) this.#makeRoom(nowMs);
+    this.samplesLate += samples - timeline.put(this.#channel, position, audio);
+    return position + samples;
   }
 
   /** The position of a moment. */
   sampleAt(nowMs: number): number {
+    return this.#timeline.samplesPerTick * this.#tickAt(nowMs);
+  }
+
+  #tickAt(nowMs: number): number {
     return Math.round((nowMs - this.#startedAtMs) * TICKS_PER_MS);
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Codec, LegQuality, RemoteMedia } from '../../machines/events.ts';
+import { CODECS, type Codec, type LegQuality, type RemoteMedia } from '../../machines/events.ts';
 import { type G711Codec, MULAW_TO_LINEAR, transcodingTable } from '../codecs/g711.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
@@ -126,6 +126,12 @@ export class RelayLeg {
       this.#signalled.port !== 0 &&
       (direction === 'sendrecv' || direction === 'recvonly')
     );
+  }
+
+  /** Whether the peer uses a codec of 16 kHz, as far as is known. */
+  get isWideband(): boolean {
+    const codec = this.heardCodec ?? this.remote?.codec;
+    return codec !== undefined && CODECS[codec].sampleRateHz === 16_000;
   }
 
   /** When the peer was last known to be there. One that pauses sends no audio, but reports (RFC 3389 §4). */

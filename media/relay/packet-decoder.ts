@@ -30,8 +30,11 @@ export class PacketDecoder implements PacketAudio {
   #power = NOT_MEASURED;
   #isNarrowDone = false;
   #isWideDone = false;
-  readonly #decoder = new G722Decoder();
+  #decoder: G722Decoder | null = null;
   #halver: SteadyResampler | null = null;
+  #doubler: SteadyResampler | null = null;
+  /** Where the last packet that was doubled ended. */
+  #doubledUpTo = -1;
 
   /** @param mostOctets in a packet */
   constructor(mostOctets: number) {
@@ -71,15 +74,28 @@ export class PacketDecoder implements PacketAudio {
     return this.#narrow;
   }
 
+  wide(): Int16Array {
+    if (this.#isWideDone) return this.#wide;
+    if (this.codec === 'G722') return this.#decoded();
+    this.#isWideDone = true;
+    this.#doubler ??= new SteadyResampler(8000, 16_000);
+    // What was said before a gap must not be heard after it.
+    if (this.timestamp !== this.#doubledUpTo) this.#doubler.reset();
+    this.#doubledUpTo = (this.timestamp + this.ticks) >>> 0;
+    this.#doubler.process(this.narrow(), this.ticks, this.#wide);
+    return this.#wide;
+  }
+
   #measurePower(): number {
     const { codec, datagram, payloadOffset, ticks } = this;
-    if (codec === 'G722') return meanPower(this.narrow(), ticks);
+    if (codec === 'G722') return meanPower(this.#decoded(), 2 * ticks);
     return meanPowerOfG711(codec, datagram, payloadOffset, payloadOffset + ticks);
   }
 
   #decoded(): Int16Array {
     if (this.#isWideDone) return this.#wide;
     this.#isWideDone = true;
+    this.#decoder ??= new G722Decoder();
     this.#decoder.decode(this.datagram, this.#wide, this.payloadOffset, this.payloadOffset + this.ticks);
     return this.#wide;
   }
@@ -87,7 +103,8 @@ export class PacketDecoder implements PacketAudio {
   #start(codec: Codec, ssrc: number): void {
     this.codec = codec;
     this.ssrc = ssrc;
-    this.#decoder.reset();
+    this.#decoder?.reset();
     this.#halver?.reset();
+    this.#doubledUpTo = -1;
   }
 }

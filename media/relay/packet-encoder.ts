@@ -3,30 +3,48 @@ import { encodeG711 } from '../codecs/g711.ts';
 import { G722Encoder } from '../codecs/g722.ts';
 import { SteadyResampler } from '../dsp/steady-resampler.ts';
 
-/** Encodes samples at 8 kHz for one party, an octet each. A G.722 encoder keeps its state from packet to packet. */
+/**
+ * Encodes samples at 8 or 16 kHz for one party, an octet for each 125 us. A G.722 encoder keeps its state from packet to
+ * packet, and so do the filters between the rates.
+ */
 export class PacketEncoder {
-  readonly #wide: Int16Array;
+  /** At the rate of the codec, where that is another one. */
+  readonly #converted: Int16Array;
   readonly #encoder = new G722Encoder();
   readonly #doubler = new SteadyResampler(8000, 16_000);
+  #halver: SteadyResampler | null = null;
   #codec: Codec | null = null;
 
   /** @param mostOctets in a packet */
   constructor(mostOctets: number) {
-    this.#wide = new Int16Array(2 * mostOctets);
+    this.#converted = new Int16Array(2 * mostOctets);
   }
 
-  /** Encodes the first `count` samples to `octets`, from `at` on. Allocates nothing. */
+  /** Encodes the first `count` samples at 8 kHz to `octets`, from `at` on. Allocates nothing. */
   encode(codec: Codec, samples: Int16Array, count: number, octets: Uint8Array, at: number): void {
     if (codec !== this.#codec) this.#start(codec);
     if (codec === 'G722') {
-      this.#doubler.process(samples, count, this.#wide);
-      this.#encoder.encode(this.#wide, octets, at, count);
+      this.#doubler.process(samples, count, this.#converted);
+      this.#encoder.encode(this.#converted, octets, at, count);
     } else encodeG711(codec, samples, octets, at, count);
+  }
+
+  /** As `encode`, for an even number of samples at 16 kHz. Allocates nothing but a filter, once. */
+  encodeWide(codec: Codec, samples: Int16Array, count: number, octets: Uint8Array, at: number): void {
+    if (codec !== this.#codec) this.#start(codec);
+    if (codec === 'G722') {
+      this.#encoder.encode(samples, octets, at, count >> 1);
+      return;
+    }
+    this.#halver ??= new SteadyResampler(16_000, 8000);
+    this.#halver.process(samples, count, this.#converted);
+    encodeG711(codec, this.#converted, octets, at, count >> 1);
   }
 
   #start(codec: Codec): void {
     this.#codec = codec;
     this.#encoder.reset();
     this.#doubler.reset();
+    this.#halver?.reset();
   }
 }

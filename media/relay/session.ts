@@ -368,8 +368,10 @@ export class RelaySession {
   async startRecording({ filePath, channels, seal = null }: RecordingOptions): Promise<void> {
     if (this.#recorder !== null) throw new RangeError('a recording is already running');
     for (const id of Object.keys(channels)) this.#party(id);
+    const isWideband = Object.keys(channels).some((id) => this.#party(id).leg.isWideband);
     const recorder = new SessionRecorder({
       filePath,
+      sampleRateHz: isWideband ? 16_000 : 8000,
       seal,
       nowMs: this.#clock.nowMs(),
       onFailed: (detail) => this.#options.post({ type: 'recording.failed', detail }),
@@ -407,7 +409,8 @@ export class RelaySession {
     for (const party of parties) {
       const leg = party.id;
       const onOverrun = (): void => this.#options.post({ type: 'tap.overrun', leg });
-      party.tap = new LegTap({ port: ports[leg]!, nowMs, onOverrun });
+      const sampleRateHz = party.leg.isWideband ? 16_000 : 8000;
+      party.tap = new LegTap({ port: ports[leg]!, sampleRateHz, nowMs, onOverrun });
     }
   }
 

@@ -24,6 +24,7 @@ import { createTestClock, createTestLogger, eventually } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const STEREO = { channels: 2, sampleRateHz: 8000 };
+const WIDEBAND = { channels: 2, sampleRateHz: 16_000 };
 /** A tenth of a second: 800 frames of 4 bytes. */
 const AUDIO = Buffer.alloc(3_200, 1);
 const WHOLE_WAV = Buffer.concat([wavHeader(STEREO, AUDIO.length), AUDIO]);
@@ -206,22 +207,22 @@ describe('the recording desk', () => {
     expect(desk.logger.messages('warn')).toEqual(['computing the peaks of a recording failed']);
   });
 
-  it('completes the encrypted file of a writer that was killed, and stores it encrypted', async () => {
+  it('completes the encrypted file at 16 kHz of a writer that was killed, and stores it encrypted', async () => {
     const sealingKeys = createSealingKeys(Buffer.alloc(32, 1));
     const desk = await openDesk({ sealingKeys });
     const recording = await desk.finish(null);
-    const writer = await SealedWavWriter.open(`${recording.filePath}.sealed`, STEREO, sealOf(sealingKeys, recording));
+    const writer = await SealedWavWriter.open(`${recording.filePath}.sealed`, WIDEBAND, sealOf(sealingKeys, recording));
     await writer.append(Buffer.alloc(40_000, 1));
     await writer.abandon();
     await desk.retry(recording);
     const row = await getRecording(database.sql, recording.recordingId);
     // Two chunks of 16 KiB were whole.
-    expect(row).toMatchObject({ status: 'uploaded', sizeBytes: 32_768, durationMs: 1023 });
+    expect(row).toMatchObject({ status: 'uploaded', sizeBytes: 32_768, durationMs: 511 });
     expect(row?.objectKey).toBe(`recordings/${recording.workspaceId}/${recording.recordingId}.wav.sealed`);
     const object = await createPlayableObjects(desk.objects, sealingKeys).open(row!.objectKey!);
     const wav = parseWav(await buffer(await object!.read({ start: 0, end: object!.sizeBytes - 1 })));
     expect(wav.samples[0]?.every((sample) => sample === 0x0101)).toBe(true);
-    expect(wav).toMatchObject({ ...STEREO, durationMs: 1022.625 });
+    expect(wav).toMatchObject({ ...WIDEBAND, durationMs: 511.3125 });
     expect(await readFile(join(desk.objectsDir, row!.objectKey!))).not.toContain(Buffer.alloc(8, 1));
   });
 

@@ -7,6 +7,9 @@ import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from '.
 
 /** Whole calls over a trunk that offers G.722. */
 
+/** Above what 8 kHz can carry. */
+const WIDEBAND_HZ = 5500;
+
 const clean: (() => PromiseLike<unknown>)[] = [];
 
 afterEach(async () => {
@@ -33,7 +36,7 @@ async function hangUp(platform: Platform, callId: string) {
 }
 
 describe('a call over a trunk that prefers G.722', () => {
-  it('joins an agent who speaks G.722 and a customer who speaks G.711, and records both', async () => {
+  it('joins an agent who speaks G.722 and a customer who speaks G.711, and records both at 16 kHz', async () => {
     const platform = await platformWith(['G722', 'PCMU', 'PCMA']);
     const parties = await platform.parties({ agent: { codecs: ['G722'] }, customer: { codecs: ['PCMA'] } });
     const placed = await platform.place({ record: true });
@@ -48,25 +51,30 @@ describe('a call over a trunk that prefers G.722', () => {
     });
     expect(parties.agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [9] });
     expect(parties.customer.heard().continuity).toMatchObject({ foreign: 0, lost: 0 });
-    const { left, right } = await platform.recordingOf(placed.call_id);
-    expect(toneLevelDbov(left.subarray(-4000, -1600), AGENT_HZ)).toBeGreaterThan(-16);
-    expect(toneLevelDbov(right.subarray(-4000, -800), CUSTOMER_HZ)).toBeGreaterThan(-16);
+    const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
+    expect(sampleRateHz).toBe(16_000);
+    expect(toneLevelDbov(left.subarray(-8000, -3200), AGENT_HZ, 16_000)).toBeGreaterThan(-16);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-16);
   });
 
-  it('uses G.722 on both legs where both have it', async () => {
+  it('uses G.722 on both legs where both have it, and records what is above 4 kHz', async () => {
     const platform = await platformWith(['G722', 'PCMU']);
     const codecs = ['PCMU', 'G722'] as const;
     const parties = await platform.parties({
       agent: { codecs: [...codecs].reverse() },
-      customer: { codecs: ['G722'] },
+      customer: { codecs: ['G722'], audio: { kind: 'tone', frequencyHz: WIDEBAND_HZ } },
     });
-    const placed = await platform.place();
+    const placed = await platform.place({ record: true });
     await platform.until(placed.call_id, 'call.bridged');
-    await untilBothHeard(parties);
+    await parties.customer.untilHeard((hearing) => hearing.packets > 60);
+    expect(parties.customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
     expect((await hangUp(platform, placed.call_id)).quality).toMatchObject({
       agent: { codec: 'G722' },
       customer: { codec: 'G722' },
     });
+    const { right, sampleRateHz } = await platform.recordingOf(placed.call_id);
+    expect(sampleRateHz).toBe(16_000);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-16);
   });
 });
 

@@ -40,7 +40,9 @@ export interface Platform extends AsyncDisposable {
   /** Resolves once the relay has taken that many packets from each leg of the call. */
   untilRelayed(callId: string, packets: number): Promise<void>;
   /** What the playback URL of a finished call plays: agent left, customer right. */
-  recordingOf(callId: string): Promise<{ left: Int16Array; right: Int16Array; durationMs: number }>;
+  recordingOf(
+    callId: string,
+  ): Promise<{ left: Int16Array; right: Int16Array; durationMs: number; sampleRateHz: number }>;
   /** A phone under a number, which the carrier routes to; stopped with the platform. */
   phone(number: string, options?: Partial<SoftphoneOptions>): Promise<Softphone>;
   /** An agent with a tone and a customer with another, both answering at once. */
@@ -171,7 +173,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
       );
       const wav = parseWav(Buffer.from(await (await fetch(recording.playback_url)).arrayBuffer()));
       const [left, right] = wav.samples as [Int16Array, Int16Array];
-      return { left, right, durationMs: wav.durationMs };
+      return { left, right, durationMs: wav.durationMs, sampleRateHz: wav.sampleRateHz };
     },
     async parties({ agent, customer } = {}) {
       return {

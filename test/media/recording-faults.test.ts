@@ -52,7 +52,7 @@ describe('an encrypted recording of a process that is killed', () => {
     const file = await readFile(filePath);
     expect(file.includes('RIFF')).toBe(false);
     const chunks = Math.floor((file.length - 64) / (16_384 + 28));
-    expect(await repairRecording(filePath, unlock)).toBe(chunks * 16_384);
+    expect((await repairRecording(filePath, unlock))?.bytes).toBe(chunks * 16_384);
     const { samples, durationMs } = await played(folder, 'call.wav.sealed');
     expect(durationMs).toBe((chunks * 16_384 - 44) / 32);
     const [agent, customer] = samples as [Int16Array, Int16Array];
@@ -74,7 +74,7 @@ describe('an encrypted recording that was cut at any byte', () => {
         await writer.abandon();
         await truncate(filePath, length);
         const whole = Math.max(44, Math.floor((length - 64) / sealedChunk) * 16_384);
-        expect(await repairRecording(filePath, unlockCut)).toBe(whole);
+        expect((await repairRecording(filePath, unlockCut))?.bytes).toBe(whole);
         const { samples, durationMs } = await played(folder, 'cut.wav.sealed');
         expect(durationMs).toBe((whole - 44) / 32);
         expect(samples[0]!.every((sample) => sample === 0x0505)).toBe(true);
@@ -152,10 +152,10 @@ describe.skipIf(!canMount)('on a full disk (needs root, to mount a small one)', 
     for (let i = 0; i < 100; i++) await talk();
     expect(failures()).toEqual([{ type: 'recording.failed', detail: 'ENOSPC' }]);
     expect(await bench.session.stopRecording()).toBeNull();
-    const bytes = await repairRecording(filePath, unlockFile);
-    expect(bytes).toBeGreaterThan(FULL_AFTER_BYTES - 40_000);
+    const length = await repairRecording(filePath, unlockFile);
+    expect(length?.bytes).toBeGreaterThan(FULL_AFTER_BYTES - 40_000);
     const { samples, durationMs } = await played(disk, name);
-    expect(durationMs).toBe((bytes! - 44) / 32);
+    expect(durationMs).toBe(length?.durationMs);
     expect(toneLevelDbov(samples[0]!.subarray(-8000), 500)).toBeGreaterThan(-16);
     await rm(filePath);
   });

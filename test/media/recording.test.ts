@@ -23,9 +23,9 @@ class Session {
   nowMs = 50_000;
   #flushedAtMs = 50_000;
 
-  constructor(filePath = join(folder, 'call.wav')) {
+  constructor(filePath = join(folder, 'call.wav'), sampleRateHz: 8000 | 16_000 = 8000) {
     const onFailed = (detail: string): void => void this.failures.push(detail);
-    this.recorder = new SessionRecorder({ filePath, nowMs: this.nowMs, onFailed });
+    this.recorder = new SessionRecorder({ filePath, sampleRateHz, nowMs: this.nowMs, onFailed });
   }
 
   advance(ms: number): void {

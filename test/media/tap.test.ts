@@ -1,12 +1,14 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { CALL_PARTIES, routingOf } from '../../actors/call-routing.ts';
-import type { MediaEvent } from '../../machines/events.ts';
-import { ALAW_TO_LINEAR, encodeG711, type G711Codec, MULAW_TO_LINEAR } from '../../media/codecs/g711.ts';
+import type { Codec, MediaEvent } from '../../machines/events.ts';
+import { ALAW_TO_LINEAR, encodeG711, MULAW_TO_LINEAR } from '../../media/codecs/g711.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { createMediaPlane } from '../../media/media-plane.workers.ts';
 import { LegTap } from '../../media/relay/leg-tap.ts';
+import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
+import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { SampleRing } from '../../media/sample-ring.ts';
 import * as fc from '../properties.ts';
 import { heardPacket } from './heard-packet.ts';
@@ -47,6 +49,16 @@ describe('the tap of a leg', () => {
     expect(heard.subarray(0, 800)).toEqual(new Int16Array(800).fill(MULAW_TO_LINEAR[codes[0]!]!));
     encodeG711('PCMA', Int16Array.of(LOUD), codes);
     expect(heard.subarray(800)).toEqual(new Int16Array(800).fill(ALAW_TO_LINEAR[codes[0]!]!));
+  });
+
+  it('writes 16 kHz for a party that speaks G.722, also when it changes to G.711', () => {
+    using tap = openTap(16_000);
+    for (let frame = 0; frame < 10; frame += 1) tap.say(frame, { codec: frame < 5 ? 'G722' : 'PCMA' });
+    tap.nowMs = 200;
+    const heard = tap.stop();
+    expect(heard).toHaveLength(200 * 16);
+    // Both codecs take a moment to begin.
+    for (const part of [heard.subarray(400, 1600), heard.subarray(1800)]) expect(isLoud(part)).toBe(true);
   });
 
   it('ends when its listener is eight seconds behind, says so once and writes nothing more', () => {
@@ -94,7 +106,7 @@ describe('a ring of samples', () => {
     );
     fc.assert(
       fc.property(chunks, (steps) => {
-        const writer = new SampleRing();
+        const writer = new SampleRing(8000);
         const reader = new SampleRing(writer.memory);
         let written = 0;
         let read = 0;
@@ -160,22 +172,24 @@ describe('the taps of a session', () => {
 });
 
 /** A tap on a clock that the test sets; the listener reads what it wrote when asked to. */
-function openTap() {
+function openTap(sampleRateHz: 8000 | 16_000 = 8000) {
   const { port1, port2 } = new MessageChannel();
   const state = { nowMs: 0, overruns: 0 };
+  const encoder = new PacketEncoder(160);
+  const decoder = new PacketDecoder(160);
   const onOverrun = () => {
     state.overruns += 1;
   };
-  const tap = new LegTap({ port: port1, nowMs: 0, onOverrun });
+  const tap = new LegTap({ port: port1, sampleRateHz, nowMs: 0, onOverrun });
   const ring = ringOf(port2);
   return Object.assign(state, {
     listener: port2 as MessagePort,
     /** Frame number so many of a stream, which arrives at its time unless told otherwise. */
-    say(frame: number, { codec = 'PCMU', atMs = frame * 20 }: { codec?: G711Codec; atMs?: number } = {}) {
+    say(frame: number, { codec = 'PCMU', atMs = frame * 20 }: { codec?: Codec; atMs?: number } = {}) {
       const datagram = new Uint8Array(160);
-      encodeG711(codec, new Int16Array(160).fill(LOUD), datagram);
+      encoder.encode(codec, new Int16Array(160).fill(LOUD), 160, datagram, 0);
       state.nowMs = Math.max(state.nowMs, atMs);
-      tap.addAudio(heardPacket(datagram, { codec, timestamp: frame * 160 }), state.nowMs);
+      tap.addAudio(heardPacket(datagram, { codec, sequence: frame, timestamp: frame * 160, decoder }), state.nowMs);
     },
     flush: () => tap.flush(state.nowMs),
     /** Samples written since the last time. */

@@ -179,19 +179,38 @@ describe('a party that speaks G.722', () => {
     expect(Math.abs(toneLevelDbov(heard, HZ) - (FULL - 12))).toBeLessThan(1);
   });
 
-  it('is recorded at the level it speaks with, in step', async () => {
+  it.each(['agent', 'customer'] as const)('is recorded at 16 kHz as the %s, beside a party at 8 kHz', async (wide) => {
     using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-transcoding-'));
     const filePath = join(folder.path, 'call.wav');
-    await using bench = await bridged('G722', 'PCMU');
+    await using bench = await bridged(...((wide === 'agent' ? ['G722', 'PCMU'] : ['PCMU', 'G722']) as [Codec, Codec]));
     await bench.session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
-    for (const frame of toneIn('G722')) await agentSays(bench, 'G722', [frame]);
+    await agentSays(bench, wide === 'agent' ? 'G722' : 'PCMU');
+    const summary = await bench.session.stopRecording();
+    const { samples, sampleRateHz, durationMs } = await readWav(filePath);
+    expect({ sampleRateHz, durationMs }).toEqual({ sampleRateHz: 16_000, durationMs: 1000 });
+    expect(summary).toMatchObject({ bytes: 44 + 64_000, durationMs });
+    const said = samples[0]!.subarray(3200, 14_000);
+    expect(Math.abs(toneLevelDbov(said, HZ, 16_000) - FULL)).toBeLessThan(0.5);
+    expect(levelDbov(said) - toneLevelDbov(said, HZ, 16_000)).toBeLessThan(0.2);
+    expect(bench.session.dump()).toMatchObject({ faults: { count: 0 } });
+  });
+
+  it('goes on in the recording at 16 kHz when it changes to G.711', async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'tandem-transcoding-'));
+    const filePath = join(folder.path, 'call.wav');
+    await using bench = await bridged('G722', 'G722');
+    await bench.session.startRecording({ filePath, channels: { agent: 0, customer: 1 } });
+    await agentSays(bench, 'G722');
+    await agentSays(bench, 'PCMA');
     await bench.session.stopRecording();
     const {
       samples: [said],
+      durationMs,
     } = await readWav(filePath);
-    expect(said!.length).toBeGreaterThan(7000);
-    expect(Math.abs(toneLevelDbov(said!.subarray(1600, 7000), HZ) - FULL)).toBeLessThan(0.5);
-    expect(bench.session.dump()).toMatchObject({ faults: { count: 0 } });
+    expect(durationMs).toBe(2000);
+    for (const part of [said!.subarray(3200, 16_000), said!.subarray(19_200)]) {
+      expect(Math.abs(toneLevelDbov(part, HZ, 16_000) - FULL)).toBeLessThan(0.5);
+    }
   });
 
   it('is heard in a mix', () => {

@@ -5,6 +5,7 @@ import { readWav } from '../../media/wav.ts';
 
 /** What a softphone says. `none` sends no RTP at all, `silence` sends frames of zeros. */
 export type SoftphoneAudio =
+  /** With a codec of 16 kHz, `frequencyHz` may be above 4 kHz. */
   | { kind: 'tone'; frequencyHz: number; levelDbfs?: number }
   /** 8 or 16 kHz, 16 bit; the first channel is played. `loop` defaults to true, else silence follows. */
   | { kind: 'wav'; path: string; loop?: boolean }
@@ -13,8 +14,13 @@ export type SoftphoneAudio =
   | { kind: 'silence' }
   | { kind: 'none' };
 
-/** Fills the next 20 ms of 8 kHz samples. */
-export type FrameSource = (frame: Int16Array) => void;
+/** Fills the next 20 ms of samples: at 16 kHz if `isWide`, else at 8 kHz. */
+export interface FrameSource {
+  isWide: boolean;
+  fill: FillFrame;
+}
+
+type FillFrame = (frame: Int16Array) => void;
 
 /** Null for `none`. */
 export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSource | null> {
@@ -22,38 +28,47 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
     case 'none':
       return null;
     case 'silence':
-      return (frame) => void frame.fill(0);
+      return narrow((frame) => void frame.fill(0));
     case 'tone':
       return toneSource(audio.frequencyHz, audio.levelDbfs ?? -10);
     case 'wav':
-      return samplesSource(await readSamples(audio.path), audio.loop ?? true);
+      return narrow(samplesSource(await readSamples(audio.path), audio.loop ?? true));
     case 'samples':
-      return silentUntil(audio.after?.(), samplesSource(audio.samples, audio.loop ?? false));
+      return narrow(silentUntil(audio.after?.(), samplesSource(audio.samples, audio.loop ?? false)));
   }
 }
 
 /** Encodes one frame of the source as an RTP payload. */
 export function nextPayload(source: FrameSource, codec: Codec, encoder: PacketEncoder): Uint8Array {
-  const samples = new Int16Array(FRAME_SAMPLES);
-  source(samples);
+  const samples = new Int16Array(source.isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES);
+  source.fill(samples);
   const payload = new Uint8Array(FRAME_SAMPLES);
-  encoder.encode(codec, samples, FRAME_SAMPLES, payload, 0);
+  if (source.isWide) encoder.encodeWide(codec, samples, samples.length, payload, 0);
+  else encoder.encode(codec, samples, samples.length, payload, 0);
   return payload;
 }
 
 /** The phase runs on over frames, so that the sine has no clicks. */
 function toneSource(frequencyHz: number, levelDbfs: number): FrameSource {
   const amplitude = 32_767 * 10 ** (levelDbfs / 20);
-  const radiansPerSample = (2 * Math.PI * frequencyHz) / TELEPHONY_SAMPLE_RATE_HZ;
+  const isWide = frequencyHz >= TELEPHONY_SAMPLE_RATE_HZ / 2;
+  const radiansPerSample = (2 * Math.PI * frequencyHz) / TELEPHONY_SAMPLE_RATE_HZ / (isWide ? 2 : 1);
   let sampleIndex = 0;
-  return (frame) => {
-    for (let i = 0; i < frame.length; i++) {
-      frame[i] = Math.round(amplitude * Math.sin(radiansPerSample * sampleIndex++));
-    }
+  return {
+    isWide,
+    fill: (frame) => {
+      for (let i = 0; i < frame.length; i++) {
+        frame[i] = Math.round(amplitude * Math.sin(radiansPerSample * sampleIndex++));
+      }
+    },
   };
 }
 
-function samplesSource(samples: Int16Array, loop: boolean): FrameSource {
+function narrow(fill: FillFrame): FrameSource {
+  return { isWide: false, fill };
+}
+
+function samplesSource(samples: Int16Array, loop: boolean): FillFrame {
   let position = 0;
   return (frame) => {
     for (let i = 0; i < frame.length; i++) {
@@ -64,7 +79,7 @@ function samplesSource(samples: Int16Array, loop: boolean): FrameSource {
 }
 
 /** What never comes is waited for in silence. */
-function silentUntil(beginning: Promise<unknown> | undefined, source: FrameSource): FrameSource {
+function silentUntil(beginning: Promise<unknown> | undefined, source: FillFrame): FillFrame {
   if (beginning === undefined) return source;
   let hasBegun = false;
   beginning.then(

@@ -179,7 +179,7 @@ describe('what a phone hears', () => {
     expect((await readWav(path)).samples[0]).toHaveLength(10 * FRAME_SAMPLES);
     const source = await openAudioSource({ kind: 'wav', path, loop: false });
     const samples = new Int16Array(FRAME_SAMPLES).fill(1);
-    for (let each = 0; each < 11; each++) source?.(samples);
+    for (let each = 0; each < 11; each++) source?.fill(samples);
     expect(samples).toEqual(SILENCE);
   });
 });
@@ -187,7 +187,7 @@ describe('what a phone hears', () => {
 test('a tone runs on from frame to frame as if it had never been cut', async () => {
   const source = await openAudioSource({ kind: 'tone', frequencyHz: 441 });
   const frames = new Int16Array(3 * FRAME_SAMPLES);
-  for (let at = 0; at < frames.length; at += FRAME_SAMPLES) source?.(frames.subarray(at, at + FRAME_SAMPLES));
+  for (let at = 0; at < frames.length; at += FRAME_SAMPLES) source?.fill(frames.subarray(at, at + FRAME_SAMPLES));
   expect(frames).toEqual(tone({ frequenciesHz: [441], durationMs: 60 }));
 });
 
@@ -196,11 +196,11 @@ test('samples begin when they are told to, whole, after silence', async () => {
   const samples = Int16Array.from({ length: FRAME_SAMPLES }, (_, index) => index + 1);
   const source = await openAudioSource({ kind: 'samples', samples, after: () => beginning.promise });
   const said = new Int16Array(FRAME_SAMPLES).fill(1);
-  source?.(said);
+  source?.fill(said);
   expect(said).toEqual(new Int16Array(FRAME_SAMPLES));
   beginning.resolve();
   await beginning.promise;
-  source?.(said);
+  source?.fill(said);
   expect(said).toEqual(samples);
 });
 

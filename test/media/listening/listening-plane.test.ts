@@ -103,7 +103,7 @@ describe('listening to a live stream', () => {
   it('hears what another thread writes while it does, and drains that before it ends', async () => {
     const { port1, port2 } = new MessageChannel();
     const { session, recogniser } = await listenLive(plane, { inlet: port1, format: TAP_FORMAT });
-    const ring = new SampleRing();
+    const ring = new SampleRing(8000);
     port2.postMessage(ring.memory);
     const octets = asMulaw8k(joined(silence(500), command, silence(1500)));
     const samples = new Int16Array(octets.length);
@@ -115,6 +115,20 @@ describe('listening to a live stream', () => {
     await recogniser.closed;
     expect(durationMs).toBeCloseTo(samples.length / 8, 0);
     expect(ring.waiting).toBe(0);
+    expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end']);
+  });
+
+  it('hears what another thread writes at the rate of its ring', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const { session, recogniser } = await listenLive(plane, { inlet: port1, format: TAP_FORMAT });
+    const ring = new SampleRing(16_000);
+    port2.postMessage(ring.memory);
+    const samples = joined(silence(500), command, silence(1500));
+    ring.write(samples);
+    await vi.waitFor(() => expect(ring.waiting).toBe(0));
+    const { durationMs } = await session.finish();
+    await recogniser.closed;
+    expect(durationMs).toBeCloseTo(samples.length / 16, 0);
     expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end']);
   });
 
