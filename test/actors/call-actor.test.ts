@@ -4,10 +4,11 @@ import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
+import { eventually } from '../eventually.ts';
 import { later } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import type { DialerOptions } from './dialer-fixture.ts';
-import { eventually, sqlWithFaults } from './fakes.ts';
+import { sqlWithFaults } from './fakes.ts';
 import { placeCallOn } from './placed-call.ts';
 
 let database: TestDatabase;

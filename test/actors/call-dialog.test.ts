@@ -7,8 +7,9 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { getTrunkById } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
+import { eventually } from '../eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { callRow, createTestLogger, eventually, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
+import { callRow, createTestLogger, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));

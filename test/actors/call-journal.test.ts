@@ -13,9 +13,10 @@ import {
 } from '../../storage/queries/calls.ts';
 import { getRecording } from '../../storage/queries/recordings.ts';
 import { getTranscript } from '../../storage/queries/transcripts.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually, sqlWithFaults } from './fakes.ts';
+import { createTestClock, createTestLogger, sqlWithFaults } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 let database: TestDatabase;

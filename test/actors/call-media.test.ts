@@ -4,16 +4,8 @@ import { createCallRegistry } from '../../actors/call-registry.ts';
 import type { LegQuality } from '../../machines/events.ts';
 import { createSealingKeys, type SealingKeys } from '../../runtime/sealed-file/format.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
-import {
-  callRow,
-  createTestLogger,
-  eventually,
-  FakeMediaPlane,
-  LOCAL_MEDIA,
-  liveCall,
-  remoteMedia,
-  runPort,
-} from './fakes.ts';
+import { eventually } from '../eventually.ts';
+import { callRow, createTestLogger, FakeMediaPlane, LOCAL_MEDIA, liveCall, remoteMedia, runPort } from './fakes.ts';
 
 const QUALITY: LegQuality = {
   codec: 'PCMU',

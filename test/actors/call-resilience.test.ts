@@ -3,10 +3,11 @@ import type { PublicCallEvent } from '../../actors/call-view.ts';
 import { connect } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents, markOrphansUnknown } from '../../storage/queries/calls.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
-import { eventually, remoteMedia } from './fakes.ts';
+import { remoteMedia } from './fakes.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

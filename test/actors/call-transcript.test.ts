@@ -5,10 +5,11 @@ import { walletOf } from '../../storage/ledger.ts';
 import { getCallById, listCallEvents } from '../../storage/queries/calls.ts';
 import { failAbandonedTranscripts, getTranscript } from '../../storage/queries/transcripts.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { eventually } from '../eventually.ts';
 import { later, NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import type { DialerOptions } from './dialer-fixture.ts';
-import { eventually, quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
+import { quiet, remoteMedia, sqlWithFaults } from './fakes.ts';
 import { placeCallOn } from './placed-call.ts';
 import { recognised } from './transcript-fakes.ts';
 

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getCallById } from '../../storage/queries/calls.ts';
 import { createRecording, type RecordingPatch, updateRecording } from '../../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../../storage/secret-contexts.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { type DialerOptions, endsWhenAsked, openDialer, type TestDialer } from './dialer-fixture.ts';
-import { eventually, FakeSip, quiet, sqlWithFaults } from './fakes.ts';
+import { FakeSip, quiet, sqlWithFaults } from './fakes.ts';
 
 const CALLBACK = { callbackUrl: 'https://example.com/hook', callbackSecret: 'sixteen characters' };
 

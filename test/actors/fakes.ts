@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { MessagePort } from 'node:worker_threads';
-import { vi } from 'vitest';
 import { type AnyActorLogic, createActor, type EventObject, type InputFrom, setup } from 'xstate';
 import type { CallJournal } from '../../actors/call-journal.ts';
 import type { LiveCall } from '../../actors/call-registry.ts';
@@ -487,11 +486,6 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     initiated: new Promise(() => {}),
     settled: new Promise(() => {}),
   };
-}
-
-/** Waits for a condition, as long as a busy machine may take to get there. */
-export function eventually<T>(check: () => T | Promise<T>): Promise<T> {
-  return vi.waitFor(check, { timeout: 15_000, interval: 5 });
 }
 
 /** Lets promises that are already due settle. */

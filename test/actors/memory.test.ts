@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MOST_MEMORY_ATTEMPTS, memoryBackoffMs } from '../../machines/memory.machine.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
-import { eventually } from './fakes.ts';
+import { eventually } from '../eventually.ts';
 import { createMemoryFixture, LEASE_MS, type MemoryFixture, textOf } from './memory-fixture.ts';
 
 const TEXT = 'Asha Rao moved to Mumbai in May. She likes tea.';

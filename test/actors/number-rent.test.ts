@@ -4,9 +4,10 @@ import { topUp, walletOf } from '../../storage/ledger.ts';
 import { setPrice } from '../../storage/price-book.ts';
 import { releaseNumber } from '../../storage/queries/numbers.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { eventually } from '../eventually.ts';
 import { NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually } from './fakes.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
 
 const HOUR_MS = 3_600_000;

@@ -6,10 +6,11 @@ import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts'
 import { systemClock } from '../../runtime/clock.ts';
 import type { JobQueue } from '../../storage/jobs.ts';
 import { walletOf } from '../../storage/ledger.ts';
+import { eventually } from '../eventually.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { seedWorkspace } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestLogger, eventually, quiet } from './fakes.ts';
+import { createTestLogger, quiet } from './fakes.ts';
 import { textOf } from './memory-fixture.ts';
 import { MemoryQueue } from './memory-queue.ts';
 

@@ -10,11 +10,11 @@ import {
   type MemoryViewer,
 } from '../../storage/queries/memory-collections.ts';
 import { collectionsToSearch } from '../../storage/queries/memory-search.ts';
+import { eventually } from '../eventually.ts';
 import { chunk, process, remember, seedMemories } from '../storage/memory-fixture.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
 import { NOW } from '../storage/seed.ts';
 import { externalServer, openEmbeddedServer, type TestDatabase } from '../storage/test-database.ts';
-import { eventually } from './fakes.ts';
 
 const EMBEDDER = 'test-1';
 const SIGNAL = new AbortController().signal;

@@ -1,8 +1,9 @@
 import { expect } from 'vitest';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { type DialerOptions, endsWhenAsked, openDialer } from './dialer-fixture.ts';
-import { eventually, quiet, remoteMedia } from './fakes.ts';
+import { quiet, remoteMedia } from './fakes.ts';
 
 /** A call whose agent was dialed, with peers to play. */
 export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceCallRequest> = {}) {

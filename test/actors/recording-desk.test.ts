@@ -18,9 +18,10 @@ import {
   type RecordingPatch,
   updateRecording,
 } from '../../storage/queries/recordings.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually } from './fakes.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
 import { seedCaller } from './seeds.ts';
 
 const STEREO = { channels: 2, sampleRateHz: 8000 };

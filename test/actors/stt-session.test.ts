@@ -9,9 +9,10 @@ import { walletOf } from '../../storage/ledger.ts';
 import { setPrice } from '../../storage/price-book.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { createWebhook } from '../../storage/queries/webhooks.ts';
+import { eventually } from '../eventually.ts';
 import { NOW, seedWorkspace, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createFakeDeliverer, createTestClock, createTestLogger, eventually, quiet, sqlWithFaults } from './fakes.ts';
+import { createFakeDeliverer, createTestClock, createTestLogger, quiet, sqlWithFaults } from './fakes.ts';
 import { createFakeSpeech, SUMMARY } from './stt-fakes.ts';
 
 const SETTINGS: SttSettings = {

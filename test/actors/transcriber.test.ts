@@ -14,6 +14,7 @@ import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { setPrice } from '../../storage/price-book.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
 import { createWebhook } from '../../storage/queries/webhooks.ts';
+import { eventually } from '../eventually.ts';
 import { wavFile } from '../media/audio-file/wav-files.ts';
 import { NOW, seedWorkspace, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
@@ -325,7 +326,7 @@ describe('the slot and the files of an upload', () => {
     await writeFile(pending.uploadPath, AUDIO);
     const transcribing = pending.transcribe(request);
     transcribing.catch(() => undefined);
-    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(heardFiles).toHaveLength(1));
     client.abort(new TandemError('STT_CLIENT_CANCELLED', 'Gone.'));
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
     expect(pending.signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
@@ -344,7 +345,7 @@ describe('the slot and the files of an upload', () => {
     await writeFile(pending.uploadPath, AUDIO);
     const transcribing = pending.transcribe(request);
     transcribing.catch(() => undefined);
-    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(heardFiles).toHaveLength(1));
     await pending.end();
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_CLIENT_CANCELLED' });
     expect(heardFiles[0]!.signal.aborted).toBe(true);
@@ -370,10 +371,10 @@ describe('the slot and the files of an upload', () => {
     await writeFile(listening.uploadPath, AUDIO);
     const transcribing = listening.transcribe(request);
     transcribing.catch(() => undefined);
-    await vi.waitFor(() => expect(heardFiles).toHaveLength(1));
+    await eventually(() => expect(heardFiles).toHaveLength(1));
     clock.advance(600_000);
     await expect(transcribing).rejects.toMatchObject({ code: 'STT_TIMEOUT', status: 504 });
-    await vi.waitFor(() => expect(uploading.signal.reason).toMatchObject({ code: 'STT_TIMEOUT' }));
+    await eventually(() => expect(uploading.signal.reason).toMatchObject({ code: 'STT_TIMEOUT' }));
     expect(heardFiles[0]!.signal.aborted).toBe(true);
     await Promise.all([uploading.end(), listening.end()]);
     expect(await wallet()).toBe(10n * USD);

@@ -4,9 +4,10 @@ import type { Sql } from '../../storage/database.ts';
 import { deleteTrunk } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
+import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually, FakeSip, quiet } from './fakes.ts';
+import { createTestClock, createTestLogger, FakeSip, quiet } from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));

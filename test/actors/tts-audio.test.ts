@@ -6,8 +6,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type AudioExpiry, expireAudio } from '../../actors/tts/audio-expiry.ts';
 import { KeptAudio } from '../../actors/tts/kept-audio.ts';
 import { openObjectStore } from '../../storage/objects.ts';
+import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
-import { createTestClock, createTestLogger, eventually } from './fakes.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
 import { createTtsDeskFixture, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
 describe('audio that is kept', () => {

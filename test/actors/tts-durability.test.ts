@@ -5,8 +5,9 @@ import { TandemError } from '../../machines/errors.ts';
 import { parseWav } from '../../media/wav.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
 import { connect } from '../../storage/database.ts';
+import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
-import { createTestLogger, eventually, sqlWithFaults } from './fakes.ts';
+import { createTestLogger, sqlWithFaults } from './fakes.ts';
 import { aborted, createTtsDeskFixture, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
 let fixture: TtsDeskFixture;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
+import { eventually } from '../eventually.ts';
 import { USD } from '../storage/seed.ts';
-import { eventually } from './fakes.ts';
 import { aborted, createTtsDeskFixture, HINDI, heard, part, type TtsDeskFixture } from './tts-desk-fixture.ts';
 
 let fixture: TtsDeskFixture;

@@ -69,7 +69,7 @@ describe('a call that is not bridged', () => {
   it('gives up an agent who does not answer within the ring timeout, with a CANCEL', async () => {
     const { agent } = await platform.parties({ agent: { answer: 'manual' } });
     const placed = await platform.place({ agent_ring_timeout: 5 });
-    await agent.until('cancelled', undefined, 10_000);
+    await agent.until('cancelled');
     await platform.ended(placed.call_id);
     expect(await platform.call(placed.call_id)).toMatchObject({
       terminal_event: 'call.not_answered',

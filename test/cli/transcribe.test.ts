@@ -3,8 +3,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
+import { eventually } from '../eventually.ts';
 import { TRANSCRIPT } from '../http/fake-transcriber.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
 import { startTandemCommand, tandem } from './command-line.ts';
@@ -106,6 +107,6 @@ describe('tandem transcribe', () => {
     const signal = await begun.promise;
     command.child.kill('SIGINT');
     await command.ended;
-    await vi.waitFor(() => expect(signal.aborted).toBe(true));
+    await eventually(() => expect(signal.aborted).toBe(true));
   });
 });

@@ -1,8 +1,9 @@
 import { get, type IncomingMessage } from 'node:http';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCallEvent } from '../../actors/call-view.ts';
 import { streamCallEvents } from '../../http/event-stream.ts';
 import { revokeApiKey } from '../../storage/queries/api-keys.ts';
+import { untilTruthy } from '../eventually.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, initiate, seedCall } from './seed-calls.ts';
@@ -45,7 +46,7 @@ function openStream(id: string, lastEventId?: string, as = member): Promise<Open
         text: () => text,
         sequences: () => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id)),
         until: async (needle) => {
-          await vi.waitUntil(() => text.includes(needle), { timeout: 10_000, interval: 5 });
+          await untilTruthy(() => text.includes(needle));
         },
         ended,
       });
@@ -83,7 +84,7 @@ describe('the stream of a call', () => {
     const stream = await openStream(callId);
     await stream.until(': heartbeat\n\n: heartbeat\n\n');
     stream.response.destroy();
-    await vi.waitUntil(() => fixture.dialer.watcherCount(callId) === 0, { timeout: 10_000, interval: 5 });
+    await untilTruthy(() => fixture.dialer.watcherCount(callId) === 0);
   });
 
   it('loses nothing that happens between subscribing and reading, and repeats nothing', async () => {
@@ -159,7 +160,7 @@ describe('the stream of a call', () => {
       headers: { authorization: `Bearer ${watcher.key}` },
     });
     const body = response.text();
-    await vi.waitUntil(() => closing.dialer.watcherCount(callId) === 1, { timeout: 10_000, interval: 5 });
+    await untilTruthy(() => closing.dialer.watcherCount(callId) === 1);
     await closing.app.close();
     expect(await body).toContain('retry: ');
   });
@@ -175,7 +176,7 @@ it('an event that is committed while the stored ones are being read is not lost'
       return [eventOf(1, 'bridged')];
     },
     heartbeatMs: 10,
-    signal: AbortSignal.timeout(5_000),
+    signal: AbortSignal.timeout(25_000),
   });
   const frames: string[] = [];
   for await (const frame of stream) frames.push(frame);

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createChatDesk } from '../../actors/chat/chat-desk.actor.ts';
 import type { ChatDesk } from '../../actors/chat/chat-desk.ts';
 import { createTextCorrection } from '../../language/correction/correct-text.ts';
@@ -10,6 +10,7 @@ import { countTokens, loadTokenizer } from '../../language/tokens.ts';
 import { systemClock } from '../../runtime/clock.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createTestLogger } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
 import { type ModelServer, startModelServer } from '../language/model-server.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
@@ -71,7 +72,6 @@ const rowOf = async (id: string) => (await fixture.sql`select * from completions
 const chats = () => upstream.asked('/chat/completions');
 
 /** Waits for what comes after the response, such as a client's leaving. */
-const until = <T>(check: () => T | Promise<T>) => vi.waitFor(check, { timeout: 10_000, interval: 10 });
 
 describe("OpenAI's client", () => {
   it('is answered as a whole, and told what it cost', async () => {
@@ -214,7 +214,7 @@ describe("OpenAI's client", () => {
     }
     // Leaving the loop aborts.
     expect(await chats()[0]!.isLeft).toBe(true);
-    await until(async () => expect(await rowOf(id)).toMatchObject({ state: 'abandoned', completionTokens: 2 }));
+    await eventually(async () => expect(await rowOf(id)).toMatchObject({ state: 'abandoned', completionTokens: 2 }));
     const { promptTokens } = (await rowOf(id)) as { promptTokens: number };
     const owed = BigInt(promptTokens + 2) * TOKEN_NANO;
     expect(await wallet()).toMatchObject({ balanceNano: USD - owed, heldNano: 0n });
@@ -229,8 +229,10 @@ describe("OpenAI's client", () => {
     left.abort();
     await expect(asking).rejects.toThrow(OpenAI.APIUserAbortError);
     expect(await request.isLeft).toBe(true);
-    await until(async () => expect((await wallet()).heldNano).toBe(0n));
-    await until(() => expect(fixture.logLines.some((line) => line.includes('"CHAT_CLIENT_CANCELLED"'))).toBe(true));
+    await eventually(async () => expect((await wallet()).heldNano).toBe(0n));
+    await eventually(() =>
+      expect(fixture.logLines.some((line) => line.includes('"CHAT_CLIENT_CANCELLED"'))).toBe(true),
+    );
   });
 
   it('throws the error of the kind it is', async () => {
@@ -278,7 +280,7 @@ describe("OpenAI's client", () => {
     await expect(third).rejects.toMatchObject({ code: 'CHAT_CONCURRENCY_LIMIT' });
     for (const stream of open) stream.controller.abort();
     upstream.chat({ text: 'three' });
-    await until(async () => expect((await client.chat.completions.create(HELLO)).choices).toHaveLength(1));
+    await eventually(async () => expect((await client.chat.completions.create(HELLO)).choices).toHaveLength(1));
   });
 
   it('lists the models', async () => {
@@ -333,7 +335,7 @@ describe('a stream', () => {
     expect((await fixture.call('DELETE', `/developer/api/${leaver.keyId}`, { as: owner })).status).toBe(200);
     const frames = (await read(null)).trimEnd().split('\n\n');
     expect(JSON.parse(frames.at(-1)!.slice(6))).toMatchObject({ type: 'error', error: { code: 'UNAUTHORIZED' } });
-    await until(async () => {
+    await eventually(async () => {
       const [row] = await fixture.sql`select state from completions where user_id = ${leaver.userId}`;
       expect(row).toEqual({ state: 'abandoned' });
     });
@@ -352,7 +354,7 @@ describe('a stream', () => {
     socket.pause();
     const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${owner.key}`;
     socket.write(`${head}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
-    await until(async () => {
+    await eventually(async () => {
       const [row] = await fixture.sql`select state from completions where workspace_id = ${owner.workspaceId}`;
       expect(row).toEqual({ state: 'abandoned' });
     });
@@ -375,7 +377,7 @@ describe('a stream', () => {
       socket.destroy();
     };
     for (let round = 0; round < 50; round += 1) await Promise.all([hangUp(round), hangUp(round + 1)]);
-    await until(async () => {
+    await eventually(async () => {
       const [row] = await fixture.sql`select count(*)::int as count from completions where state = 'generating'`;
       expect(row).toEqual({ count: 0 });
     });

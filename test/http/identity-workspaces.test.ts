@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
 import { removeMember } from '../../storage/queries/memberships.ts';
+import { untilTruthy } from '../eventually.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, type Person, register, sessionOf } from './identity-fixture.ts';
@@ -228,7 +229,7 @@ describe('API keys', () => {
         hasAnswer = true;
       });
       // The removal is committed once the request waits for it, or has slipped through.
-      await vi.waitUntil(async () => hasAnswer || (await somethingWaitsForALock()), { timeout: 10_000, interval: 5 });
+      await untilTruthy(async () => hasAnswer || (await somethingWaitsForALock()));
       return { made };
     });
     const answer = await (await removed).made;
@@ -289,7 +290,7 @@ describe('an open stream', () => {
     const response = await fetch(url, { headers: { authorization: `Bearer ${credential}` } });
     expect(response.status).toBe(200);
     const ended = response.text();
-    await vi.waitUntil(() => streaming.dialer.watcherCount(callId) === 1, { timeout: 10_000, interval: 5 });
+    await untilTruthy(() => streaming.dialer.watcherCount(callId) === 1);
     return { ended, watchers: () => streaming.dialer.watcherCount(callId) };
   }
 

@@ -8,8 +8,9 @@ import { walletOf } from '../../storage/ledger.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { admitCall, getCallById } from '../../storage/queries/calls.ts';
 import type { EvaluationRow } from '../../storage/queries/evaluations.ts';
-import { eventually } from '../actors/fakes.ts';
+
 import { seedTalks } from '../actors/judge/judged-calls.ts';
+import { eventually } from '../eventually.ts';
 import { modelOf } from '../language/fake-language-models.ts';
 import { answered, firstAnswers, posedIn } from '../language/judge/rubrics.ts';
 import { admission, seedTrunk, seedWorkspace } from '../storage/seed.ts';

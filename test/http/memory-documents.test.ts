@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createDocumentDesk } from '../../actors/documents/document-desk.actor.ts';
 import type { DocumentDesk } from '../../actors/documents/document-desk.ts';
 import type { DocumentReader, GivenDocument, ReadDocument } from '../../language/documents/document-reader.ts';
@@ -12,12 +12,12 @@ import { readDocument } from '../../language/documents/read-document.ts';
 import type { TandemError } from '../../machines/errors.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
+import { eventually } from '../eventually.ts';
 import { docxOf, paragraph } from '../language/documents/packages.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
 
 /** A second, the default, is too short for a busy machine. */
-const PATIENCE = { timeout: 10_000 };
 const URL_PATH = '/memory/documents/extract';
 
 /** Reads here, or not before it is told to. */
@@ -105,11 +105,11 @@ it('reads a document, charges its characters and stores it as one memory that is
   const { id } = body.data.results[0];
   const { body: stored } = await fixture.call('GET', `/memory/${id}`, { as: owner });
   expect(stored.data).toMatchObject({ text, title: 'Harbour rules', infer: false, metadata: { customer: 'C-7' } });
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     const found = await fixture.call('POST', '/memory/search', { as: owner, body: { query: 'harbour' } });
     expect(found.body.data.results).toMatchObject([{ id }]);
-  }, PATIENCE);
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
+  });
+  await eventually(async () => expect(await leftBehind()).toEqual([]));
 });
 
 it('takes its title from the form, the document or the name of the file, in that order', async () => {
@@ -142,7 +142,7 @@ it('charges nothing and keeps nothing of what cannot be read', async () => {
   }
   expect(await balance()).toBe(1_000_000_000n);
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toEqual([]);
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
+  await eventually(async () => expect(await leftBehind()).toEqual([]));
 });
 
 it('names what is wrong with the form, and reads nothing then', async () => {
@@ -211,18 +211,18 @@ it('reads two of a user at a time, and ends a reading whose client has gone', as
     return client;
   });
   // The other waits for the one lane.
-  await vi.waitFor(async () => {
+  await eventually(async () => {
     expect(reader.reading).toHaveLength(1);
     expect(await leftBehind()).toHaveLength(2);
-  }, PATIENCE);
+  });
   const third = await send([fileOf('Third.')]);
   expect({ status: third.status, code: third.body.code }).toEqual({ status: 429, code: 'DOCUMENT_CONCURRENCY_LIMIT' });
   expect(third.headers['retry-after']).toBeDefined();
   for (const client of clients) client.destroy();
-  await vi.waitFor(async () => expect(await leftBehind()).toEqual([]), PATIENCE);
+  await eventually(async () => expect(await leftBehind()).toEqual([]));
   // The other may have got the lane by then.
   expect(new Set(reader.calledOff)).toEqual(new Set(['CLIENT_CANCELLED']));
   reader.isHeld = false;
-  await vi.waitFor(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202), PATIENCE);
+  await eventually(async () => expect((await send([fileOf('Fourth.', 'd.txt')])).status).toBe(202));
   expect((await fixture.call('GET', '/memory', { as: owner })).body.data.memories).toHaveLength(1);
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inTransaction } from '../../storage/database.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
-import { eventually } from '../actors/fakes.ts';
+
 import { MemoryQueue } from '../actors/memory-queue.ts';
+import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { fund, type MemoryRequests, memoryRequests } from './memory-requests.ts';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { topUp, walletOf } from '../../storage/ledger.ts';
-import { eventually } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
 import type { Answer, HttpFixture, Member } from './fixture.ts';
 
 export interface MemoryRequests {

@@ -1,5 +1,5 @@
-import { vi } from 'vitest';
 import { type ClientOptions, WebSocket } from 'ws';
+import { untilTruthy } from '../eventually.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
 type Message = any;
@@ -32,7 +32,7 @@ export function connectStt(origin: string, query: Record<string, string>, option
     send: (message) => socket.send(typeof message === 'string' ? message : JSON.stringify(message)),
     async until(type, count = 1) {
       const matching = () => messages.filter((message) => message.type === type);
-      await vi.waitUntil(() => matching().length >= count, { timeout: 20_000, interval: 5 });
+      await untilTruthy(() => matching().length >= count);
       return matching()[count - 1];
     },
     closed,

@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTranscriber } from '../../actors/stt/transcriber.actor.ts';
 import type { Transcriber } from '../../actors/stt/transcriber.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
@@ -14,6 +14,7 @@ import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { createTestClock, createTestLogger } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
 import { encoded, wavFile } from '../media/audio-file/wav-files.ts';
 import { asMulaw8k, spokenUtterances } from '../speech/spoken.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
@@ -220,7 +221,7 @@ describe('an engine elsewhere', () => {
       signal: client.signal,
     });
     asking.catch(() => undefined);
-    await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 10_000 });
+    await eventually(() => expect(asked).toHaveLength(1));
     client.abort();
     await expect(asking).rejects.toThrow();
     await left.promise;
@@ -228,7 +229,7 @@ describe('an engine elsewhere', () => {
 });
 
 it('nothing is left in the folder of uploads', async () => {
-  await vi.waitFor(async () => expect(await readdir(tempDir)).toEqual([]));
+  await eventually(async () => expect(await readdir(tempDir)).toEqual([]));
 });
 
 async function compressed(format: string): Promise<Buffer> {

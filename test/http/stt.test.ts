@@ -6,8 +6,9 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
+import { eventually } from '../eventually.ts';
 import { TRANSCRIPT } from './fake-transcriber.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { sessionOf } from './identity-fixture.ts';
@@ -42,7 +43,7 @@ function post(parts: readonly FormPart[], more: { path?: string; as?: Member | n
 
 async function everythingIsOver(): Promise<void> {
   const { transcriber } = fixture;
-  await vi.waitFor(() => expect(transcriber.ended).toBe(transcriber.begun.length));
+  await eventually(() => expect(transcriber.ended).toBe(transcriber.begun.length));
 }
 
 describe('POST /stt', () => {
@@ -315,9 +316,9 @@ describe('refusals', () => {
     const signal = await begun.promise;
     controller.abort();
     expect(await asking).toBe('left');
-    await vi.waitFor(() => expect(signal.aborted).toBe(true));
+    await eventually(() => expect(signal.aborted).toBe(true));
     expect(signal.reason).toMatchObject({ code: 'STT_CLIENT_CANCELLED', status: 499 });
-    await vi.waitFor(() => expect(fixture.logLines.some((line) => line.includes('"status":499'))).toBe(true));
+    await eventually(() => expect(fixture.logLines.some((line) => line.includes('"status":499'))).toBe(true));
     await everythingIsOver();
   });
 
@@ -329,7 +330,7 @@ describe('refusals', () => {
         `content-type: ${headers['content-type']}\r\ncontent-length: ${body.length}\r\n\r\n`,
     );
     socket.write(body.subarray(0, 100_000));
-    await vi.waitFor(() => expect(fixture.transcriber.begun).toHaveLength(1));
+    await eventually(() => expect(fixture.transcriber.begun).toHaveLength(1));
     socket.destroy();
     await everythingIsOver();
     expect(fixture.transcriber.requests).toEqual([]);

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTtsDesk } from '../../actors/tts/tts-desk.actor.ts';
 import type { TtsDesk } from '../../actors/tts/tts-desk.ts';
 import { signedMediaUrl } from '../../http/playback.ts';
@@ -17,6 +17,7 @@ import { createVoiceCatalogue } from '../../speech/voices/built-in-voices.ts';
 import { topUp, walletOf } from '../../storage/ledger.ts';
 import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { createTestLogger } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 /** Text to speech with a real thread and engine behind the API. */
@@ -213,7 +214,7 @@ describe('a text over HTTP', () => {
     expect(rest.trimEnd().split('\n').at(-1)).toBe(
       '{"type":"error","message":"The credentials were revoked or have expired."}',
     );
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const [row] = await fixture.sql`select state from tts_streams where user_id = ${leaver.userId}`;
       expect(row).toEqual({ state: 'abandoned' });
     });
@@ -236,14 +237,11 @@ describe('a text over HTTP', () => {
     for (let round = 0; round < 40; round += 1) {
       await Promise.all(Array.from({ length: 5 }, (_, index) => hangUp(round * 5 + index)));
     }
-    await vi.waitFor(
-      async () => {
-        const [live] = await fixture.sql`select count(*)::int as count from tts_streams where state = 'speaking'`;
-        expect(live).toEqual({ count: 0 });
-        expect(await readdir(tempDir)).toEqual([]);
-      },
-      { timeout: 20_000 },
-    );
+    await eventually(async () => {
+      const [live] = await fixture.sql`select count(*)::int as count from tts_streams where state = 'speaking'`;
+      expect(live).toEqual({ count: 0 });
+      expect(await readdir(tempDir)).toEqual([]);
+    });
     const after = await Promise.all(Array.from({ length: 5 }, () => speak({ text: 'Hello.' })));
     expect(after.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   }, 120_000);

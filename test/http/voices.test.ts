@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
+import { eventually } from '../eventually.ts';
 import { FAKE_VOICE, FakeVoiceDesk } from './fake-voice-desk.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { type FormPart, field, formOf } from './multipart-body.ts';
@@ -197,7 +198,7 @@ describe('POST /voices', () => {
     ]);
     const { workspaceId, userId, keyId: apiKeyId } = fixture.owner;
     expect(by).toEqual({ workspaceId, userId, apiKeyId, requestId: headers['x-request-id'], address: '127.0.0.1' });
-    await vi.waitFor(() => expect(fixture.voices.uploads).toBe(0));
+    await eventually(() => expect(fixture.voices.uploads).toBe(0));
   });
 
   it('leaves out what is empty', async () => {
@@ -239,7 +240,7 @@ describe('POST /voices', () => {
     const { status, body } = await post(parts);
     expect([status, body.code, body.details?.[0]?.path]).toEqual([400, 'VALIDATION_FAILED', path]);
     expect(fixture.voices.created).toEqual([]);
-    await vi.waitFor(() => expect(fixture.voices.uploads).toBe(0));
+    await eventually(() => expect(fixture.voices.uploads).toBe(0));
   });
 
   it('takes 25 files, and none of more than 25 MB', async () => {

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { topUp } from '../../storage/ledger.ts';
 import { createLimitsInProcess, type Limits } from '../../storage/limits/limits.ts';
 import { fingerprintOf, mintApiKey } from '../../storage/queries/api-key-secret.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
+import { eventually, untilTruthy } from '../eventually.ts';
 import { USD } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { sessionOf } from './identity-fixture.ts';
@@ -204,7 +205,7 @@ describe('a client that connects', () => {
     expect(ninth.messages[1]).toMatchObject({ type: 'error', code: 'STT_CONCURRENCY_LIMIT', details: { limit: 8 } });
     fixture.liveStt.sessions[0]?.close(1000, 'done');
     expect(await clients[0]?.closed).toBe(1000);
-    await vi.waitFor(async () => await established(), { timeout: 10_000 });
+    await eventually(async () => await established());
   });
 
   it('loses what it says before the connection is established', async () => {
@@ -512,7 +513,7 @@ describe('a client that misbehaves', () => {
     const alive = await established();
     const gone = await established({ autoPong: false });
     expect(await gone.closed).toBe(1006);
-    await vi.waitUntil(() => fixture.liveStt.live.length === 1, { timeout: 10_000 });
+    await untilTruthy(() => fixture.liveStt.live.length === 1);
     await answered(alive);
   });
 
@@ -540,7 +541,7 @@ describe('a client that misbehaves', () => {
     await sessionsEnd();
     // All slots are free again.
     for (let open = 0; open < 8; open += 1) {
-      await vi.waitFor(async () => await established(), { timeout: 10_000 });
+      await eventually(async () => await established());
     }
     expect(fixture.liveStt.sessions.length).toBeGreaterThanOrEqual(before + 8);
   });
@@ -575,14 +576,14 @@ describe('a connection that ends', () => {
 });
 
 async function sessionsEnd(): Promise<void> {
-  await vi.waitUntil(() => fixture.liveStt.live.length === 0, { timeout: 10_000, interval: 5 });
+  await untilTruthy(() => fixture.liveStt.live.length === 0);
 }
 
 /** Everything that was sent before has been read. */
 async function answered(client: SttClient): Promise<void> {
   const timestamp = Math.random();
   client.send({ type: 'test', timestamp });
-  await vi.waitUntil(() => client.messages.some((message) => message.timestamp === timestamp), { timeout: 10_000 });
+  await untilTruthy(() => client.messages.some((message) => message.timestamp === timestamp));
 }
 
 const GARBAGE = Buffer.alloc(64, 0xff);

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectSocket } from 'node:net';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../eventually.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture } from './fixture.ts';
 import { seedCall } from './seed-calls.ts';
@@ -65,9 +66,9 @@ it('a client that leaves in the midst of its body is no failure of ours', async 
   socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${headers}\r\n\r\n{"messages"`);
   // Its credentials are looked at first; then the body is waited for.
   const [request] = (await arrived) as [IncomingMessage];
-  await vi.waitFor(() => expect(request.listenerCount('data')).toBeGreaterThan(0));
+  await eventually(() => expect(request.listenerCount('data')).toBeGreaterThan(0));
   socket.destroy();
-  const line = await vi.waitFor(() => {
+  const line = await eventually(() => {
     const found = server.logLines.find((logged) => logged.includes('CLIENT_CANCELLED'));
     expect(found).toBeDefined();
     return JSON.parse(found!);

@@ -4,6 +4,7 @@ import { LanguageEngineError } from '../../language/engine.ts';
 import type { CompletionRequest } from '../../language/llm.ts';
 import { ResilientEngine } from '../../language/resilience/resilient-engine.ts';
 import { createTestClock } from '../actors/fakes.ts';
+import { untilTruthy } from '../eventually.ts';
 import { failureOf, ScriptedEngine } from './scripted-engine.ts';
 
 const LONGEST_RETRY_MS = 4_000;
@@ -30,7 +31,7 @@ function ask(more: Partial<CompletionRequest> & { model?: string } = {}) {
 
 /** Waits until somebody waits for no longer than so, and lets the time pass. */
 async function pass(ms: number): Promise<void> {
-  await vi.waitUntil(() => clock.waiting().some((waitingMs) => waitingMs <= ms), { interval: 1 });
+  await untilTruthy(() => clock.waiting().some((waitingMs) => waitingMs <= ms));
   advance(ms);
 }
 
@@ -61,7 +62,7 @@ describe('what fails before its first part', () => {
     engine.turns = [failureOf('rate_limited', 3)];
     const answer = ask();
     await engine.attempted(1);
-    await vi.waitUntil(() => clock.waiting().includes(3_000), { interval: 1 });
+    await untilTruthy(() => clock.waiting().includes(3_000));
     advance(3_000);
     expect((await answer).text).toBe('Hello.');
   });
@@ -85,7 +86,7 @@ describe('what fails before its first part', () => {
     engine.turns = [failureOf('unavailable')];
     const abort = new AbortController();
     const answer = ask({ signal: abort.signal });
-    await vi.waitUntil(() => clock.waiting().some((ms) => ms <= LONGEST_RETRY_MS), { interval: 1 });
+    await untilTruthy(() => clock.waiting().some((ms) => ms <= LONGEST_RETRY_MS));
     abort.abort(new Error('gone'));
     await expect(answer).rejects.toThrow('gone');
     expect(engine.attempts).toHaveLength(1);
@@ -323,7 +324,7 @@ describe('a model that is busy', () => {
   it('turns away who waits in vain', async () => {
     const release = await occupy(2);
     const late = ask({ patienceMs: 700 });
-    await vi.waitUntil(() => clock.waiting().includes(700), { interval: 1 });
+    await untilTruthy(() => clock.waiting().includes(700));
     advance(700);
     await expect(late).rejects.toMatchObject({ code: 'rate_limited' });
     await release();
@@ -333,7 +334,7 @@ describe('a model that is busy', () => {
     const release = await occupy(2);
     const abort = new AbortController();
     const leaving = Array.from({ length: 16 }, () => ask({ signal: abort.signal }).catch(() => 'left'));
-    await vi.waitUntil(() => clock.waiting().length >= 16, { interval: 1 });
+    await untilTruthy(() => clock.waiting().length >= 16);
     abort.abort(new Error('gone'));
     expect(await Promise.all(leaving)).toEqual(Array.from({ length: 16 }, () => 'left'));
     const behind = ask();

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { EpollDatagrams } from '../../media/datagrams/datagrams.epoll.ts';
 import { IoUringDatagrams } from '../../media/datagrams/datagrams.io-uring.ts';
@@ -10,6 +10,7 @@ import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { RingMappings } from '../../media/datagrams/io-uring.ts';
 import { datagramsMemory, openDatagrams } from '../../media/datagrams/open-datagrams.ts';
 import { openSystemCalls } from '../../media/datagrams/system-calls.ts';
+import { eventually } from '../eventually.ts';
 import * as fc from '../properties.ts';
 
 describe('endpoints', () => {
@@ -230,7 +231,7 @@ describe.skipIf(missing !== undefined)(withIoUring, () => {
       const next = await start();
       const again = createSocket('udp4');
       // The kernel frees a ring in the background.
-      await vi.waitFor(() => bound(again, former.port));
+      await eventually(() => bound(again, former.port));
       await closed(again);
       former = next;
     }

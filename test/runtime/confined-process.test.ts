@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ConfinedOptions, runConfined } from '../../runtime/confined-process.ts';
+import { eventually } from '../eventually.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -71,7 +72,7 @@ it('is killed when its work is called off', async () => {
   await pid.promise;
   controller.abort(new Error('called off'));
   await expect(running).rejects.toThrow('called off');
-  await vi.waitFor(async () => expect(isRunning(await pid.promise)).toBe(false));
+  await eventually(async () => expect(isRunning(await pid.promise)).toBe(false));
 });
 
 it('dies with its owner, killed as that may be', async () => {
@@ -87,5 +88,5 @@ it('dies with its owner, killed as that may be', async () => {
   const pid = Number(text.toString());
   expect(isRunning(pid)).toBe(true);
   owner.kill('SIGKILL');
-  await vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000 });
+  await eventually(() => expect(isRunning(pid)).toBe(false));
 });

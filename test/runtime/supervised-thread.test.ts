@@ -8,6 +8,7 @@ import {
   type ThreadError,
   type ThreadOptions,
 } from '../../runtime/supervised-thread.ts';
+import { eventually } from '../eventually.ts';
 import type { GatedThread } from './gated-thread.ts';
 
 const closing: { close: () => Promise<void> }[] = [];
@@ -82,7 +83,7 @@ describe('a supervised thread', () => {
     for (const answer of slow) {
       // One beat more would be its last.
       vi.advanceTimersByTime(15_000);
-      await vi.waitFor(() => expect(Atomics.notify(gate, 0, 1)).toBe(1));
+      await eventually(() => expect(Atomics.notify(gate, 0, 1)).toBe(1));
       await answer;
     }
     expect(thread.isAlive).toBe(true);

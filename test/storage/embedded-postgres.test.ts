@@ -4,11 +4,12 @@ import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, write
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connect } from '../../storage/database.ts';
 import { clusterUser, launchFor, run } from '../../storage/embedded/cluster-user.ts';
 import { isAlive } from '../../storage/embedded/owner-lock.ts';
 import { type EmbeddedPostgres, findBinaries, startEmbeddedPostgres } from '../../storage/embedded/postgres.ts';
+import { eventually } from '../eventually.ts';
 
 const isRoot = process.getuid?.() === 0;
 const OWNER = path.join(import.meta.dirname, 'embedded-owner.ts');
@@ -50,7 +51,7 @@ describe('the embedded Postgres', () => {
 
   async function gone(pid: number): Promise<void> {
     if (Number.isNaN(pid)) return;
-    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000, interval: 20 });
+    await eventually(() => expect(isAlive(pid)).toBe(false));
   }
 
   it('initialises a cluster, keeps it over restarts and its password to its owner', async () => {

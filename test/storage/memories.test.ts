@@ -21,7 +21,7 @@ import {
   unitsWithoutPoint,
   wholeUnits,
 } from '../../storage/queries/memory-units.ts';
-import { eventually } from '../actors/fakes.ts';
+import { eventually } from '../eventually.ts';
 import { onEveryServer } from './every-server.ts';
 import { chunk, conclude, newMemory, process, remember, seedMemories } from './memory-fixture.ts';
 import { later, NOW } from './seed.ts';

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { eventually } from '../actors/fakes.ts';
+
 import { createFakeSpeech } from '../actors/stt-fakes.ts';
+import { eventually } from '../eventually.ts';
 import { connectStt, type SttClient, startStt } from '../http/stt-client.ts';
 import { type LiveServer, startLiveServer } from './live-server.ts';
 

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pace } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walletOf } from '../../storage/ledger.ts';
+import { eventually, untilTruthy } from '../eventually.ts';
 import { connectStt, type SttClient, startStt } from '../http/stt-client.ts';
 import { asMulaw8k, spokenUtterances } from '../speech/spoken.ts';
 import { USD } from '../storage/seed.ts';
@@ -41,7 +42,7 @@ describe('somebody who speaks over a telephone', () => {
     const client = connectStt(server.origin, { apiKey });
     await startStt(client, { languages: ['en'], config: { interim_results_frequency: 300 } });
     await play(client, goForward());
-    const final = await vi.waitUntil(() => finalOf(client), { timeout: 20_000 });
+    const final = await untilTruthy(() => finalOf(client));
     expect(final).toMatchObject({
       text: expect.stringMatching(UNDERSTOOD),
       is_final: true,
@@ -127,13 +128,11 @@ it('a thousand clients that vanish leave no session, no listener and no slot beh
   for (let number = 0; number < 1_000; number += 25) {
     await Promise.all(Array.from({ length: 25 }, (_, index) => vanish(number + index)));
   }
-  await vi.waitUntil(() => server.stt.count() === 0, { timeout: 20_000 });
-  await vi.waitUntil(() => speech.listening.capacity().sessions === 0, { timeout: 20_000 });
-  await vi.waitUntil(async () => (await speech.recognition.engines()).every(({ busy }) => busy === 0), {
-    timeout: 20_000,
-  });
-  await vi.waitFor(() => takeAllSlots(apiKey), { timeout: 20_000 });
-  await vi.waitUntil(() => server.stt.count() === 0, { timeout: 20_000 });
+  await untilTruthy(() => server.stt.count() === 0);
+  await untilTruthy(() => speech.listening.capacity().sessions === 0);
+  await untilTruthy(async () => (await speech.recognition.engines()).every(({ busy }) => busy === 0));
+  await eventually(() => takeAllSlots(apiKey));
+  await untilTruthy(() => server.stt.count() === 0);
 }, 120_000);
 
 /** Fails unless all can be had at once. */

@@ -3,9 +3,9 @@ import { RULES_MODEL } from '../../../language/correction/rules/correct-by-rules
 import type { ChatMessage } from '../../../language/llm.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { deleteChat, findChat } from '../../../storage/queries/chats.ts';
+import { eventually } from '../../eventually.ts';
 import { modelOf } from '../../language/fake-language-models.ts';
 import { seedWorkspace, USD } from '../../storage/seed.ts';
-import { eventually } from '../fakes.ts';
 import {
   answerOf,
   type ChatDeskFixture,

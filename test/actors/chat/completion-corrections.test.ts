@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { CorrectionAsk } from '../../../actors/chat/chat-desk.ts';
 import { RULES_MODEL } from '../../../language/correction/rules/correct-by-rules.ts';
 import { TandemError } from '../../../machines/errors.ts';
-import { eventually } from '../fakes.ts';
+import { eventually } from '../../eventually.ts';
 import {
   answerOf,
   type ChatDeskFixture,

@@ -2,10 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { failLostCompletions } from '../../../actors/chat/lost-completions.ts';
 import { TandemError } from '../../../machines/errors.ts';
 import { setPrice } from '../../../storage/price-book.ts';
+import { eventually } from '../../eventually.ts';
 import { modelOf } from '../../language/fake-language-models.ts';
 import * as fc from '../../properties.ts';
 import { NOW, USD } from '../../storage/seed.ts';
-import { createTestLogger, eventually } from '../fakes.ts';
+import { createTestLogger } from '../fakes.ts';
 import {
   answerOf,
   type ChatDeskFixture,

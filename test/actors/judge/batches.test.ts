@@ -23,12 +23,13 @@ import {
 } from '../../../storage/queries/judge-batches.ts';
 import { removeMember } from '../../../storage/queries/memberships.ts';
 import { addMember, createUser } from '../../../storage/queries/workspaces.ts';
+import { eventually } from '../../eventually.ts';
 import { FakeLanguageModels } from '../../language/fake-language-models.ts';
 import { answered, firstAnswers, QUESTIONS } from '../../language/judge/rubrics.ts';
 import { later, NOW, USD } from '../../storage/seed.ts';
 import { requireSoundBooks } from '../../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually } from '../fakes.ts';
+import { createTestClock, createTestLogger } from '../fakes.ts';
 import type { Caller } from '../seeds.ts';
 import { seedJudge, seedTalks } from './judged-calls.ts';
 

@@ -8,12 +8,13 @@ import { TandemError } from '../../../machines/errors.ts';
 import { walletOf } from '../../../storage/ledger.ts';
 import { setPrice } from '../../../storage/price-book.ts';
 import type { EvaluationRow } from '../../../storage/queries/evaluations.ts';
+import { eventually } from '../../eventually.ts';
 import { FakeLanguageModels } from '../../language/fake-language-models.ts';
 import { answered, firstAnswers, QUESTIONS } from '../../language/judge/rubrics.ts';
 import { NOW, USD } from '../../storage/seed.ts';
 import { requireSoundBooks } from '../../storage/sound-books.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually, sqlWithFaults } from '../fakes.ts';
+import { createTestClock, createTestLogger, sqlWithFaults } from '../fakes.ts';
 import type { Caller } from '../seeds.ts';
 import { seedJudge } from './judged-calls.ts';
 

@@ -15,10 +15,11 @@ import { type ObjectStore, openObjectStore } from '../../../storage/objects.ts';
 import { createRecording, updateRecording } from '../../../storage/queries/recordings.ts';
 import { openBucket } from '../../../storage/s3/bucket.ts';
 import { openS3ObjectStore } from '../../../storage/s3/object-store.ts';
+import { eventually } from '../../eventually.ts';
 import { hasS3Server, startS3Server } from '../../storage/s3/s3-server.ts';
 import { NOW } from '../../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually } from '../fakes.ts';
+import { createTestClock, createTestLogger } from '../fakes.ts';
 import { seedCaller } from '../seeds.ts';
 
 const FORMAT = { channels: 2, sampleRateHz: 8000 };

@@ -12,10 +12,11 @@ import { updateRecordingSettings } from '../../../storage/queries/recording-sett
 import { createRecording, getRecording, updateRecording } from '../../../storage/queries/recordings.ts';
 import { openBucket } from '../../../storage/s3/bucket.ts';
 import { openS3ObjectStore } from '../../../storage/s3/object-store.ts';
+import { eventually } from '../../eventually.ts';
 import { hasS3Server, type S3Server, startS3Server } from '../../storage/s3/s3-server.ts';
 import { NOW } from '../../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../../storage/test-database.ts';
-import { createTestClock, createTestLogger, eventually } from '../fakes.ts';
+import { createTestClock, createTestLogger } from '../fakes.ts';
 import { type Caller, seedCaller } from '../seeds.ts';
 
 const DAY_MS = 86_400_000;

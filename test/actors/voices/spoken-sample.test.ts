@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { eventually } from '../fakes.ts';
+import { eventually } from '../../eventually.ts';
 import { createVoiceFixture, FakeSynthesis, PLAIN, SPEECH, type VoiceFixture } from './voice-desk-fixture.ts';
 
 let fixture: VoiceFixture;

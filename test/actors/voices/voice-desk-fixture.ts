@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { vi } from 'vitest';
 import { createVoiceDesk } from '../../../actors/voices/voice-desk.actor.ts';
 import type { CreateVoiceRequest, VoiceCaller, VoiceDesk, VoiceView } from '../../../actors/voices/voice-desk.ts';
 import type { AvailableVoice, SpeakRequest, SpokenPart } from '../../../speech/speech-synthesis.ts';
 import { createVoiceCatalogue } from '../../../speech/voices/built-in-voices.ts';
 import { type ObjectStore, openObjectStore } from '../../../storage/objects.ts';
 import { createWebhook } from '../../../storage/queries/webhooks.ts';
+import { eventually } from '../../eventually.ts';
 import { wavFile } from '../../media/audio-file/wav-files.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
 import { seedWorkspace } from '../../storage/seed.ts';
@@ -167,15 +167,11 @@ export async function createVoiceFixture(): Promise<VoiceFixture> {
     },
 
     becomes: (desk, { id }, { workspaceId }, status) =>
-      vi.waitFor(
-        async () => {
-          const view = await desk.get({ workspaceId, voiceId: id });
-          if (view.status !== status) throw new Error(`it is ${view.status}: ${view.error}`);
-          return view;
-        },
-        // A thread has to start first, and other tests may have the machine.
-        { timeout: 25_000, interval: 10 },
-      ),
+      eventually(async () => {
+        const view = await desk.get({ workspaceId, voiceId: id });
+        if (view.status !== status) throw new Error(`it is ${view.status}: ${view.error}`);
+        return view;
+      }),
 
     stored,
     filesOf: async (voiceId) => (await stored()).filter((key) => key.includes(voiceId)),

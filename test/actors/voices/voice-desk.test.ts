@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../eventually.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
-import { eventually } from '../fakes.ts';
 import {
   CLONER,
   createVoiceFixture,

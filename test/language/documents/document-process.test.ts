@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createDocumentReader } from '../../../language/documents/confined-document-reader.ts';
 import { readerCommand } from '../../../language/documents/reader-command.ts';
 import { isOurs } from '../../../language/documents/reading-refusal.ts';
 import { TandemError } from '../../../machines/errors.ts';
+import { eventually } from '../../eventually.ts';
 import { pdfWith, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf } from './pictures.ts';
 import { codeOf } from './reading.ts';
@@ -43,10 +44,10 @@ it('is killed when its work is called off, and leaves nothing behind', async () 
   const reader = createDocumentReader();
   const controller = new AbortController();
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, controller.signal);
-  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).not.toEqual([]));
   controller.abort(new TandemError('CLIENT_CANCELLED', 'gone'));
   expect(await codeOf(reading)).toBe('CLIENT_CANCELLED');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
   expect((await readdir(tmpdir())).filter((name) => name.startsWith('tandem-document-') && name.length > 50)).toEqual(
     [],
   );
@@ -55,24 +56,24 @@ it('is killed when its work is called off, and leaves nothing behind', async () 
 it('is killed when the reader closes', async () => {
   const reader = createDocumentReader();
   const reading = codeOf(reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal));
-  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).not.toEqual([]));
   await reader.close();
   expect(await reading).toBe('SHUTTING_DOWN');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
 it('that takes longer than a document may is killed, and the document too large', async () => {
   const reader = createDocumentReader({ wallMs: 50 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
 it('that takes more memory than a document may is killed, and the document too large', async () => {
   const reader = createDocumentReader({ residentBytes: 2 ** 26 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
 it('dies with its owner, killed as that may be', async () => {
@@ -82,10 +83,10 @@ it('dies with its owner, killed as that may be', async () => {
     const document = { path: ${JSON.stringify(longWork)}, name: null, mediaType: null };
     await createDocumentReader().read(document, new AbortController().signal);`;
   const owner = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'ignore' });
-  await vi.waitFor(async () => expect(await readersOf(longWork)).not.toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).not.toEqual([]));
   owner.kill('SIGKILL');
   await once(owner, 'exit');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
 it('takes names as they come: none is an option or a path to it', async () => {
@@ -195,7 +196,7 @@ it('that takes more time of a processor than a document may is killed, and the d
   const reader = createDocumentReader({ cpuSeconds: 1 });
   const reading = reader.read({ path: longWork, name: null, mediaType: null }, new AbortController().signal);
   expect(await codeOf(reading)).toBe('DOCUMENT_TOO_LARGE');
-  await vi.waitFor(async () => expect(await readersOf(longWork)).toEqual([]), { timeout: 10_000 });
+  await eventually(async () => expect(await readersOf(longWork)).toEqual([]));
 });
 
 it('that is broken is no fault of the document', async () => {

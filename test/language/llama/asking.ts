@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { vi } from 'vitest';
 import type { LanguageEngine } from '../../../language/engine.ts';
 import type { CompletionPart, CompletionRequest, ToolCall } from '../../../language/llm.ts';
+import { eventually } from '../../eventually.ts';
 
 export interface Asked {
   text: string;
@@ -46,12 +46,9 @@ export async function collected<T>(parts: AsyncIterable<T>): Promise<T[]> {
 }
 
 export function untilGone(pid: number): Promise<void> {
-  return vi.waitFor(
-    () => {
-      if (isRunning(pid)) throw new Error(`${pid} still runs`);
-    },
-    { timeout: 20_000, interval: 20 },
-  );
+  return eventually(() => {
+    if (isRunning(pid)) throw new Error(`${pid} still runs`);
+  });
 }
 
 /** A process whose parent has not collected it yet is gone, too. */

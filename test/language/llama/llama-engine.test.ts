@@ -13,6 +13,7 @@ import {
 } from '../../../language/engines/llama/llama-engine.ts';
 import { LlamaProcess } from '../../../language/engines/llama/llama-process.ts';
 import { LIBRARY, LIBRARY_VERSION } from '../../../language/engines/llama/node-llama-cpp.ts';
+import { eventually } from '../../eventually.ts';
 import { ask, isRunning, stream, untilGone } from './asking.ts';
 
 const ENTRY = new URL('./scripted-child.ts', import.meta.url);
@@ -175,7 +176,7 @@ describe('the process of a model', () => {
       code: 'unavailable',
       message: expect.stringMatching(/^the process of the model ended \(SIG\w+\)/),
     });
-    await vi.waitFor(() => expect(engine.pid).toBeUndefined(), PATIENCE);
+    await eventually(() => expect(engine.pid).toBeUndefined());
     await expect(engine.models(ANY_SIGNAL)).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 2500 });
     expect(engine.pid).toBeUndefined();
   });
@@ -206,7 +207,7 @@ describe('the process of a model', () => {
     const engine = await engineOf('slow.gguf');
     const controller = new AbortController();
     const models = engine.models(controller.signal);
-    await vi.waitFor(() => expect(engine.pid).toBeDefined(), PATIENCE);
+    await eventually(() => expect(engine.pid).toBeDefined());
     controller.abort(new Error('enough'));
     await expect(models).rejects.toThrow('enough');
     const waiting = engine.models(ANY_SIGNAL);
@@ -265,10 +266,9 @@ describe('the process of a model', () => {
 });
 
 /** A process takes longer than a second to start on a busy machine. */
-const PATIENCE = { timeout: 20_000, interval: 20 };
 
 function untilAnswers(engine: LlamaEngine): Promise<void> {
-  return vi.waitFor(async () => expect((await ask(engine, 'say back')).text).toBe('back'), PATIENCE);
+  return eventually(async () => expect((await ask(engine, 'say back')).text).toBe('back'));
 }
 
 async function engineOf(

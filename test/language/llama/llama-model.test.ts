@@ -2,10 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createLlamaEngine, type LlamaEngine } from '../../../language/engines/llama/llama-engine.ts';
 import { LIBRARY } from '../../../language/engines/llama/node-llama-cpp.ts';
 import type { ToolDefinition } from '../../../language/llm.ts';
+import { eventually } from '../../eventually.ts';
 import { THINKING_TEMPLATE, type TinyModel, tinyModel } from '../gguf-writer.ts';
 import { ask, collected, stream, untilGone } from './asking.ts';
 
@@ -232,9 +233,7 @@ describe.runIf(isInstalled())('a model file run by llama.cpp', () => {
     process.kill(pid, 'SIGKILL');
     await expect(collected(parts)).rejects.toMatchObject({ code: 'unavailable', retryable: true });
     await untilGone(pid);
-    await vi.waitFor(async () => expect((await ask(engine, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'), {
-      timeout: 20_000,
-    });
+    await eventually(async () => expect((await ask(engine, { temperature: 0, maxTokens: 2 })).text).toBe('ha ho'));
   });
 
   const good = tinyModel({ says: FOX });

@@ -1,11 +1,12 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AudioFile, type OpenAudioFileOptions, openAudioFile } from '../../../media/audio-file/audio-file.ts';
 import { hasPartyPerChannel } from '../../../media/audio-file/channel-likeness.ts';
 import { BUNDLED_FFMPEG, findFfmpeg } from '../../../media/audio-file/ffmpeg.ts';
 import { meanPower } from '../../../media/dsp/level.ts';
+import { eventually } from '../../eventually.ts';
 import { spokenUtterances } from '../../speech/spoken.ts';
 import { encoded, wavFile } from './wav-files.ts';
 
@@ -159,7 +160,7 @@ describe('an ffmpeg of this system', () => {
       signal: controller.signal,
       ffmpeg: { kind: 'system', command: ['/bin/sh', '-c', 'echo begun; exec sleep 1000'] },
     });
-    await vi.waitFor(async () => expect(await readdir(tempDir)).toHaveLength(1));
+    await eventually(async () => expect(await readdir(tempDir)).toHaveLength(1));
     controller.abort(new Error('called off'));
     await expect(opening).rejects.toThrow('called off');
     expect(await readdir(tempDir)).toEqual([]);

@@ -9,6 +9,7 @@ import type { ListeningPlane, ListenToFileOptions } from '../../../media/listeni
 import { createListeningPlane } from '../../../media/listening-plane.workers.ts';
 import { TAP_FORMAT } from '../../../media/media-plane.ts';
 import { SampleRing } from '../../../media/sample-ring.ts';
+import { eventually } from '../../eventually.ts';
 import { asMulaw8k, spokenUtterances } from '../../speech/spoken.ts';
 import { bytesOf, joined, LINEAR_16K, listenLive, MULAW_8K, Recogniser, silence, writeInFrames } from './heard.ts';
 
@@ -109,7 +110,7 @@ describe('listening to a live stream', () => {
     const samples = new Int16Array(octets.length);
     decodeG711('PCMU', octets, samples);
     ring.write(samples.subarray(0, 8000));
-    await vi.waitFor(() => expect(ring.waiting).toBe(0));
+    await eventually(() => expect(ring.waiting).toBe(0));
     ring.write(samples.subarray(8000));
     const { durationMs } = await session.finish();
     await recogniser.closed;
@@ -319,7 +320,7 @@ describe('the listening workers', () => {
     await expect(second.session.finish()).rejects.toMatchObject({ code: 'INTERNAL' });
     expect(warn).toHaveBeenCalledWith({ detail: expect.any(String), sessions: 2 }, 'listening worker lost');
     expect(faulty.plane.capacity().sessions).toBe(0);
-    await vi.waitFor(() => expect(faulty.plane.capacity().workers).toBe(1));
+    await eventually(() => expect(faulty.plane.capacity().workers).toBe(1));
     const third = await listenLive(faulty.plane);
     third.session.write(asMulaw8k(silence(200)));
     expect(await third.session.finish()).toMatchObject({ durationMs: 200 });

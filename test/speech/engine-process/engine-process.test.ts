@@ -9,6 +9,7 @@ import { ProcessError } from '../../../runtime/supervised-process.ts';
 import { EngineProcess } from '../../../speech/engine-process/engine-process.ts';
 import { type SpawnedRecognizer, spawnRecognizer } from '../../../speech/engine-process/spawned-recognizer.ts';
 import type { RecognizerDescription } from '../../../speech/recognizer.ts';
+import { eventually } from '../../eventually.ts';
 
 const ENTRY = new URL('./scripted-engine.ts', import.meta.url);
 const DESCRIPTION: RecognizerDescription = {
@@ -207,7 +208,7 @@ async function firstNumber(child: ChildProcess): Promise<number> {
 }
 
 function isGone(pid: number): Promise<void> {
-  return vi.waitFor(() => expect(isRunning(pid)).toBe(false), { timeout: 10_000, interval: 20 });
+  return eventually(() => expect(isRunning(pid)).toBe(false));
 }
 
 /** A process whose parent has not collected it yet is gone, too. */
