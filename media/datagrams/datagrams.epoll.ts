@@ -3,6 +3,7 @@ import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from '.
 import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { NativeMemory } from './native-memory.ts';
+import { ReadinessPoll } from './readiness-poll.ts';
 import { bindSocket, IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
 import type { SystemCalls } from './system-calls.ts';
 
@@ -31,7 +32,7 @@ export class EpollDatagrams implements Datagrams {
   readonly #calls: SystemCalls;
   readonly #epoll: number;
   readonly #schedule: DrainSchedule;
-  readonly #watch: ReturnType<SystemCalls['watch']>;
+  readonly #readiness: ReadinessPoll;
   /** For each buffer a message, then for each the vector that it names. */
   readonly #messages: NativeMemory;
   readonly #buffers: NativeMemory;
@@ -54,7 +55,7 @@ export class EpollDatagrams implements Datagrams {
   constructor(calls: SystemCalls) {
     this.#calls = calls;
     this.#epoll = calls.epoll();
-    this.#watch = calls.watch(this.#epoll);
+    this.#readiness = new ReadinessPoll(calls, this.#epoll);
     this.#messages = new NativeMemory(calls, 4 * BATCH * (MESSAGE_WORDS + VECTOR_WORDS));
     const messages = this.#messages;
     this.#addresses = new NativeMemory(calls, 4 * BATCH * ADDRESS_WORDS);
@@ -75,8 +76,8 @@ export class EpollDatagrams implements Datagrams {
       nowMs: () => performance.now(),
       drain: () => this.#drain(),
       hasMore: () => this.#hasMore,
-      startWaking: (onWoken) => this.#watch.start(onWoken),
-      stopWaking: () => this.#watch.stop(),
+      startWaking: (onWoken) => this.#readiness.start(onWoken),
+      stopWaking: () => this.#readiness.stop(),
     });
   }
 
@@ -106,7 +107,7 @@ export class EpollDatagrams implements Datagrams {
 
   close(): void {
     this.#schedule.stop();
-    this.#watch.close();
+    this.#readiness.close();
     this.#calls.close(this.#epoll);
   }
 

@@ -5,7 +5,7 @@ import { Endpoint } from './endpoint.ts';
 import { type Completion, CQE_HAS_BUFFER, CQE_HAS_MORE, IoUring, RingMappings, type SendFields } from './io-uring.ts';
 import { NativeMemory } from './native-memory.ts';
 import { bindSocket, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
-import type { SystemCalls } from './system-calls.ts';
+import type { Bell, SystemCalls } from './system-calls.ts';
 
 /**
  * Datagram sockets on io_uring: one system call sends and receives for all sockets of the thread. Datagrams sent by a
@@ -32,7 +32,7 @@ export class IoUringDatagrams implements Datagrams {
   readonly #calls: SystemCalls;
   readonly #ring: IoUring;
   readonly #schedule: DrainSchedule;
-  readonly #watch: ReturnType<SystemCalls['watch']>;
+  readonly #bell: Bell;
   /** `struct msghdr` whose only field is the length of the source's address, for either family. */
   readonly #templates: Record<4 | 6, NativeMemory>;
   /** The target address of each submission. */
@@ -70,7 +70,7 @@ export class IoUringDatagrams implements Datagrams {
       bufferBytes: BUFFER_BYTES,
     });
     this.#ring.setNotifying(false);
-    this.#watch = calls.watch(this.#ring.counter);
+    this.#bell = calls.bell(this.#ring.counter);
     this.#templates = { 4: template(calls, 4), 6: template(calls, 6) };
     this.#addresses = new NativeMemory(calls, SUBMISSIONS * ADDRESS_SLOT_BYTES);
     this.#outgoing = new NativeMemory(calls, SUBMISSIONS * BUFFER_BYTES);
@@ -92,14 +92,11 @@ export class IoUringDatagrams implements Datagrams {
       hasMore: () => !this.#isClosed && (this.#ring.hasCompletion || this.#ring.hasWork),
       startWaking: (onWoken) => {
         this.#ring.setNotifying(true);
-        this.#watch.start(() => {
-          calls.resetCounter(this.#ring.counter);
-          onWoken();
-        });
+        this.#bell.start(onWoken);
       },
       stopWaking: () => {
         this.#ring.setNotifying(false);
-        this.#watch.stop();
+        this.#bell.stop();
       },
     });
   }
@@ -117,7 +114,7 @@ export class IoUringDatagrams implements Datagrams {
   close(): void {
     this.#isClosed = true;
     this.#schedule.stop();
-    this.#watch.close();
+    this.#bell.close();
     this.#ring.close();
   }
 

@@ -1,5 +1,6 @@
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { Socket, type SocketConstructorOpts } from 'node:net';
 import { endianness } from 'node:os';
 import { getSystemErrorMessage, getSystemErrorName } from 'node:util';
 
@@ -18,14 +19,18 @@ const EFD_CLOEXEC = 0x8_0000;
 const EPOLL_CLOEXEC = 0x8_0000;
 const EPOLL_CTL_ADD = 1;
 const EPOLLIN = 1;
+/** O_NONBLOCK and O_CLOEXEC. */
+const PIPE_FLAGS = 0x8_0800;
+const COUNTER_BYTES = 8;
 const MSG_DONTWAIT = 0x40;
 const MSG_NOSIGNAL = 0x4000;
 const ARCHITECTURES = ['x64', 'arm64'];
 
 type NumericCall = (...values: number[]) => number;
 
-interface Watch {
-  start(onReadable: () => void): void;
+/** Rings when an event counter is raised, and resets it. */
+export interface Bell {
+  start(onRung: () => void): void;
   stop(): void;
   close(): void;
 }
@@ -61,10 +66,8 @@ export interface SystemCalls {
   sendTo(descriptor: number, data: number, bytes: number, address: number, addressBytes: number): number;
   /** A counter that does not block. @throws the system's error. */
   eventCounter(): number;
-  /** Sets a counter to zero. */
-  resetCounter(descriptor: number): void;
-  /** Reports when a descriptor is readable. Microtasks do not run after the callback: defer work with `setImmediate`. */
-  watch(descriptor: number): Watch;
+  /** A bell of a counter that does not block. */
+  bell(counter: number): Bell;
   close(descriptor: number): void;
 }
 
@@ -76,7 +79,6 @@ export function openSystemCalls(): SystemCalls {
   }
   const koffi = requireKoffi();
   const library = koffi.load(null);
-  keepLoaded(library);
   const numeric = (name: string, answer: string, values: string[]): NumericCall => library.func(name, answer, values);
   const syscall = numeric('syscall', 'int64_t', ['int64_t', ...Array<string>(6).fill('uintptr_t')]);
   const mmap = numeric('mmap', 'uintptr_t', ['uintptr_t', 'size_t', 'int', 'int', 'int', 'int64_t']);
@@ -96,10 +98,7 @@ export function openSystemCalls(): SystemCalls {
   const getsockname: (descriptor: number, address: Uint8Array, bytes: Uint8Array) => number = library.func(
     'int getsockname(int, void *, void *)',
   );
-  const read: (descriptor: number, target: Uint8Array, bytes: number) => number = library.func(
-    'int64_t read(int, void *, size_t)',
-  );
-  const counterValue = new Uint8Array(8);
+  const pipe2: (ends: Int32Array, flags: number) => number = library.func('int pipe2(void *, int)');
 
   const checked = (result: number, call: string): number => {
     if (result >= 0) return result;
@@ -144,25 +143,51 @@ export function openSystemCalls(): SystemCalls {
       sendto(descriptor, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL, address, addressBytes),
     own,
     eventCounter: () => own(checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), 'eventfd')),
-    resetCounter(descriptor) {
-      read(descriptor, counterValue, counterValue.length);
-    },
-    watch(descriptor) {
-      let handle: ReturnType<typeof koffi.node.poll> | null = null;
+    bell(counter) {
+      let socket: Socket | null = null;
+      let isStarted = false;
+      let ring: () => void = () => {};
       return {
-        start(onReadable) {
-          if (handle === null) handle = koffi.node.poll(descriptor, { readable: true }, onReadable);
-          else handle.start({ readable: true }, onReadable);
+        start(onRung) {
+          ring = onRung;
+          isStarted = true;
+          socket ??= socketOn(counter, () => {
+            if (isStarted) ring();
+          });
+          socket.resume();
         },
-        stop: () => handle?.stop(),
+        stop() {
+          isStarted = false;
+          socket?.pause();
+        },
         close() {
-          handle?.close();
-          handle = null;
+          isStarted = false;
+          socket?.destroy();
+          socket = null;
         },
       };
     },
     close: closeSync,
   };
+
+  /**
+   * Node reads the counter, as it reads a pipe: the counter takes the place of one that Node has opened. A poll handle of
+   * koffi would be less, but it ends the whole process when its thread dies as the handle is about to call back.
+   */
+  function socketOn(counter: number, onRung: () => void): Socket {
+    const ends = new Int32Array(2);
+    checked(pipe2(ends, PIPE_FLAGS), 'pipe2');
+    const [readEnd, writeEnd] = ends as unknown as [number, number];
+    const ring = (): boolean => {
+      onRung();
+      return true;
+    };
+    const onread = { buffer: new Uint8Array(COUNTER_BYTES), callback: ring };
+    const socket = new Socket({ fd: readEnd, readable: true, writable: false, onread } as SocketConstructorOpts);
+    checked(dup3(counter, readEnd, SOCK_CLOEXEC), 'dup3');
+    close(writeEnd);
+    return socket;
+  }
 
   function own(descriptor: number): number {
     const ours = openSync('/dev/null', 'r');
@@ -184,22 +209,6 @@ export function systemError(errorNumber: number, call: string): NodeJS.ErrnoExce
   const error: NodeJS.ErrnoException = new Error(`${call} ${code}: ${getSystemErrorMessage(-errorNumber)}`);
   return Object.assign(error, { code, errno: -errorNumber, syscall: call });
 }
-
-/**
- * When the only thread that loaded koffi ends, Node unloads the library and then calls it to close poll handles, which
- * crashes. A second reference that is never dropped keeps it loaded.
- */
-function keepLoaded(library: ReturnType<ReturnType<typeof requireKoffi>['load']>): void {
-  const path = /\S*\/koffi\.node$/m.exec(readFileSync('/proc/self/maps', 'utf8'))?.[0];
-  const dlopen: (path: string, flags: number) => unknown = library.func('void *dlopen(const char *, int)');
-  if (path === undefined || dlopen(path, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) === null) {
-    throw new Error('the library of koffi cannot be kept loaded');
-  }
-}
-
-const RTLD_NOW = 2;
-const RTLD_NOLOAD = 4;
-const RTLD_NODELETE = 0x1000;
 
 function requireKoffi(): typeof import('koffi') {
   try {

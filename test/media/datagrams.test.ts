@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
@@ -189,6 +192,14 @@ describe.each(implementations)('datagrams by $name', { timeout: 30_000 }, ({ isM
     third.peer.send('open', third.socket.port, '127.0.0.1');
     await third.received(1);
     expect(first.heard).toHaveLength(1);
+  });
+});
+
+describe.each(implementations.slice(1))('a thread with datagrams by $name', ({ name, isMissing }) => {
+  it.skipIf(isMissing)('that dies while packets arrive leaves the other threads alive', async () => {
+    const script = join(import.meta.dirname, 'thread-deaths.ts');
+    const { stdout } = await promisify(execFile)(process.execPath, [script, name, '16']);
+    expect(stdout).toBe('16 died\n');
   });
 });
 
