@@ -72,7 +72,7 @@ try {
 }
 
 async function measure(name: string, calls: number, built: ReturnType<typeof buildPhones>): Promise<Measurement> {
-  const phones = await Phones.open(calls, built, pinned(1));
+  const phones = await Phones.open(calls, built, { pin: pinned(1) });
   const relay = name === RTPENGINE ? await openRtpengine(phones.ports) : await openContender(name, phones.ports);
   const cpu: { process: number; thread: number }[] = [];
   const times = { warmUpMs: WARM_UP_MS, measureMs: MEASURE_MS };

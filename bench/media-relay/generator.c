@@ -5,7 +5,11 @@
  * "start" and "stop" around the measured time, then one line of JSON. Delay is from before the send call to the kernel's
  * receive timestamp; a packet that does not come back within half a second after the last is lost.
  *
- * Usage: generator <calls> <payload file of 160-byte PCMU frames>
+ * With "rough" the network between the phones and the relay is a bad one: 2 % of the packets are lost, 2 % overtaken by
+ * the next one, and every phone stalls for 200 ms every 10 s, and then sends what it has at once. Lines
+ * "phone port" on stdin then change where a phone sends to, while it talks; port 0 silences it.
+ *
+ * Usage: generator <calls> <payload file of 160-byte PCMU frames> [rough]
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,6 +32,10 @@
 #define STAMP 12
 #define BUCKETS 2000000
 #define BATCH 32
+#define STALL_FRAMES 10
+#define STALL_EVERY_FRAMES 500
+#define PER_MILLE_LOST 20
+#define PER_MILLE_OVERTAKEN 20
 
 static int64_t now_ns(void) {
   struct timespec t;
@@ -36,7 +44,7 @@ static int64_t now_ns(void) {
 }
 
 static uint32_t *histogram; /* microseconds */
-static uint64_t received, sent, refused;
+static uint64_t received, sent, refused, skipped;
 static int64_t slowest_ns;
 
 static struct mmsghdr messages[BATCH];
@@ -71,6 +79,70 @@ static void receive_from(int fd) {
   }
 }
 
+/* What a phone has not sent so far, on a bad network. */
+struct backlog {
+  uint8_t packets[STALL_FRAMES][PACKET];
+  int count, stalled;
+};
+
+static int *sockets;
+static struct sockaddr_in *targets;
+
+static void emit(int phone, uint8_t *packet) {
+  int64_t stamp;
+  memcpy(&stamp, packet + STAMP, 8);
+  stamp = (now_ns() & ~1LL) | (stamp & 1);
+  memcpy(packet + STAMP, &stamp, 8);
+  if (targets[phone].sin_port == 0) {
+    skipped++;
+    return;
+  }
+  if (sendto(sockets[phone], packet, PACKET, MSG_DONTWAIT, (struct sockaddr *)&targets[phone], sizeof targets[0]) < 0)
+    refused++;
+  if (stamp & 1) sent++;
+}
+
+static void flush(int phone, struct backlog *backlog) {
+  for (int i = 0; i < backlog->count; i++) emit(phone, backlog->packets[i]);
+  backlog->count = 0;
+}
+
+static void emit_roughly(int phone, uint32_t round, uint8_t *packet, struct backlog *backlog) {
+  uint32_t dice = (phone + 1) * 2654435761u ^ (round + 1) * 2246822519u;
+  dice = (dice ^ dice >> 15) * 2654435761u;
+  dice ^= dice >> 13;
+  if (dice % 1000 < PER_MILLE_LOST) {
+    skipped++;
+    return;
+  }
+  if ((round + phone * 37u) % STALL_EVERY_FRAMES == 0) backlog->stalled = STALL_FRAMES;
+  int is_overtaken = dice / 1000 % 1000 < PER_MILLE_OVERTAKEN;
+  if (backlog->count < STALL_FRAMES && (backlog->stalled > 0 || (is_overtaken && backlog->count == 0))) {
+    memcpy(backlog->packets[backlog->count++], packet, PACKET);
+    if (backlog->stalled > 0 && --backlog->stalled == 0) flush(phone, backlog);
+    return;
+  }
+  emit(phone, packet);
+  flush(phone, backlog);
+}
+
+static void read_targets(int phones) {
+  static char text[4096];
+  static size_t length;
+  ssize_t count = read(0, text + length, sizeof text - 1 - length);
+  if (count <= 0) return;
+  length += count;
+  text[length] = 0;
+  char *line = text, *end;
+  while ((end = strchr(line, '\n')) != NULL) {
+    int phone, port;
+    if (sscanf(line, "%d %d", &phone, &port) == 2 && phone >= 0 && phone < phones) targets[phone].sin_port = htons(port);
+    line = end + 1;
+  }
+  length -= line - text;
+  memmove(text, line, length);
+}
+
 static double percentile_ms(double fraction) {
   uint64_t seen = 0;
   for (int us = 0; us < BUCKETS; us++) {
@@ -81,15 +153,17 @@ static double percentile_ms(double fraction) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
+  int is_rough = argc == 4;
   int calls = atoi(argv[1]), phones = 2 * calls;
   struct rlimit files = {65536, 65536};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   histogram = calloc(BUCKETS, sizeof *histogram);
-  int *sockets = calloc(phones, sizeof *sockets);
-  struct sockaddr_in *targets = calloc(phones, sizeof *targets);
+  sockets = calloc(phones, sizeof *sockets);
+  targets = calloc(phones, sizeof *targets);
+  struct backlog *backlogs = calloc(is_rough ? phones : 1, sizeof *backlogs);
   int64_t *due = calloc(phones, sizeof *due);
   uint8_t *speech = malloc(1 << 20);
   FILE *file = fopen(argv[2], "rb");
@@ -123,6 +197,7 @@ int main(int argc, char **argv) {
     targets[i] = (struct sockaddr_in){
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port)};
   }
+  if (is_rough) fcntl(0, F_SETFL, O_NONBLOCK);
   for (int i = 0; i < BATCH; i++) {
     vectors[i] = (struct iovec){packets[i], sizeof packets[i]};
     messages[i].msg_hdr = (struct msghdr){.msg_iov = &vectors[i], .msg_iovlen = 1, .msg_control = controls[i]};
@@ -161,19 +236,19 @@ int main(int argc, char **argv) {
       int64_t at = now_ns();
       int64_t stamp = at >= measure_from ? at | 1 : at & ~1LL;
       memcpy(packet + STAMP, &stamp, 8);
-      if (sendto(sockets[phone], packet, PACKET, MSG_DONTWAIT, (struct sockaddr *)&targets[phone], sizeof targets[0]) < 0)
-        refused++;
-      if (stamp & 1) sent++;
+      if (is_rough) emit_roughly(phone, round, packet, &backlogs[phone]);
+      else emit(phone, packet);
       due[phone] += FRAME_NS;
       if (++next == phones) next = 0, round++;
       if ((burst & 7) == 7) now = now_ns();
     }
-    int count = epoll_wait(epoll, events, 256, 0);
+    if (is_rough) read_targets(phones);
+    int count = epoll_wait(epoll, events, 256, is_rough ? 1 : 0);
     for (int i = 0; i < count; i++) receive_from(events[i].data.fd);
     now = now_ns();
   }
-  printf("{\"sent\":%llu,\"received\":%llu,\"refused\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f,\"generatorLateMs\":%.3f}\n",
-         (unsigned long long)sent, (unsigned long long)received, (unsigned long long)refused, percentile_ms(0.5),
+  printf("{\"sent\":%llu,\"received\":%llu,\"refused\":%llu,\"skipped\":%llu,\"p50Ms\":%.3f,\"p99Ms\":%.3f,\"maxMs\":%.3f,\"generatorLateMs\":%.3f}\n",
+         (unsigned long long)sent, (unsigned long long)received, (unsigned long long)refused, (unsigned long long)skipped, percentile_ms(0.5),
          percentile_ms(0.99), slowest_ns / 1e6, latest_ns / 1e6);
   return 0;
 }

@@ -12,6 +12,8 @@ export interface PhonesResult {
   received: number;
   /** The system took no packet from a phone: a fault of the measurement. */
   refused: number;
+  /** Lost on the way, on a rough network, or had nowhere to be sent to. */
+  skipped: number;
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
@@ -39,20 +41,36 @@ export class Phones {
   readonly ports: [number, number][];
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;
+  readonly #isRough: boolean;
 
-  private constructor(child: ChildProcess, lines: AsyncIterator<string>, ports: [number, number][]) {
+  private constructor(
+    child: ChildProcess,
+    lines: AsyncIterator<string>,
+    { ports, isRough }: { ports: [number, number][]; isRough: boolean },
+  ) {
     this.#process = child;
     this.#lines = lines;
     this.ports = ports;
+    this.#isRough = isRough;
   }
 
-  static async open(calls: number, built: { program: string; speech: string }, pin: string[]): Promise<Phones> {
-    const [command, ...rest] = [...pin, built.program, String(calls), built.speech];
+  /** `isRough`: the network loses and reorders packets and sends some in bursts, and `retarget` works. */
+  static async open(
+    calls: number,
+    built: { program: string; speech: string },
+    { pin, isRough = false }: { pin: string[]; isRough?: boolean },
+  ): Promise<Phones> {
+    const [command, ...rest] = [...pin, built.program, String(calls), built.speech, ...(isRough ? ['rough'] : [])];
     const child = spawn(command!, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
     const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
     const ports: [number, number][] = [];
     while (ports.length < calls) ports.push((await take(lines)).split(' ').map(Number) as [number, number]);
-    return new Phones(child, lines, ports);
+    return new Phones(child, lines, { ports, isRough });
+  }
+
+  /** From now on the phones of a call send to other ports; 0 is nowhere. */
+  retarget(call: number, [agent, customer]: [number, number]): void {
+    this.#process.stdin!.write(`${2 * call} ${agent}\n${2 * call + 1} ${customer}\n`);
   }
 
   /** Lets them talk. `onEdge` is called when the measured time begins and when it ends. */
@@ -62,7 +80,8 @@ export class Phones {
     onEdge: () => void,
   ): Promise<PhonesResult> {
     const ended = once(this.#process, 'exit');
-    this.#process.stdin!.end(`${warmUpMs} ${measureMs}\n${targets.map((pair) => pair.join(' ')).join('\n')}\n`);
+    this.#process.stdin!.write(`${warmUpMs} ${measureMs}\n${targets.map((pair) => pair.join(' ')).join('\n')}\n`);
+    if (!this.#isRough) this.#process.stdin!.end();
     for (const expected of ['start', 'stop']) {
       if ((await take(this.#lines)) !== expected) throw new Error('the phones failed');
       onEdge();
