@@ -7,6 +7,7 @@ const BENCHMARKS = [
   'soak',
   'srtp',
   'g722',
+  'opus',
   'dtmf',
   'api',
   'ledger',

@@ -30,11 +30,11 @@ export interface CallLeg {
   hangupCause: string | null;
 }
 
-/** G.711 (ITU-T G.711), with both laws, and G.722 (ITU-T G.722). */
-export type Codec = 'PCMU' | 'PCMA' | 'G722';
+/** G.711 (ITU-T G.711), with both laws, G.722 (ITU-T G.722) and Opus (RFC 6716). */
+export type Codec = 'PCMU' | 'PCMA' | 'G722' | 'OPUS';
 
 interface CodecDescription {
-  /** In RTP and SDP (RFC 3551 §6). */
+  /** That we offer: static (RFC 3551 §6), or from 96 on one that a peer may replace. */
   payloadType: number;
   /** Of RTP timestamps. */
   clockHz: number;
@@ -47,6 +47,8 @@ export const CODECS: Readonly<Record<Codec, CodecDescription>> = {
   PCMA: { payloadType: 8, clockHz: 8000, sampleRateHz: 8000 },
   // Its clock is 8 kHz, whatever it samples at (RFC 3551 §4.5.2).
   G722: { payloadType: 9, clockHz: 8000, sampleRateHz: 16_000 },
+  // Its clock is 48 kHz, whatever is sampled (RFC 7587 §4.1).
+  OPUS: { payloadType: 111, clockHz: 48_000, sampleRateHz: 16_000 },
 };
 
 /** Where and how a peer wants its RTP, read from its SDP answer (RFC 3264). */
@@ -59,6 +61,8 @@ export interface RemoteMedia {
   payloadType: number;
   /** Payload type of telephone-event (RFC 4733) that the peer agreed to, 96-127; null when it did not. */
   telephoneEventPayloadType: number | null;
+  /** Clock of telephone-event. Default 8000; a peer with Opus may use the clock of Opus. */
+  telephoneEventClockHz?: number;
   /** The peer's direction attribute as seen from the peer: `sendonly` means we are on hold. */
   direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
   /** Keys of SRTP; absent for plain RTP. */

@@ -7,12 +7,23 @@ import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
 
 /**
- * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711 or G.722 and telephone-event (RFC 4733), offered and
- * answered by RFC 3264. What peers send is hostile until `readRemoteMedia` or `readOffer` has accepted it.
+ * SDP (RFC 8866) as a telephone leg needs it: one audio stream of G.711, G.722 or Opus and telephone-event (RFC 4733), offered
+ * and answered by RFC 3264. What peers send is hostile until `readRemoteMedia` or `readOffer` has accepted it.
  */
 
-/** The payload type we offer telephone-event with; a peer may answer with another one. */
-const OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE = 101;
+/** The payload types we offer telephone-event with, by clock; a peer may answer with other ones. */
+const OFFERED_TELEPHONE_EVENTS: readonly TelephoneEventFormat[] = [
+  { payload: 101, rate: 8000 },
+  { payload: 102, rate: 48_000 },
+];
+
+interface TelephoneEventFormat {
+  payload: number;
+  rate: number;
+}
+
+/** RFC 7587 §6.1: what we make of Opus and want of it. Loss of one packet is made good by the next. */
+const OPUS_PARAMETERS = 'maxplaybackrate=16000;sprop-maxcapturerate=16000;maxaveragebitrate=24000;useinbandfec=1';
 
 /** Larger than any SDP a telephone sends, smaller than what makes the line-wise parser slow. */
 const MAX_SDP_CHARS = 16_384;
@@ -159,25 +170,42 @@ interface AudioOptions {
 
 function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   const { codecs, direction, accepted, protocol, crypto } = options;
-  const rtp: MediaDescription['rtp'] = codecs.map((codec) => ({
-    payload: accepted?.payloadType ?? CODECS[codec].payloadType,
-    codec,
-    rate: 8000,
-  }));
-  const telephoneEvent = accepted ? accepted.telephoneEventPayloadType : OFFERED_TELEPHONE_EVENT_PAYLOAD_TYPE;
-  if (telephoneEvent !== null) rtp.push({ payload: telephoneEvent, codec: 'telephone-event', rate: 8000 });
+  const rtp = codecs.map((codec) => rtpMapOf(codec, accepted?.payloadType ?? CODECS[codec].payloadType));
+  const fmtp = rtp.filter(({ codec }) => codec === 'opus').map(({ payload }) => ({ payload, config: OPUS_PARAMETERS }));
+  for (const { payload, rate } of accepted === undefined ? offeredEvents(codecs) : acceptedEvents(accepted)) {
+    rtp.push({ payload, codec: 'telephone-event', rate });
+    fmtp.push({ payload, config: '0-15' });
+  }
   return {
     type: 'audio',
     port: local.rtpPort,
     protocol,
     payloads: rtp.map((format) => format.payload).join(' '),
     rtp,
-    fmtp: telephoneEvent === null ? [] : [{ payload: telephoneEvent, config: '0-15' }],
+    fmtp,
     rtcp: { port: local.rtpPort + 1 },
     ...(crypto.length > 0 && { crypto: crypto.map(formatCrypto) }),
     ptime: 20,
     direction,
   };
+}
+
+function rtpMapOf(codec: Codec, payload: number): MediaDescription['rtp'][number] {
+  // Opus is always said to have two channels (RFC 7587 §4.1).
+  if (codec === 'OPUS') return { payload, codec: 'opus', rate: CODECS.OPUS.clockHz, encoding: 2 };
+  return { payload, codec, rate: CODECS[codec].clockHz };
+}
+
+/** One for each clock of the codecs (RFC 4733 §2.1). Many peers with Opus know only that of 8 kHz. */
+function offeredEvents(codecs: readonly Codec[]): readonly TelephoneEventFormat[] {
+  return OFFERED_TELEPHONE_EVENTS.filter(
+    ({ rate }) => rate === 8000 || codecs.some((codec) => CODECS[codec].clockHz === rate),
+  );
+}
+
+function acceptedEvents(accepted: RemoteMedia): readonly TelephoneEventFormat[] {
+  const { telephoneEventPayloadType: payload, telephoneEventClockHz: rate = 8000 } = accepted;
+  return payload === null ? [] : [{ payload, rate }];
 }
 
 function refused(offered: MediaDescription): MediaDescription {
@@ -214,12 +242,13 @@ function readAudio(sdp: string, session: SessionDescription, local: Reader) {
   const { audio, audioIndex, keys } = chooseAudio(session, cryptoValuesOf(sdp), local);
   const host = readHost(audio.connection?.ip ?? session.connection?.ip, local);
   const rtpPort = audio.port!;
+  const codec = readCodec(audio, local.codecs);
   const media: RemoteMedia = {
     host,
     rtpPort,
     rtcpPort: readRtcpPort(audio, rtpPort),
-    ...readCodec(audio, local.codecs),
-    telephoneEventPayloadType: readTelephoneEvent(audio),
+    ...codec,
+    ...readTelephoneEvent(audio, CODECS[codec.codec].clockHz),
     direction: readDirection(audio.direction ?? session.direction, host),
     ...(keys !== null && { srtp: keys.keys }),
   };
@@ -305,21 +334,27 @@ function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
     return KNOWN_CODECS.find((codec) => CODECS[codec].payloadType === payloadType) ?? null;
   }
   const name = String(mapped.codec).toUpperCase();
-  const isMono8k = (mapped.rate ?? 8000) === 8000 && Number(mapped.encoding ?? 1) === 1;
-  return isMono8k ? (KNOWN_CODECS.find((codec) => codec === name) ?? null) : null;
+  const codec = KNOWN_CODECS.find((known) => known === name);
+  if (codec === undefined) return null;
+  const channels = codec === 'OPUS' ? 2 : 1;
+  const isAsKnown = (mapped.rate ?? 8000) === CODECS[codec].clockHz && Number(mapped.encoding ?? 1) === channels;
+  return isAsKnown ? codec : null;
 }
 
-function readTelephoneEvent(audio: MediaDescription): number | null {
+/** Preferably with the clock of the codec, as it has to be (RFC 4733 §2.1); else with 8 kHz, which phones use with Opus too. */
+function readTelephoneEvent(
+  audio: MediaDescription,
+  clockHz: number,
+): Pick<RemoteMedia, 'telephoneEventPayloadType' | 'telephoneEventClockHz'> {
   const listed = payloadTypesOf(audio);
-  const format = audio.rtp.find(
-    ({ payload, codec, rate }) =>
-      String(codec).toLowerCase() === 'telephone-event' &&
-      (rate ?? 8000) === 8000 &&
-      payload >= 96 &&
-      payload <= 127 &&
-      listed.includes(payload),
+  const events = audio.rtp.filter(
+    ({ payload, codec }) =>
+      String(codec).toLowerCase() === 'telephone-event' && payload >= 96 && payload <= 127 && listed.includes(payload),
   );
-  return format?.payload ?? null;
+  const withClock = (hz: number) => events.find(({ rate }) => (rate ?? 8000) === hz)?.payload;
+  const payload = withClock(clockHz);
+  if (payload === undefined) return { telephoneEventPayloadType: withClock(8000) ?? null };
+  return { telephoneEventPayloadType: payload, ...(clockHz !== 8000 && { telephoneEventClockHz: clockHz }) };
 }
 
 function payloadTypesOf(audio: MediaDescription): number[] {

@@ -21,7 +21,7 @@ const USERNAME = {
 };
 
 const CODECS =
-  'RTP codecs to offer, preferred first. The carrier chooses one of them for each leg. Packets are forwarded as they came where both legs use the same codec. Otherwise they are transcoded: between PCMU and PCMA sample by sample, between these and G722 (wideband) through 8 kHz, which adds about 5 ms.';
+  'RTP codecs to offer, preferred first. The carrier chooses one of them for each leg. Packets are forwarded as they came where both legs use the same codec. Otherwise they are transcoded: between PCMU and PCMA sample by sample, else through 8 kHz and a jitter buffer, which adds about 40 ms. G722 and OPUS are wideband.';
 
 const ENCRYPTION =
   'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';
@@ -55,7 +55,7 @@ const FIELDS = {
     description:
       'Reserved. Tandem stores it, but does not register with carriers yet: it sends each INVITE to sip_uri.',
   }),
-  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA', 'G722']), {
+  codecs: Type.Array(Type.Enum(['PCMU', 'PCMA', 'G722', 'OPUS']), {
     minItems: 1,
     maxItems: 3,
     uniqueItems: true,

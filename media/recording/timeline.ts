@@ -84,27 +84,29 @@ export class Timeline {
 
   /** Puts the audio of a packet to `position`; parts outside `taken`..`end` are left out. Returns the samples written. */
   put(channel: Channel, position: number, audio: PacketAudio): number {
+    const count = audio.ticks * this.samplesPerTick;
+    if (this.samplesPerTick === 2) return this.putSamples(channel, position, audio.wide(), count);
+    const { codec, datagram, payloadOffset } = audio;
+    if (codec !== 'PCMU' && codec !== 'PCMA') return this.putSamples(channel, position, audio.narrow(), count);
+    const table = codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
+    const last = Math.min(count, this.end - position);
     const first = Math.max(0, this.#taken - position);
-    const last = Math.min(audio.ticks * this.samplesPerTick, this.end - position);
-    if (last <= first) return 0;
-    const { datagram, payloadOffset } = audio;
-    const samples = this.#samplesOf(audio);
-    const table = audio.codec === 'PCMU' ? MULAW_TO_LINEAR : ALAW_TO_LINEAR;
-    const channels = this.#channels;
-    const mask = this.#mask;
-    const arrivals = this.#arrivals;
-    for (let i = first; i < last; i++) {
-      const slot = (position + i) & mask;
-      this.#ring[channels * slot + channel] = samples === null ? table[datagram[payloadOffset + i]!]! : samples[i]!;
-      if (arrivals !== null) arrivals[slot] = ARRIVED;
-    }
-    return last - first;
+    for (let i = first; i < last; i++) this.#set(channel, position + i, table[datagram[payloadOffset + i]!]!);
+    return Math.max(0, last - first);
   }
 
-  /** Null for G.711 that is decoded where it goes. */
-  #samplesOf(audio: PacketAudio): Int16Array | null {
-    if (this.samplesPerTick === 2) return audio.wide();
-    return audio.codec === 'PCMU' || audio.codec === 'PCMA' ? null : audio.narrow();
+  /** As `put`, for the first `count` samples at the rate of the timeline. */
+  putSamples(channel: Channel, position: number, samples: Int16Array, count: number): number {
+    const last = Math.min(count, this.end - position);
+    const first = Math.max(0, this.#taken - position);
+    for (let i = first; i < last; i++) this.#set(channel, position + i, samples[i]!);
+    return Math.max(0, last - first);
+  }
+
+  #set(channel: Channel, position: number, sample: number): void {
+    const slot = position & this.#mask;
+    this.#ring[this.#channels * slot + channel] = sample;
+    if (this.#arrivals !== null) this.#arrivals[slot] = ARRIVED;
   }
 
   /** How the oldest sample came. */

@@ -37,7 +37,7 @@ export class DigitEar {
     this.#sequence = (sequence + 1) & 0xffff;
     this.#timestamp = (timestamp + ticks) >>> 0;
     this.#heardAtMs = nowMs;
-    if (codec === 'G722') this.#detector.addSamples(audio.narrow(), ticks);
+    if (codec !== 'PCMU' && codec !== 'PCMA') this.#detector.addSamples(audio.narrow(), ticks);
     else this.#detector.addG711(codec, audio.datagram, audio.payloadOffset, audio.payloadOffset + ticks);
   }
 

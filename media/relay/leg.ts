@@ -12,10 +12,16 @@ import type { PacketAudio } from '../recording/timeline.ts';
 import { COMFORT_NOISE_PAYLOAD_TYPE } from '../rtp/comfort-noise.ts';
 import { RTP_HEADER_BYTES, type RtpHeader, writeRtpHeader } from '../rtp/packet.ts';
 import { ReceiverStatistics } from '../rtp/receiver-statistics.ts';
-import { KeyPressDetector, TELEPHONE_EVENT_BYTES, writeTelephoneEvent } from '../rtp/telephone-event.ts';
+import {
+  KeyPressDetector,
+  scaleEventDuration,
+  TELEPHONE_EVENT_BYTES,
+  writeTelephoneEvent,
+} from '../rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES } from '../srtp/crypto-suites.ts';
 import { LegSrtp } from '../srtp/leg-srtp.ts';
 import type { DigitSender } from './digit-sender.ts';
+import { closeLegOpus, type LegOpus, openLegOpus } from './leg-opus.ts';
 import { OutboundStream } from './outbound-stream.ts';
 import { PacketDecoder } from './packet-decoder.ts';
 import { PacketEncoder } from './packet-encoder.ts';
@@ -98,6 +104,9 @@ export class RelayLeg {
   /** Null until the peer's audio is needed in another form, or the peer needs audio that is not the other party's as it came. */
   #decoder: PacketDecoder | null = null;
   #encoder: PacketEncoder | null = null;
+  /** Null while the peer has not agreed to Opus. */
+  opus: LegOpus | null = null;
+  #openingOpus: Promise<LegOpus> | null = null;
   /** Kept while the peer sends plain RTP: its keys may come back, and must not start anew. */
   #srtp: LegSrtp | null = null;
   /** Reused for every packet sent. */
@@ -151,6 +160,7 @@ export class RelayLeg {
       else this.#srtp.rekey(remote.srtp);
     }
     this.remote = remote;
+    this.outbound.setClock(CODECS[remote.codec].clockHz);
     if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
       this.#rtcpTarget.port = remote.rtcpPort;
     }
@@ -207,7 +217,9 @@ export class RelayLeg {
   /** Whether audio has to be decoded for this peer. Between the two laws of G.711, `forward` needs only a table. */
   mustTranscode(kind: Codec): boolean {
     const codec = this.remote?.codec ?? kind;
-    return kind !== codec && (kind === 'G722' || codec === 'G722');
+    // What is said over a party cannot be mixed into a packet of Opus, whatever its length, without state.
+    if (kind === codec) return codec === 'OPUS' && this.#playback?.over === true;
+    return !(isG711(kind) && isG711(codec));
   }
 
   /**
@@ -235,7 +247,7 @@ export class RelayLeg {
     if (isEvent) this.#eventAtMs = nowMs;
     if (playback !== null && !isEvent) {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
-      if (remote.codec === 'G722' || kind === 'G722') {
+      if (!isG711(remote.codec) || !isG711(kind)) {
         const samples = this.#copyOf(speaker.decoded(kind, datagram, header).narrow(), header.payloadBytes);
         playback.mixSamples(samples, header.payloadBytes, this.outbound.sequence);
         this.#encode(samples, header.payloadBytes, packet);
@@ -246,7 +258,8 @@ export class RelayLeg {
       if (playback.isSpent) this.#endPlayback('played');
       return;
     }
-    if ((isEvent || kind === remote.codec) && isLast) {
+    const isOtherClock = isEvent && speaker.eventClockHz !== this.eventClockHz;
+    if ((isEvent || kind === remote.codec) && isLast && !isOtherClock) {
       const start = header.payloadOffset - RTP_HEADER_BYTES;
       const end = header.payloadOffset + header.payloadBytes;
       const packet = start === 0 && end === datagram.length ? datagram : datagram.subarray(start, end);
@@ -260,7 +273,25 @@ export class RelayLeg {
       packet,
       isEvent ? null : transcodingTable(kind as G711Codec, remote.codec as G711Codec),
     );
+    if (isOtherClock) scaleEventDuration(packet, RTP_HEADER_BYTES, this.eventClockHz / speaker.eventClockHz);
     this.#send(packet, payloadType);
+  }
+
+  get eventClockHz(): number {
+    return this.remote?.telephoneEventClockHz ?? 8000;
+  }
+
+  /** Makes ready for a codec, before `connect`. */
+  async prepare(codec: Codec): Promise<void> {
+    if (codec !== 'OPUS') return;
+    this.#openingOpus ??= openLegOpus();
+    const opus = await this.#openingOpus;
+    if (this.#isClosed) return;
+    this.opus = opus;
+    this.#decoder ??= new PacketDecoder(MOST_PAYLOAD_BYTES);
+    this.#decoder.opus = opus.arrivals;
+    this.#encoder ??= new PacketEncoder(MOST_PAYLOAD_BYTES);
+    this.#encoder.opus = opus.encoder;
   }
 
   /** The audio of a packet of this leg, until the next packet. */
@@ -292,12 +323,27 @@ export class RelayLeg {
     if (nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
-    const packet = this.#sendRing.take(RTP_HEADER_BYTES + samples.length);
     const mixed = this.#copyOf(samples, samples.length);
     playback?.mixSamples(mixed, samples.length, this.outbound.sequence);
-    this.#encode(mixed, samples.length, packet);
-    this.#send(packet, remote.payloadType);
+    this.#sendSamples(mixed, remote);
     if (playback?.isSpent) this.#endPlayback('played');
+  }
+
+  /** Encodes and sends 20 ms that `outbound` has admitted. */
+  #sendSamples(samples: Int16Array, remote: RemoteMedia): void {
+    if (remote.codec !== 'OPUS') {
+      const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
+      this.#encode(samples, FRAME_SAMPLES, packet);
+      this.#send(packet, remote.payloadType);
+      return;
+    }
+    const octets = this.#encoder?.encodeOpus(samples) ?? null;
+    if (octets === null || octets.length === 0) return;
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + octets.length);
+    packet.set(octets, RTP_HEADER_BYTES);
+    // A frame counts as one of G.711 until its size is known.
+    this.outbound.octetsSent += octets.length - FRAME_SAMPLES;
+    this.#send(packet, remote.payloadType);
   }
 
   /** The sound that this leg hears again and again; null while it hears others or nothing. */
@@ -319,9 +365,12 @@ export class RelayLeg {
     const frame = frames[this.#loopFrame % frames.length]!;
     this.#loopFrame = (this.#loopFrame + 1) % frames.length;
     this.outbound.admitGenerated(nowMs);
+    if (!isG711(remote.codec)) {
+      this.#sendSamples(decodedMulaw(frame), remote);
+      return;
+    }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + frame.length);
-    if (remote.codec === 'G722') this.#encode(decodedMulaw(frame), frame.length, packet);
-    else packet.set(frame, RTP_HEADER_BYTES);
+    packet.set(frame, RTP_HEADER_BYTES);
     this.#send(packet, remote.payloadType);
   }
 
@@ -332,12 +381,14 @@ export class RelayLeg {
     if (playback === null || remote === null || !this.isListening || this.#digits !== null) return;
     if (playback.over && nowMs - this.#forwardedAtMs < OTHER_PARTY_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
-    const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
-    if (remote.codec === 'G722') {
+    if (isG711(remote.codec)) {
+      const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
+      playback.takeFrame(remote.codec, packet);
+      this.#send(packet, remote.payloadType);
+    } else {
       playback.takeSamples(scratch, FRAME_SAMPLES);
-      this.#encode(scratch, FRAME_SAMPLES, packet);
-    } else playback.takeFrame(remote.codec, packet);
-    this.#send(packet, remote.payloadType);
+      this.#sendSamples(scratch, remote);
+    }
     if (playback.isSpent) this.#endPlayback('played');
   }
 
@@ -358,6 +409,7 @@ export class RelayLeg {
       this.outbound.admitEvent(nowMs, digits.isFirst && sent === 0, TELEPHONE_EVENT_BYTES);
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + TELEPHONE_EVENT_BYTES);
       writeTelephoneEvent(packet, RTP_HEADER_BYTES, digits.event);
+      scaleEventDuration(packet, RTP_HEADER_BYTES, this.eventClockHz / 8000);
       this.#send(packet, payloadType);
     }
     if (digits.isSpent) this.#endDigits('played');
@@ -409,7 +461,14 @@ export class RelayLeg {
     if (!this.#signalled.isUnspecified && this.outbound.packetsSent > 0)
       this.#sendRtcp(this.rtcp.farewell(nowMs, unixMs));
     this.#isClosed = true;
+    await this.#closeOpus();
     await Promise.all([this.#rtpSocket.close(), this.#rtcpSocket.close()]);
+  }
+
+  async #closeOpus(): Promise<void> {
+    if (this.#encoder !== null) this.#encoder.opus = null;
+    const opus = await this.#openingOpus?.catch(() => null);
+    if (opus) closeLegOpus(opus);
   }
 
   dump(): object {
@@ -496,6 +555,10 @@ export class RelayLeg {
     const bytes = srtp.protectRtcp(copy, report.length);
     if (bytes >= 0) this.#rtcpSocket.send(copy.subarray(0, bytes), this.#rtcpTarget);
   }
+}
+
+function isG711(kind: PayloadKind): kind is G711Codec {
+  return kind === 'PCMU' || kind === 'PCMA';
 }
 
 function copyPayload(datagram: Uint8Array, header: RtpHeader, packet: Uint8Array, table: Uint8Array | null): void {

@@ -1,4 +1,4 @@
-import { FRAME_SAMPLES } from '../dsp/tones.ts';
+import { FRAME_MS, FRAME_SAMPLES } from '../dsp/tones.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
 import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
 
@@ -9,11 +9,10 @@ import { sequenceDelta, timestampDelta } from '../rtp/receiver-statistics.ts';
  * describes a translator; this one also hides source changes). The first packet after a switch carries the marker.
  */
 
-const SAMPLES_PER_MS = 8;
 /** A source whose sequence numbers or timestamps leap further than this has started anew. */
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
-const MAX_TIMESTAMP_LEAP = 2000 * SAMPLES_PER_MS;
+const MAX_TIMESTAMP_LEAP_MS = 2000;
 
 const NO_SOURCE = -1;
 const GENERATOR = -2;
@@ -39,6 +38,8 @@ export class OutboundStream {
   marker = false;
 
   #source = NO_SOURCE;
+  /** Units of timestamps. */
+  #clockPerMs = 8;
   #sequenceOffset = 0;
   #timestampOffset = 0;
   /** Highest sequence number of the source; what lies before #floorSequence was dropped or sent by a former one. */
@@ -60,6 +61,13 @@ export class OutboundStream {
     this.timestamp = seed.timestamp;
     this.#sentSequence = (seed.sequence - 1) & 0xffff;
     this.#sentTimestamp = seed.timestamp;
+  }
+
+  /** The peer's codec has a clock of so many Hz. Timestamps move with time over a change. */
+  setClock(clockHz: number): void {
+    if (clockHz === 1000 * this.#clockPerMs) return;
+    this.#clockPerMs = clockHz / 1000;
+    this.switchSource();
   }
 
   /** The next packet comes from elsewhere, or from the same source after a pause in which we sent something else. */
@@ -94,19 +102,19 @@ export class OutboundStream {
   }
 
   /** As `admit`, for a 20 ms frame made here. */
-  admitGenerated(nowMs: number): void {
+  admitGenerated(nowMs: number, payloadBytes: number = FRAME_SAMPLES): void {
     const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
     if (this.#source !== GENERATOR || this.#isAfterEvent || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
     else {
       this.marker = false;
       this.sequence = (this.#sentSequence + 1) & 0xffff;
-      this.timestamp = (this.#sentTimestamp + FRAME_SAMPLES) >>> 0;
+      this.timestamp = (this.#sentTimestamp + FRAME_MS * this.#clockPerMs) >>> 0;
     }
     this.#isAfterEvent = false;
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
-    this.#count(FRAME_SAMPLES, nowMs);
+    this.#count(payloadBytes, nowMs);
   }
 
   /**
@@ -131,7 +139,7 @@ export class OutboundStream {
   /** The timestamp that a sample taken now would carry, for sender reports. */
   timestampAt(nowMs: number): number {
     if (!this.#hasSent) return this.timestamp;
-    return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * SAMPLES_PER_MS)) >>> 0;
+    return (this.#sentTimestamp + Math.round((nowMs - this.#sentAtMs) * this.#clockPerMs)) >>> 0;
   }
 
   #isNewSource(header: RtpHeader, nowMs: number): boolean {
@@ -139,15 +147,16 @@ export class OutboundStream {
     const ahead = sequenceDelta(header.sequence, this.#sourceSequence);
     if (ahead > MAX_DROPOUT || ahead < -MAX_MISORDER) return true;
     const leap = timestampDelta(header.timestamp, this.#sourceTimestamp);
-    const elapsed = Math.round((nowMs - this.#sourceAtMs) * SAMPLES_PER_MS);
-    return Math.abs(leap) > MAX_TIMESTAMP_LEAP && Math.abs(leap - elapsed) > MAX_TIMESTAMP_LEAP;
+    const elapsed = Math.round((nowMs - this.#sourceAtMs) * this.#clockPerMs);
+    const largestLeap = MAX_TIMESTAMP_LEAP_MS * this.#clockPerMs;
+    return Math.abs(leap) > largestLeap && Math.abs(leap - elapsed) > largestLeap;
   }
 
   #rebase(source: number, sequence: number, timestamp: number, nowMs: number): void {
-    const elapsed = Math.round((nowMs - this.#sentAtMs) * SAMPLES_PER_MS);
+    const elapsed = Math.round((nowMs - this.#sentAtMs) * this.#clockPerMs);
     this.marker = true;
     this.sequence = (this.#sentSequence + 1) & 0xffff;
-    if (this.#hasSent) this.timestamp = (this.#sentTimestamp + Math.max(FRAME_SAMPLES, elapsed)) >>> 0;
+    if (this.#hasSent) this.timestamp = (this.#sentTimestamp + Math.max(FRAME_MS * this.#clockPerMs, elapsed)) >>> 0;
     this.#source = source;
     this.#sourceSequence = sequence;
     this.#floorSequence = sequence;

@@ -1,19 +1,23 @@
-import type { Codec } from '../../machines/events.ts';
+import { CODECS, type Codec } from '../../machines/events.ts';
 import { decodeG711 } from '../codecs/g711.ts';
 import { G722Decoder } from '../codecs/g722.ts';
+import { type OpusDecoder, opusTicks } from '../codecs/opus.ts';
 import { meanPower, meanPowerOfG711 } from '../dsp/level.ts';
 import { SteadyResampler } from '../dsp/steady-resampler.ts';
 import type { PacketAudio } from '../recording/timeline.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
+import { TickClock } from '../rtp/tick-clock.ts';
 
 /** What a decoder needs to know of a packet. */
 type DecodedHeader = Pick<RtpHeader, 'ssrc' | 'sequence' | 'timestamp' | 'payloadOffset' | 'payloadBytes'>;
 
 const NOT_MEASURED = -1;
+/** 120 ms, in however few octets. */
+const MOST_OPUS_TICKS = 960;
 
 /**
- * What a party says, packet by packet, each decoded once, whoever needs it. An octet of its packets is a tick: G.711 has a
- * sample an octet and G.722 two at 16 kHz. A G.722 decoder that misses a packet, or gets one late, finds its way back
+ * What a party says, packet by packet, each decoded once, whoever needs it. An octet of its packets is a tick, except for
+ * Opus: G.711 has a sample an octet and G.722 two at 16 kHz. A G.722 decoder that misses a packet, or gets one late, finds its way back
  * within milliseconds.
  */
 export class PacketDecoder implements PacketAudio {
@@ -33,13 +37,17 @@ export class PacketDecoder implements PacketAudio {
   #decoder: G722Decoder | null = null;
   #halver: SteadyResampler | null = null;
   #doubler: SteadyResampler | null = null;
+  readonly #clock = new TickClock();
   /** Where the last packet that was doubled ended. */
   #doubledUpTo = -1;
 
+  /** Decodes Opus; without, Opus is silence. */
+  opus: OpusDecoder | null = null;
+
   /** @param mostOctets in a packet */
   constructor(mostOctets: number) {
-    this.#narrow = new Int16Array(mostOctets);
-    this.#wide = new Int16Array(2 * mostOctets);
+    this.#narrow = new Int16Array(Math.max(mostOctets, MOST_OPUS_TICKS));
+    this.#wide = new Int16Array(2 * this.#narrow.length);
   }
 
   /** Takes a packet of at most `mostOctets`. One that comes twice in a row is not decoded anew. Allocates nothing. */
@@ -48,11 +56,12 @@ export class PacketDecoder implements PacketAudio {
     this.datagram = datagram;
     this.payloadOffset = header.payloadOffset;
     if (isSameSource && header.sequence === this.sequence) return;
-    if (!isSameSource) this.#start(codec, header.ssrc);
+    if (!isSameSource) this.#start(codec, header);
     this.sequence = header.sequence;
-    this.timestamp = header.timestamp;
+    this.timestamp = this.#clock.ticksOf(header.timestamp);
     this.payloadBytes = header.payloadBytes;
-    this.ticks = header.payloadBytes;
+    this.ticks =
+      codec === 'OPUS' ? opusTicks(datagram, header.payloadOffset, header.payloadBytes) : header.payloadBytes;
     this.#power = NOT_MEASURED;
     this.#isNarrowDone = false;
     this.#isWideDone = false;
@@ -67,7 +76,7 @@ export class PacketDecoder implements PacketAudio {
     if (this.#isNarrowDone) return this.#narrow;
     this.#isNarrowDone = true;
     const { codec, datagram, payloadOffset, ticks } = this;
-    if (codec === 'G722') {
+    if (codec === 'G722' || codec === 'OPUS') {
       this.#halver ??= new SteadyResampler(16_000, 8000);
       this.#halver.process(this.#decoded(), 2 * ticks, this.#narrow);
     } else decodeG711(codec, datagram, this.#narrow, payloadOffset, payloadOffset + ticks);
@@ -76,7 +85,7 @@ export class PacketDecoder implements PacketAudio {
 
   wide(): Int16Array {
     if (this.#isWideDone) return this.#wide;
-    if (this.codec === 'G722') return this.#decoded();
+    if (this.codec === 'G722' || this.codec === 'OPUS') return this.#decoded();
     this.#isWideDone = true;
     this.#doubler ??= new SteadyResampler(8000, 16_000);
     // What was said before a gap must not be heard after it.
@@ -86,23 +95,42 @@ export class PacketDecoder implements PacketAudio {
     return this.#wide;
   }
 
+  /** Samples at 8 kHz of what was lost before an Opus packet: `ticks` of them, which the packet may repeat. */
+  recovered(packet: Uint8Array, ticks: number): Int16Array {
+    const written = this.opus?.recover(packet, ticks, this.#wide) ?? 0;
+    this.#wide.fill(0, written, 2 * ticks);
+    this.#isWideDone = false;
+    this.#isNarrowDone = false;
+    this.#halver ??= new SteadyResampler(16_000, 8000);
+    this.#halver.process(this.#wide, 2 * ticks, this.#narrow);
+    return this.#narrow;
+  }
+
   #measurePower(): number {
     const { codec, datagram, payloadOffset, ticks } = this;
-    if (codec === 'G722') return meanPower(this.#decoded(), 2 * ticks);
+    if (codec === 'G722' || codec === 'OPUS') return meanPower(this.#decoded(), 2 * ticks);
     return meanPowerOfG711(codec, datagram, payloadOffset, payloadOffset + ticks);
   }
 
   #decoded(): Int16Array {
     if (this.#isWideDone) return this.#wide;
     this.#isWideDone = true;
+    if (this.codec === 'OPUS') {
+      const { datagram, payloadOffset, payloadBytes } = this;
+      const packet = datagram.subarray(payloadOffset, payloadOffset + payloadBytes);
+      const written = this.opus?.decode(packet, this.#wide) ?? 0;
+      this.#wide.fill(0, written, 2 * this.ticks);
+      return this.#wide;
+    }
     this.#decoder ??= new G722Decoder();
     this.#decoder.decode(this.datagram, this.#wide, this.payloadOffset, this.payloadOffset + this.ticks);
     return this.#wide;
   }
 
-  #start(codec: Codec, ssrc: number): void {
+  #start(codec: Codec, { ssrc, timestamp }: DecodedHeader): void {
     this.codec = codec;
     this.ssrc = ssrc;
+    this.#clock.start(CODECS[codec].clockHz, timestamp);
     this.#decoder?.reset();
     this.#halver?.reset();
     this.#doubledUpTo = -1;

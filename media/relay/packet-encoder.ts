@@ -1,7 +1,11 @@
 import type { Codec } from '../../machines/events.ts';
 import { encodeG711 } from '../codecs/g711.ts';
 import { G722Encoder } from '../codecs/g722.ts';
+import type { OpusEncoder } from '../codecs/opus.ts';
 import { SteadyResampler } from '../dsp/steady-resampler.ts';
+import { FRAME_SAMPLES } from '../dsp/tones.ts';
+
+const NOTHING = new Uint8Array(0);
 
 /**
  * Encodes samples at 8 or 16 kHz for one party, an octet for each 125 us. A G.722 encoder keeps its state from packet to
@@ -14,6 +18,8 @@ export class PacketEncoder {
   readonly #doubler = new SteadyResampler(8000, 16_000);
   #halver: SteadyResampler | null = null;
   #codec: Codec | null = null;
+  /** Encodes Opus; without, there is none. */
+  opus: OpusEncoder | null = null;
 
   /** @param mostOctets in a packet */
   constructor(mostOctets: number) {
@@ -26,7 +32,7 @@ export class PacketEncoder {
     if (codec === 'G722') {
       this.#doubler.process(samples, count, this.#converted);
       this.#encoder.encode(this.#converted, octets, at, count);
-    } else encodeG711(codec, samples, octets, at, count);
+    } else if (codec !== 'OPUS') encodeG711(codec, samples, octets, at, count);
   }
 
   /** As `encode`, for an even number of samples at 16 kHz. Allocates nothing but a filter, once. */
@@ -36,9 +42,18 @@ export class PacketEncoder {
       this.#encoder.encode(samples, octets, at, count >> 1);
       return;
     }
+    if (codec === 'OPUS') return;
     this.#halver ??= new SteadyResampler(16_000, 8000);
     this.#halver.process(samples, count, this.#converted);
     encodeG711(codec, this.#converted, octets, at, count >> 1);
+  }
+
+  /** Encodes 20 ms, at 16 kHz if `isWide`, else at 8 kHz, to as many octets as it takes. */
+  encodeOpus(samples: Int16Array, isWide = false): Uint8Array {
+    if (this.#codec !== 'OPUS') this.#start('OPUS');
+    if (!isWide) this.#doubler.process(samples, FRAME_SAMPLES, this.#converted);
+    const frame = isWide ? samples : this.#converted;
+    return this.opus?.encode(frame.subarray(0, 2 * FRAME_SAMPLES)) ?? NOTHING;
   }
 
   #start(codec: Codec): void {

@@ -42,6 +42,11 @@ export class Party {
     this.leg = leg;
   }
 
+  /** Whether what it says is recorded or listened to. */
+  get hasEars(): boolean {
+    return this.recordedOn !== null || this.tap !== null || this.answerEar !== null || this.digitEar !== null;
+  }
+
   /** Whether something is sent to it at the pace of frames: a sound of ours, a mix, or another party's playout. */
   get needsFrames(): boolean {
     return this.leg.loopedSound !== null || this.mixOf.length > 0 || this.transcodes !== null;

@@ -1,3 +1,4 @@
+import type { OpusDecoder } from '../codecs/opus.ts';
 import { meanPower } from '../dsp/level.ts';
 import { LossConcealer } from '../dsp/loss-concealer.ts';
 import { NoiseGenerator } from '../dsp/noise-generator.ts';
@@ -6,7 +7,7 @@ import { ARRIVED, MISSING, PAUSE, type PacketAudio, Timeline } from '../recordin
 import { TrackAnchor } from '../recording/track.ts';
 import { emptyComfortNoise, parseComfortNoise } from '../rtp/comfort-noise.ts';
 import type { RtpHeader } from '../rtp/packet.ts';
-import { JitterBuffer } from './jitter-buffer.ts';
+import { type BufferedPacket, JitterBuffer } from './jitter-buffer.ts';
 import { PacketDecoder } from './packet-decoder.ts';
 import { PlayoutDelay } from './playout-delay.ts';
 
@@ -35,6 +36,9 @@ export class Playout {
   readonly frame = new Int16Array(FRAME_SAMPLES);
   /** Mean square of the last frames in 16-bit steps, which decides who is heard when many speak. */
   level = 0;
+  /** Of what was released last: the position after it, and its sequence number. -1 before. */
+  #releasedTo = -1;
+  #releasedSequence = -1;
   readonly #buffer = new JitterBuffer();
   readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
   readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES, notesArrivals: true });
@@ -56,6 +60,11 @@ export class Playout {
   #ticksLate = 0;
   #framesDropped = 0;
 
+  /** Decodes Opus; without, Opus is silence. */
+  set opus(opus: OpusDecoder | null) {
+    this.#decoder.opus = opus;
+  }
+
   constructor(nowMs: number) {
     this.#startedAtMs = nowMs;
   }
@@ -64,7 +73,9 @@ export class Playout {
   addAudio(audio: PacketAudio, nowMs: number): void {
     const now = this.#tickAt(nowMs);
     const { taken } = this.#timeline;
-    const position = this.#anchor.place(audio, now, taken, audio.power);
+    // Opus is not decoded for that: its anchor moves at any time.
+    const power = audio.codec === 'OPUS' ? 0 : audio.power;
+    const position = this.#anchor.place(audio, now, taken, power);
     this.#neededDelay.note(now - position);
     if (position + audio.ticks <= taken) this.#ticksLate += audio.ticks;
     else this.#buffer.put(audio, position);
@@ -161,11 +172,26 @@ export class Playout {
   #release(): void {
     const timeline = this.#timeline;
     for (let packet = this.#buffer.first; packet !== null; packet = this.#buffer.first) {
-      if (packet.position >= timeline.taken + FRAME_SAMPLES) return;
+      const lostTicks = this.#recoverable(packet);
+      if (packet.position - lostTicks >= timeline.taken + FRAME_SAMPLES) return;
       this.#buffer.shift();
+      if (lostTicks > 0) {
+        const samples = this.#decoder.recovered(packet.datagram.subarray(0, packet.payloadBytes), lostTicks);
+        timeline.putSamples(0, packet.position - lostTicks, samples, lostTicks);
+      }
+      this.#releasedTo = packet.position + packet.ticks;
+      this.#releasedSequence = packet.sequence;
       this.#decoder.decode(packet.codec, packet.datagram, packet);
       this.#ticksLate += packet.ticks - timeline.put(0, packet.position, this.#decoder);
     }
+  }
+
+  /** How much of a loss just before a packet the packet may make good: the last frame. */
+  #recoverable(packet: BufferedPacket): number {
+    if (packet.codec !== 'OPUS' || this.#releasedTo < 0) return 0;
+    const isLoss = ((packet.sequence - this.#releasedSequence) & 0xffff) > 1;
+    const missing = packet.position - Math.max(this.#releasedTo, this.#timeline.taken);
+    return isLoss && missing >= packet.ticks ? packet.ticks : 0;
   }
 
   #hear(from: number, to: number): void {

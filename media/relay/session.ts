@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import type { Codec, LegQuality, MediaEvent, RemoteMedia } from '../../machines/events.ts';
+import { CODECS, type Codec, type LegQuality, type MediaEvent, type RemoteMedia } from '../../machines/events.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
@@ -188,6 +188,7 @@ export class RelaySession {
     if (isOwnPort && isOwnAddress(address, this.#options.bindHost)) {
       throw new RemoteAddressError('the media address of the peer is our own');
     }
+    await this.#party(id).leg.prepare(remote.codec);
     if (this.#closing !== null) return;
     const party = this.#party(id);
     const nowMs = this.#clock.nowMs();
@@ -197,6 +198,7 @@ export class RelaySession {
       Endpoint.of(address, remote.rtpPort),
       nowMs,
     );
+    if (party.playout !== null) party.playout.opus = party.leg.opus?.playout ?? null;
     this.#keepDigitEar(party);
   }
 
@@ -262,6 +264,7 @@ export class RelaySession {
     for (const party of this.#parties.values()) {
       if (!played.has(party.id)) party.playout = null;
       else party.playout ??= new Playout(nowMs);
+      if (party.playout !== null) party.playout.opus = party.leg.opus?.playout ?? null;
     }
   }
 
@@ -542,6 +545,7 @@ export class RelaySession {
     leg.lastHeardAtMs = nowMs;
     party.isTimedOut = false;
     const hasAudio = isAudio(kind);
+    if (hasAudio) leg.reception.setClock(CODECS[kind].clockHz);
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, hasAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
     if (hasAudio || kind === 'comfort-noise') leg.isPausing = !hasAudio;
@@ -552,20 +556,22 @@ export class RelaySession {
     if (!isAudio(kind) || header.payloadBytes === 0) return;
     leg.heardCodec = kind;
     const audio = leg.decoded(kind, datagram, header);
-    const { power } = audio;
-    leg.snr.addFrame(power);
+    // Opus is not decoded to be measured.
+    const isMeasured = kind !== 'OPUS' || party.hasEars;
+    if (isMeasured) leg.snr.addFrame(audio.power);
     if (party.recordedOn !== null) this.#recorder?.addAudio(party.recordedOn, audio, nowMs);
     if (party.recordedBesideOn !== null) this.#recorder?.addVoice(party.id, party.recordedBesideOn, audio, nowMs);
     party.tap?.addAudio(audio, nowMs);
     party.playout?.addAudio(audio, nowMs);
     party.answerEar?.addAudio(audio, nowMs);
     party.digitEar?.addAudio(audio, nowMs);
-    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(power, nowMs);
+    for (let i = 0; i < party.forwardsTo.length; i++) party.forwardsTo[i]!.answerEar?.hears(audio.power, nowMs);
   }
 
   #detectKeyPress(party: Party, datagram: Buffer): void {
     const header = this.#header;
     if (!parseTelephoneEvent(datagram, header.payloadOffset, header.payloadBytes, this.#event)) return;
+    this.#event.durationUnits *= 8000 / party.leg.eventClockHz;
     const durationMs = party.leg.keyPresses.pressedForMs(header.ssrc, header.timestamp, this.#event);
     const digit = digitOfEvent(this.#event.event);
     if (durationMs >= 0 && digit !== null) this.#postKeyPress(party, digit, durationMs);
@@ -607,7 +613,7 @@ export class RelaySession {
 }
 
 function isAudio(kind: PayloadKind): kind is Codec {
-  return kind === 'PCMU' || kind === 'PCMA' || kind === 'G722';
+  return kind in CODECS;
 }
 
 function isPort(port: number): boolean {

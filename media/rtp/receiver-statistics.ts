@@ -3,7 +3,6 @@
  * appendices A.1, A.3 and A.8). Survives SSRC changes: totals keep counting over all sources of the leg.
  */
 
-const RTP_CLOCK_PER_MS = 8;
 const MAX_DROPOUT = 3000;
 const MAX_MISORDER = 100;
 
@@ -37,6 +36,8 @@ export class ReceiverStatistics {
   #expectedOfFormerSources = 0;
   #reportedExpected = 0;
   #reportedReceived = 0;
+  /** Units of timestamps. */
+  #clockPerMs = 8;
   #jitter = 0;
   #lastTransit = 0;
   #hasTransit = false;
@@ -56,6 +57,15 @@ export class ReceiverStatistics {
     if (isAudio) this.#measureJitter(timestamp, arrivalMs);
   }
 
+  /** What comes has a clock of so many Hz. */
+  setClock(clockHz: number): void {
+    const clockPerMs = clockHz / 1000;
+    if (clockPerMs === this.#clockPerMs) return;
+    this.#jitter *= clockPerMs / this.#clockPerMs;
+    this.#clockPerMs = clockPerMs;
+    this.#hasTransit = false;
+  }
+
   /** Never negative: duplicates can make more arrive than was sent. */
   get packetsLost(): number {
     return this.#lostOfFormerSources + Math.max(0, this.#expectedOfSource() - this.#receivedOfSource);
@@ -66,7 +76,7 @@ export class ReceiverStatistics {
   }
 
   get jitterMs(): number {
-    return this.#jitter / RTP_CLOCK_PER_MS;
+    return this.#jitter / this.#clockPerMs;
   }
 
   /** Interarrival jitter in timestamp units, as a report block wants it. */
@@ -110,11 +120,11 @@ export class ReceiverStatistics {
   }
 
   #measureJitter(timestamp: number, arrivalMs: number): void {
-    const transit = (Math.floor(arrivalMs * RTP_CLOCK_PER_MS) - timestamp) | 0;
+    const transit = (Math.floor(arrivalMs * this.#clockPerMs) - timestamp) | 0;
     if (this.#hasTransit) {
       const difference = Math.abs((transit - this.#lastTransit) | 0);
       // A jump of seconds is a new timestamp base (hold, transfer), not jitter.
-      if (difference < 2000 * RTP_CLOCK_PER_MS) this.#jitter += (difference - this.#jitter) / 16;
+      if (difference < 2000 * this.#clockPerMs) this.#jitter += (difference - this.#jitter) / 16;
     }
     this.#lastTransit = transit;
     this.#hasTransit = true;

@@ -10,7 +10,7 @@ export interface TelephoneEvent {
   isEnd: boolean;
   /** 0 to 63, read as -dBm0. */
   volume: number;
-  /** In timestamp units of 125 us. */
+  /** In timestamp units, of 125 us unless its clock is that of Opus. */
   durationUnits: number;
 }
 
@@ -40,6 +40,14 @@ export function writeTelephoneEvent(bytes: Uint8Array, offset: number, event: Te
   const duration = Math.min(0xffff, event.durationUnits);
   bytes[offset] = event.event;
   bytes[offset + 1] = (event.isEnd ? 0x80 : 0) | (event.volume & 0x3f);
+  bytes[offset + 2] = duration >> 8;
+  bytes[offset + 3] = duration & 0xff;
+}
+
+/** Writes the duration of the event at `offset` anew, for another clock. */
+export function scaleEventDuration(bytes: Uint8Array, offset: number, factor: number): void {
+  if (factor === 1) return;
+  const duration = Math.min(0xffff, Math.round(((bytes[offset + 2]! << 8) | bytes[offset + 3]!) * factor));
   bytes[offset + 2] = duration >> 8;
   bytes[offset + 3] = duration & 0xff;
 }

@@ -78,6 +78,30 @@ describe('a call over a trunk that prefers G.722', () => {
   });
 });
 
+describe('a call over a trunk that prefers Opus', () => {
+  it('joins an agent who speaks Opus and a customer who speaks G.711, and records what is above 4 kHz', async () => {
+    const platform = await platformWith(['OPUS', 'PCMU']);
+    const { agent, customer } = await platform.parties({
+      agent: { codecs: ['OPUS'], audio: { kind: 'tone', frequencyHz: WIDEBAND_HZ } },
+      customer: { codecs: ['PCMU'] },
+    });
+    const placed = await platform.place({ record: true });
+    await platform.until(placed.call_id, 'call.bridged');
+    await agent.untilHeard((hearing) => hearing.packets > 100);
+    await customer.untilHeard((hearing) => hearing.packets > 60);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+    agent.sendDtmf('7');
+    await customer.untilHeard(({ digits }) => digits === '7');
+    const { quality } = await hangUp(platform, placed.call_id);
+    expect(quality).toMatchObject({ agent: { codec: 'OPUS', packets_lost: 0 }, customer: { codec: 'PCMU' } });
+    expect(agent.heard().continuity).toMatchObject({ foreign: 0, lost: 0, payloadTypes: [111] });
+    const { left, right, sampleRateHz } = await platform.recordingOf(placed.call_id);
+    expect(sampleRateHz).toBe(16_000);
+    expect(toneLevelDbov(left.subarray(-12_000, -6400), WIDEBAND_HZ, 16_000)).toBeGreaterThan(-19);
+    expect(toneLevelDbov(right.subarray(-8000, -1600), CUSTOMER_HZ, 16_000)).toBeGreaterThan(-16);
+  });
+});
+
 describe.skipIf(!peerAvailable('baresip'))('baresip with G.722', () => {
   it('hears an agent who speaks G.711, and is heard', async () => {
     const platform = await platformWith(['PCMU', 'G722']);

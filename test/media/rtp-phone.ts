@@ -1,15 +1,14 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import type { Codec, RemoteMedia, SrtpKeys, SrtpSuite } from '../../machines/events.ts';
+import { CODECS, type Codec, type RemoteMedia, type SrtpKeys, type SrtpSuite } from '../../machines/events.ts';
+import { opusTicks } from '../../media/codecs/opus.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { buildRtpPacket, emptyRtpHeader, parseRtp, type RtpHeader } from '../../media/rtp/packet.ts';
 import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../../media/srtp/crypto-suites.ts';
 import { SrtpReceiver } from '../../media/srtp/srtp-receiver.ts';
 import { SrtpSender } from '../../media/srtp/srtp-sender.ts';
-
-const PAYLOAD_TYPE: Record<Codec, number> = { PCMU: 0, PCMA: 8, G722: 9 };
 
 /** A peer on real sockets: says what it is told, keeps what it hears. */
 export class RtpPhone {
@@ -56,7 +55,7 @@ export class RtpPhone {
       rtpPort: this.port,
       rtcpPort: this.#rtcp.address().port,
       codec,
-      payloadType: PAYLOAD_TYPE[codec],
+      payloadType: CODECS[codec].payloadType,
       telephoneEventPayloadType: 101,
       direction: 'sendrecv',
       ...(this.srtp !== null && { srtp: this.srtp.offered }),
@@ -66,8 +65,9 @@ export class RtpPhone {
 
   /** Sends one audio frame and moves on by its length. */
   say(toPort: number, codec: Codec, payload: Uint8Array, marker = false): void {
-    this.sendRtp(toPort, { payloadType: PAYLOAD_TYPE[codec], marker }, payload);
-    this.timestamp = (this.timestamp + payload.length) >>> 0;
+    const units = codec === 'OPUS' ? 6 * opusTicks(payload, 0, payload.length) : payload.length;
+    this.sendRtp(toPort, { payloadType: CODECS[codec].payloadType, marker }, payload);
+    this.timestamp = (this.timestamp + units) >>> 0;
   }
 
   /** Sends a packet with the phone's present sequence number and timestamp; only the former moves on. */

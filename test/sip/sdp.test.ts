@@ -52,6 +52,17 @@ describe('the offer', () => {
     expect(lines).toContain('a=rtpmap:9 G722/8000');
   });
 
+  test('names Opus with its clock, its two channels and what we want of it, and telephone-event with both clocks', () => {
+    const lines = buildOffer({ ...LOCAL, codecs: ['OPUS', 'PCMU'] }).split('\r\n');
+    expect(lines).toContain('m=audio 40000 RTP/AVP 111 0 101 102');
+    expect(lines).toContain('a=rtpmap:111 opus/48000/2');
+    expect(lines).toContain(
+      'a=fmtp:111 maxplaybackrate=16000;sprop-maxcapturerate=16000;maxaveragebitrate=24000;useinbandfec=1',
+    );
+    expect(lines).toContain('a=rtpmap:101 telephone-event/8000');
+    expect(lines).toContain('a=rtpmap:102 telephone-event/48000');
+  });
+
   test('is understood by our own reader', () => {
     expect(readRemoteMedia(buildOffer(LOCAL), LOCAL)).toEqual({
       host: '192.0.2.1',
@@ -69,6 +80,24 @@ describe('reading an answer', () => {
   test('takes the first codec of the answer that was offered, static payload types without rtpmap included', () => {
     const media = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 18 8 0'), LOCAL);
     expect(media).toMatchObject({ codec: 'PCMA', payloadType: 8, telephoneEventPayloadType: null });
+  });
+
+  test('takes Opus where it was offered, with the payload types of the peer, and telephone-event of its clock if there is one', () => {
+    const reader: Reader = { ...LOCAL, codecs: ['OPUS', 'PCMU'] };
+    const opus = ['a=rtpmap:98 OPUS/48000/2', 'a=rtpmap:99 telephone-event/8000'];
+    const answer = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98 99 100', ...opus, 'a=rtpmap:100 telephone-event/48000');
+    expect(readRemoteMedia(answer, reader)).toMatchObject({
+      codec: 'OPUS',
+      payloadType: 98,
+      telephoneEventPayloadType: 100,
+      telephoneEventClockHz: 48_000,
+    });
+    const bare = readRemoteMedia(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98 99', ...opus), reader);
+    expect(bare).toMatchObject({ codec: 'OPUS', telephoneEventPayloadType: 99 });
+    expect(bare).not.toHaveProperty('telephoneEventClockHz');
+    expect(codeOf(() => readRemoteMedia(answer, LOCAL))).toBe('sdp.no_common_codec');
+    const mono = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98', 'a=rtpmap:98 opus/48000');
+    expect(codeOf(() => readRemoteMedia(mono, reader))).toBe('sdp.no_common_codec');
   });
 
   test('takes G.722 where it was offered, by name or by its static payload type, and nowhere else', () => {

@@ -42,6 +42,7 @@ export async function openAudioSource(audio: SoftphoneAudio): Promise<FrameSourc
 export function nextPayload(source: FrameSource, codec: Codec, encoder: PacketEncoder): Uint8Array {
   const samples = new Int16Array(source.isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES);
   source.fill(samples);
+  if (codec === 'OPUS') return encoder.encodeOpus(samples, source.isWide);
   const payload = new Uint8Array(FRAME_SAMPLES);
   if (source.isWide) encoder.encodeWide(codec, samples, samples.length, payload, 0);
   else encoder.encode(codec, samples, samples.length, payload, 0);

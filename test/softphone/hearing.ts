@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
-import type { Codec } from '../../machines/events.ts';
+import type { Codec, RemoteMedia } from '../../machines/events.ts';
+import type { OpusDecoder } from '../../media/codecs/opus.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { PacketDecoder } from '../../media/relay/packet-decoder.ts';
 import { emptyRtpHeader, parseRtp } from '../../media/rtp/packet.ts';
@@ -43,7 +44,7 @@ interface HeardPacket {
   pcm: Int16Array;
 }
 
-const CODECS: Record<number, Codec> = { 0: 'PCMU', 8: 'PCMA', 9: 'G722' };
+const STATIC_CODECS: Record<number, Codec> = { 0: 'PCMU', 8: 'PCMA', 9: 'G722' };
 const MOST_PAYLOAD_BYTES = 1500;
 const MAX_PACKETS = 10 * 60 * 50;
 const LONGEST_FILLED_GAP = 50;
@@ -68,8 +69,12 @@ export class Hearing {
   #longestGapMs = 0;
   #lastArrivalMs = 0;
 
-  /** @param telephoneEventPayloadType what was negotiated, null when it was not. */
-  take(datagram: Uint8Array, telephoneEventPayloadType: number | null): void {
+  set opus(opus: OpusDecoder | null) {
+    this.#decoder.opus = opus;
+  }
+
+  /** @param negotiated null while nothing is. */
+  take(datagram: Uint8Array, negotiated: RemoteMedia | null): void {
     const header = this.#header;
     if (!parseRtp(datagram, header)) {
       this.#foreign++;
@@ -77,12 +82,13 @@ export class Hearing {
     }
     this.#payloadTypes.add(header.payloadType);
     const payload = datagram.subarray(header.payloadOffset, header.payloadOffset + header.payloadBytes);
-    if (header.payloadType === telephoneEventPayloadType) {
+    if (header.payloadType === negotiated?.telephoneEventPayloadType) {
       this.#takeDigit(payload);
       this.#placeOf(header.ssrc, header.sequence);
       return;
     }
-    const codec = CODECS[header.payloadType];
+    const isNegotiated = header.payloadType === negotiated?.payloadType;
+    const codec = isNegotiated ? negotiated.codec : STATIC_CODECS[header.payloadType];
     if (codec === undefined || payload.length > MOST_PAYLOAD_BYTES) {
       this.#foreign++;
       return;
@@ -94,7 +100,7 @@ export class Hearing {
     const order = this.#placeOf(header.ssrc, header.sequence);
     if (order === null) return;
     this.#decoder.decode(codec, datagram, header);
-    const pcm = this.#decoder.narrow().slice(0, payload.length);
+    const pcm = this.#decoder.narrow().slice(0, this.#decoder.ticks);
     if (this.#kept.length === MAX_PACKETS) this.#kept.shift();
     this.#kept.push({ order, pcm });
   }

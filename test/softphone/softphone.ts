@@ -215,6 +215,7 @@ export class Softphone {
     const voice = await Voice.open({
       host: this.#endpoint.host,
       source: await openAudioSource(options.audio ?? { kind: 'silence' }),
+      hasOpus: options.codecs?.includes('OPUS'),
     });
     const call = new SoftphoneCall({
       endpoint: this.#endpoint,

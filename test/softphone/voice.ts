@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import type { RemoteMedia } from '../../machines/events.ts';
+import { CODECS, type RemoteMedia } from '../../machines/events.ts';
 import { FRAME_MS, FRAME_SAMPLES } from '../../media/dsp/tones.ts';
+import { closeLegOpus, type LegOpus, openLegOpus } from '../../media/relay/leg-opus.ts';
 import { PacketEncoder } from '../../media/relay/packet-encoder.ts';
 import { buildRtpPacket } from '../../media/rtp/packet.ts';
 import { eventOfDigit, telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
@@ -22,6 +23,7 @@ export class Voice {
   readonly #rtp: Socket;
   readonly #rtcp: Socket;
   readonly #source: FrameSource | null;
+  readonly #opus: LegOpus | null;
   readonly #ssrc = randomInt(1, 0xffff_ffff);
   readonly #waiting = new Set<() => void>();
   #remote: RemoteMedia | null = null;
@@ -35,7 +37,10 @@ export class Voice {
   #closed: Promise<void> | null = null;
   #digits: { event: number; frame: number; timestamp: number }[] = [];
 
-  private constructor(sockets: [Socket, Socket], source: FrameSource | null) {
+  private constructor(sockets: [Socket, Socket], source: FrameSource | null, opus: LegOpus | null) {
+    this.#opus = opus;
+    this.#encoder.opus = opus?.encoder ?? null;
+    this.hearing.opus = opus?.arrivals ?? null;
     [this.#rtp, this.#rtcp] = sockets;
     this.rtpPort = this.#rtp.address().port;
     this.#source = source;
@@ -44,13 +49,14 @@ export class Voice {
     this.#rtp.on('message', (datagram) => {
       const bytes = this.#isEncrypted ? this.#srtp!.openRtp(datagram, true) : datagram.length;
       if (bytes < 0) this.droppedPackets++;
-      else this.hearing.take(datagram.subarray(0, bytes), this.#remote?.telephoneEventPayloadType ?? null);
+      else this.hearing.take(datagram.subarray(0, bytes), this.#remote);
       for (const look of this.#waiting) look();
     });
   }
 
-  static async open(options: { host: string; source: FrameSource | null }): Promise<Voice> {
-    return new Voice(await openPortPair(options.host), options.source);
+  static async open(options: { host: string; source: FrameSource | null; hasOpus?: boolean }): Promise<Voice> {
+    const opus = options.hasOpus === true ? await openLegOpus() : null;
+    return new Voice(await openPortPair(options.host), options.source, opus);
   }
 
   /** Starts talking to `remote`, or goes on talking to another one. */
@@ -99,7 +105,9 @@ export class Voice {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#remote = null;
-    this.#closed ??= Promise.all([closed(this.#rtp), closed(this.#rtcp)]).then(() => {});
+    this.#closed ??= Promise.all([closed(this.#rtp), closed(this.#rtcp)]).then(() => {
+      if (this.#opus !== null) closeLegOpus(this.#opus);
+    });
     return this.#closed;
   }
 
@@ -119,7 +127,8 @@ export class Voice {
   #sendFrame(): void {
     const remote = this.#remote;
     const timestamp = this.#timestamp;
-    this.#timestamp = (timestamp + FRAME_SAMPLES) >>> 0;
+    const clockPerMs = CODECS[remote?.codec ?? 'PCMU'].clockHz / 1000;
+    this.#timestamp = (timestamp + FRAME_MS * clockPerMs) >>> 0;
     if (remote === null || this.#source === null) return;
     const payload = nextPayload(this.#source, remote.codec, this.#encoder);
     // A peer on hold wants nothing (RFC 3264 §8.4).
@@ -138,7 +147,7 @@ export class Voice {
       event: digit.event,
       isEnd,
       volume: 10,
-      durationUnits: digit.frame * FRAME_SAMPLES,
+      durationUnits: (digit.frame * FRAME_SAMPLES * (remote.telephoneEventClockHz ?? 8000)) / 8000,
     });
     for (let copy = 0; copy < (isEnd ? 3 : 1); copy++) {
       this.#send(
