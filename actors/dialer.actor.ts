@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import { type Clock, momentOf } from '../runtime/clock.ts';
+import { Gate } from '../runtime/gate.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
@@ -69,6 +70,8 @@ const HANGUP_TIMEOUT_MS = 8_000;
 export function createDialer(options: DialerOptions): NodeDialer {
   const { sql, sip, registry, feed, recordings, clock } = options;
   const admissions = new Set<Promise<unknown>>();
+  /** By trunk. */
+  const addingLegs = new Gate({ inAll: Number.POSITIVE_INFINITY, perLane: 1 });
   let draining = false;
   let wasConnected = sip.state === 'connected';
   sip.onStateChange((state) => {
@@ -167,11 +170,17 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async addLeg(target, { role, mode, number }) {
       const { row, live } = await liveCallOf(target);
-      await requireRoomForLeg(sql, { trunkId: row.trunkId, number });
       const legId = `leg_${randomUUID()}`;
       live.guestNumbers.set(legId, number);
       try {
-        await live.control({ type: 'leg.add', leg: legId, role, mode });
+        // The channel is taken when the leg is stored; until then nobody else may count.
+        await addingLegs.run(
+          async () => {
+            await requireRoomForLeg(sql, { trunkId: row.trunkId, number });
+            await live.control({ type: 'leg.add', leg: legId, role, mode });
+          },
+          { lane: row.trunkId },
+        );
       } catch (error) {
         live.guestNumbers.delete(legId);
         throw error;

@@ -141,8 +141,12 @@ describe('a third party', () => {
       small.ask('POST', `/dialer/click2call/${callId}/legs`, { endpoint: { type: 'phone', number } });
     expect(await add('+917000000001')).toMatchObject({ body: { code: 'destination_not_allowed' } });
     await small.phone(THIRD);
-    expect((await add(THIRD)).status).toBe(202);
-    expect(await add(THIRD)).toMatchObject({ status: 429, body: { code: 'no_free_channel' } });
+    const atOnce = await Promise.all([add(THIRD), add(THIRD), add(THIRD)]);
+    expect(atOnce.map(({ status, body }) => [status, body.code]).sort()).toEqual([
+      [202, undefined],
+      [429, 'no_free_channel'],
+      [429, 'no_free_channel'],
+    ]);
     agent.hangup();
     await small.ended(callId);
   });
