@@ -3,7 +3,7 @@ import { fromCallback } from 'xstate';
 import type { ControlRefusal, Talk, TalkControl } from '../machines/call-control.ts';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import { TandemError } from '../machines/errors.ts';
-import type { LegId, MediaEvent, RemoteMedia } from '../machines/events.ts';
+import { isLegName, type LegId, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
@@ -171,7 +171,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       try {
         await media.connectParty(leg, remote);
       } catch (error) {
-        if (leg === 'agent' || leg === 'customer') throw error;
+        if (isLegName(leg)) throw error;
         logger.warn({ callId, err: error }, 'another leg could not be connected');
         tell({ type: 'guest.unconnected', legId: leg });
       }

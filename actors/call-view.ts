@@ -164,7 +164,7 @@ export function presentCall(row: CallRow): PublicCall {
   };
 }
 
-export function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): PublicLeg {
+function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): PublicLeg {
   const own = leg.role === 'agent' ? agentNumber : customerNumber;
   // Who supervises is for admins, who find it in the audit log.
   const number = leg.role === 'supervisor' ? null : (leg.number ?? own);

@@ -119,9 +119,14 @@ export function createDialer(options: DialerOptions): NodeDialer {
     return { row, live: options.actors.start(row, { at, heldNano, scripts }) };
   }
 
-  async function liveCallOf({ workspaceId, callId }: { workspaceId: string; callId: string }) {
+  async function callOf({ workspaceId, callId }: { workspaceId: string; callId: string }): Promise<CallRow> {
     const row = await getCall(sql, { workspaceId, idOrReference: callId });
-    if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+    if (row) return row;
+    throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+  }
+
+  async function liveCallOf(target: { workspaceId: string; callId: string }) {
+    const row = await callOf(target);
     const live = registry.get(row.callId);
     if (!live) throw new TandemError('CALL_NOT_LIVE', 'The call has ended, or another server runs it.');
     return { row, live };
@@ -152,9 +157,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
       );
     },
 
-    async hangup({ workspaceId, callId }) {
-      const row = await getCall(sql, { workspaceId, idOrReference: callId });
-      if (!row) throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
+    async hangup(target) {
+      const row = await callOf(target);
       const live = registry.get(row.callId);
       if (!live || isFinalState(row.state)) return presentCall(row);
       live.actor.send({ type: 'hangup.requested', reason: 'api' });
@@ -189,7 +193,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const leg = call.legs.find(({ leg_id }) => leg_id === legId);
       // The call ended at the same moment.
       if (leg === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
-      return { call, leg };
+      return leg;
     },
 
     async play(target, { source, legs, isLooped }) {

@@ -27,7 +27,7 @@ export interface Dialer {
    * Dials one more leg over the trunk of a live call. Resolves once it is being dialed; it joins the talk when it answers.
    * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel
    */
-  addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<{ call: PublicCall; leg: PublicLeg }>;
+  addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<PublicLeg>;
   /**
    * Plays a sound to legs of a live call, over what they hear. Resolves with its id when the first of them hears it.
    * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, LEG_NOT_LISTENING, and those of `CallSoundDesk.make`

@@ -1,4 +1,4 @@
-import type { GuestRole, LegId, LegName, SupervisionMode } from './events.ts';
+import { type GuestRole, isLegName, type LegId, type LegName, type SupervisionMode } from './events.ts';
 
 /** What somebody may ask of a live call, and what it changes: plain data and pure functions. */
 
@@ -122,7 +122,7 @@ export function legsOf(control: CallControl): readonly LegId[] {
 
 /** Whether a leg takes part in the talk. */
 export function isTalking(talk: Talk, leg: LegId): boolean {
-  return leg === 'agent' || leg === 'customer' || Object.hasOwn(talk.guests, leg);
+  return isLegName(leg) || Object.hasOwn(talk.guests, leg);
 }
 
 /** What undoes a control that did not happen; null where nothing is left of it. */
@@ -220,6 +220,6 @@ export function legFields(
   leg: LegId,
   data: Readonly<Record<string, unknown>> | null = null,
 ): { leg: LegName | null; data: Readonly<Record<string, unknown>> | null } {
-  if (leg === 'agent' || leg === 'customer') return { leg, data };
+  if (isLegName(leg)) return { leg, data };
   return { leg: null, data: { leg_id: leg, ...data } };
 }

@@ -41,7 +41,14 @@ import type {
   TranscriptCommand,
 } from './call-events.ts';
 import { outcomeOf } from './call-outcome.ts';
-import type { AnswerResult, HangupCause, LegId, LegName, RemoteMedia } from './events.ts';
+import {
+  type AnswerResult,
+  type HangupCause,
+  isLegName,
+  type LegId,
+  type LegName,
+  type RemoteMedia,
+} from './events.ts';
 import { isRepeatedPress, type KeyPress, withPress } from './key-presses.ts';
 import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
 import { notProvided } from './not-provided.ts';
@@ -152,7 +159,7 @@ export const callSetup = setup({
       control.type === 'leg.add' && Object.keys(context.guests).length >= MOST_GUESTS,
     isControlOf: (_, { control, type }: { control: CallControl; type: CallControl['type'] }) => control.type === type,
     isFirstRingingOfGuest: ({ context }, { legId }: GuestParams) => context.guests[legId]?.state === 'dialing',
-    isOwnLeg: (_, { legId }: GuestParams) => legId === 'agent' || legId === 'customer',
+    isOwnLeg: (_, { legId }: GuestParams) => isLegName(legId),
     hasGuest: ({ context }, { legId }: GuestParams) => Object.hasOwn(context.guests, legId),
     needsRecording: ({ context }, { control }: { control: CallControl }) =>
       control.type.startsWith('recording.') && !context.isRecording,

@@ -6,6 +6,11 @@
 /** The two parties of a click-to-call, in the order they are dialed. */
 export type LegName = 'agent' | 'customer';
 
+/** Whether a leg is one of the two that a call is for. */
+export function isLegName(leg: string): leg is LegName {
+  return leg === 'agent' || leg === 'customer';
+}
+
 /** Names a leg within its call: `agent`, `customer`, or the id of a leg that was added. */
 export type LegId = string;
 

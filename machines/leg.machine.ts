@@ -1,5 +1,13 @@
 import { assertEvent, assign, type EventObject, fromCallback, sendParent, sendTo, setup } from 'xstate';
-import type { HangupCause, LegEvent, LegId, LegName, MediaEvent, RemoteMedia } from './events.ts';
+import {
+  type HangupCause,
+  isLegName,
+  type LegEvent,
+  type LegId,
+  type LegName,
+  type MediaEvent,
+  type RemoteMedia,
+} from './events.ts';
 import { notProvided } from './not-provided.ts';
 
 /**
@@ -194,7 +202,7 @@ function report<Kind extends 'ringing' | 'answered' | 'media' | 'gone'>(
   kind: Kind,
   told: Told<Kind>,
 ): LegReport {
-  const isOwn = leg === 'agent' || leg === 'customer';
+  const isOwn = isLegName(leg);
   return (isOwn ? { type: `${leg}.${kind}`, ...told } : { type: `guest.${kind}`, legId: leg, ...told }) as LegReport;
 }
 

@@ -74,7 +74,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
       const number = numberOf(request.body.endpoint);
       const { callId } = await findCall(request.params.id, principal);
       const target = { workspaceId: principal.workspaceId, callId };
-      const { leg } = await dialer.addLeg(target, { role: 'party', mode: null, number });
+      const leg = await dialer.addLeg(target, { role: 'party', mode: null, number });
       return reply.status(202).send(success({ leg }));
     },
   );
@@ -135,7 +135,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
       // Before it happens: nobody listens unnoticed because the audit log could not be written.
       await audit(request, { callId, details: { mode, number } });
       const target = { workspaceId: principal.workspaceId, callId };
-      const { leg } = await dialer.addLeg(target, { role: 'supervisor', mode, number });
+      const leg = await dialer.addLeg(target, { role: 'supervisor', mode, number });
       return reply.status(201).send(success({ supervision: presentSupervision(leg) }));
     },
   );
@@ -161,7 +161,8 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     async (request) => {
       const { supervision_id: leg } = request.params;
       const { mode } = request.body;
-      const { principal, callId } = await supervised(request.params.id, principalOf(request), leg);
+      const principal = principalOf(request);
+      const { callId } = await supervised(request.params.id, principal, leg);
       await audit(request, { callId, details: { mode, supervision_id: leg } });
       const target = { workspaceId: principal.workspaceId, callId };
       const call = await dialer.control(target, { type: 'supervise', leg, mode });
@@ -190,7 +191,8 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
     async (request) => {
       const { supervision_id: leg } = request.params;
-      const { principal, callId } = await supervised(request.params.id, principalOf(request), leg);
+      const principal = principalOf(request);
+      const { callId } = await supervised(request.params.id, principal, leg);
       await audit(request, { callId, details: { supervision_id: leg, ended: true } });
       const target = { workspaceId: principal.workspaceId, callId };
       return success({ call: await dialer.control(target, { type: 'leg.drop', leg }) });
@@ -204,9 +206,8 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     return call;
   }
 
-  async function supervised(id: string, principal: Principal, legId: string) {
-    const { callId } = await liveLeg(id, principal, (leg) => leg.legId === legId && leg.role === 'supervisor');
-    return { principal, callId };
+  async function supervised(id: string, principal: Principal, legId: string): Promise<CallRow> {
+    return await liveLeg(id, principal, (leg) => leg.legId === legId && leg.role === 'supervisor');
   }
 
   async function audit(

@@ -51,10 +51,10 @@ export class FakeDialer implements Dialer {
   /** Throws to refuse. */
   onAddLeg: (leg: NewLeg) => void = () => undefined;
 
-  async addLeg({ callId }: { workspaceId: string; callId: string }, leg: NewLeg) {
+  async addLeg(_target: { workspaceId: string; callId: string }, leg: NewLeg) {
     this.onAddLeg(leg);
     this.added.push(leg);
-    return { call: callOf({ ...PLACEMENT, referenceId: null }, callId), leg: legOf(leg) };
+    return legOf(leg);
   }
 
   readonly played: RequestedSound[] = [];

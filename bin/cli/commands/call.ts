@@ -85,6 +85,8 @@ const place = defineAction({
   },
 });
 
+const pathOf = (id: string) => `${PATH}/${encodeURIComponent(id)}`;
+
 const ID = { name: 'ID', about: 'call_id or reference_id' };
 const LEG = { name: 'LEG', about: 'agent, customer or a leg_id' };
 
@@ -94,7 +96,7 @@ const status = defineAction({
   options: { follow: { about: 'print events until the call ends; Ctrl-C exits' }, ...API_OPTIONS },
   async run({ values, arguments: [id = ''], terminal }) {
     const api = openApi(values);
-    const { call } = await api.get<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}?refresh=1`);
+    const { call } = await api.get<{ call: PublicCall }>(`${pathOf(id)}?refresh=1`);
     if (!values.follow) return { data: { call }, text: describe(call) };
     const { final, events, left } = await followCall(api, { callId: call.call_id, terminal, hangUpOnInterrupt: false });
     return outcomeOfFollowing(final, { events, left });
@@ -106,7 +108,7 @@ const hangup = defineAction({
   parameters: [ID],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
-    const { call } = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hangup`);
+    const { call } = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/hangup`);
     return { data: { call }, text: describe(call) };
   },
 });
@@ -122,7 +124,7 @@ const hold = defineAction({
   options: { silent: { about: 'silence in place of music' }, ...API_OPTIONS },
   async run({ values, arguments: [id = '', leg = ''] }) {
     const body = { leg, music: values.silent !== true };
-    const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/hold`, body);
+    const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/hold`, body);
     return { data, text: `The ${leg} is on hold.` };
   },
 });
@@ -134,7 +136,7 @@ function controlOf({ path, summary, done }: { path: string; summary: string; don
     parameters: [ID, LEG],
     options: API_OPTIONS,
     async run({ values, arguments: [id = '', leg = ''] }) {
-      const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/${path}`, {
+      const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/${path}`, {
         leg,
       });
       return { data, text: `The ${leg} ${done}.` };
@@ -150,7 +152,7 @@ const dtmf = defineAction({
     const durationMs = values.duration === undefined ? undefined : Number(values.duration);
     if (durationMs !== undefined && !Number.isInteger(durationMs))
       throw new UsageError('--duration takes milliseconds');
-    const data = await openApi(values).post<{ call: PublicCall }>(`${PATH}/${encodeURIComponent(id)}/dtmf`, {
+    const data = await openApi(values).post<{ call: PublicCall }>(`${pathOf(id)}/dtmf`, {
       leg,
       digits,
       duration_ms: durationMs,
@@ -171,7 +173,7 @@ const play = defineAction({
     ...API_OPTIONS,
   },
   async run({ values, arguments: [id = '', leg = ''] }) {
-    const path = `${PATH}/${encodeURIComponent(id)}/play`;
+    const path = `${pathOf(id)}/play`;
     const api = openApi(values);
     if (values.stop !== undefined) {
       const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(values.stop)}`);
@@ -191,7 +193,7 @@ const add = defineAction({
   options: API_OPTIONS,
   async run({ values, arguments: [id = '', number = ''] }) {
     const body = { endpoint: { type: 'phone', number } };
-    const data = await openApi(values).post<{ leg: PublicLeg }>(`${PATH}/${encodeURIComponent(id)}/legs`, body);
+    const data = await openApi(values).post<{ leg: PublicLeg }>(`${pathOf(id)}/legs`, body);
     return { data, text: `The party is being dialed: ${data.leg.leg_id}` };
   },
 });
@@ -201,7 +203,7 @@ const remove = defineAction({
   parameters: [ID, { name: 'LEG', about: 'leg_id of the party' }],
   options: API_OPTIONS,
   async run({ values, arguments: [id = '', leg = ''] }) {
-    const path = `${PATH}/${encodeURIComponent(id)}/legs/${encodeURIComponent(leg)}`;
+    const path = `${pathOf(id)}/legs/${encodeURIComponent(leg)}`;
     return { data: await openApi(values).delete<{ call: PublicCall }>(path), text: 'The party is gone.' };
   },
 });
@@ -215,7 +217,7 @@ const supervise = defineAction({
     ...API_OPTIONS,
   },
   async run({ values, arguments: [id = '', who = ''] }) {
-    const path = `${PATH}/${encodeURIComponent(id)}/supervise`;
+    const path = `${pathOf(id)}/supervise`;
     const api = openApi(values);
     if (values.end) {
       const data = await api.delete<{ call: PublicCall }>(`${path}/${encodeURIComponent(who)}`);
@@ -239,7 +241,7 @@ const recording = defineAction({
   options: API_OPTIONS,
   async run({ values, arguments: [id = '', action = ''] }) {
     if (action !== 'pause' && action !== 'resume') throw new UsageError('name pause or resume');
-    const path = `${PATH}/${encodeURIComponent(id)}/recording/${action}`;
+    const path = `${pathOf(id)}/recording/${action}`;
     const data = await openApi(values).post<{ call: PublicCall }>(path);
     return { data, text: action === 'pause' ? 'The recording is paused.' : 'The recording goes on.' };
   },
@@ -250,7 +252,7 @@ const transcript = defineAction({
   parameters: [ID],
   options: API_OPTIONS,
   async run({ values, arguments: [id = ''] }) {
-    const data = await openApi(values).get<PublicTranscript>(`${PATH}/${encodeURIComponent(id)}/transcript`);
+    const data = await openApi(values).get<PublicTranscript>(`${pathOf(id)}/transcript`);
     const rows = data.segments.map(({ start, leg, text }) => [`${start.toFixed(1)} s`, leg, spoken(text)]);
     if (data.status === 'none') return { data, text: 'The call has no transcript.' };
     const status = `The transcript is ${data.status}${data.error === null ? '' : `: ${data.error}`}.`;
