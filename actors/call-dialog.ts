@@ -1,5 +1,5 @@
 import { type EventObject, fromCallback } from 'xstate';
-import type { Codec, LegId } from '../machines/events.ts';
+import { CODECS, type Codec, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
@@ -79,7 +79,8 @@ export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox): TrunkEndpoin
     transport: trunk.transport === 'tcp' ? 'tcp' : 'udp',
     username: trunk.username,
     password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
-    codecs: trunk.codecs as Codec[],
+    codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),
+    hasComfortNoise: trunk.codecs.includes('CN'),
     mediaEncryption: trunk.mediaEncryption,
   };
 }

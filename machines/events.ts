@@ -68,6 +68,8 @@ export interface RemoteMedia {
   telephoneEventPayloadType: number | null;
   /** Clock of telephone-event. Default 8000; a peer with Opus may use the clock of Opus. */
   telephoneEventClockHz?: number;
+  /** Both sides may send comfort noise instead of audio in pauses (RFC 3389). Default false. */
+  hasComfortNoise?: boolean;
   /** The peer's direction attribute as seen from the peer: `sendonly` means we are on hold. */
   direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
   /** Keys of SRTP; absent for plain RTP. */

@@ -33,6 +33,7 @@ export class LegNegotiation {
     this.#local = {
       ...request.localMedia,
       codecs: request.trunk.codecs,
+      hasComfortNoise: request.trunk.hasComfortNoise ?? false,
       sessionId: randomInt(1, 2 ** 31),
       sessionVersion: 1,
     };
@@ -130,8 +131,8 @@ export class LegNegotiation {
   }
 
   #reader(readKeys: NonNullable<Reader['readKeys']>): Reader {
-    const { host, codecs } = this.#local;
-    return { host, codecs, peerHost: this.peerHost, encryption: this.#keys.encryption, readKeys };
+    const { host, codecs, hasComfortNoise } = this.#local;
+    return { host, codecs, hasComfortNoise, peerHost: this.peerHost, encryption: this.#keys.encryption, readKeys };
   }
 
   #refuseOwn({ host, rtpPort, rtcpPort }: RemoteMedia): void {

@@ -17,6 +17,9 @@ const OFFERED_TELEPHONE_EVENTS: readonly TelephoneEventFormat[] = [
   { payload: 102, rate: 48_000 },
 ];
 
+/** RFC 3551 §6. */
+const COMFORT_NOISE = { payload: 13, codec: 'CN', rate: 8000 } as const;
+
 interface TelephoneEventFormat {
   payload: number;
   rate: number;
@@ -39,6 +42,8 @@ export interface LocalSession {
   rtpPort: number;
   /** Accepted codecs in order of preference. */
   codecs: readonly Codec[];
+  /** Comfort noise is offered and accepted. Default false. */
+  hasComfortNoise?: boolean;
   sessionId: number;
   sessionVersion: number;
   /** We have the peer on hold: it may listen and is not to send (RFC 3264 §8.4). Default false. */
@@ -46,7 +51,7 @@ export interface LocalSession {
 }
 
 /** Who reads a description. */
-export type Reader = Pick<LocalSession, 'host' | 'codecs'> & {
+export type Reader = Pick<LocalSession, 'host' | 'codecs' | 'hasComfortNoise'> & {
   /** Where the peer's SIP came from; a peer on this very host may receive media at its loopback. */
   peerHost?: string;
   /** Default `none`. */
@@ -106,7 +111,7 @@ export function readOffer(sdp: string, local: Reader): ReadOffer {
 
 /**
  * The SDP text that answers an offer: the same streams in the same order, all but the audio refused (RFC 3264 §6).
- * Comfort noise is declined: a peer that pauses would fall silent for parties that have not agreed to it.
+ * Comfort noise is accepted if we would offer it.
  * @param crypto our line, unless media is plain.
  */
 export function buildAnswer(local: LocalSession, offer: ReadOffer, crypto: CryptoLine | null = null): string {
@@ -172,6 +177,7 @@ function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
   const { codecs, direction, accepted, protocol, crypto } = options;
   const rtp = codecs.map((codec) => rtpMapOf(codec, accepted?.payloadType ?? CODECS[codec].payloadType));
   const fmtp = rtp.filter(({ codec }) => codec === 'opus').map(({ payload }) => ({ payload, config: OPUS_PARAMETERS }));
+  if (accepted === undefined ? offersComfortNoise(local) : accepted.hasComfortNoise) rtp.push(COMFORT_NOISE);
   for (const { payload, rate } of accepted === undefined ? offeredEvents(codecs) : acceptedEvents(accepted)) {
     rtp.push({ payload, codec: 'telephone-event', rate });
     fmtp.push({ payload, config: '0-15' });
@@ -188,6 +194,11 @@ function audioOf(local: LocalSession, options: AudioOptions): MediaDescription {
     ptime: 20,
     direction,
   };
+}
+
+/** The static payload type is for the clock of 8 kHz (RFC 3389 §4). */
+function offersComfortNoise({ codecs, hasComfortNoise = false }: LocalSession): boolean {
+  return hasComfortNoise && codecs.some((codec) => CODECS[codec].clockHz === COMFORT_NOISE.rate);
 }
 
 function rtpMapOf(codec: Codec, payload: number): MediaDescription['rtp'][number] {
@@ -249,6 +260,7 @@ function readAudio(sdp: string, session: SessionDescription, local: Reader) {
     rtcpPort: readRtcpPort(audio, rtpPort),
     ...codec,
     ...readTelephoneEvent(audio, CODECS[codec.codec].clockHz),
+    ...(takesComfortNoise(audio, codec.codec, local) && { hasComfortNoise: true }),
     direction: readDirection(audio.direction ?? session.direction, host),
     ...(keys !== null && { srtp: keys.keys }),
   };
@@ -339,6 +351,13 @@ function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
   const channels = codec === 'OPUS' ? 2 : 1;
   const isAsKnown = (mapped.rate ?? 8000) === CODECS[codec].clockHz && Number(mapped.encoding ?? 1) === channels;
   return isAsKnown ? codec : null;
+}
+
+function takesComfortNoise(audio: MediaDescription, codec: Codec, { hasComfortNoise = false }: Reader): boolean {
+  const { payload, rate } = COMFORT_NOISE;
+  if (!hasComfortNoise || CODECS[codec].clockHz !== rate || !payloadTypesOf(audio).includes(payload)) return false;
+  const mapped = audio.rtp.find((format) => format.payload === payload);
+  return mapped === undefined || (String(mapped.codec).toUpperCase() === 'CN' && (mapped.rate ?? rate) === rate);
 }
 
 /** Preferably with the clock of the codec, as it has to be (RFC 4733 §2.1); else with 8 kHz, which phones use with Opus too. */

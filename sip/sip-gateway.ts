@@ -21,6 +21,8 @@ export interface TrunkEndpoint {
   password: string | null;
   /** Codecs to offer, in order. */
   codecs: readonly Codec[];
+  /** Whether peers may send comfort noise instead of audio in pauses (RFC 3389). Default false. */
+  hasComfortNoise?: boolean;
   mediaEncryption: MediaEncryption;
 }
 

@@ -38,6 +38,10 @@ type LegFeed = 'nothing' | LoopedSound | 'mix' | `party ${string}`;
 
 /** The other party sends nothing any more, rather than late: what is said over it then goes on without. */
 const OTHER_PARTY_PAUSE_MS = 100;
+/** Five a second. */
+const FRAMES_PER_COMFORT_NOISE = 10;
+/** -127 dBov. */
+const SILENT_COMFORT_NOISE = Uint8Array.of(127);
 /** Longer than between two packets of an event, which come every 20 ms or 50 ms. */
 const EVENT_PAUSE_MS = 80;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
@@ -232,9 +236,8 @@ export class RelayLeg {
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     const isEvent = kind === 'telephone-event';
-    const payloadType = isEvent ? remote.telephoneEventPayloadType : remote.payloadType;
-    // Comfort noise was never offered, so nobody has agreed to it.
-    if (payloadType === null || kind === 'comfort-noise' || kind === 'unknown') {
+    const payloadType = payloadTypeOf(kind, remote);
+    if (payloadType === null || kind === 'unknown' || (kind === 'comfort-noise' && playback !== null)) {
       this.outbound.skip(header);
       this.counters.heldBack += 1;
       return;
@@ -245,7 +248,7 @@ export class RelayLeg {
     }
     this.#forwardedAtMs = nowMs;
     if (isEvent) this.#eventAtMs = nowMs;
-    if (playback !== null && !isEvent) {
+    if (playback !== null && !isEvent && kind !== 'comfort-noise') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + header.payloadBytes);
       if (!isG711(remote.codec) || !isG711(kind)) {
         const samples = this.#copyOf(speaker.decoded(kind, datagram, header).narrow(), header.payloadBytes);
@@ -259,7 +262,8 @@ export class RelayLeg {
       return;
     }
     const isOtherClock = isEvent && speaker.eventClockHz !== this.eventClockHz;
-    if ((isEvent || kind === remote.codec) && isLast && !isOtherClock) {
+    const isAsItCame = isEvent || kind === 'comfort-noise' || kind === remote.codec;
+    if (isAsItCame && isLast && !isOtherClock) {
       const start = header.payloadOffset - RTP_HEADER_BYTES;
       const end = header.payloadOffset + header.payloadBytes;
       const packet = start === 0 && end === datagram.length ? datagram : datagram.subarray(start, end);
@@ -271,10 +275,14 @@ export class RelayLeg {
       datagram,
       header,
       packet,
-      isEvent ? null : transcodingTable(kind as G711Codec, remote.codec as G711Codec),
+      isAsItCame ? null : transcodingTable(kind as G711Codec, remote.codec as G711Codec),
     );
     if (isOtherClock) scaleEventDuration(packet, RTP_HEADER_BYTES, this.eventClockHz / speaker.eventClockHz);
     this.#send(packet, payloadType);
+  }
+
+  get takesComfortNoise(): boolean {
+    return this.remote?.hasComfortNoise === true;
   }
 
   get eventClockHz(): number {
@@ -357,7 +365,17 @@ export class RelayLeg {
     const sound = this.loopedSound;
     if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
       return;
-    this.#sendFrame(sound, remote, nowMs);
+    if (sound === 'silence' && this.takesComfortNoise) this.#sendComfortNoise(nowMs);
+    else this.#sendFrame(sound, remote, nowMs);
+  }
+
+  /** Silence in few packets, but enough to keep a NAT's mapping and to show that we are there. */
+  #sendComfortNoise(nowMs: number): void {
+    if (this.#loopFrame++ % FRAMES_PER_COMFORT_NOISE !== 0) return;
+    this.outbound.admitPause(nowMs, SILENT_COMFORT_NOISE.length);
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + SILENT_COMFORT_NOISE.length);
+    packet.set(SILENT_COMFORT_NOISE, RTP_HEADER_BYTES);
+    this.#send(packet, COMFORT_NOISE_PAYLOAD_TYPE);
   }
 
   #sendFrame(sound: LoopedSound, remote: RemoteMedia, nowMs: number): void {
@@ -555,6 +573,13 @@ export class RelayLeg {
     const bytes = srtp.protectRtcp(copy, report.length);
     if (bytes >= 0) this.#rtcpSocket.send(copy.subarray(0, bytes), this.#rtcpTarget);
   }
+}
+
+/** Null for what the peer does not take. */
+function payloadTypeOf(kind: PayloadKind, remote: RemoteMedia): number | null {
+  if (kind === 'telephone-event') return remote.telephoneEventPayloadType;
+  if (kind !== 'comfort-noise') return remote.payloadType;
+  return remote.hasComfortNoise === true ? COMFORT_NOISE_PAYLOAD_TYPE : null;
 }
 
 function isG711(kind: PayloadKind): kind is G711Codec {

@@ -52,8 +52,8 @@ export class OutboundStream {
   #sentTimestamp: number;
   #sentAtMs = 0;
   #hasSent = false;
-  /** What was sent last is an event, which took longer than a frame. */
-  #isAfterEvent = false;
+  /** What was sent last is an event or comfort noise, which took longer than a frame. */
+  #isAfterPause = false;
 
   constructor(seed: OutboundStreamSeed) {
     this.ssrc = seed.ssrc;
@@ -104,13 +104,24 @@ export class OutboundStream {
   /** As `admit`, for a 20 ms frame made here. */
   admitGenerated(nowMs: number, payloadBytes: number = FRAME_SAMPLES): void {
     const isLongAgo = nowMs - this.#sentAtMs > LONGEST_STALL_MS;
-    if (this.#source !== GENERATOR || this.#isAfterEvent || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
+    if (this.#source !== GENERATOR || this.#isAfterPause || isLongAgo) this.#rebase(GENERATOR, 0, 0, nowMs);
     else {
       this.marker = false;
       this.sequence = (this.#sentSequence + 1) & 0xffff;
       this.timestamp = (this.#sentTimestamp + FRAME_MS * this.#clockPerMs) >>> 0;
     }
-    this.#isAfterEvent = false;
+    this.#isAfterPause = false;
+    this.#sentSequence = this.sequence;
+    this.#sentTimestamp = this.timestamp;
+    this.#sentAtMs = nowMs;
+    this.#count(payloadBytes, nowMs);
+  }
+
+  /** As `admit`, for comfort noise made here. What follows begins with the marker (RFC 3551 §4.1). */
+  admitPause(nowMs: number, payloadBytes: number): void {
+    this.#rebase(GENERATOR, 0, 0, nowMs);
+    this.marker = false;
+    this.#isAfterPause = true;
     this.#sentSequence = this.sequence;
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
@@ -131,7 +142,7 @@ export class OutboundStream {
       this.sequence = (this.#sentSequence + 1) & 0xffff;
       this.timestamp = this.#sentTimestamp;
     }
-    this.#isAfterEvent = true;
+    this.#isAfterPause = true;
     this.#sentSequence = this.sequence;
     this.#count(payloadBytes, nowMs);
   }

@@ -278,7 +278,11 @@ export class RelaySession {
 
   /** Whether a packet has to go by way of the speaker's playout. */
   #isTranscoded(speaker: Party, listener: Party, kind: PayloadKind): boolean {
-    if (kind === 'comfort-noise') return listener.transcodes === speaker;
+    if (kind === 'comfort-noise') {
+      // A peer that has not agreed to it gets what it sounds like, until audio comes again.
+      if (!listener.leg.takesComfortNoise) this.#transcode(listener, speaker);
+      return listener.transcodes === speaker;
+    }
     if (!isAudio(kind)) return false;
     const isTranscoded = listener.leg.mustTranscode(kind);
     this.#transcode(listener, isTranscoded ? speaker : null);
@@ -522,7 +526,10 @@ export class RelaySession {
     packet.nowMs = nowMs;
     for (let i = 0; i <= last; i++) {
       const listener = forwardsTo[i]!;
-      if (this.#isTranscoded(party, listener, kind)) continue;
+      if (this.#isTranscoded(party, listener, kind)) {
+        listener.leg.outbound.skip(header);
+        continue;
+      }
       packet.isLast = i === last;
       listener.leg.forward(leg, packet);
     }

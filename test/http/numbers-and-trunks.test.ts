@@ -202,6 +202,7 @@ describe('trunks', () => {
     ['another codec', { ...NEW, codecs: ['opus'] }, 'codecs.0'],
     ['another media encryption', { ...NEW, media_encryption: 'dtls' }, 'media_encryption'],
     ['no codec', { ...NEW, codecs: [] }, 'codecs'],
+    ['comfort noise alone', { ...NEW, codecs: ['CN'] }, 'codecs'],
     ['half a channel', { ...NEW, channels: 0.5 }, 'channels'],
     ['channels as text', { ...NEW, channels: '5' }, 'channels'],
     ['a prefix without plus', { ...NEW, allowed_prefixes: ['91'] }, 'allowed_prefixes.0'],

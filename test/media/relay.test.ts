@@ -6,6 +6,7 @@ import { decodeG711 } from '../../media/codecs/g711.ts';
 import { DgramDatagrams } from '../../media/datagrams/datagrams.dgram.ts';
 import { Endpoint } from '../../media/datagrams/endpoint.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { levelDbov } from '../../media/dsp/level.ts';
 import { toneFrames } from '../../media/dsp/tones.ts';
 import { FramePacer } from '../../media/relay/frame-pacer.ts';
 import { SendRing } from '../../media/relay/send-ring.ts';
@@ -336,6 +337,71 @@ describe('silence of a leg', () => {
 });
 
 describe('comfort noise of a party', () => {
+  it('passes as it came to a party that has agreed to it', async () => {
+    await using bench = await Bench.open();
+    const takesNoise = { hasComfortNoise: true };
+    await bench.connect({
+      agent: bench.agent.remote('PCMU', takesNoise),
+      customer: bench.customer.remote('PCMU', takesNoise),
+    });
+    bench.setPath('bridged');
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    bench.agent.sendRtp(bench.ports.agent, { payloadType: 13 }, Uint8Array.of(60, 1, 2));
+    await bench.customer.hears(2);
+    bench.nowMs += 400;
+    bench.agent.timestamp = (bench.agent.timestamp + 3200) >>> 0;
+    bench.agent.say(bench.ports.agent, 'PCMU', frame, true);
+    await bench.customer.hears(3);
+    const [first, noise, last] = bench.customer.heard;
+    expect(noise).toMatchObject({ header: { payloadType: 13, marker: false }, payload: Buffer.of(60, 1, 2) });
+    expect(last!.header).toMatchObject({
+      payloadType: 0,
+      marker: true,
+      sequence: (first!.header.sequence + 2) & 0xffff,
+    });
+    expect((last!.header.timestamp - first!.header.timestamp) >>> 0).toBe(3360);
+  });
+
+  it('becomes noise for a party that has not agreed to it, until audio comes again', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('PCMU', { hasComfortNoise: true }) });
+    bench.setPath('bridged');
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    bench.agent.sendRtp(bench.ports.agent, { payloadType: 13 }, Uint8Array.of(50));
+    await bench.settled('agent');
+    bench.pace(50);
+    await bench.customer.hears(51);
+    expect(new Set(bench.customer.heard.map(({ header }) => header.payloadType))).toEqual(new Set([0]));
+    expect(Math.abs(levelDbov(bench.customer.samplesHeard('PCMU', 20)) + 50)).toBeLessThan(3);
+    bench.agent.timestamp = (bench.agent.timestamp + 8000) >>> 0;
+    bench.agent.say(bench.ports.agent, 'PCMU', frame);
+    await bench.customer.hears(52);
+    bench.pace(5);
+    expect(bench.customer.heard.at(-1)!.payload).toEqual(Buffer.from(frame));
+    expect(bench.partyDump('agent').playout).toBeNull();
+    expectContinuous(bench.customer.heard.map(({ header }) => header));
+  });
+
+  it('is what a party that has agreed to it gets five times a second where others get frames of silence', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('PCMU', { hasComfortNoise: true }) });
+    bench.session.setRouting({ hears: { agent: 'silence', customer: 'silence' }, watched: [] });
+    bench.pace(50);
+    await Promise.all([bench.agent.hears(5), bench.customer.hears(50)]);
+    bench.setPath('bridged');
+    bench.customer.say(bench.ports.customer, 'PCMU', frame);
+    await bench.agent.hears(6);
+    const noise = bench.agent.heard.slice(0, 5);
+    for (const { header, payload } of noise) {
+      expect(header).toMatchObject({ payloadType: 13, marker: false });
+      expect(payload).toEqual(Buffer.of(127));
+    }
+    const steps = noise.slice(1).map(({ header }, i) => (header.timestamp - noise[i]!.header.timestamp) >>> 0);
+    expect(steps).toEqual([1600, 1600, 1600, 1600]);
+    expect(bench.agent.heard[5]!.header).toMatchObject({ payloadType: 0, marker: true });
+    expectContinuous(bench.agent.heard.map(({ header }) => header));
+  });
+
   it('announces a pause, during which reports show that the party is there', async () => {
     await using bench = await Bench.open();
     await bench.connect();

@@ -63,6 +63,17 @@ describe('the offer', () => {
     expect(lines).toContain('a=rtpmap:102 telephone-event/48000');
   });
 
+  test('names comfort noise if asked to, which needs a codec with a clock of 8 kHz', () => {
+    const offer = buildOffer({ ...LOCAL, hasComfortNoise: true });
+    expect(offer).toContain('m=audio 40000 RTP/AVP 0 8 13 101\r\n');
+    const reader: Reader = { ...LOCAL, codecs: ['OPUS', 'PCMU'], hasComfortNoise: true };
+    expect(readRemoteMedia(offer, reader)).toMatchObject({ codec: 'PCMU', hasComfortNoise: true });
+    expect(readRemoteMedia(offer, LOCAL)).not.toHaveProperty('hasComfortNoise');
+    const opus = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98 13', 'a=rtpmap:98 opus/48000/2');
+    expect(readRemoteMedia(opus, reader)).not.toHaveProperty('hasComfortNoise');
+    expect(buildOffer({ ...LOCAL, codecs: ['OPUS'], hasComfortNoise: true })).toContain('RTP/AVP 111 101 102\r\n');
+  });
+
   test('is understood by our own reader', () => {
     expect(readRemoteMedia(buildOffer(LOCAL), LOCAL)).toEqual({
       host: '192.0.2.1',
@@ -275,7 +286,18 @@ describe('answering an offer', () => {
     expect(answer).toContain(`a=${answered}\r\n`);
   });
 
-  test('declines comfort noise, so that the peer sends audio in pauses too', () => {
+  test('accepts comfort noise where we would offer it', () => {
+    const local = { ...LOCAL, hasComfortNoise: true };
+    const session = sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0 13 101', 'a=rtpmap:101 telephone-event/8000');
+    const offer = readOffer(session, local);
+    expect(offer.media.hasComfortNoise).toBe(true);
+    expect(buildAnswer(local, offer)).toContain(
+      'm=audio 40000 RTP/AVP 0 13 101\r\na=rtpmap:0 PCMU/8000\r\na=rtpmap:13 CN/8000',
+    );
+    expect(buildAnswer(local, readOffer(sdp(CONNECTION, 'm=audio 5004 RTP/AVP 0'), local))).toContain('RTP/AVP 0\r\n');
+  });
+
+  test('declines comfort noise else, so that the peer sends audio in pauses too', () => {
     const answer = buildAnswer(LOCAL, offerOf('m=audio 5004 RTP/AVP 0 13 101', 'a=rtpmap:101 telephone-event/8000'));
     expect(answer).toContain('m=audio 40000 RTP/AVP 0 101\r\n');
   });

@@ -26,7 +26,7 @@ const TRUNK_OPTIONS = {
   transport: { value: 'udp|tcp', about: 'default udp' },
   username: { value: 'TEXT', about: 'user name for digest authentication' },
   'password-stdin': { about: 'read the password from standard input, which keeps it out of process lists' },
-  codecs: { value: 'LIST', about: 'codecs in order of preference: PCMU, PCMA, G722, OPUS (default PCMU,PCMA)' },
+  codecs: { value: 'LIST', about: 'codecs in order of preference: PCMU, PCMA, G722, OPUS, CN (default PCMU,PCMA)' },
   encryption: { value: 'none|optional|required', about: 'media encryption with SRTP (default none)' },
   channels: { value: 'N', about: 'concurrent calls (default 10)' },
   prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
