@@ -33,6 +33,7 @@ ENV NODE_ENV=production \
     PORT=8080 \
     TANDEM_DATA_DIR=/data \
     MODELS_DIR=/data/models \
+    WEBRTC_PORT=30000 \
     RTP_PORT_MIN=20000 \
     RTP_PORT_MAX=20399
 
@@ -44,6 +45,7 @@ EXPOSE 8080/tcp
 EXPOSE 5060/udp
 EXPOSE 5060/tcp
 EXPOSE 20000-20399/udp
+EXPOSE 30000/udp
 
 # The first start creates a database. Later starts take about a second.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \

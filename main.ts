@@ -90,7 +90,7 @@ export async function startTandem(
     const { folder, databaseUrl, sql, objects, secrets, jobs, limits, owner } = storage;
     step('storage');
 
-    const { mediaPlane, listening } = opened.use(openMedia(config, { logger }));
+    const { mediaPlane, listening, webRtc } = opened.use(openMedia(config, { logger }));
     step('media');
 
     const sip = opened.use(await openSip(config, { logger, onLost }).catch(nameThePort('SIP_PORT', config.sipPort)));
@@ -117,6 +117,7 @@ export async function startTandem(
       storage,
       mediaPlane,
       listening,
+      webRtc,
       engines,
       deliverer,
       allowCidrs,
@@ -139,13 +140,13 @@ export async function startTandem(
     const { voices, tts, liveStt, transcriber } = speech;
     const sealingKeys = createSealingKeys(config.recordingKey, config.previousRecordingKeys);
     const telephony = opened.use(await openTelephony({ ...shared, sip: sip.gateway, voices, sealingKeys }));
-    const { dialer, registry, trunkWatch, recordings } = telephony;
+    const { dialer, phones, registry, trunkWatch, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
     step('actors');
 
     const http = createHttpServer({
-      ...{ sql, objects, secrets, limits, dialer, recordings, voices, liveStt, transcriber, speech: tts },
+      ...{ sql, objects, secrets, limits, dialer, phones, recordings, voices, liveStt, transcriber, speech: tts },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       corsOrigins: config.corsOrigins,

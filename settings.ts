@@ -130,6 +130,11 @@ export const VARIABLES = {
     'First RTP port; must be even.',
   ),
   rtpPortMax: integerVariable('RTP_PORT_MAX', { fallback: 29_999, min: 1027, max: 65_535 }, 'Last RTP port.'),
+  webrtcPort: integerVariable(
+    'WEBRTC_PORT',
+    { fallback: 30_000, min: 0, max: 65_535 },
+    'UDP port for the audio of all browsers, at RTP_HOST; 0 picks a free one.',
+  ),
   mediaWorkers: integerVariable(
     'MEDIA_WORKERS',
     { fallback: Math.max(1, availableParallelism() - 1), min: 1, max: 256, shownDefault: 'cores - 1, at least 1' },

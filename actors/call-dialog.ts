@@ -1,5 +1,5 @@
 import { type EventObject, fromCallback } from 'xstate';
-import { CODECS, type Codec, type LegId } from '../machines/events.ts';
+import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
@@ -8,9 +8,10 @@ import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { Logger } from './logger.ts';
+import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 
-/** The leg machine's `dialog` port: one INVITE over the call's trunk, and the dialog that comes of it. */
-export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOptions) {
+/** The leg machine's `dialog` port: one INVITE over the call's trunk or one browser, and the dialog that comes of it. */
+export function dialogPort({ sip, phones, sql, secrets, registry, logger }: DialogPortOptions) {
   return fromCallback<EventObject, DialogInput>(({ input, receive, sendBack }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('a leg needs a live call');
@@ -19,16 +20,36 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
     let hangup: Extract<DialogCommand, { type: 'hangup' }> | null = null;
     let dialog: LegDialog | null = null;
 
-    async function dial(): Promise<void> {
+    async function dialPhone(calledNumber: string): Promise<void> {
       const trunk = await getTrunkById(sql, call!.row.trunkId);
       if (!trunk) throw new Error('the trunk of a live call is gone');
       if (hangup !== null || signal.aborted) return refuseUndialed();
       dialog = sip.dial({
         trunk: trunkEndpoint(trunk, secrets),
         callerId: call!.row.did,
-        calledNumber: numberOf(call!, input.leg),
+        calledNumber,
         localMedia: input.local,
         callId: input.callId,
+        signal,
+        onEvent: sendBack,
+      });
+    }
+
+    function dialBrowser(userId: number): void {
+      const { row, guests } = call!;
+      const role = guests.get(input.leg)?.role ?? 'agent';
+      dialog = phones.dial({
+        workspaceId: row.workspaceId,
+        userId,
+        purpose: role === 'supervisor' ? 'supervise' : 'agent',
+        call: {
+          call_id: row.callId,
+          reference_id: row.referenceId,
+          leg_id: input.leg,
+          role,
+          customer_number: row.customerNumber,
+        },
+        localMedia: input.local,
         signal,
         onEvent: sendBack,
       });
@@ -48,24 +69,30 @@ export function dialogPort({ sip, sql, secrets, registry, logger }: DialogPortOp
         dialog?.hangup(command.cause);
       }
     });
-    dial().catch((error) => {
-      logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
-      sendBack({ type: 'leg.lost', detail: 'the leg could not be dialed' });
-    });
+    const endpoint = endpointOf(call, input.leg);
+    if (endpoint.type === 'webrtc') dialBrowser(endpoint.userId);
+    else {
+      dialPhone(endpoint.number).catch((error) => {
+        logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
+        sendBack({ type: 'leg.lost', detail: 'the leg could not be dialed' });
+      });
+    }
     return () => abort.abort();
   });
 }
 
-function numberOf({ row, guestNumbers }: LiveCall, leg: LegId): string {
-  if (leg === 'agent') return row.agentNumber;
-  if (leg === 'customer') return row.customerNumber;
-  const number = guestNumbers.get(leg);
-  if (number === undefined) throw new Error('a leg without a number was to be dialed');
-  return number;
+function endpointOf({ row, guests }: LiveCall, leg: LegId): LegEndpoint {
+  if (leg === 'customer') return { type: 'phone', number: row.customerNumber };
+  if (leg === 'agent' && row.agentUserId !== null) return { type: 'webrtc', userId: row.agentUserId };
+  if (leg === 'agent' && row.agentNumber !== null) return { type: 'phone', number: row.agentNumber };
+  const guest = guests.get(leg);
+  if (guest === undefined) throw new Error('a leg without an endpoint was to be dialed');
+  return guest.endpoint;
 }
 
 interface DialogPortOptions {
   sip: SipGateway;
+  phones: Pick<NodePhoneDesk, 'dial'>;
   sql: Sql;
   secrets: SecretBox;
   registry: CallRegistry;

@@ -1,5 +1,5 @@
 import type { CallMove } from '../machines/call-events.ts';
-import type { LegId } from '../machines/events.ts';
+import type { LegEndpoint, LegId } from '../machines/events.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import { pause } from '../runtime/waiting.ts';
 import { inTransaction, type Sql, type Tx } from '../storage/database.ts';
@@ -52,8 +52,8 @@ export interface CallJournalOptions {
   clock: Clock;
   logger: Logger;
   signal: AbortSignal;
-  /** The number of a leg that was added. */
-  numberOf: (legId: LegId) => string | null;
+  /** What was dialed for a leg that was added. */
+  endpointOf: (legId: LegId) => LegEndpoint | null;
   /** Told of every event after it was committed. */
   onCommitted: (events: CallEventRow[]) => void;
   /** Told when the call is not ours any more: another boot took it over, or it is final already. */
@@ -159,7 +159,7 @@ async function commitUntilStored(
   return [];
 }
 
-async function commit({ sql, callId, boot, numberOf }: CallJournalOptions, { batch, lastSequence }: Commit) {
+async function commit({ sql, callId, boot, endpointOf }: CallJournalOptions, { batch, lastSequence }: Commit) {
   return await inTransaction(sql, async (tx) => {
     const call = await lockLiveCall(tx, callId);
     if (call === null || call.ownerBoot !== boot) return null;
@@ -175,7 +175,7 @@ async function commit({ sql, callId, boot, numberOf }: CallJournalOptions, { bat
       });
       if (kept !== null) moves.push(kept);
     }
-    const legs = moves.reduce((before, move) => legsAfter(before, move, numberOf), call.legs);
+    const legs = moves.reduce((before, move) => legsAfter(before, move, endpointOf), call.legs);
     const patch = { ...patchOf(moves), ...(legs !== call.legs && { legs }) };
     return await recordMoves(tx, callId, moves.map(toStoredMove), patch);
   });

@@ -7,6 +7,7 @@ import type { Moment } from '../runtime/clock.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallSpeech } from './call-speech.ts';
+import type { NewLeg } from './dialer.ts';
 
 /**
  * The live calls of this process, one root actor each. A call's sockets, timers and files hang on its
@@ -32,8 +33,8 @@ export interface LiveCall {
   /** What the agent is told. */
   readonly speech: CallSpeech;
   media: MediaSession | null;
-  /** The numbers of the legs that were added. */
-  readonly guestNumbers: Map<LegId, string>;
+  /** The legs that were added. */
+  readonly guests: Map<LegId, NewLeg>;
   /** By playback: what is to be played, until it is. Linear, 8 kHz, mono. */
   readonly sounds: Map<string, Int16Array<ArrayBuffer>>;
   /** When clearing began; null while the call is up. */

@@ -10,7 +10,8 @@ export interface PublicCall {
   reference_id: string;
   outbound_trunk_id: string;
   did: string;
-  agent_number: string;
+  /** Null when the agent is a browser. */
+  agent_number: string | null;
   customer_number: string;
   state: CallState;
   call_done: boolean;
@@ -58,8 +59,8 @@ export interface PublicLeg {
   /** `agent`, `customer`, or the id of a leg that was added. */
   leg_id: string;
   role: CallLeg['role'];
-  /** Null for a supervisor. */
-  endpoint: { type: 'phone'; number: string | null };
+  /** Number and user are null for a supervisor. */
+  endpoint: { type: 'phone'; number: string | null } | { type: 'webrtc'; user_id: number | null };
   state: CallLeg['state'];
   muted: boolean;
   /** Null unless it is a supervisor. */
@@ -164,14 +165,11 @@ export function presentCall(row: CallRow): PublicCall {
   };
 }
 
-function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): PublicLeg {
-  const own = leg.role === 'agent' ? agentNumber : customerNumber;
-  // Who supervises is for admins, who find it in the audit log.
-  const number = leg.role === 'supervisor' ? null : (leg.number ?? own);
+function presentLeg(row: CallRow, leg: CallLeg): PublicLeg {
   return {
     leg_id: leg.legId,
     role: leg.role,
-    endpoint: { type: 'phone', number },
+    endpoint: endpointOf(row, leg),
     state: leg.state,
     muted: leg.muted,
     mode: leg.mode,
@@ -179,6 +177,15 @@ function presentLeg({ agentNumber, customerNumber }: CallRow, leg: CallLeg): Pub
     left_at: leg.leftAt,
     hangup_cause: leg.hangupCause,
   };
+}
+
+/** Who supervises is for admins, who find it in the audit log. */
+function endpointOf({ agentNumber, agentUserId, customerNumber }: CallRow, leg: CallLeg): PublicLeg['endpoint'] {
+  const isSupervisor = leg.role === 'supervisor';
+  const userId = leg.userId ?? (leg.role === 'agent' ? agentUserId : null);
+  if (userId !== null) return { type: 'webrtc', user_id: isSupervisor ? null : userId };
+  const own = leg.role === 'agent' ? agentNumber : customerNumber;
+  return { type: 'phone', number: isSupervisor ? null : (leg.number ?? own) };
 }
 
 /** Calls that ended before legs could be encrypted have no `encryption` in the database. */

@@ -21,12 +21,14 @@ import { type TranscriptDesk, transcriptPort } from './call-transcript.ts';
 import { presentCallEvent } from './call-view.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
+import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 
 export interface CallActorsOptions {
   sql: Sql;
   mediaPlane: MediaPlane;
   sip: SipGateway;
+  phones: NodePhoneDesk;
   secrets: SecretBox;
   registry: CallRegistry;
   feed: CallFeed;
@@ -69,10 +71,10 @@ export function createCallActors(options: CallActorsOptions): {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
-      const guestNumbers = new Map<string, string>();
+      const guests: LiveCall['guests'] = new Map();
       const journal = openCallJournal({
         ...options,
-        numberOf: (legId) => guestNumbers.get(legId) ?? null,
+        endpointOf: (legId) => guests.get(legId)?.endpoint ?? null,
         callId: row.callId,
         boot: row.ownerBoot,
         lastSequence: row.seq,
@@ -113,7 +115,7 @@ export function createCallActors(options: CallActorsOptions): {
         abort,
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
-        guestNumbers,
+        guests,
         sounds: new Map(),
         clearedAt: null,
         control: controls.request,

@@ -16,6 +16,7 @@ import {
   isFinalState,
   requireRoomForLeg,
 } from '../storage/queries/calls.ts';
+import { findMembership } from '../storage/queries/memberships.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
@@ -29,6 +30,7 @@ import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/cal
 import type { Cidr } from './callbacks/public-address.ts';
 import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
 import type { Logger } from './logger.ts';
+import type { PhoneDesk } from './phones/phone-desk.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 import type { TrunkWatch } from './trunk-watch.ts';
 
@@ -44,6 +46,7 @@ export interface DialerOptions {
   speeches: CallSpeechDesk;
   sounds: CallSoundDesk;
   trunkWatch: TrunkWatch;
+  phones: Pick<PhoneDesk, 'unavailable'>;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
   resolve?: Resolve;
@@ -135,6 +138,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
   return {
     async place(request) {
       requireReady();
+      const { workspaceId, agentUserId = null } = request;
+      if (agentUserId !== null) await requireBrowserOf({ workspaceId, userId: agentUserId }, options);
       const scripts = await options.speeches.read(request);
       const callbackUrl = await checkedCallbackUrl(request, options);
       // The look-up may have taken long.
@@ -172,28 +177,31 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return presentCall((await getCallById(sql, row.callId)) ?? row);
     },
 
-    async addLeg(target, { role, mode, number }) {
+    async addLeg(target, leg) {
       const { row, live } = await liveCallOf(target);
+      const { role, mode, endpoint } = leg;
+      if (endpoint.type === 'webrtc') await requireBrowserOf({ ...target, ...endpoint }, options);
       const legId = `leg_${randomUUID()}`;
-      live.guestNumbers.set(legId, number);
+      live.guests.set(legId, leg);
       try {
-        // The channel is taken when the leg is stored; until then nobody else may count.
+        // The channel is taken when the leg is stored; until then nobody else may count. A browser takes none.
         await addingLegs.run(
           async () => {
-            await requireRoomForLeg(sql, { trunkId: row.trunkId, number });
+            if (endpoint.type === 'phone')
+              await requireRoomForLeg(sql, { trunkId: row.trunkId, number: endpoint.number });
             await live.control({ type: 'leg.add', leg: legId, role, mode });
           },
           { lane: row.trunkId },
         );
       } catch (error) {
-        live.guestNumbers.delete(legId);
+        live.guests.delete(legId);
         throw error;
       }
       const call = presentCall((await getCallById(sql, row.callId)) ?? row);
-      const leg = call.legs.find(({ leg_id }) => leg_id === legId);
+      const added = call.legs.find(({ leg_id }) => leg_id === legId);
       // The call ended at the same moment.
-      if (leg === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
-      return leg;
+      if (added === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
+      return added;
     },
 
     async play(target, { source, legs, isLooped }) {
@@ -244,6 +252,19 @@ export function createDialer(options: DialerOptions): NodeDialer {
       await within(idle, { clock, ms: HANGUP_TIMEOUT_MS });
     },
   };
+}
+
+/**
+ * Whether the browser of a user can be dialed.
+ * @throws TandemError WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
+ */
+async function requireBrowserOf(
+  { workspaceId, userId }: { workspaceId: string; userId: number },
+  { sql, phones }: DialerOptions,
+): Promise<void> {
+  if (phones.unavailable !== null) throw new TandemError('WEBRTC_NOT_AVAILABLE', phones.unavailable);
+  if ((await findMembership(sql, { workspaceId, userId })) !== null) return;
+  throw new TandemError('MEMBER_NOT_FOUND', 'The user of the endpoint is not a member of this workspace.');
 }
 
 /** An admission may be stored although its answer was lost: then somebody has to run the call. Else throws again. */

@@ -1,5 +1,5 @@
 import type { CallControl } from '../machines/call-control.ts';
-import type { GuestRole, LegId, SupervisionMode } from '../machines/events.ts';
+import type { GuestRole, LegEndpoint, LegId, SupervisionMode } from '../machines/events.ts';
 import type { SoundSource } from './call-sound.ts';
 import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 
@@ -24,8 +24,9 @@ export interface Dialer {
    */
   control(target: { workspaceId: string; callId: string }, control: CallControl): Promise<PublicCall>;
   /**
-   * Dials one more leg over the trunk of a live call. Resolves once it is being dialed; it joins the talk when it answers.
-   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel
+   * Dials one more leg: a phone over the trunk of a live call, or a browser. Resolves once it is being dialed; it joins the
+   * talk when it answers.
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel, WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
    */
   addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<PublicLeg>;
   /**
@@ -47,7 +48,10 @@ export interface PlaceCallRequest {
   apiKeyId: number | null;
   apiKeyName: string | null;
   userId: number | null;
-  agentNumber: string;
+  /** +E.164. Null: `agentUserId` is set. */
+  agentNumber: string | null;
+  /** The user whose browser is the agent. Null or absent: `agentNumber` is set. */
+  agentUserId?: number | null;
   customerNumber: string;
   did: string | null;
   trunkId: string | null;
@@ -83,8 +87,7 @@ export interface NewLeg {
   role: GuestRole;
   /** Null unless it is a supervisor. */
   mode: SupervisionMode | null;
-  /** +E.164. */
-  number: string;
+  endpoint: LegEndpoint;
 }
 
 export interface PlacedCall {

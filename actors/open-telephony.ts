@@ -1,6 +1,7 @@
 import type { InspectionEvent } from 'xstate';
 import type { ListeningPlane } from '../media/listening-plane.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
+import type { WebRtcPlane } from '../media/webrtc/webrtc-plane.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import type { SipGateway } from '../sip/sip-gateway.ts';
@@ -19,6 +20,8 @@ import type { Cidr } from './callbacks/public-address.ts';
 import { createDialer, type NodeDialer } from './dialer.actor.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
+import { createPhoneDesk } from './phones/phone-desk.actor.ts';
+import type { PhoneDesk } from './phones/phone-desk.ts';
 import { reconcile } from './reconcile.ts';
 import { createRecordingDesk } from './recording.actor.ts';
 import { createRecordingExporter } from './recordings/recording-exporter.ts';
@@ -32,6 +35,7 @@ export interface OpenTelephonyOptions {
   storage: Storage;
   sip: SipGateway;
   mediaPlane: MediaPlane;
+  webRtc: WebRtcPlane;
   listening: ListeningPlane;
   engines: SpeechEngines;
   voices: Pick<VoiceDesk, 'resolve'>;
@@ -49,6 +53,7 @@ export interface OpenTelephonyOptions {
 
 export interface Telephony extends AsyncDisposable {
   readonly dialer: NodeDialer;
+  readonly phones: PhoneDesk;
   /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
@@ -70,8 +75,9 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   opening.defer(() => transcripts.close());
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
   const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
+  const phones = createPhoneDesk(given);
   const parts = {
-    ...{ ...shared, recordings, transcripts, speeches, sounds },
+    ...{ ...shared, recordings, transcripts, speeches, phones, sounds },
     ...{ registry: createCallRegistry(), feed: createCallFeed(shared) },
   };
   const actors = createCallActors({ ...parts, ...(inspect && { inspect }) });
@@ -89,6 +95,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const opened = opening.move();
   return {
     dialer,
+    phones,
     registry: parts.registry,
     trunkWatch,
     recordings: library,

@@ -7,6 +7,7 @@ import type { Dialer } from '../actors/dialer.ts';
 import type { DocumentDesk } from '../actors/documents/document-desk.ts';
 import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
 import type { MemoryDesk } from '../actors/memory/memory-desk.ts';
+import type { PhoneDesk, PhoneHolder } from '../actors/phones/phone-desk.ts';
 import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
@@ -18,6 +19,7 @@ import type { Sql } from '../storage/database.ts';
 import type { Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { SecretBox } from '../storage/secrets.ts';
+import type { Principal } from './auth.ts';
 import type { Revocations } from './revocations.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
@@ -28,6 +30,10 @@ export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, F
 export interface HttpContext {
   sql: Sql;
   dialer: Dialer;
+  /** Phones in browsers. */
+  phones: PhoneDesk;
+  /** Who minted the tokens of the phones. */
+  phonePrincipals: WeakMap<PhoneHolder, Principal>;
   webhooks: WebhookDesk;
   speech: TtsDesk;
   voices: VoiceDesk;

@@ -37,6 +37,8 @@ const NEW_LEG: ErrorCode[] = [
   'TOO_MANY_LEGS',
   'destination_not_allowed',
   'no_free_channel',
+  'WEBRTC_NOT_AVAILABLE',
+  'MEMBER_NOT_FOUND',
 ];
 const RECORDING_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'RECORDING_UNAVAILABLE'];
 const RECORDING: ErrorCode[] = [
@@ -149,6 +151,9 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   placeCall: [
     'INVALID_NUMBER',
+    'INVALID_ENDPOINT',
+    'WEBRTC_NOT_AVAILABLE',
+    'MEMBER_NOT_FOUND',
     'SAME_NUMBER',
     'INVALID_REFERENCE',
     'INVALID_CALLBACK_URL',
@@ -205,6 +210,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   ],
   stopPlayback: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'PLAYBACK_NOT_FOUND'],
   addCallLeg: NEW_LEG,
+  createPhoneToken: ['CALL_NOT_FOUND', 'WEBRTC_NOT_AVAILABLE'],
   removeCallLeg: LEG_CONTROL,
   superviseCall: NEW_LEG,
   changeSupervision: LEG_CONTROL,
@@ -368,6 +374,11 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'The phone of this leg has put the call on hold. Try again when it is back.',
   },
   CONTROL_BUSY: { message: 'Too many digits wait to be sent to this leg. Try again in a few seconds.' },
+  INVALID_ENDPOINT: { message: 'agent_endpoint must not be combined with agent_number.' },
+  WEBRTC_NOT_AVAILABLE: {
+    message:
+      'Browsers cannot take part in calls: the worker program of mediasoup is not installed. Run bin/tandem webrtc install, or set MEDIASOUP_WORKER_BIN to the worker program of mediasoup.',
+  },
   INVALID_DIGITS: { message: 'digits may contain 0 to 9, *, #, A to D, w and W only.' },
   RECORDING_NOT_OWNED: { message: 'Another user placed this call. Only that user can play its recording.' },
   TRANSCRIPT_NOT_OWNED: { message: 'Another user placed this call. Only that user can read its transcript.' },

@@ -94,6 +94,10 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/click2call/:id/supervise': allow('admin', 'calls:write'),
   'PATCH /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
   'DELETE /dialer/click2call/:id/supervise/:supervision_id': allow('admin', 'calls:write'),
+  // A supervisor's phone takes an admin: routes/phone.ts.
+  'POST /phone/tokens': allow('writer', 'calls:write'),
+  // http/websocket/phone-connection.ts checks the token.
+  'GET /ws/phone': open(),
   'POST /dialer/click2call/:id/recording/pause': allow('writer', 'calls:write'),
   'POST /dialer/click2call/:id/recording/resume': allow('writer', 'calls:write'),
   'GET /dialer/click2call/:id/transcript': allow('member', 'recordings:read'),

@@ -7,6 +7,7 @@ export interface HttpServerOptions
     HttpContext,
     | 'sql'
     | 'dialer'
+    | 'phones'
     | 'webhooks'
     | 'speech'
     | 'voices'

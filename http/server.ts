@@ -55,6 +55,7 @@ import { securityHeaders } from './security-headers.ts';
 import type { HttpServerOptions } from './server-options.ts';
 import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
+import { createPhoneSockets } from './websocket/phone-sockets.ts';
 import { createSttSockets } from './websocket/stt-sockets.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
@@ -78,6 +79,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     limits: createLimitsInProcess(options.rateLimits),
     sessionTokens: createSessionTokens(options),
     revocations: createRevocations(),
+    phonePrincipals: new WeakMap(),
     ...options,
     closing: closing.signal,
   };
@@ -86,7 +88,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const isHttps = context.publicUrl?.startsWith('https:') ?? false;
   const brokenRequests = refuseBrokenRequests({ limits, isHttps, isAnswering: running.isAnswering });
   const trustedProxies = [...(options.trustedProxies ?? ['loopback'])];
-  const sttSockets = createSttSockets({ ...brokenRequests, context, trustedProxies, times: options.sttTimes ?? {} });
+  const sockets = [
+    createSttSockets({ ...brokenRequests, context, trustedProxies, times: options.sttTimes ?? {} }),
+    createPhoneSockets({ ...brokenRequests, context, trustedProxies }),
+  ];
 
   const app = Fastify({
     // Fastify would log URLs, and URLs contain phone numbers. `logRequest` logs routes.
@@ -102,7 +107,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       headersTimeout: 20_000,
       requireHostHeader: false,
-      shouldUpgradeCallback: (request) => sttSockets.wants(request),
+      shouldUpgradeCallback: (request) => sockets.some((each) => each.wants(request)),
     },
     return503OnClosing: false,
     // Closes kept-alive connections, after `running.finish` has let running requests finish.
@@ -114,7 +119,9 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   // An unknown Expect may be ignored (RFC 9110 §10.1.1); Node would respond with 417.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   brokenRequests.refuseTunnels(app.server);
-  app.server.on('upgrade', (request, socket, head) => sttSockets.accept(request, socket, head));
+  app.server.on('upgrade', (request, socket, head) => {
+    sockets.find((each) => each.wants(request))?.accept(request, socket, head);
+  });
   app.setValidatorCompiler(compileValidator);
   // Response schemas only document. Bodies are sent as the routes return them.
   app.setSerializerCompiler(() => JSON.stringify);
@@ -137,7 +144,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.addHook('onResponse', async (request, reply) => logRequest(request, reply));
   app.addHook('preClose', async () => {
     closing.abort();
-    await Promise.all([running.finish(), sttSockets.close()]);
+    await Promise.all([running.finish(), ...sockets.map((each) => each.close())]);
   });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
   app.setNotFoundHandler((request, reply) => {

@@ -5,6 +5,7 @@
 export const ERROR_CATALOGUE = {
   // Click-to-call placement (platform-api, Errors).
   INVALID_NUMBER: { status: 400, retryable: false },
+  INVALID_ENDPOINT: { status: 400, retryable: false },
   SAME_NUMBER: { status: 400, retryable: false },
   INVALID_RING_TIMEOUT: { status: 400, retryable: false },
   INVALID_MAX_DURATION: { status: 400, retryable: false },
@@ -40,6 +41,7 @@ export const ERROR_CATALOGUE = {
   INVALID_PLAYBACK_URL: { status: 400, retryable: false },
   PLAYBACK_URL_UNREACHABLE: { status: 422, retryable: true },
   CONTROL_BUSY: { status: 429, retryable: true },
+  WEBRTC_NOT_AVAILABLE: { status: 503, retryable: false },
   INVALID_DIGITS: { status: 400, retryable: false },
   RECORDING_NOT_OWNED: { status: 404, retryable: false },
   TRANSCRIPT_NOT_OWNED: { status: 404, retryable: false },

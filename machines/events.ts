@@ -20,11 +20,16 @@ export type GuestRole = 'party' | 'supervisor';
 /** A supervisor hears everybody, and is heard by nobody, by the agent alone, or by everybody. */
 export type SupervisionMode = 'listen' | 'whisper' | 'barge';
 
+/** What is dialed for a leg: a number over the trunk of the call, or the browser of a user. */
+export type LegEndpoint = { type: 'phone'; number: string } | { type: 'webrtc'; userId: number };
+
 export interface CallLeg {
   legId: LegId;
   role: 'agent' | 'customer' | GuestRole;
-  /** The number that was dialed; null where the call has it: for agent and customer. */
+  /** The number that was dialed; null for a browser, and where the call has it: for agent and customer. */
   number: string | null;
+  /** The user whose browser was dialed. Absent for a phone, and where the call has it: for the agent. */
+  userId?: number;
   /** Null unless it is a supervisor. */
   mode: SupervisionMode | null;
   state: 'dialing' | 'ringing' | 'answered' | 'held' | 'ended';
@@ -74,6 +79,8 @@ export interface RemoteMedia {
   direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
   /** Keys of SRTP; absent for plain RTP. */
   srtp?: SrtpKeys;
+  /** SSRC of our RTP, for a peer that accepts no other. Absent: any. */
+  expectedSsrc?: number;
 }
 
 /** Whether media is encrypted: never; if the peer can (RFC 8643); or else there is no call. */

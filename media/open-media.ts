@@ -3,14 +3,13 @@ import type { DatagramIo } from './datagrams/open-datagrams.ts';
 import { createListeningPlane, type WarmableListeningPlane } from './listening-plane.workers.ts';
 import type { MediaPlane } from './media-plane.ts';
 import { createMediaPlane, type MediaPlaneOptions } from './media-plane.workers.ts';
+import { createWebRtcPlane, type WebRtcSettings } from './webrtc/webrtc-plane.mediasoup.ts';
+import type { WebRtcPlane } from './webrtc/webrtc-plane.ts';
 
 /** As `settings.ts` has them. */
-export interface MediaSettings {
+export interface MediaSettings extends WebRtcSettings {
   readonly mediaWorkers: number;
   readonly rtpIo: DatagramIo;
-  readonly rtpHost: string;
-  readonly rtpPortMin: number;
-  readonly rtpPortMax: number;
 }
 
 export interface Media extends AsyncDisposable {
@@ -18,6 +17,8 @@ export interface Media extends AsyncDisposable {
   readonly mediaPlane: MediaPlane;
   /** Decoding, voice activity and utterances, in worker threads of their own. */
   readonly listening: WarmableListeningPlane;
+  /** Browsers as parties of media sessions, in a process of its own. */
+  readonly webRtc: WebRtcPlane;
 }
 
 /** Starts the media workers and the listening workers, `mediaWorkers` of each. */
@@ -28,7 +29,9 @@ export function openMedia(settings: MediaSettings, { logger }: { logger: MediaPl
   opened.defer(() => mediaPlane.close());
   const listening = createListeningPlane({ workers, logger });
   opened.defer(() => listening.close());
-  return { mediaPlane, listening, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  const webRtc = createWebRtcPlane(settings, { logger });
+  opened.defer(() => webRtc.close());
+  return { mediaPlane, listening, webRtc, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
 /** An address behind NAT cannot be bound: bind all addresses and advertise the configured one in SDP. */

@@ -11,7 +11,7 @@ const ROOT = resolve(import.meta.dirname, '..');
 const COVERED: readonly string[] = [
   'openapi.json',
   '{README,CONTRIBUTING}.md',
-  'docs/{README,api,architecture,codecs,object-storage,recordings}.md',
+  'docs/{README,api,architecture,codecs,object-storage,phone,recordings}.md',
   'docs/{chat,judge,language-models,memory,memory-api,text-correction}.md',
   'docs/{speech-accuracy,speech-models,speech-text,stt-websocket,voices}.md',
   '{bench,bin,language,media,speech,storage,test}/**/README.md',

@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
 import type { PublicLeg } from '../../actors/call-view.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { CallLeg, SupervisionMode } from '../../machines/events.ts';
+import type { CallLeg, LegEndpoint, SupervisionMode } from '../../machines/events.ts';
 import { inTransaction } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { recordAction } from '../recorded-action.ts';
 import { LegObjectSchema, SupervisionModeSchema } from '../schemas/call.ts';
+import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
 import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { IndianMobileSchema, readMobile } from '../schemas/phone-number.ts';
 
 const TAGS = ['click-to-call'];
 const CALL_ID = Type.String({ description: 'call_id or reference_id of the call.' });
@@ -20,10 +20,6 @@ const SupervisionParams = Type.Object({
   supervision_id: Type.String({ description: 'Id of the supervision.' }),
 });
 
-const EndpointSchema = Type.Object(
-  { type: Type.Enum(['phone'], { description: 'Kind of endpoint.' }), number: IndianMobileSchema },
-  { additionalProperties: false, description: 'Endpoint to dial, over the trunk of the call.' },
-);
 const SUPERVISION_ID = 'leg_5f0c7a1e-2b8d-4f6a-9f58-2f0d3f6f1b21';
 const SupervisionSchema = Type.Object(
   {
@@ -54,7 +50,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         operationId: 'addCallLeg',
         summary: 'Add a party to a call',
         description:
-          "Dials one more party over the trunk of the call, with the call's caller ID. The response arrives when the party is being dialed; when it answers, all parties hear each other. Adds the events `leg.dialing`, `leg.ringing`, `leg.joined`, and `leg.left` or `leg.failed` at the end. The call ends when the agent or the customer hangs up, and goes on when another party does. A party is billed at the price of the call, per second from its answer, as `legs_cost_usd`. It is recorded on the customer's channel and is not transcribed. At most 8 legs can be added. Tandem extension.",
+          "Dials one more party: a phone over the trunk of the call, with the call's caller ID, or the browser of a user. The response arrives when the party is being dialed; when it answers, all parties hear each other. Adds the events `leg.dialing`, `leg.ringing`, `leg.joined`, and `leg.left` or `leg.failed` at the end. The call ends when the agent or the customer hangs up, and goes on when another party does. A party is billed at the price of the call, per second from its answer, as `legs_cost_usd`. It is recorded on the customer's channel and is not transcribed. At most 8 legs can be added. Tandem extension.",
         params: IdParams,
         body: Type.Object(
           {
@@ -71,10 +67,10 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const number = numberOf(request.body.endpoint);
+      const endpoint = readEndpoint(request.body.endpoint, principal.userId);
       const { callId } = await findCall(request.params.id, principal);
       const target = { workspaceId: principal.workspaceId, callId };
-      const leg = await dialer.addLeg(target, { role: 'party', mode: null, number });
+      const leg = await dialer.addLeg(target, { role: 'party', mode: null, endpoint });
       return reply.status(202).send(success({ leg }));
     },
   );
@@ -115,7 +111,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         operationId: 'superviseCall',
         summary: 'Supervise a call',
         description:
-          "Dials a supervisor, who joins the call on answering: `listen` (no party hears the supervisor), `whisper` (only the agent does) or `barge` (all parties do). The parties get no signal of it. Adds the events of a leg, and `supervision.started` and `supervision.ended`. A supervisor is recorded only in the mode `barge`, on the agent's channel. Billed as a further leg. Admins and owners only. Written to the audit log. Tandem extension.",
+          "Dials a supervisor, at a phone or in a browser, who joins the call on answering: `listen` (no party hears the supervisor), `whisper` (only the agent does) or `barge` (all parties do). The parties get no signal of it. Adds the events of a leg, and `supervision.started` and `supervision.ended`. A supervisor is recorded only in the mode `barge`, on the agent's channel. Billed as a further leg. Admins and owners only. Written to the audit log. Tandem extension.",
         params: IdParams,
         body: Type.Object(
           { mode: SupervisionModeSchema, endpoint: EndpointSchema },
@@ -129,13 +125,13 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const number = numberOf(request.body.endpoint);
+      const endpoint = readEndpoint(request.body.endpoint, principal.userId);
       const { mode } = request.body;
       const { callId } = await findCall(request.params.id, principal);
       // Before it happens: nobody listens unnoticed because the audit log could not be written.
-      await audit(request, { callId, details: { mode, number } });
+      await audit(request, { callId, details: { mode, ...audited(endpoint) } });
       const target = { workspaceId: principal.workspaceId, callId };
-      const leg = await dialer.addLeg(target, { role: 'supervisor', mode, number });
+      const leg = await dialer.addLeg(target, { role: 'supervisor', mode, endpoint });
       return reply.status(201).send(success({ supervision: presentSupervision(leg) }));
     },
   );
@@ -219,9 +215,8 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
   }
 }
 
-/** The same numbers as a call may be placed to. @throws TandemError VALIDATION_FAILED */
-function numberOf({ number }: { number: string }): string {
-  return readMobile('endpoint.number', number)!;
+function audited(endpoint: LegEndpoint) {
+  return endpoint.type === 'phone' ? { number: endpoint.number } : { user_id: endpoint.userId };
 }
 
 function legNotFound(): TandemError {

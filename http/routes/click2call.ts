@@ -25,6 +25,7 @@ import { callControlRoutes } from './call-control.ts';
 import { callLegRoutes } from './call-legs.ts';
 import { callPlaybackRoutes } from './call-playback.ts';
 import { streamRoute } from './call-stream.ts';
+import { phoneRoutes } from './phone.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
 const TAGS = ['click-to-call'];
@@ -61,8 +62,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
       },
     },
     async (request, reply) => {
-      const placement = parsePlacement(request.body);
       const { workspaceId, placedVia, apiKeyId, apiKeyName, userId } = principalOf(request);
+      const placement = parsePlacement(request.body, userId);
       const placed = await dialer.place({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...placement });
       return reply.code(placed.replayed ? 200 : 201).send(success(placed));
     },
@@ -161,6 +162,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   callControlRoutes(app, options);
   callPlaybackRoutes(app, options);
   callLegRoutes(app, options);
+  phoneRoutes(app, options);
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 
   app.post(

@@ -55,8 +55,11 @@ export const LegObjectSchema = Type.Object(
     role: Type.Enum(['agent', 'customer', 'party', 'supervisor'], { description: 'Role of the leg.' }),
     endpoint: Type.Object(
       {
-        type: Type.Enum(['phone'], { description: 'Kind of endpoint.' }),
-        number: nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor.' }),
+        type: Type.Enum(['phone', 'webrtc'], { description: 'Kind of endpoint: a phone, or the browser of a user.' }),
+        number: Type.Optional(
+          nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor.' }),
+        ),
+        user_id: Type.Optional(nullable(Type.Integer({ description: 'User of the browser. Null for a supervisor.' }))),
       },
       { description: 'Endpoint that was dialed.' },
     ),
@@ -156,7 +159,10 @@ const CALL_PROPERTIES = {
   reference_id: Type.String({ description: 'Your idempotency key, or a generated `qc2c-<uuid>`.' }),
   outbound_trunk_id: Type.String({ format: 'uuid', description: 'Trunk that carries both legs.' }),
   did: { ...E164Schema, description: 'Caller ID on both legs, in E.164 format.' },
-  agent_number: { ...E164Schema, description: 'Number dialed first, in E.164 format.' },
+  agent_number: nullable({
+    ...E164Schema,
+    description: 'Number dialed first, in E.164 format. Null when the agent is a browser (`agent_endpoint`).',
+  }),
   customer_number: { ...E164Schema, description: 'Number dialed after the agent answers, in E.164 format.' },
   state: CallStateSchema,
   call_done: Type.Boolean({ description: 'True once the outcome is final.' }),

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
+import { BrowserEndpointSchema } from './endpoint.ts';
 import {
   E164Schema,
   INDIAN_MOBILE_FORMATS,
@@ -12,18 +13,20 @@ import {
 
 /**
  * Validates the body of a placement. Checks the fields in the order of the API reference and throws for the first
- * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent.
+ * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent. `ownUserId` is the user
+ * who places the call.
  * @throws TandemError with an INVALID_* code, SAME_NUMBER or VALIDATION_FAILED.
  */
-export function parsePlacement(body: unknown): Placement {
+export function parsePlacement(body: unknown, ownUserId: number | null = null): Placement {
   if (!isObject(body)) throw new TandemError('VALIDATION_FAILED', 'The body must be a JSON object.');
-  const agentNumber = requireMobile(body, 'agent_number');
+  const { agentNumber, agentUserId } = readAgent(body, ownUserId);
   const customerNumber = requireMobile(body, 'customer_number');
   if (agentNumber === customerNumber) {
     refuse('SAME_NUMBER', 'customer_number', 'must differ from agent_number');
   }
   const placement = {
     agentNumber,
+    agentUserId,
     customerNumber,
     did: readDid(body),
     trunkId: readTrunkId(body),
@@ -68,10 +71,15 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 /** Documentation only: `parsePlacement` validates, because each field has its own error code. */
 export const PlacementSchema = Type.Object(
   {
-    agent_number: {
+    agent_number: Type.Optional({
       ...IndianMobileSchema,
-      description: `Number to dial first. ${INDIAN_MOBILE_FORMATS}`,
-    },
+      description: `Number to dial first. Required without \`agent_endpoint\`. ${INDIAN_MOBILE_FORMATS}`,
+    }),
+    agent_endpoint: Type.Optional({
+      ...BrowserEndpointSchema,
+      description:
+        'Ring the browser of a user instead of `agent_number`. The browser connects with POST /phone/tokens; if none is connected, the call fails with NO_USER_RESPONSE. Tandem extension.',
+    }),
     customer_number: {
       ...IndianMobileSchema,
       description: `Number to dial once the agent answers. Must differ from \`agent_number\`. ${INDIAN_MOBILE_FORMATS}`,
@@ -201,6 +209,30 @@ export const PlacementSchema = Type.Object(
 export type PlacementBody = Static<typeof PlacementSchema>;
 
 type Body = Record<string, unknown>;
+
+function readAgent(
+  body: Body,
+  ownUserId: number | null,
+): Pick<Placement, 'agentNumber'> & { agentUserId: number | null } {
+  if (!Object.hasOwn(body, 'agent_endpoint')) {
+    return { agentNumber: requireMobile(body, 'agent_number'), agentUserId: null };
+  }
+  if (Object.hasOwn(body, 'agent_number')) {
+    refuse('INVALID_ENDPOINT', 'agent_endpoint', 'must not be combined with agent_number');
+  }
+  const endpoint = body.agent_endpoint;
+  if (!isObject(endpoint)) return refuse('INVALID_ENDPOINT', 'agent_endpoint', 'must be an object');
+  const { type, user_id: userId = ownUserId, ...rest } = endpoint;
+  if (type !== 'webrtc') return refuse('INVALID_ENDPOINT', 'agent_endpoint.type', 'must be "webrtc"');
+  const unknown = Object.keys(rest)[0];
+  if (unknown !== undefined) {
+    return refuse('INVALID_ENDPOINT', `agent_endpoint.${unknown.slice(0, 64)}`, 'is not a known field');
+  }
+  if (Number.isInteger(userId) && (userId as number) > 0 && (userId as number) < 2 ** 31) {
+    return { agentNumber: null, agentUserId: userId as number };
+  }
+  return refuse('INVALID_ENDPOINT', 'agent_endpoint.user_id', 'must be the id of a user');
+}
 
 function requireMobile(body: Body, field: 'agent_number' | 'customer_number'): string {
   if (!Object.hasOwn(body, field)) refuse('INVALID_NUMBER', field, 'is required');

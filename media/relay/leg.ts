@@ -165,6 +165,7 @@ export class RelayLeg {
     }
     this.remote = remote;
     this.outbound.setClock(CODECS[remote.codec].clockHz);
+    if (remote.expectedSsrc !== undefined) this.outbound.ssrc = remote.expectedSsrc;
     if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
       this.#rtcpTarget.port = remote.rtcpPort;
     }

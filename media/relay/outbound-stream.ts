@@ -29,7 +29,8 @@ interface OutboundStreamSeed {
 }
 
 export class OutboundStream {
-  readonly ssrc: number;
+  /** May change before the first packet. */
+  ssrc: number;
   packetsSent = 0;
   octetsSent = 0;
   /** What the packet that was just admitted is to carry. */

@@ -30,8 +30,11 @@ export interface AdmitCallInput {
   trunkId: string | null;
   /** +E.164; null: the caller ID saved for this workspace and trunk, or its first number. */
   did: string | null;
+  /** +E.164; null when the agent is a browser. */
+  agentNumber: string | null;
+  /** The user whose browser is the agent. Default: null, a phone. */
+  agentUserId?: number | null;
   /** +E.164 */
-  agentNumber: string;
   customerNumber: string;
   /** The client's, or a minted `qc2c-<uuid>`. */
   referenceId: string;
@@ -190,7 +193,9 @@ function requireAllowedDestinations(
   { allowedPrefixes }: TrunkForCall,
 ): void {
   if (allowedPrefixes.length === 0) return;
-  requireAllowed(allowedPrefixes, { agent_number: agentNumber, customer_number: customerNumber });
+  // In the order of the API reference. A browser is not called over the trunk.
+  if (agentNumber !== null) requireAllowed(allowedPrefixes, { agent_number: agentNumber });
+  requireAllowed(allowedPrefixes, { customer_number: customerNumber });
 }
 
 function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Record<string, string>>): void {
@@ -218,11 +223,11 @@ export async function requireRoomForLeg(
   await requireFreeChannel(sql, trunk);
 }
 
-/** A call takes one channel, and each leg that was added to it another. */
+/** A call takes one channel, and each phone that was added to it another. */
 async function requireFreeChannel(sql: SqlOrTx, trunk: Pick<TrunkForCall, 'id' | 'channels'>): Promise<void> {
   const [row] = await sql<{ live: number }[]>`
     select (count(*) + coalesce(sum(jsonb_array_length(jsonb_path_query_array(legs,
-      '$[*] ? ((@.role == "party" || @.role == "supervisor") && @.state != "ended")'))), 0))::int as live
+      '$[*] ? ((@.role == "party" || @.role == "supervisor") && @.state != "ended" && !exists(@.userId))'))), 0))::int as live
     from calls
     where trunk_id = ${trunk.id} and state in ('pending', 'initiated', 'bridged', 'unknown')`;
   if ((row?.live ?? 0) < trunk.channels) return;
@@ -258,6 +263,7 @@ async function insertCall(
     trunkId: trunk.id,
     did,
     agentNumber: input.agentNumber,
+    agentUserId: input.agentUserId ?? null,
     customerNumber: input.customerNumber,
     state: 'pending',
     seq: 1,

@@ -1,4 +1,4 @@
-import type { CallLeg, GuestRole, LegId, SupervisionMode } from '../../machines/events.ts';
+import type { CallLeg, GuestRole, LegEndpoint, LegId, SupervisionMode } from '../../machines/events.ts';
 
 /** The legs of a call as its event log tells them, which are stored with the call. Pure functions over plain data. */
 
@@ -11,11 +11,11 @@ interface LegMove {
   data?: Readonly<Record<string, unknown>> | null;
 }
 
-/** The legs after a move. `numberOf` tells the number of a leg that is added. */
+/** The legs after a move. `endpointOf` returns what was dialed for a leg that is added. */
 export function legsAfter(
   legs: readonly CallLeg[],
   move: LegMove,
-  numberOf: (legId: LegId) => string | null,
+  endpointOf: (legId: LegId) => LegEndpoint | null,
 ): readonly CallLeg[] {
   const at = move.at.toISOString();
   const legId = move.leg ?? legIdIn(move.data);
@@ -29,7 +29,7 @@ export function legsAfter(
     case 'leg.dialing': {
       if (legId === null) return legs;
       const { role, mode } = move.data as { role: GuestRole; mode?: SupervisionMode };
-      return [...legs, { ...newLeg(legId, role), number: numberOf(legId), mode: mode ?? null }];
+      return [...legs, { ...newLeg(legId, role), ...dialed(endpointOf(legId)), mode: mode ?? null }];
     }
     case 'agent.ringing':
     case 'customer.ringing':
@@ -92,6 +92,11 @@ function newLeg(legId: LegId, role: CallLeg['role']): CallLeg {
     leftAt: null,
     hangupCause: null,
   };
+}
+
+function dialed(endpoint: LegEndpoint | null): Partial<CallLeg> {
+  if (endpoint === null) return {};
+  return endpoint.type === 'phone' ? { number: endpoint.number } : { userId: endpoint.userId };
 }
 
 function legIdIn(data: LegMove['data']): LegId | null {

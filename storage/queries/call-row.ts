@@ -21,7 +21,10 @@ export interface CallRow {
   referenceId: string;
   trunkId: string;
   did: string;
-  agentNumber: string;
+  /** Null when the agent is a browser. */
+  agentNumber: string | null;
+  /** The user whose browser is the agent; null when the agent is a phone. */
+  agentUserId: number | null;
   customerNumber: string;
   state: CallState;
   /** Sequence of the latest event. */

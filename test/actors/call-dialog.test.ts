@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dialogPort, trunkEndpoint } from '../../actors/call-dialog.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import type { LegName } from '../../machines/events.ts';
+import { systemClock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { getTrunkById } from '../../storage/queries/trunks.ts';
@@ -10,6 +12,7 @@ import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { callRow, createTestLogger, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
+import { FakeWebRtc } from './phones/fake-webrtc.ts';
 import { seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));
@@ -158,7 +161,8 @@ async function startDialog(
   if (options.registered !== false) registry.add(live);
   const sip = new FakeSip();
   const logger = createTestLogger();
-  const port = runPort(dialogPort({ sip, sql: options.sql ?? sql, secrets, registry, logger }), {
+  const phones = createPhoneDesk({ webRtc: new FakeWebRtc(), clock: systemClock, logger });
+  const port = runPort(dialogPort({ sip, phones, sql: options.sql ?? sql, secrets, registry, logger }), {
     callId: call.callId,
     leg,
     local: LOCAL,

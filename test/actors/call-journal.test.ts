@@ -299,7 +299,7 @@ async function openJournal({
     sql: begin ? sqlWithFaults(sql, begin) : sql,
     callId: call.callId,
     boot: call.ownerBoot,
-    numberOf: () => null,
+    endpointOf: () => null,
     lastSequence: call.seq,
     clock,
     logger,

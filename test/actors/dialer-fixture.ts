@@ -7,6 +7,7 @@ import { createTranscriptDesk } from '../../actors/call-transcript.ts';
 import type { Resolve } from '../../actors/callbacks/callback-url.ts';
 import { createDialer } from '../../actors/dialer.actor.ts';
 import type { PlaceCallRequest } from '../../actors/dialer.ts';
+import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
@@ -22,6 +23,7 @@ import {
   FakeMediaPlane,
   FakeSip,
 } from './fakes.ts';
+import { FakeWebRtc } from './phones/fake-webrtc.ts';
 import { type Caller, seedCaller } from './seeds.ts';
 import { FakeSpeech } from './speech-fakes.ts';
 import { FakeListening, FakeRecognition } from './transcript-fakes.ts';
@@ -62,7 +64,22 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     ...{ sql: dialerSql, synthesis: speech, voices: speech, readScript, tempDir: '/tmp', allowCidrs: [] },
     ...(options.resolve && { resolve: options.resolve }),
   });
-  const parts = { sip, mediaPlane, secrets, registry, feed, recordings, transcripts, speeches, sounds, clock, logger };
+  const webRtc = new FakeWebRtc();
+  const phones = createPhoneDesk({ webRtc, clock, logger });
+  const parts = {
+    sip,
+    phones,
+    mediaPlane,
+    secrets,
+    registry,
+    feed,
+    recordings,
+    transcripts,
+    speeches,
+    sounds,
+    clock,
+    logger,
+  };
   const dialer = createDialer({
     ...parts,
     sql: dialerSql,

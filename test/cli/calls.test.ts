@@ -185,6 +185,12 @@ describe('tandem call', () => {
     expect(refused.stderr).toContain('--machine-detection takes continue or hangup');
   });
 
+  it('rings a browser instead of a number, if its user is a member', async () => {
+    const { exitCode, document } = await run('call', 'browser:999999', CUSTOMER, '--json');
+    expect(exitCode).toBe(1);
+    expect(['MEMBER_NOT_FOUND', 'WEBRTC_NOT_AVAILABLE']).toContain(document.code);
+  });
+
   it('tells a refusal of the API in one line, with its code', async () => {
     const { exitCode, stderr, document } = await run('call', '12', CUSTOMER, '--json');
     expect(exitCode).toBe(1);

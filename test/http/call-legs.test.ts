@@ -18,6 +18,7 @@ const PARTY = 'leg_00000000-0000-4000-8000-000000000001';
 const SUPERVISOR = 'leg_00000000-0000-4000-8000-000000000002';
 const GONE = 'leg_00000000-0000-4000-8000-000000000003';
 const ENDPOINT = { type: 'phone', number: '98123 45678' };
+const DIALED = { type: 'phone', number: '+919812345678' } as const;
 
 beforeAll(async () => {
   fixture = await createHttpFixture({ dialer });
@@ -55,7 +56,7 @@ describe('a party', () => {
   it('is added by a writer, with its number in E.164', async () => {
     const { status, body } = await ask('POST', 'legs', writer, { endpoint: ENDPOINT });
     expect({ status, leg: body.data.leg }).toMatchObject({ status: 202, leg: { role: 'party', state: 'dialing' } });
-    expect(dialer.added).toEqual([{ role: 'party', mode: null, number: '+919812345678' }]);
+    expect(dialer.added).toEqual([{ role: 'party', mode: null, endpoint: DIALED }]);
   });
 
   it('is not added by readers, nor by strangers', async () => {
@@ -111,8 +112,8 @@ describe('a supervision', () => {
   it('is begun, changed and ended by admins, and each change is in the audit log', async () => {
     const begun = await ask('POST', 'supervise', admin, { mode: 'listen', endpoint: ENDPOINT });
     expect(begun).toMatchObject({ status: 201, body: { data: { supervision: { mode: 'listen', state: 'dialing' } } } });
-    expect(dialer.added).toEqual([{ role: 'supervisor', mode: 'listen', number: '+919812345678' }]);
-    dialer.legs = [{ ...legOf({ role: 'supervisor', mode: 'barge', number: '+919812345678' }), leg_id: SUPERVISOR }];
+    expect(dialer.added).toEqual([{ role: 'supervisor', mode: 'listen', endpoint: DIALED }]);
+    dialer.legs = [{ ...legOf({ role: 'supervisor', mode: 'barge', endpoint: DIALED }), leg_id: SUPERVISOR }];
     const changed = await ask('PATCH', `supervise/${SUPERVISOR}`, admin, { mode: 'barge' });
     expect(changed).toMatchObject({ status: 200, body: { data: { supervision: { id: SUPERVISOR, mode: 'barge' } } } });
     expect((await ask('DELETE', `supervise/${SUPERVISOR}`, admin)).status).toBe(200);

@@ -119,11 +119,14 @@ export const PLACEMENT: PlaceCallRequest = {
   metadata: null,
 };
 
-export function legOf({ role, mode, number }: NewLeg): PublicLeg {
+export function legOf({ role, mode, endpoint }: NewLeg): PublicLeg {
   return {
     leg_id: 'leg_00000000-0000-4000-8000-000000000001',
     role,
-    endpoint: { type: 'phone', number },
+    endpoint:
+      endpoint.type === 'phone'
+        ? endpoint
+        : { type: 'webrtc', user_id: role === 'supervisor' ? null : endpoint.userId },
     state: 'dialing',
     muted: false,
     mode,

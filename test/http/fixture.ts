@@ -9,6 +9,7 @@ import { createJudgeBatches, type JudgeBatches } from '../../actors/judge/batch.
 import { createJudgeDesk } from '../../actors/judge/judge-desk.actor.ts';
 import { createJudging } from '../../actors/judge/judging.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
+import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createRecordingExporter } from '../../actors/recordings/recording-exporter.ts';
 import { createRecordingLibrary } from '../../actors/recordings/recording-library.actor.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
@@ -26,6 +27,7 @@ import { createApiKey } from '../../storage/queries/api-keys.ts';
 import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
 import { MemoryQueue } from '../actors/memory-queue.ts';
+import { FakeWebRtc } from '../actors/phones/fake-webrtc.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
 import { firstAnswers, isJudgement } from '../language/judge/rubrics.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
@@ -51,6 +53,7 @@ export interface HttpFixture extends AsyncDisposable {
   sql: Sql;
   databaseUrl: string;
   dialer: FakeDialer;
+  webRtc: FakeWebRtc;
   speech: FakeTtsDesk;
   voices: FakeVoiceDesk;
   transcriber: FakeTranscriber;
@@ -103,6 +106,7 @@ export async function createHttpFixture(
   const folder = await mkdtemp(join(tmpdir(), 'tandem-http-'));
   const objects = await openObjectStore({ folder: join(folder, 'objects') });
   const dialer = new FakeDialer();
+  const webRtc = new FakeWebRtc();
   const speech = new FakeTtsDesk();
   const voices = new FakeVoiceDesk();
   const transcriber = new FakeTranscriber();
@@ -154,6 +158,7 @@ export async function createHttpFixture(
     judge: createJudgeDesk({ ...judgeParts, judging, batches: judgeBatches }),
     sql,
     dialer,
+    phones: createPhoneDesk({ webRtc, clock: systemClock, logger }),
     speech,
     voices,
     transcriber,
@@ -198,6 +203,7 @@ export async function createHttpFixture(
     sql,
     databaseUrl: database.url,
     dialer,
+    webRtc,
     speech,
     voices,
     transcriber,

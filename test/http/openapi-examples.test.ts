@@ -54,7 +54,11 @@ async function seed(): Promise<Record<string, Known>> {
     { ...leg, legId: SUPERVISOR, role: 'supervisor', mode: 'listen', state: 'answered' },
   ];
   await sql`update calls set legs = ${sql.json(legs)} where call_id = ${call.callId}`;
-  const supervisor = legOf({ role: 'supervisor', mode: 'listen', number: leg.number });
+  const supervisor = legOf({
+    role: 'supervisor',
+    mode: 'listen',
+    endpoint: { type: 'phone', number: '+919800000003' },
+  });
   fixture.dialer.legs = [{ ...supervisor, leg_id: SUPERVISOR }];
   const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
   const memory = await seedMemory();

@@ -29,6 +29,7 @@ function bareServer() {
   return createHttpServer({
     sql: fixture.sql,
     dialer: new FakeDialer(),
+    phones: {} as never,
     speech: new FakeTtsDesk(),
     voices: new FakeVoiceDesk(),
     transcriber: new FakeTranscriber(),

@@ -7,6 +7,7 @@ import { createHttpFixture, type HttpFixture } from './fixture.ts';
 const AGENT = '+919810000001';
 const CUSTOMER = '+919810000002';
 const VALID = { agent_number: AGENT, customer_number: CUSTOMER };
+const BROWSER = { customer_number: CUSTOMER };
 const CALLBACK = { callback_url: 'https://crm.example/hook', callback_secret: 'sixteen-or-more-!' };
 
 let fixture: HttpFixture;
@@ -21,6 +22,17 @@ beforeEach(() => {
 const place = (body: unknown) => fixture.call('POST', '/dialer/click2call', { body });
 
 describe('a placement that is right', () => {
+  it('rings the browser of the user who places it, or of another one', async () => {
+    fixture.dialer.placed.length = 0;
+    expect((await place({ ...BROWSER, agent_endpoint: { type: 'webrtc' } })).status).toBe(201);
+    await place({ ...BROWSER, agent_endpoint: { type: 'webrtc', user_id: 42 } });
+    expect(fixture.dialer.placed).toMatchObject([
+      { agentNumber: null, agentUserId: fixture.owner.userId },
+      { agentNumber: null, agentUserId: 42 },
+    ]);
+    fixture.dialer.placed.length = 0;
+  });
+
   it('is handed to the dialer with its defaults and answered 201', async () => {
     const { status, body } = await place(VALID);
     expect(status).toBe(201);
@@ -36,6 +48,7 @@ describe('a placement that is right', () => {
         apiKeyName: 'owner key',
         userId: fixture.owner.userId,
         agentNumber: AGENT,
+        agentUserId: null,
         customerNumber: CUSTOMER,
         did: null,
         trunkId: null,
@@ -191,6 +204,16 @@ describe('a placement that is wrong is refused before the dialer hears of it:', 
     ['a duration of null', { ...VALID, max_duration: null }, 'INVALID_MAX_DURATION'],
     ['record as text', { ...VALID, record: 'true' }, 'INVALID_RECORD'],
     ['record as 1', { ...VALID, record: 1 }, 'INVALID_RECORD'],
+    ['a browser and a number', { ...VALID, agent_endpoint: { type: 'webrtc' } }, 'INVALID_ENDPOINT', 'agent_endpoint'],
+    [
+      'an endpoint that is no browser',
+      { ...BROWSER, agent_endpoint: { type: 'phone' } },
+      'INVALID_ENDPOINT',
+      'agent_endpoint.type',
+    ],
+    ['an endpoint of null', { ...BROWSER, agent_endpoint: null }, 'INVALID_ENDPOINT', 'agent_endpoint'],
+    ['a user that is no id', { ...BROWSER, agent_endpoint: { type: 'webrtc', user_id: '1' } }, 'INVALID_ENDPOINT'],
+    ['an endpoint with more', { ...BROWSER, agent_endpoint: { type: 'webrtc', number: '1' } }, 'INVALID_ENDPOINT'],
     ['a recording beep as text', { ...VALID, recording_beep: 'yes' }, 'INVALID_RECORD', 'recording_beep'],
     ['transcribe as text', { ...VALID, transcribe: 'true' }, 'INVALID_TRANSCRIBE'],
     ['transcribe as null', { ...VALID, transcribe: null }, 'INVALID_TRANSCRIBE'],

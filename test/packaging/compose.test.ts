@@ -119,9 +119,12 @@ describe('the composition', () => {
     { range: 'another RTP range', settings: { RTP_PORT_MIN: '30000', RTP_PORT_MAX: '30099' } },
   ])('publishes exactly the ports of $range', ({ settings }) => {
     const service = composition(settings).services.tandem;
-    const { RTP_PORT_MIN, RTP_PORT_MAX } = service?.environment ?? {};
+    const { RTP_PORT_MIN, RTP_PORT_MAX, WEBRTC_PORT } = service?.environment ?? {};
     const range = `${RTP_PORT_MIN}-${RTP_PORT_MAX}`;
-    expect(service?.ports?.filter((port) => port.endsWith('/udp'))).toEqual([`${range}:${range}/udp`]);
+    expect(service?.ports?.filter((port) => port.endsWith('/udp'))).toEqual([
+      `${range}:${range}/udp`,
+      `${WEBRTC_PORT}:${WEBRTC_PORT}/udp`,
+    ]);
     expect(service?.environment).toMatchObject(settings);
   });
 

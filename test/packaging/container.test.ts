@@ -71,13 +71,14 @@ describe('the container image', () => {
     expect(loadConfig(settings, [], '/nonexistent/.env')).toMatchObject({ host: '0.0.0.0', dataDir: '/data' });
   });
 
-  it('exposes HTTP, SIP over both transports, and the RTP ports it is set to use', () => {
-    const { PORT, RTP_PORT_MIN, RTP_PORT_MAX } = environment;
+  it('exposes HTTP, SIP over both transports, and the RTP and WebRTC ports it is set to use', () => {
+    const { PORT, RTP_PORT_MIN, RTP_PORT_MAX, WEBRTC_PORT } = environment;
     expect(valuesOf('EXPOSE').flatMap((value) => value.split(' '))).toEqual([
       `${PORT}/tcp`,
       '5060/udp',
       '5060/tcp',
       `${RTP_PORT_MIN}-${RTP_PORT_MAX}/udp`,
+      `${WEBRTC_PORT}/udp`,
     ]);
   });
 });

@@ -90,7 +90,8 @@ async function canBind(port: number, transport: 'udp' | 'tcp'): Promise<boolean>
   return isFree;
 }
 
-function pathOf(program: PeerProgram): string | null {
+/** Null where the program is not installed. */
+export function pathOf(program: string): string | null {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     try {
       const path = join(folder, program);

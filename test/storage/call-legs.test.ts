@@ -26,8 +26,8 @@ describe('the legs of a call, as its log tells them', () => {
     told('call.resumed', 12, { data: { leg_id: 'leg_1' } }),
     told('leg.left', 13.5, { data: { leg_id: 'leg_1' }, hangupCause: 'NORMAL_CLEARING' }),
   ];
-  const numberOf = () => '+919833333333';
-  const legs = LOG.reduce<readonly CallLeg[]>((before, move) => legsAfter(before, move as never, numberOf), []);
+  const endpointOf = () => ({ type: 'phone', number: '+919833333333' }) as const;
+  const legs = LOG.reduce<readonly CallLeg[]>((before, move) => legsAfter(before, move as never, endpointOf), []);
 
   it('are in the order in which they were dialed, each as the last event left it', () => {
     expect(legs).toMatchObject([

@@ -13,7 +13,7 @@ const PATH = '/dialer/click2call';
 const place = defineAction({
   summary: 'Place a call: ring the agent, then the customer, and bridge them.',
   parameters: [
-    { name: 'AGENT', about: 'agent, rung first: an Indian mobile number' },
+    { name: 'AGENT', about: 'agent, rung first: an Indian mobile number, or browser or browser:USER_ID' },
     { name: 'CUSTOMER', about: 'customer, rung once the agent has answered' },
   ],
   options: {
@@ -43,14 +43,15 @@ const place = defineAction({
     ...API_OPTIONS,
   },
   async run({ values, arguments: [agent = '', customer = ''], terminal }) {
-    if (!/\d/.test(agent)) {
+    const endpoint = endpointOf(agent);
+    if (endpoint.type === 'phone' && !/\d/.test(agent)) {
       const actions = Object.keys(callCommand.actions ?? {});
       throw new UsageError(
         `${JSON.stringify(agent)} is not a phone number${didYouMean(agent, actions)} (see tandem call --help)`,
       );
     }
     const body = {
-      agent_number: agent,
+      ...(endpoint.type === 'phone' ? { agent_number: agent } : { agent_endpoint: endpoint }),
       customer_number: customer,
       did: values.did,
       outbound_trunk_id: values.trunk,
@@ -189,10 +190,10 @@ const play = defineAction({
 
 const add = defineAction({
   summary: 'Dial one more party, who joins the talk on answering.',
-  parameters: [ID, { name: 'NUMBER', about: 'who to dial' }],
+  parameters: [ID, { name: 'NUMBER', about: 'number to dial, or browser or browser:USER_ID' }],
   options: API_OPTIONS,
   async run({ values, arguments: [id = '', number = ''] }) {
-    const body = { endpoint: { type: 'phone', number } };
+    const body = { endpoint: endpointOf(number) };
     const data = await openApi(values).post<{ leg: PublicLeg }>(`${pathOf(id)}/legs`, body);
     return { data, text: `The party is being dialed: ${data.leg.leg_id}` };
   },
@@ -210,7 +211,10 @@ const remove = defineAction({
 
 const supervise = defineAction({
   summary: 'Let a supervisor listen to a live call, whisper to the agent or barge in. Admins and owners only.',
-  parameters: [ID, { name: 'NUMBER|SUPERVISION', about: 'who to dial, or the id of a supervision to change' }],
+  parameters: [
+    ID,
+    { name: 'NUMBER|SUPERVISION', about: 'number to dial, browser or browser:USER_ID, or the id of a supervision' },
+  ],
   options: {
     mode: { value: 'MODE', about: 'listen (default), whisper or barge' },
     end: { about: 'end the supervision' },
@@ -226,7 +230,7 @@ const supervise = defineAction({
     const { mode = 'listen' } = values;
     const data = who.startsWith('leg_')
       ? await api.patch<Supervised>(`${path}/${encodeURIComponent(who)}`, { mode })
-      : await api.post<Supervised>(path, { mode, endpoint: { type: 'phone', number: who } });
+      : await api.post<Supervised>(path, { mode, endpoint: endpointOf(who) });
     return { data, text: `Supervision ${data.supervision.id}: ${data.supervision.mode}` };
   },
 });
@@ -324,6 +328,13 @@ export const callCommand: Command = {
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',
 };
 
+/** A number, `browser` for the browser of the user who asks, or `browser:42` for that of another one. */
+function endpointOf(text: string) {
+  const [, , userId] = /^browser(:(\d{1,9}))?$/.exec(text) ?? [];
+  if (userId !== undefined) return { type: 'webrtc', user_id: Number(userId) } as const;
+  return text === 'browser' ? ({ type: 'webrtc' } as const) : ({ type: 'phone', number: text } as const);
+}
+
 /** The caller's own failure is none of the command line, so it is told as the answer "no". */
 function outcomeOfFollowing(call: PublicCall, { events, left }: { events: CallEvent[]; left: boolean }): Outcome {
   const data = { call, events };
@@ -341,7 +352,7 @@ function describe(call: PublicCall): string {
   return fields([
     ['call', call.call_id],
     ['reference', call.reference_id],
-    ['agent', call.agent_number],
+    ['agent', call.agent_number ?? 'browser'],
     ['customer', call.customer_number],
     ['did', call.did],
     ['state', call.state],

@@ -270,7 +270,7 @@ describe('a batch', () => {
     const { desk } = batchesOf();
     const totalOf = async (calls: StartBatchRequest['calls']) => (await desk.startBatch(request(calls))).total;
     expect(await totalOf({})).toBe(2);
-    expect(await totalOf({ state: 'failed', agentNumber: first!.agentNumber })).toBe(2);
+    expect(await totalOf({ state: 'failed', agentNumber: first!.agentNumber! })).toBe(2);
     expect(await totalOf({ state: 'completed' })).toBe(0);
     expect(await totalOf({ agentNumber: '+919899999999' })).toBe(0);
     expect(await totalOf({ to: NOW })).toBe(0);

@@ -1,0 +1,192 @@
+import type { HangupCause, LegEvent } from '../../machines/events.ts';
+import type { BrowserMedia, WebRtcPlane } from '../../media/webrtc/webrtc-plane.ts';
+import type { LegDialog } from '../../sip/sip-gateway.ts';
+import type { Logger } from '../logger.ts';
+import type { PhoneCall, PhoneNotice, PhonePurpose } from './phone-desk.ts';
+
+export interface BrowserDial {
+  workspaceId: string;
+  userId: number;
+  purpose: PhonePurpose;
+  /** As the phone shows it. */
+  call: Pick<PhoneCall, 'call_id' | 'reference_id' | 'leg_id' | 'role' | 'customer_number'>;
+  localMedia: { host: string; rtpPort: number };
+  /** Aborting gives the leg up, without a further event. */
+  signal: AbortSignal;
+  onEvent: (event: LegEvent) => void;
+}
+
+/** A phone as its leg sees it: `phone.ts`. */
+export interface RungPhone {
+  leg: BrowserLeg | null;
+  send(notice: PhoneNotice): void;
+}
+
+interface BrowserLegOptions {
+  dial: BrowserDial;
+  webRtc: WebRtcPlane;
+  logger: Logger;
+  /** The leg has emitted its last event, or was given up. */
+  onOver: () => void;
+}
+
+/** `waiting`: for a phone to connect. `connecting`: a phone has answered, and its audio does not flow yet. */
+type State = 'waiting' | PhoneCall['state'] | 'over';
+
+/**
+ * A leg whose other end is a browser. It rings on every phone it is offered to, and the first that answers has it. To its
+ * leg machine it looks like a SIP dialog. It keeps no timers: the leg machine owns every deadline.
+ */
+export class BrowserLeg implements LegDialog {
+  readonly dial: BrowserDial;
+  readonly #options: BrowserLegOptions;
+  /** That it rings on, or the one that has answered. */
+  readonly #phones = new Set<RungPhone>();
+  readonly #closing = new AbortController();
+  #state: State = 'waiting';
+  #isHeld = false;
+  #media: BrowserMedia | null = null;
+
+  constructor(options: BrowserLegOptions) {
+    this.dial = options.dial;
+    this.#options = options;
+    options.dial.signal.addEventListener('abort', () => this.#end('NORMAL_CLEARING', null), { once: true });
+  }
+
+  /** For a phone that connects or comes back. */
+  get call(): PhoneCall | null {
+    const state = this.#state;
+    if (state === 'waiting' || state === 'over') return null;
+    return { ...this.dial.call, state, held: this.#isHeld };
+  }
+
+  get isRinging(): boolean {
+    return this.#state === 'waiting' || this.#state === 'ringing';
+  }
+
+  get isWaiting(): boolean {
+    return this.#state === 'waiting';
+  }
+
+  ring(phone: RungPhone): void {
+    this.#phones.add(phone);
+    phone.leg = this;
+    const isFirst = this.#state === 'waiting';
+    this.#state = 'ringing';
+    phone.send({ type: 'incoming', call: this.call! });
+    if (isFirst) this.#emit({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+  }
+
+  /** @throws TandemError WEBRTC_NOT_AVAILABLE, and the leg has ended then */
+  async answer(phone: RungPhone): Promise<BrowserMedia | null> {
+    if (this.#state !== 'ringing' || !this.#phones.has(phone)) return null;
+    this.#state = 'connecting';
+    for (const other of [...this.#phones]) if (other !== phone) this.#leave(other, 'ANSWERED_ELSEWHERE');
+    try {
+      const media = await this.#options.webRtc.openBrowser({
+        local: this.dial.localMedia,
+        signal: this.#closing.signal,
+        onLost: () => this.#lose(),
+      });
+      this.#media = media;
+      void media.connected.then((remote) => {
+        if (this.#state !== 'connecting') return;
+        this.#state = 'answered';
+        this.#emit({ type: 'leg.answered', sipStatus: 200, media: remote });
+        for (const each of this.#phones) each.send({ type: 'answered', call_id: this.dial.call.call_id });
+      });
+      return media;
+    } catch (error) {
+      if (this.#closing.signal.aborted) return null;
+      this.#options.logger.warn({ callId: this.dial.call.call_id, err: error }, 'media of a browser leg failed');
+      this.refuse({ sipStatus: 503, hangupCause: 'NORMAL_TEMPORARY_FAILURE', detail: 'no media for the browser' });
+      throw error;
+    }
+  }
+
+  /** Of the phone that has answered. */
+  get media(): BrowserMedia | null {
+    return this.#media;
+  }
+
+  press(digit: string, durationMs: number): void {
+    if (this.#state === 'answered') this.#emit({ type: 'leg.pressed', digit, durationMs });
+  }
+
+  /** By its user, or because it is gone for good. */
+  hangUpBy(cause: 'NORMAL_CLEARING' | 'NETWORK_OUT_OF_ORDER'): void {
+    if (this.#state === 'answered') this.#end(cause, { type: 'leg.ended', by: 'peer', hangupCause: cause });
+    else this.refuse({ sipStatus: 603, hangupCause: 'CALL_REJECTED', detail: 'declined' });
+  }
+
+  /** The phone is gone for good. True when another one still has the leg. */
+  lose(phone: RungPhone): boolean {
+    this.#phones.delete(phone);
+    if (this.#phones.size > 0) return true;
+    if (this.#state === 'answered') this.hangUpBy('NETWORK_OUT_OF_ORDER');
+    else if (this.#state === 'connecting') this.refuse(UNREACHED);
+    else if (this.#state === 'ringing') this.#state = 'waiting';
+    return false;
+  }
+
+  refuse({ sipStatus, hangupCause, detail }: Refusal): void {
+    this.#end(hangupCause, { type: 'leg.refused', sipStatus, hangupCause, detail });
+  }
+
+  hangup(cause: HangupCause): void {
+    if (this.#state === 'answered') this.#end(cause, { type: 'leg.ended', by: 'local', hangupCause: cause });
+    else
+      this.#end(cause, { type: 'leg.refused', sipStatus: 487, hangupCause: 'ORIGINATOR_CANCEL', detail: 'cancelled' });
+  }
+
+  /** The media session decides what a browser on hold hears; the page only shows it. */
+  hold(isHeld: boolean): void {
+    if (this.#state !== 'answered') return;
+    this.#isHeld = isHeld;
+    for (const phone of this.#phones)
+      phone.send({ type: isHeld ? 'held' : 'resumed', call_id: this.dial.call.call_id });
+  }
+
+  offerAgain(): void {}
+
+  #lose(): void {
+    if (this.#state === 'over') return;
+    this.#end('NETWORK_OUT_OF_ORDER', { type: 'leg.lost', detail: 'the WebRTC worker was lost' });
+  }
+
+  #end(cause: HangupCause, event: LegEvent | null): void {
+    if (this.#state === 'over') return;
+    this.#state = 'over';
+    this.#closing.abort();
+    for (const phone of [...this.#phones]) this.#leave(phone, cause);
+    if (event !== null) this.#emit(event);
+    this.#options.onOver();
+  }
+
+  #leave(phone: RungPhone, cause: HangupCause | 'ANSWERED_ELSEWHERE'): void {
+    this.#phones.delete(phone);
+    phone.leg = null;
+    phone.send({ type: 'ended', call_id: this.dial.call.call_id, hangup_cause: cause });
+  }
+
+  #emit(event: LegEvent): void {
+    if (!this.dial.signal.aborted) this.dial.onEvent(event);
+  }
+}
+
+export interface Refusal {
+  sipStatus: number;
+  hangupCause: HangupCause;
+  detail: string;
+}
+
+export const UNREACHED: Refusal = {
+  sipStatus: 480,
+  hangupCause: 'NO_USER_RESPONSE',
+  detail: 'no phone of the user is connected',
+};
+export const BUSY: Refusal = {
+  sipStatus: 486,
+  hangupCause: 'USER_BUSY',
+  detail: 'every phone of the user is in a call',
+};

@@ -1,0 +1,188 @@
+import { randomBytes } from 'node:crypto';
+import { TandemError } from '../../machines/errors.ts';
+import { type BrowserMedia, UnknownTransport, type WebRtcPlane } from '../../media/webrtc/webrtc-plane.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import type { LegDialog } from '../../sip/sip-gateway.ts';
+import type { Logger } from '../logger.ts';
+import { type BrowserDial, BrowserLeg, BUSY, UNREACHED } from './browser-leg.ts';
+import { Phone } from './phone.ts';
+import type { ConnectedPhone, PhoneDesk, PhoneHolder, PhoneOutlet, PhoneRequest } from './phone-desk.ts';
+
+/** The phones of this node, and the legs that ring on them. */
+export interface NodePhoneDesk extends PhoneDesk {
+  /** Rings the phones of a user. Never throws: every outcome is a `LegEvent`, and none is emitted before this returns. */
+  dial(dial: BrowserDial): LegDialog;
+  dump(): unknown;
+}
+
+interface PhoneDeskOptions {
+  webRtc: WebRtcPlane;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** How long a token can be used. */
+const TOKEN_LIFETIME_MS = 60_000;
+/** A page that is loaded again and again without a goodbye leaves phones behind for ten seconds. */
+const MOST_PHONES_OF_USER = 10;
+
+export function createPhoneDesk({ webRtc, clock, logger }: PhoneDeskOptions): NodePhoneDesk {
+  const tokens = new Map<string, PhoneHolder>();
+  const phones = new Set<Phone>();
+  const legs = new Set<BrowserLeg>();
+
+  function open(holder: PhoneHolder, outlet: PhoneOutlet): ConnectedPhone {
+    const phone: Phone = new Phone({ holder, clock, onGone: () => leave(phone) });
+    phones.add(phone);
+    return attach(phone, outlet);
+  }
+
+  function attach(phone: Phone, outlet: PhoneOutlet): ConnectedPhone {
+    phone.attach(outlet, newToken('pr'));
+    for (const leg of legs) {
+      if (phone.leg === null && leg.isRinging && isFor(phone.holder, leg.dial)) leg.ring(phone);
+    }
+    return {
+      holder: phone.holder,
+      request: (request) => carryOut(phone, request),
+      detach: () => phone.detach(outlet),
+      leave: () => leave(phone),
+    };
+  }
+
+  function leave(phone: Phone): void {
+    if (!phones.delete(phone)) return;
+    phone.close();
+    const { leg } = phone;
+    phone.leg = null;
+    leg?.lose(phone);
+    giveUpUnreached();
+  }
+
+  /** Legs that wait, while no phone of their user is connected or about to be. */
+  function giveUpUnreached(): void {
+    for (const leg of [...legs]) {
+      if (!leg.isWaiting || [...tokens.values()].some((holder) => isFor(holder, leg.dial))) continue;
+      const isBusy = [...phones].some(({ holder }) => isFor(holder, leg.dial));
+      leg.refuse(isBusy ? BUSY : UNREACHED);
+    }
+  }
+
+  async function carryOut(phone: Phone, request: PhoneRequest): Promise<object> {
+    const { leg } = phone;
+    if (leg === null || leg.dial.call.call_id !== request.callId) throw callOver();
+    switch (request.type) {
+      case 'answer': {
+        const media = await leg.answer(phone);
+        if (media === null) throw callOver();
+        return { router_rtp_capabilities: media.rtpCapabilities };
+      }
+      case 'decline':
+      case 'hangup':
+        leg.hangUpBy('NORMAL_CLEARING');
+        return {};
+      case 'dtmf':
+        leg.press(request.digit, request.durationMs);
+        return {};
+      default: {
+        if (leg.media === null) throw new TandemError('VALIDATION_FAILED', 'Answer the call first.');
+        return await carryOutMedia(leg.media, request);
+      }
+    }
+  }
+
+  return {
+    get unavailable() {
+      return webRtc.unavailable;
+    },
+
+    mint(holder) {
+      const { unavailable } = webRtc;
+      if (unavailable !== null) throw new TandemError('WEBRTC_NOT_AVAILABLE', unavailable);
+      const token = newToken('pt');
+      tokens.set(token, holder);
+      const timer = clock.setTimeout(() => {
+        if (tokens.delete(token)) giveUpUnreached();
+      }, TOKEN_LIFETIME_MS) as { unref?: () => void };
+      timer.unref?.();
+      return { token, expiresAt: new Date(clock.now() + TOKEN_LIFETIME_MS) };
+    },
+
+    connect(token, outlet) {
+      const holder = tokens.get(token);
+      if (holder === undefined) return null;
+      tokens.delete(token);
+      const own = [...phones].filter((phone) => phone.holder.userId === holder.userId);
+      if (own.length >= MOST_PHONES_OF_USER) {
+        throw new TandemError('RATE_LIMITED', `The user has ${MOST_PHONES_OF_USER} phones connected. Close one first.`);
+      }
+      return open(holder, outlet);
+    },
+
+    resume(token, outlet) {
+      const phone = [...phones].find(({ resumeToken }) => resumeToken === token);
+      return phone === undefined ? null : attach(phone, outlet);
+    },
+
+    dial(dial) {
+      const leg: BrowserLeg = new BrowserLeg({ dial, webRtc, logger, onOver: () => void legs.delete(leg) });
+      legs.add(leg);
+      setImmediate(() => {
+        for (const phone of phones)
+          if (leg.isRinging && phone.leg === null && isFor(phone.holder, dial)) leg.ring(phone);
+        giveUpUnreached();
+      });
+      return leg;
+    },
+
+    dump: () => ({
+      tokens: tokens.size,
+      phones: [...phones].map(({ holder, leg }) => ({ ...holder, call: leg?.call?.call_id ?? null })),
+      legs: legs.size,
+    }),
+  };
+}
+
+function isFor(holder: PhoneHolder, dial: BrowserDial): boolean {
+  return (
+    holder.workspaceId === dial.workspaceId &&
+    holder.userId === dial.userId &&
+    holder.purpose === dial.purpose &&
+    (holder.callId === null || holder.callId === dial.call.call_id)
+  );
+}
+
+type MediaRequest = Extract<PhoneRequest, { transportId: string } | { direction: string } | { consumerId: string }>;
+
+/** @throws TandemError VALIDATION_FAILED for parameters that mediasoup does not accept */
+async function carryOutMedia(media: BrowserMedia, request: MediaRequest): Promise<object> {
+  try {
+    switch (request.type) {
+      case 'create_transport':
+        return { transport: await media.createTransport(request.direction) };
+      case 'connect_transport':
+        await media.connectTransport(request.transportId, request.dtlsParameters);
+        return {};
+      case 'restart_ice':
+        return { ice_parameters: await media.restartIce(request.transportId) };
+      case 'produce':
+        return { producer_id: await media.produce(request.transportId, request.voice) };
+      case 'consume':
+        return { consumer: await media.consume(request.transportId) };
+      case 'resume_consumer':
+        await media.resume(request.consumerId);
+        return {};
+    }
+  } catch (cause) {
+    const detail = cause instanceof UnknownTransport ? cause.message : 'the parameters were not accepted';
+    throw new TandemError('VALIDATION_FAILED', `${request.type} failed: ${detail}.`, { cause });
+  }
+}
+
+function callOver(): TandemError {
+  return new TandemError('CALL_NOT_LIVE', 'The phone has no such call, or the call has ended.');
+}
+
+function newToken(kind: 'pt' | 'pr'): string {
+  return `${kind}_${randomBytes(32).toString('base64url')}`;
+}

@@ -1,0 +1,93 @@
+import { Type } from 'typebox';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { type Principal, principalOf, requireAccess } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { baseUrlOf } from '../playback.ts';
+import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { PHONE_SOCKET_PATH } from '../websocket/phone-sockets.ts';
+
+const TAGS = ['click-to-call'];
+const TokenSchema = Type.Object(
+  {
+    token: Type.String({ description: 'Connects one phone, once. Keep it secret.' }),
+    expires_at: { ...TimeSchema, description: 'Connect before this time.' },
+    url: Type.String({ description: 'WebSocket URL to connect to. Contains the token.' }),
+  },
+  {
+    examples: [
+      {
+        token: 'pt_4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
+        expires_at: '2026-01-31T09:31:00.120Z',
+        url: 'wss://tandem.example.com/ws/phone?token=pt_4pZ0mJq3oVb6Yk1tTzq8cQe1nS2f7H0aWgLr5dXuKcM',
+      },
+    ],
+  },
+);
+
+interface PhoneRoutesOptions {
+  context: HttpContext;
+  findCall: (id: string, principal: Principal) => Promise<CallRow>;
+}
+
+/** Browsers as phones. */
+export function phoneRoutes(app: HttpApp, { context, findCall }: PhoneRoutesOptions): void {
+  app.post(
+    '/phone/tokens',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'createPhoneToken',
+        summary: 'Create a token for a phone in the browser',
+        description:
+          'Returns a token that connects a browser as a phone of your user, once and within 60 seconds. With the purpose `agent`, the phone rings for legs of agents and third parties; with `supervise`, for supervisors, which takes an admin or owner. `docs/phone.md` describes the messages. Tandem extension.',
+        body: Type.Object(
+          {
+            purpose: Type.Enum(['agent', 'supervise'], { description: 'Legs that the phone rings for.' }),
+            call_id: Type.Optional(
+              Type.String({ description: 'call_id or reference_id of the only call to ring for. Default: all calls.' }),
+            ),
+          },
+          { additionalProperties: false, examples: [{ purpose: 'agent' }] },
+        ),
+        response: { 201: successOf(TokenSchema, 'The token.'), ...REFUSALS },
+      },
+    },
+    async (request, reply) => {
+      const principal = principalOf(request);
+      const { purpose, call_id: id } = request.body;
+      if (purpose === 'supervise') requireAccess(principal, 'admin');
+      const callId = id === undefined ? null : (await findCall(id, principal)).callId;
+      const { workspaceId, userId } = principal;
+      const holder = { workspaceId, userId, purpose, callId };
+      context.phonePrincipals.set(holder, principal);
+      const { token, expiresAt } = context.phones.mint(holder);
+      const origin = baseUrlOf(context, request).replace(/^http/, 'ws');
+      const url = `${origin}${PHONE_SOCKET_PATH}?token=${token}`;
+      return reply.status(201).send(success({ token, expires_at: expiresAt.toISOString(), url }));
+    },
+  );
+
+  app.get(
+    PHONE_SOCKET_PATH,
+    {
+      config: { access: 'public', unlimited: true },
+      schema: {
+        tags: TAGS,
+        operationId: 'connectPhone',
+        summary: 'Connect a phone in the browser over a WebSocket',
+        description:
+          'Upgrade to a WebSocket (RFC 6455) with the token of POST /phone/tokens in the query: `token`, or `resume` to come back within ten seconds. `docs/phone.md` describes the messages. A request without an upgrade returns `ok`.',
+        security: [],
+        response: {
+          200: responseOf({
+            description: 'The request was not an upgrade.',
+            content: { 'text/plain': { schema: Type.String({ examples: ['ok'] }) } },
+          }),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'),
+  );
+}

@@ -1,0 +1,49 @@
+import { type Static, Type } from 'typebox';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import type { LegEndpoint } from '../../machines/events.ts';
+import { IndianMobileSchema, readMobile } from './phone-number.ts';
+
+const UserIdSchema = Type.Integer({
+  minimum: 1,
+  maximum: 2_147_483_647,
+  description: 'User whose browser is dialed, a member of the workspace. Default: the user of this request.',
+});
+
+export const BrowserEndpointSchema = Type.Object(
+  {
+    type: Type.Enum(['webrtc'], { description: 'Always `webrtc`.' }),
+    user_id: Type.Optional(UserIdSchema),
+  },
+  { additionalProperties: false, examples: [{ type: 'webrtc' }] },
+);
+
+export const EndpointSchema = Type.Object(
+  {
+    type: Type.Enum(['phone', 'webrtc'], {
+      description:
+        '`phone`: a number, over the trunk of the call. `webrtc`: the browser of a user; see POST /phone/tokens.',
+    }),
+    number: Type.Optional(IndianMobileSchema),
+    user_id: Type.Optional(UserIdSchema),
+  },
+  { additionalProperties: false, description: 'Endpoint to dial: a phone by its `number`, or a browser.' },
+);
+
+/** The same numbers as a call may be placed to. @throws TandemError VALIDATION_FAILED */
+export function readEndpoint(endpoint: Static<typeof EndpointSchema>, ownUserId: number | null): LegEndpoint {
+  const { type, number, user_id: userId } = endpoint;
+  if (type === 'webrtc') {
+    if (number !== undefined) throw invalid('number', 'must not be combined with type webrtc');
+    const user = userId ?? ownUserId;
+    if (user === null) throw invalid('user_id', 'is required, because this request has no user');
+    return { type, userId: user };
+  }
+  if (userId !== undefined) throw invalid('user_id', 'must not be combined with type phone');
+  if (number === undefined) throw invalid('number', 'is required with type phone');
+  return { type, number: readMobile('endpoint.number', number)! };
+}
+
+function invalid(field: string, message: string, code: ErrorCode = 'VALIDATION_FAILED'): TandemError {
+  const path = `endpoint.${field}`;
+  return new TandemError(code, `${path} ${message}.`, { details: [{ path, message }] });
+}

@@ -1,0 +1,102 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { pathOf } from '../peers/programs.ts';
+
+/** Debian's browser; null where it is not installed. */
+export const CHROMIUM = pathOf('chromium');
+
+/** A page of a browser, driven over the DevTools protocol. */
+export interface Page {
+  /** Runs an expression in the page and resolves with its value, awaited. */
+  evaluate<T = unknown>(expression: string): Promise<T>;
+}
+
+/**
+ * Headless Chromium with a microphone that says a WAV file. Driven over the pipe of its DevTools protocol, which takes one
+ * page of code; the usual drivers are large, and fetch browsers of their own.
+ */
+export class Chromium implements AsyncDisposable {
+  readonly #child: ChildProcess;
+  readonly #profile: string;
+  readonly #answers = new Map<number, PromiseWithResolvers<unknown>>();
+  #nextId = 1;
+
+  private constructor(child: ChildProcess, profile: string) {
+    this.#child = child;
+    this.#profile = profile;
+    let rest = Buffer.alloc(0);
+    (child.stdio[4] as Readable).on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk]);
+      for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
+        this.#receive(JSON.parse(rest.subarray(0, end).toString()));
+        rest = rest.subarray(end + 1);
+      }
+    });
+  }
+
+  static async start({ microphone }: { microphone: string }): Promise<Chromium> {
+    const profile = await mkdtemp(join(tmpdir(), 'tandem-chromium-'));
+    const flags = [
+      ...['--headless', '--no-sandbox', '--disable-gpu', '--mute-audio', '--no-first-run', '--disable-extensions'],
+      // The page of a second phone hides the first.
+      ...['--disable-background-timer-throttling', '--disable-renderer-backgrounding'],
+      ...['--disable-background-networking', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required'],
+      ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--remote-debugging-pipe'],
+      ...[`--use-file-for-fake-audio-capture=${microphone}`, `--user-data-dir=${profile}`],
+    ];
+    const stdio = ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] as const;
+    return new Chromium(spawn(CHROMIUM!, flags, { stdio: [...stdio] }), profile);
+  }
+
+  async open(url: string): Promise<Page> {
+    const { targetId } = await this.#send<{ targetId: string }>('Target.createTarget', { url: 'about:blank' });
+    const attach = { targetId, flatten: true };
+    const { sessionId } = await this.#send<{ sessionId: string }>('Target.attachToTarget', attach);
+    const evaluate = async <T>(expression: string): Promise<T> => {
+      const parameters = { expression, awaitPromise: true, returnByValue: true };
+      const { result, exceptionDetails } = await this.#send<Evaluated>('Runtime.evaluate', parameters, sessionId);
+      if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
+      return result.value as T;
+    };
+    await this.#send('Page.enable', {}, sessionId);
+    await this.#send('Page.navigate', { url }, sessionId);
+    await evaluate(`new Promise((resolve) => {
+      const look = () => (globalThis.tests ? resolve() : setTimeout(look, 10));
+      look();
+    })`);
+    return { evaluate };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const gone = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await gone;
+    for (const { reject } of this.#answers.values()) reject(new Error('the browser was closed'));
+    await rm(this.#profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  #send<T>(method: string, params: object, sessionId?: string): Promise<T> {
+    const id = this.#nextId++;
+    const answer = Promise.withResolvers<unknown>();
+    this.#answers.set(id, answer);
+    (this.#child.stdio[3] as Writable).write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
+    return answer.promise as Promise<T>;
+  }
+
+  #receive({ id, result, error }: { id?: number; result?: unknown; error?: { message: string } }): void {
+    const answer = id === undefined ? undefined : this.#answers.get(id);
+    if (answer === undefined) return;
+    this.#answers.delete(id!);
+    if (error) answer.reject(new Error(error.message));
+    else answer.resolve(result);
+  }
+}
+
+interface Evaluated {
+  result: { value?: unknown };
+  exceptionDetails?: { text: string; exception?: { description?: string } };
+}

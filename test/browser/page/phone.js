@@ -1,0 +1,165 @@
+// The browser side of a phone, as docs/phone.md explains it, and an ear that measures what it hears.
+import { Device } from 'mediasoup-client';
+
+class Phone extends EventTarget {
+  #socket;
+  #nextId = 1;
+  #waiting = new Map();
+  #resumeUrl = '';
+  #call = null;
+  ear = null;
+
+  constructor(url) {
+    super();
+    this.#connect(url);
+  }
+
+  #connect(url) {
+    this.#socket = new WebSocket(url);
+    this.#socket.onmessage = ({ data }) => this.#receive(JSON.parse(data), url);
+    this.#socket.onclose = ({ code, reason }) => this.#tell({ type: 'closed', code, reason });
+  }
+
+  #receive(message, url) {
+    if (message.type === 'reply' || (message.type === 'error' && this.#waiting.has(message.id))) {
+      const { resolve, reject } = this.#waiting.get(message.id);
+      this.#waiting.delete(message.id);
+      if (message.type === 'reply') resolve(message);
+      else reject(new Error(message.message));
+      return;
+    }
+    if (message.type === 'welcome') {
+      const resume = new URL(url);
+      resume.search = new URLSearchParams({ resume: message.resume_token });
+      this.#resumeUrl = resume.href;
+    }
+    this.#tell(message);
+  }
+
+  #tell(message) {
+    this.dispatchEvent(new CustomEvent('message', { detail: message }));
+  }
+
+  request(type, fields) {
+    const id = this.#nextId++;
+    this.#socket.send(JSON.stringify({ id, type, ...fields }));
+    return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+  }
+
+  ofCall(type, fields) {
+    return this.request(type, { call_id: this.#call, ...fields });
+  }
+
+  async answer(callId) {
+    this.#call = callId;
+    const { router_rtp_capabilities: routerRtpCapabilities } = await this.ofCall('answer');
+    const device = new Device();
+    await device.load({ routerRtpCapabilities });
+    await this.#speak(device);
+    await this.#hear(device);
+  }
+
+  async #speak(device) {
+    const constraints = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+    const microphone = await navigator.mediaDevices.getUserMedia({ audio: constraints });
+    const { transport } = await this.ofCall('create_transport', { direction: 'send' });
+    const sending = device.createSendTransport(transport);
+    this.#connectWhenAsked(sending);
+    sending.on('produce', ({ rtpParameters }, resolve, reject) => {
+      this.ofCall('produce', { transport_id: sending.id, rtp_parameters: rtpParameters }).then(
+        ({ producer_id: id }) => resolve({ id }),
+        reject,
+      );
+    });
+    await sending.produce({ track: microphone.getAudioTracks()[0] });
+  }
+
+  async #hear(device) {
+    const { transport } = await this.ofCall('create_transport', { direction: 'recv' });
+    const receiving = device.createRecvTransport(transport);
+    this.#connectWhenAsked(receiving);
+    const { consumer: offered } = await this.ofCall('consume', { transport_id: receiving.id });
+    const consumer = await receiving.consume(offered);
+    await this.ofCall('resume_consumer', { consumer_id: consumer.id });
+    this.ear = await listen(new MediaStream([consumer.track]));
+  }
+
+  #connectWhenAsked(transport) {
+    transport.on('connect', ({ dtlsParameters }, resolve, reject) => {
+      this.ofCall('connect_transport', { transport_id: transport.id, dtls_parameters: dtlsParameters }).then(
+        resolve,
+        reject,
+      );
+    });
+  }
+
+  /** As when the network is gone for a moment. */
+  dropSocket() {
+    this.#socket.onclose = null;
+    this.#socket.close();
+  }
+
+  comeBack() {
+    this.#connect(this.#resumeUrl);
+  }
+}
+
+/** Chromium only delivers remote audio that an element plays. */
+async function listen(stream) {
+  const element = new Audio();
+  element.srcObject = stream;
+  element.muted = true;
+  await element.play();
+  const context = new AudioContext();
+  const analyser = context.createAnalyser();
+  analyser.fftSize = 4096;
+  analyser.smoothingTimeConstant = 0;
+  context.createMediaStreamSource(stream).connect(analyser);
+  return { context, analyser };
+}
+
+/** Level of a tone in dB, about -20 for one that speaks normally and far below -60 for silence. */
+function levelOf(frequencyHz) {
+  const { context, analyser } = phone.ear;
+  const spectrum = new Float32Array(analyser.frequencyBinCount);
+  analyser.getFloatFrequencyData(spectrum);
+  const bin = Math.round((frequencyHz * analyser.fftSize) / context.sampleRate);
+  return Math.max(...spectrum.subarray(bin - 2, bin + 3));
+}
+
+/** Waits until a tone is heard, or no longer is. */
+async function untilTone(frequencyHz, isHeard) {
+  for (;;) {
+    const level = levelOf(frequencyHz);
+    if (isHeard ? level > -45 : level < -70) return level;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+let phone = null;
+const messages = [];
+
+/** What the tests call. */
+globalThis.tests = {
+  connect(url) {
+    messages.length = 0;
+    phone = new Phone(url);
+    phone.addEventListener('message', ({ detail }) => {
+      messages.push(detail);
+      globalThis.dispatchEvent(new Event('told'));
+    });
+  },
+  /** Resolves with the message of a type, and forgets it and those before it. */
+  async until(type) {
+    for (;;) {
+      const index = messages.findIndex((message) => message.type === type);
+      if (index >= 0) return messages.splice(0, index + 1).at(-1);
+      await new Promise((resolve) => globalThis.addEventListener('told', resolve, { once: true }));
+    }
+  },
+  answer: (callId) => phone.answer(callId),
+  request: (type, fields) => phone.ofCall(type, fields),
+  untilTone,
+  dropSocket: () => phone.dropSocket(),
+  comeBack: () => phone.comeBack(),
+};

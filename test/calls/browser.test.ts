@@ -1,0 +1,154 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findWorker } from '../../media/webrtc/worker-binary.ts';
+import { CHROMIUM, Chromium, type Page } from '../browser/chromium.ts';
+import { servePhonePage, writeTone } from '../browser/phone-page.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { nextLevel } from './next-level.ts';
+import { AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+const WHISPERER = '+919844444444';
+const WHISPERER_HZ = 1250;
+
+const isPossible = findWorker().path !== null && CHROMIUM !== null;
+
+/** Needs Debian's chromium, and mediasoup's worker, which `npm ci` fetches where the network allows it. */
+describe.skipIf(!isPossible)('a call with an agent in a real browser', () => {
+  let platform: Platform;
+  let chromium: Chromium;
+  let page: Page;
+  let folder: string;
+  let closePage: () => void;
+  let pageUrl: string;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tandem-browser-'));
+    const microphone = join(folder, 'agent.wav');
+    await writeTone(microphone, AGENT_HZ);
+    const served = await servePhonePage();
+    closePage = served.close;
+    pageUrl = served.url;
+    [platform, chromium] = await Promise.all([
+      startPlatform({ env: { WEBRTC_PORT: '0' } }),
+      Chromium.start({ microphone }),
+    ]);
+    page = await chromium.open(pageUrl);
+  });
+  afterAll(async () => {
+    await chromium[Symbol.asyncDispose]();
+    await platform[Symbol.asyncDispose]();
+    closePage();
+    await rm(folder, { recursive: true });
+  });
+
+  const run = <T>(expression: string, on = page) => on.evaluate<T>(`tests.${expression}`);
+
+  async function connect(purpose: 'agent' | 'supervise' = 'agent', on = page): Promise<void> {
+    const { status, body } = await platform.ask('POST', '/phone/tokens', { purpose });
+    expect(status).toBe(201);
+    await run(`connect(${JSON.stringify((body.data as unknown as { url: string }).url)})`, on);
+    await run("until('welcome')", on);
+  }
+
+  async function answer(on = page): Promise<string> {
+    const { call } = await run<{ call: { call_id: string } }>("until('incoming')", on);
+    await run(`answer(${JSON.stringify(call.call_id)})`, on);
+    return call.call_id;
+  }
+
+  /** A browser that has answered, and a customer who has. */
+  async function talk(request: Record<string, unknown> = {}) {
+    const audio = { kind: 'tone', frequencyHz: CUSTOMER_HZ } as const;
+    const customer = await platform.phone(CUSTOMER, { audio });
+    await connect();
+    const { call_id: callId } = await platform.place({
+      agent_number: undefined,
+      agent_endpoint: { type: 'webrtc' },
+      ...request,
+    });
+    await answer();
+    await run("until('answered')");
+    await platform.until(callId, 'call.bridged');
+    const control = (method: string, path: string, body?: unknown) =>
+      platform.ask(method, `/dialer/click2call/${callId}/${path}`, body);
+    return { customer, callId, control };
+  }
+
+  const hears = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, true)`, on);
+  const hearsNo = (frequencyHz: number, on = page) => run<number>(`untilTone(${frequencyHz}, false)`, on);
+  const levelAt = (customer: Softphone, frequencyHz: number) => nextLevel(customer, frequencyHz);
+
+  it('connects both, holds and resumes, and reports the keys of the browser', async () => {
+    const { customer, callId, control } = await talk();
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+
+    expect((await control('POST', 'hold', { leg: 'agent' })).status).toBe(200);
+    await run("until('held')");
+    await hearsNo(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeLessThan(-60);
+    expect((await control('POST', 'resume', { leg: 'agent' })).status).toBe(200);
+    await run("until('resumed')");
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+
+    await run("request('dtmf', { digit: '7' })");
+    await platform.until(callId, 'dtmf.received', ({ leg, data }) => leg === 'agent' && data?.digit === '7');
+    await run("request('hangup')");
+    const events = await platform.ended(callId);
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', hangup_cause: 'NORMAL_CLEARING' });
+    const call = await platform.call(callId);
+    expect(call).toMatchObject({ agent_number: null, legs: [{ leg_id: 'agent', endpoint: { type: 'webrtc' } }, {}] });
+    expect(call.quality?.agent).toMatchObject({ codec: 'PCMU' });
+    expect(call.quality?.agent?.packets_received).toBeGreaterThan(50);
+    expect(customer.heard().continuity.foreign).toBe(0);
+  });
+
+  it('keeps the call while the browser loses its socket and comes back', async () => {
+    const { customer, callId } = await talk();
+    await hears(CUSTOMER_HZ);
+    await run('dropSocket()');
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    await run('comeBack()');
+    expect(await run("until('welcome')")).toMatchObject({ call: { call_id: callId, state: 'answered' } });
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+    customer.hangup();
+    expect(await run("until('ended')")).toMatchObject({ hangup_cause: 'NORMAL_CLEARING' });
+    await platform.ended(callId);
+  });
+
+  it('lets one supervisor listen in another page, and one whisper to the agent alone by phone', async () => {
+    const { customer, callId, control } = await talk();
+    const other = await chromium.open(pageUrl);
+    await connect('supervise', other);
+    const { status, body } = await control('POST', 'supervise', { mode: 'listen', endpoint: { type: 'webrtc' } });
+    expect(status).toBe(201);
+    const { supervision } = body.data as unknown as { supervision: { id: string } };
+    await answer(other);
+    await platform.until(callId, 'supervision.started');
+    await hears(CUSTOMER_HZ, other);
+    await hears(AGENT_HZ, other);
+    // The microphone of the listener says the same, and the agent does not hear it.
+    await hearsNo(AGENT_HZ);
+
+    await platform.phone(WHISPERER, { audio: { kind: 'tone', frequencyHz: WHISPERER_HZ } });
+    const whisper = { mode: 'whisper', endpoint: { type: 'phone', number: WHISPERER } };
+    expect((await control('POST', 'supervise', whisper)).status).toBe(201);
+    await hears(WHISPERER_HZ);
+    await hears(CUSTOMER_HZ);
+    expect(await levelAt(customer, WHISPERER_HZ)).toBeLessThan(-60);
+    expect(await levelAt(customer, AGENT_HZ)).toBeGreaterThan(-30);
+
+    expect((await control('DELETE', `supervise/${supervision.id}`)).status).toBe(200);
+    await run("until('ended')", other);
+    customer.hangup();
+    await platform.ended(callId);
+    const { legs } = await platform.call(callId);
+    expect(legs).toContainEqual(
+      expect.objectContaining({ leg_id: supervision.id, endpoint: { type: 'webrtc', user_id: null } }),
+    );
+  });
+});

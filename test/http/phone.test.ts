@@ -1,0 +1,154 @@
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { WebSocket } from 'ws';
+import { createHttpFixture, type HttpFixture } from './fixture.ts';
+
+let fixture: HttpFixture;
+const sockets: WebSocket[] = [];
+beforeEach(async () => {
+  fixture = await createHttpFixture();
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.terminate();
+  await fixture[Symbol.asyncDispose]();
+});
+
+const mint = (body: object, as = fixture.owner) => fixture.call('POST', '/phone/tokens', { as, body });
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into messages of any shape
+type Message = any;
+
+/** A socket of a phone, whose messages come one after the other. */
+function connect(query: string) {
+  const { port } = fixture.app.server.address() as AddressInfo;
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/ws/phone?${query}`);
+  sockets.push(socket);
+  const arrived: Message[] = [];
+  let wake = () => {};
+  socket.on('message', (data) => {
+    arrived.push(JSON.parse(data.toString()));
+    wake();
+  });
+  socket.on('error', () => {});
+  const closed = new Promise<number>((resolve) => socket.on('close', (code) => resolve(code)));
+  const next = async (): Promise<Message> => {
+    while (arrived.length === 0) await new Promise<void>((resolve) => (wake = resolve));
+    return arrived.shift();
+  };
+  return { socket, next, closed };
+}
+
+async function phone() {
+  const { body } = await mint({ purpose: 'agent' });
+  const connected = connect(`token=${body.data.token}`);
+  const welcome = await connected.next();
+  const ask = async (message: object | string) => {
+    connected.socket.send(typeof message === 'string' ? message : JSON.stringify(message));
+    return await connected.next();
+  };
+  return { ...connected, welcome, ask };
+}
+
+describe('the token of a phone', () => {
+  it('is minted for a user and a purpose, with the URL to connect to', async () => {
+    const { status, body } = await mint({ purpose: 'agent' });
+    expect(status).toBe(201);
+    expect(body.data).toEqual({
+      token: expect.stringMatching(/^pt_[\w-]{43}$/),
+      expires_at: expect.any(String),
+      url: `ws://voice.test/ws/phone?token=${body.data.token}`,
+    });
+  });
+
+  it('takes an admin for supervision, and a call of the workspace', async () => {
+    const [writer, viewer] = [await fixture.addMemberWith('member'), await fixture.addMemberWith('viewer')];
+    expect((await mint({ purpose: 'supervise' }, writer)).body.code).toBe('FORBIDDEN');
+    expect((await mint({ purpose: 'agent' }, viewer)).body.code).toBe('FORBIDDEN');
+    expect((await mint({ purpose: 'agent' }, writer)).status).toBe(201);
+    expect((await mint({ purpose: 'supervise', call_id: 'call_unknown' })).body.code).toBe('CALL_NOT_FOUND');
+    expect((await mint({ purpose: 'listen' })).body.code).toBe('VALIDATION_FAILED');
+  });
+
+  it('is refused without the worker, with what to do', async () => {
+    fixture.webRtc.unavailable = 'Run bin/tandem webrtc install.';
+    const { status, body } = await mint({ purpose: 'agent' });
+    expect({ status, code: body.code, message: body.message }).toEqual({
+      status: 503,
+      code: 'WEBRTC_NOT_AVAILABLE',
+      message: 'Run bin/tandem webrtc install.',
+    });
+  });
+
+  it('connects once; a used, wrong or missing one is refused', async () => {
+    const { body } = await mint({ purpose: 'agent' });
+    const first = connect(`token=${body.data.token}`);
+    expect(await first.next()).toMatchObject({ id: 1, type: 'welcome', purpose: 'agent', call: null });
+    for (const query of [`token=${body.data.token}`, 'token=pt_guessed', 'resume=pr_guessed', '']) {
+      const refused = connect(query);
+      expect(await refused.next()).toMatchObject({ type: 'error', code: 'AUTH_FAILED' });
+      expect(await refused.closed).toBe(1008);
+    }
+    expect(fixture.logLines.join('')).not.toContain(body.data.token);
+  });
+});
+
+describe('the socket of a phone', () => {
+  it('answers every request under its id, and hostile ones with an error', async () => {
+    const { ask } = await phone();
+    expect(await ask({ id: 'a', type: 'ping' })).toEqual({ id: 'a', type: 'reply' });
+    const dtls = (value: unknown) => ({ role: 'auto', fingerprints: [{ algorithm: 'sha-256', value }] });
+    const media = { call_id: 'call_1', transport_id: 'x' };
+    const voice = (codec: string, ssrc: number) => ({
+      ...{ codecs: [{ mimeType: codec, payloadType: 0 }], encodings: [{ ssrc }] },
+    });
+    const hostile: [message: object | string, id: unknown, code: string][] = [
+      ['{', null, 'MALFORMED_JSON'],
+      ['null', null, 'VALIDATION_FAILED'],
+      [{ type: 'ping' }, null, 'VALIDATION_FAILED'],
+      [{ id: {}, type: 'ping' }, null, 'VALIDATION_FAILED'],
+      [{ id: 1, type: '__proto__' }, 1, 'VALIDATION_FAILED'],
+      [{ id: 2, type: 'answer' }, 2, 'VALIDATION_FAILED'],
+      [{ id: 3, type: 'answer', call_id: 'call_1' }, 3, 'CALL_NOT_LIVE'],
+      [{ id: 4, type: 'dtmf', call_id: 'call_1', digit: '12' }, 4, 'VALIDATION_FAILED'],
+      [{ id: 5, type: 'create_transport', call_id: 'call_1', direction: 'both' }, 5, 'VALIDATION_FAILED'],
+      [{ id: 6, type: 'connect_transport', ...media, dtls_parameters: dtls('zz') }, 6, 'VALIDATION_FAILED'],
+      [{ id: 7, type: 'produce', ...media, rtp_parameters: voice('audio/opus', 1) }, 7, 'VALIDATION_FAILED'],
+      [{ id: 8, type: 'produce', ...media, rtp_parameters: voice('audio/PCMU', 2 ** 32) }, 8, 'VALIDATION_FAILED'],
+      [{ id: 9, type: 'produce', ...media, rtp_parameters: voice('audio/PCMU', 7) }, 9, 'CALL_NOT_LIVE'],
+    ];
+    for (const [message, id, code] of hostile) expect(await ask(message)).toMatchObject({ id, type: 'error', code });
+    expect(await ask({ id: 'b', type: 'ping' })).toEqual({ id: 'b', type: 'reply' });
+  });
+
+  it('is closed after too many messages, and after one that is too large', async () => {
+    const flooding = await phone();
+    for (let i = 0; i < 200; i++) flooding.socket.send('{');
+    expect(await flooding.closed).toBe(1008);
+    const large = await phone();
+    large.socket.send(' '.repeat(65 * 1024));
+    expect(await large.closed).toBe(1009);
+  });
+
+  it('comes back with the token of its welcome, which replaces the socket', async () => {
+    const first = await phone();
+    const second = connect(`resume=${first.welcome.resume_token}`);
+    expect(await second.next()).toMatchObject({ type: 'welcome' });
+    expect(await first.closed).toBe(4001);
+  });
+
+  it('leaves with a goodbye, and is closed when its key is revoked', async () => {
+    const leaving = await phone();
+    expect(await leaving.ask({ id: 1, type: 'bye' })).toEqual({ id: 1, type: 'reply' });
+    expect(await leaving.closed).toBe(1000);
+    const again = connect(`resume=${leaving.welcome.resume_token}`);
+    expect(await again.closed).toBe(1008);
+
+    const member = await fixture.addMemberWith('member');
+    const { body } = await mint({ purpose: 'agent' }, member);
+    const revoked = connect(`token=${body.data.token}`);
+    await revoked.next();
+    await fixture.call('DELETE', `/developer/api/${member.keyId}`);
+    expect(await revoked.closed).toBe(1008);
+  });
+});

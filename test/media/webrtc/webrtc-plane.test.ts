@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createWebRtcPlane } from '../../../media/webrtc/webrtc-plane.mediasoup.ts';
+import type { WebRtcPlane } from '../../../media/webrtc/webrtc-plane.ts';
+import { findWorker } from '../../../media/webrtc/worker-binary.ts';
+import { eventually } from '../../process/server-process.ts';
+
+const SETTINGS = { rtpHost: '127.0.0.1', rtpPortMin: 20_000, rtpPortMax: 29_999, webrtcPort: 0 };
+const LOCAL = { host: '127.0.0.1', rtpPort: 29_990 };
+
+/** mediasoup's worker is optional: `npm ci` fetches it where the network allows it. */
+describe.skipIf(findWorker().path === null)('the WebRTC worker', () => {
+  let plane: WebRtcPlane;
+  let abort: AbortController;
+  const lost: string[] = [];
+
+  beforeEach(() => {
+    plane = createWebRtcPlane(SETTINGS);
+    abort = new AbortController();
+    lost.length = 0;
+  });
+  afterEach(() => plane.close());
+
+  const openBrowser = () =>
+    plane.openBrowser({ local: LOCAL, signal: abort.signal, onLost: (detail) => void lost.push(detail) });
+  const pid = async () => ((await plane.dump()) as { pid: number }).pid;
+
+  it('offers all browsers one UDP port at the address of the carriers, and PCMU alone', async () => {
+    const browsers = await Promise.all([openBrowser(), openBrowser()]);
+    const transports = await Promise.all(
+      browsers.flatMap((each) => [each.createTransport('send'), each.createTransport('recv')]),
+    );
+    const candidates = transports.flatMap(({ iceCandidates }) => iceCandidates);
+    expect(candidates).toHaveLength(4);
+    expect(new Set(candidates.map(({ address, protocol, port }) => `${address} ${protocol} ${port}`)).size).toBe(1);
+    expect(candidates[0]).toMatchObject({ address: '127.0.0.1', protocol: 'udp', type: 'host' });
+    const { codecs } = browsers[0]!.rtpCapabilities;
+    expect(codecs?.map(({ mimeType, preferredPayloadType }) => [mimeType, preferredPayloadType])).toEqual([
+      ['audio/PCMU', 0],
+    ]);
+  });
+
+  it('runs without our environment, in a session of its own, and leaves signals to the server', async () => {
+    const handlers = () => ['SIGINT', 'SIGTERM'].map((signal) => process.listenerCount(signal));
+    const before = handlers();
+    process.env.TANDEM_TEST_SECRET = 'not for the worker';
+    await openBrowser().finally(() => delete process.env.TANDEM_TEST_SECRET);
+    const id = await pid();
+    expect(handlers()).toEqual(before);
+    expect(readFileSync(`/proc/${id}/environ`, 'utf8')).toMatch(/^MEDIASOUP_VERSION=[\d.]+\0$/);
+    expect(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ')[1]?.split(' ')[3]).toBe(String(id));
+    await plane.close();
+    expect(() => process.kill(id, 0)).toThrow('ESRCH');
+  });
+
+  it('is replaced for the next browser after it died, which ends the media of those it had', async () => {
+    await openBrowser();
+    const first = await pid();
+    process.kill(first, 'SIGKILL');
+    await eventually(() => lost.length === 1, 'the loss is reported');
+    const next = await openBrowser();
+    expect(await pid()).not.toBe(first);
+    expect((await next.createTransport('send')).iceCandidates).toHaveLength(1);
+  });
+
+  it('replaces the transport of a direction, and knows no other ids', async () => {
+    const browser = await openBrowser();
+    const { id: first } = await browser.createTransport('send');
+    const { id: second } = await browser.createTransport('send');
+    await expect(browser.restartIce(first)).rejects.toThrow('the transport does not exist');
+    expect(await browser.restartIce(second)).toMatchObject({ usernameFragment: expect.any(String) });
+    await expect(browser.consume(second)).rejects.toThrow('the transport does not exist');
+    await expect(browser.resume(second)).rejects.toThrow('the consumer does not exist');
+  });
+
+  it('closes the media of a browser with its call', async () => {
+    await openBrowser();
+    abort.abort();
+    expect(((await plane.dump()) as { browsers: unknown[] }).browsers).toEqual([]);
+    await expect(openBrowser()).rejects.toThrow('aborted');
+  });
+});
+
+describe('without the worker', () => {
+  it('browsers are refused, with what to do', async () => {
+    const plane = createWebRtcPlane(SETTINGS, { env: { MEDIASOUP_WORKER_BIN: '/nonexistent/worker' } });
+    expect(plane.unavailable).toMatch(/MEDIASOUP_WORKER_BIN names no program.*tandem webrtc install/);
+    const opening = plane.openBrowser({ local: LOCAL, signal: new AbortController().signal, onLost: () => {} });
+    await expect(opening).rejects.toMatchObject({ code: 'WEBRTC_NOT_AVAILABLE', message: plane.unavailable });
+    await plane.close();
+  });
+});
