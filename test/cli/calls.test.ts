@@ -54,7 +54,7 @@ describe('tandem call', () => {
     expect(await platform.receiver.callbackOf(call.call_id)).toMatchObject({ verified: { ok: true } });
   });
 
-  it('mute, unmute, hold, resume, dtmf and recording control a call while both talk', async () => {
+  it('mute, unmute, hold, resume, dtmf, play and recording control a call while both talk', async () => {
     const { agent, customer } = await platform.parties();
     const { call_id: callId } = await platform.place({ record: true });
     await platform.until(callId, 'recording.started');
@@ -66,6 +66,10 @@ describe('tandem call', () => {
       'The digits were sent to the customer.\n',
     );
     await customer.untilHeard(({ digits }) => digits === '12#');
+    const { stdout: playing } = await run('call', 'play', callId, 'both', '--text', 'Hold on.', '--loop');
+    const playback = /^Playing: (play_\S+)\n$/.exec(playing)![1]!;
+    expect((await run('call', 'play', callId, '--stop', playback)).stdout).toBe('The sound is stopped.\n');
+    expect(await run('call', 'play', callId, 'both')).toMatchObject({ exitCode: 2 });
     expect((await run('call', 'recording', callId, 'pause')).stdout).toBe('The recording is paused.\n');
     expect((await run('call', 'recording', callId, 'resume')).stdout).toBe('The recording goes on.\n');
     expect(await run('call', 'mute', callId, 'nobody')).toMatchObject({
