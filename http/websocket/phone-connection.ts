@@ -1,6 +1,7 @@
 import type { RawData, WebSocket } from 'ws';
 import type { ConnectedPhone, PhoneOutlet } from '../../actors/phones/phone-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { isRevoked } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
 import { abortWithCredentials } from '../credential-watch.ts';
 import { rateLimited } from '../rate-limits.ts';
@@ -48,8 +49,8 @@ export async function servePhoneConnection(socket: WebSocket, options: PhoneConn
     const phone = await connect(outlet, options);
     if (gone.signal.aborted) phone.detach();
     gone.signal.addEventListener('abort', () => phone.detach(), { once: true });
-    endWithCredentials(phone, { context, outlet, gone: gone.signal });
     socket.on('message', messageHandler(phone, { context, outlet, socket }));
+    await endWithCredentials(phone, { context, outlet, gone: gone.signal });
     const shutDown = () => outlet.close(1012, 'SHUTTING_DOWN');
     closing.addEventListener('abort', shutDown, { once: true, signal: gone.signal });
     if (closing.aborted) shutDown();
@@ -85,10 +86,11 @@ async function connect(outlet: Outlet, { context, query, address }: PhoneConnect
   );
 }
 
-function endWithCredentials(
+/** Also when they were revoked since the token was minted, or while the phone had no socket. */
+async function endWithCredentials(
   phone: ConnectedPhone,
   { context, outlet, gone }: { context: PhoneConnectionContext; outlet: Outlet; gone: AbortSignal },
-): void {
+): Promise<void> {
   const principal = context.phonePrincipals.get(phone.holder);
   if (principal === undefined) throw new TandemError('UNAUTHORIZED', 'The user of the token is unknown.');
   const ended = new AbortController();
@@ -99,6 +101,7 @@ function endWithCredentials(
   });
   abortWithCredentials(context, { principal, ended });
   gone.addEventListener('abort', () => ended.abort(), { once: true });
+  if (await isRevoked(principal, { sql: context.sql, now: context.now() })) ended.abort();
 }
 
 interface Conversation {

@@ -148,7 +148,9 @@ describe('the socket of a phone', () => {
     const { body } = await mint({ purpose: 'agent' }, member);
     const revoked = connect(`token=${body.data.token}`);
     await revoked.next();
+    const late = await mint({ purpose: 'agent' }, member);
     await fixture.call('DELETE', `/developer/api/${member.keyId}`);
     expect(await revoked.closed).toBe(1008);
+    expect(await connect(`token=${late.body.data.token}`).closed).toBe(1008);
   });
 });
