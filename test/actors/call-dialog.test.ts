@@ -134,6 +134,7 @@ describe('what the SIP side is told of a trunk', () => {
       username: null,
       password: null,
       codecs: ['PCMU', 'PCMA'],
+      hasComfortNoise: false,
       mediaEncryption: 'required',
     });
   });
