@@ -23,7 +23,7 @@ const USERNAME = {
 const SOUND_CODECS = ['PCMU', 'PCMA', 'G722', 'OPUS'] as const;
 
 const CODECS =
-  'RTP codecs to offer, preferred first. The carrier chooses one of them for each leg. Packets are forwarded as they came where both legs use the same codec. Otherwise they are transcoded: between PCMU and PCMA sample by sample, else through 8 kHz and a jitter buffer, which adds about 40 ms. G722 and OPUS are wideband. CN, beside at least one of the others, allows comfort noise instead of audio in pauses (RFC 3389), which saves bandwidth.';
+  'RTP codecs to offer, preferred first. The carrier chooses one of them for each leg. Packets are forwarded as they came where both legs use the same codec. Otherwise they are transcoded: between PCMU and PCMA sample by sample, else by way of a jitter buffer, which adds about 40 ms. G722 and OPUS are wideband. CN, beside at least one of the others, allows comfort noise instead of audio in pauses (RFC 3389), which saves bandwidth.';
 
 const ENCRYPTION =
   'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';

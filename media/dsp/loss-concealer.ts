@@ -2,39 +2,59 @@
  * Fills in for samples that were lost, in the manner of ITU-T G.711 Appendix I: the last pitch periods are repeated, one
  * more of them every 10 ms, and fade from 10 ms to 60 ms after the loss began. What follows blends in. Appendix I delays
  * the sound by 3.75 ms to blend the start of a loss too; here the first samples take up the step at the seam instead.
- * 16-bit samples at 8 kHz. Allocates nothing after construction.
+ * 16-bit samples at 8 or 16 kHz. Allocates nothing after construction.
  */
 
-/** Pitches from 66 Hz to 200 Hz (I.2.4): shorter periods are repeated twice or more. */
-const SHORTEST_PERIOD = 40;
-const LONGEST_PERIOD = 120;
-/** What the last period is compared over: 20 ms. */
-const COMPARED = 160;
-/** The most periods repeated, and a quarter of one to blend with. */
-const HISTORY = 3 * LONGEST_PERIOD + LONGEST_PERIOD / 4;
-const PERIOD_ADDED_EVERY = 80;
 const MOST_PERIODS = 3;
-const FADES_FROM = 80;
-const FADED_AT = 480;
-/** The blend into what follows: 4 ms, and 4 ms more for each 10 ms lost, up to 10 ms. */
-const SHORTEST_BLEND = 32;
-const LONGEST_BLEND = 80;
 const BLEND_PER_LOST = 0.4;
+
+/** In samples. */
+interface Lengths {
+  /** Pitches from 66 Hz to 200 Hz (I.2.4): shorter periods are repeated twice or more. */
+  shortestPeriod: number;
+  longestPeriod: number;
+  /** What the last period is compared over: 20 ms. */
+  compared: number;
+  /** The most periods repeated, and a quarter of one to blend with. */
+  history: number;
+  periodAddedEvery: number;
+  fadesFrom: number;
+  fadedAt: number;
+  /** The blend into what follows: 4 ms, and 4 ms more for each 10 ms lost, up to 10 ms. */
+  shortestBlend: number;
+  longestBlend: number;
+}
+
+function lengthsAt(samplesPerTick: 1 | 2): Lengths {
+  const longestPeriod = 120 * samplesPerTick;
+  return {
+    shortestPeriod: 40 * samplesPerTick,
+    longestPeriod,
+    compared: 160 * samplesPerTick,
+    history: MOST_PERIODS * longestPeriod + longestPeriod / 4,
+    periodAddedEvery: 80 * samplesPerTick,
+    fadesFrom: 80 * samplesPerTick,
+    fadedAt: 480 * samplesPerTick,
+    shortestBlend: 32 * samplesPerTick,
+    longestBlend: 80 * samplesPerTick,
+  };
+}
 
 export class LossConcealer {
   /** Samples concealed since construction. */
   concealed = 0;
+  readonly #lengths: Lengths;
   /** The last samples that were heard. */
-  readonly #history = new Float32Array(HISTORY);
+  readonly #history: Float32Array;
   /** The history when the loss began, whose end is repeated. */
-  readonly #source = new Float32Array(HISTORY);
+  readonly #source: Float32Array;
   /** The last quarter of a period as it was: each longer repetition blends it anew. */
-  readonly #lastQuarter = new Float32Array(LONGEST_PERIOD / 4);
-  readonly #bridge = new Float32Array(LONGEST_PERIOD / 4);
+  readonly #lastQuarter: Float32Array;
+  readonly #bridge: Float32Array;
   /** Samples since the loss began; 0 while there is none. */
   #lost = 0;
-  #period = SHORTEST_PERIOD;
-  #quarter = SHORTEST_PERIOD >> 2;
+  #period: number;
+  #quarter: number;
   #periods = 1;
   #offset = 0;
   #bridged = 0;
@@ -43,10 +63,25 @@ export class LossConcealer {
   /** Of the blend into what follows a loss; 0 while there is none. */
   #blendLeft = 0;
 
+  /** @param samplesPerTick 1 for 8 kHz and 2 for 16 kHz */
+  constructor(samplesPerTick: 1 | 2 = 1) {
+    this.#lengths = lengthsAt(samplesPerTick);
+    const { history, longestPeriod, shortestPeriod } = this.#lengths;
+    this.#history = new Float32Array(history);
+    this.#source = new Float32Array(history);
+    this.#lastQuarter = new Float32Array(longestPeriod / 4);
+    this.#bridge = new Float32Array(longestPeriod / 4);
+    this.#period = shortestPeriod;
+    this.#quarter = shortestPeriod >> 2;
+  }
+
   /** Takes samples `from`..`to` of `frame` that arrived. Changes the first of them after a loss. */
   addReceived(frame: Int16Array, from: number, to: number): void {
     if (this.#lost > 0 && this.#blendLeft === 0 && to > from) {
-      this.#blendLength = Math.min(LONGEST_BLEND, SHORTEST_BLEND + Math.round(BLEND_PER_LOST * this.#lost));
+      this.#blendLength = Math.min(
+        this.#lengths.longestBlend,
+        this.#lengths.shortestBlend + Math.round(BLEND_PER_LOST * this.#lost),
+      );
       this.#blendLeft = this.#blendLength;
     }
     for (let i = from; i < to && this.#blendLeft > 0; i++) {
@@ -77,13 +112,13 @@ export class LossConcealer {
 
   #begin(): void {
     this.#source.set(this.#history);
-    this.#period = pitchPeriod(this.#source);
+    this.#period = pitchPeriod(this.#source, this.#lengths);
     this.#quarter = this.#period >> 2;
-    this.#lastQuarter.set(this.#source.subarray(HISTORY - this.#quarter));
+    this.#lastQuarter.set(this.#source.subarray(this.#lengths.history - this.#quarter));
     this.#periods = 1;
     this.#offset = 0;
     this.#bridged = this.#quarter;
-    this.#step = this.#source[HISTORY - 1]! - this.#source[HISTORY - 1 - this.#period]!;
+    this.#step = this.#source[this.#lengths.history - 1]! - this.#source[this.#lengths.history - 1 - this.#period]!;
     this.#blendEnd();
   }
 
@@ -91,8 +126,8 @@ export class LossConcealer {
   #next(): number {
     const lost = this.#lost;
     this.#lost = lost + 1;
-    if (lost >= FADED_AT) return 0;
-    if (lost > 0 && lost % PERIOD_ADDED_EVERY === 0 && this.#periods < MOST_PERIODS) this.#addPeriod();
+    if (lost >= this.#lengths.fadedAt) return 0;
+    if (lost > 0 && lost % this.#lengths.periodAddedEvery === 0 && this.#periods < MOST_PERIODS) this.#addPeriod();
     let sample = this.#repeated();
     const quarter = this.#quarter;
     if (this.#bridged < quarter) {
@@ -101,12 +136,14 @@ export class LossConcealer {
       this.#bridged += 1;
     }
     if (lost < quarter) sample += this.#step * (1 - (lost + 1) / (quarter + 1));
-    return lost < FADES_FROM ? sample : (sample * (FADED_AT - lost)) / (FADED_AT - FADES_FROM);
+    return lost < this.#lengths.fadesFrom
+      ? sample
+      : (sample * (this.#lengths.fadedAt - lost)) / (this.#lengths.fadedAt - this.#lengths.fadesFrom);
   }
 
   #repeated(): number {
     const length = this.#periods * this.#period;
-    const sample = this.#source[HISTORY - length + this.#offset]!;
+    const sample = this.#source[this.#lengths.history - length + this.#offset]!;
     this.#offset = this.#offset + 1 === length ? 0 : this.#offset + 1;
     return sample;
   }
@@ -123,30 +160,31 @@ export class LossConcealer {
   /** Lets the end of what is repeated lead to its start. */
   #blendEnd(): void {
     const quarter = this.#quarter;
-    const before = HISTORY - this.#periods * this.#period - quarter;
+    const before = this.#lengths.history - this.#periods * this.#period - quarter;
     for (let i = 0; i < quarter; i++) {
       const weight = (i + 1) / (quarter + 1);
-      this.#source[HISTORY - quarter + i] = (1 - weight) * this.#lastQuarter[i]! + weight * this.#source[before + i]!;
+      this.#source[this.#lengths.history - quarter + i] =
+        (1 - weight) * this.#lastQuarter[i]! + weight * this.#source[before + i]!;
     }
   }
 
   #remember(frame: Int16Array, from: number, to: number): void {
     const history = this.#history;
-    const count = Math.min(HISTORY, to - from);
+    const count = Math.min(this.#lengths.history, to - from);
     history.copyWithin(0, count);
-    for (let i = 0; i < count; i++) history[HISTORY - count + i] = frame[to - count + i]!;
+    for (let i = 0; i < count; i++) history[this.#lengths.history - count + i] = frame[to - count + i]!;
   }
 }
 
 /** The lag at which the end of the history is most like what came before it. */
-function pitchPeriod(history: Float32Array): number {
-  const start = HISTORY - COMPARED;
-  let best = LONGEST_PERIOD;
+function pitchPeriod(history: Float32Array, lengths: Lengths): number {
+  const start = lengths.history - lengths.compared;
+  let best = lengths.longestPeriod;
   let bestScore = 0;
-  for (let lag = SHORTEST_PERIOD; lag <= LONGEST_PERIOD; lag++) {
+  for (let lag = lengths.shortestPeriod; lag <= lengths.longestPeriod; lag++) {
     let likeness = 0;
     let energy = 1;
-    for (let i = start; i < HISTORY; i++) {
+    for (let i = start; i < lengths.history; i++) {
       const earlier = history[i - lag]!;
       likeness += history[i]! * earlier;
       energy += earlier * earlier;

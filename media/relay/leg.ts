@@ -321,32 +321,47 @@ export class RelayLeg {
     this.#encoder.encode(this.remote!.codec, samples, count, packet, RTP_HEADER_BYTES);
   }
 
+  #encodeWide(samples: Int16Array, packet: Uint8Array): void {
+    this.#encoder ??= new PacketEncoder(MOST_PAYLOAD_BYTES);
+    this.#encoder.encodeWide(this.remote!.codec, samples, 2 * FRAME_SAMPLES, packet, RTP_HEADER_BYTES);
+  }
+
+  /** Whether `sendMixed` makes use of 16 kHz: what is said over a mix has 8 kHz. */
+  get wantsWideFrames(): boolean {
+    const codec = this.remote?.codec ?? 'PCMU';
+    return CODECS[codec].sampleRateHz === 16_000 && this.#playback === null;
+  }
+
   /**
    * Sends 20 ms of a mix or of a party's playout, with what is said over it; nothing while something else is said instead, or
    * a telephone event is on its way, whose packets must keep their timestamp.
    */
-  sendMixed(samples: Int16Array, nowMs: number): void {
+  sendMixed(samples: Int16Array, nowMs: number, isWide: boolean): void {
     const remote = this.remote;
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     if (nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
     this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
-    const mixed = this.#copyOf(samples, samples.length);
-    playback?.mixSamples(mixed, samples.length, this.outbound.sequence);
-    this.#sendSamples(mixed, remote);
+    if (playback === null) this.#sendSamples(samples, remote, isWide);
+    else {
+      const mixed = this.#copyOf(samples, FRAME_SAMPLES);
+      playback.mixSamples(mixed, FRAME_SAMPLES, this.outbound.sequence);
+      this.#sendSamples(mixed, remote);
+    }
     if (playback?.isSpent) this.#endPlayback('played');
   }
 
   /** Encodes and sends 20 ms that `outbound` has admitted. */
-  #sendSamples(samples: Int16Array, remote: RemoteMedia): void {
+  #sendSamples(samples: Int16Array, remote: RemoteMedia, isWide = false): void {
     if (remote.codec !== 'OPUS') {
       const packet = this.#sendRing.take(RTP_HEADER_BYTES + FRAME_SAMPLES);
-      this.#encode(samples, FRAME_SAMPLES, packet);
+      if (isWide) this.#encodeWide(samples, packet);
+      else this.#encode(samples, FRAME_SAMPLES, packet);
       this.#send(packet, remote.payloadType);
       return;
     }
-    const octets = this.#encoder?.encodeOpus(samples) ?? null;
+    const octets = this.#encoder?.encodeOpus(samples, isWide) ?? null;
     if (octets === null || octets.length === 0) return;
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + octets.length);
     packet.set(octets, RTP_HEADER_BYTES);

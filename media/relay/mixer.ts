@@ -4,14 +4,14 @@ import type { Party } from './party.ts';
 /**
  * Sends to every party that hears a mix the sum of the parties that it hears, 20 ms at a time. Nobody hears themselves
  * (N-1), and of many speakers each listener hears the loudest three: a sum of more is noise, as RFC 4353 §3.1 leaves to
- * the mixer. Samples beyond 16 bits are cut off.
+ * the mixer. A listener with a codec of 16 kHz hears them at 16 kHz. Samples beyond 16 bits are cut off.
  */
 
 const MOST_SPEAKERS_HEARD = 3;
 
 export class Mixer {
-  readonly #sum = new Int32Array(FRAME_SAMPLES);
-  readonly #frame = new Int16Array(FRAME_SAMPLES);
+  readonly #sum = new Int32Array(2 * FRAME_SAMPLES);
+  readonly #frame = new Int16Array(2 * FRAME_SAMPLES);
   readonly #loudest: Party[] = [];
 
   /** Sends a frame to every party that hears a mix, of the frames that the parties it hears have just played out. */
@@ -19,8 +19,9 @@ export class Mixer {
     this.#sortByLevel(parties);
     for (const listener of parties.values()) {
       if (listener.mixOf.length === 0) continue;
-      this.#mixFor(listener);
-      listener.leg.sendMixed(this.#frame, nowMs);
+      const isWide = listener.leg.wantsWideFrames;
+      this.#mixFor(listener, isWide);
+      listener.leg.sendMixed(this.#frame, nowMs, isWide);
     }
   }
 
@@ -40,19 +41,20 @@ export class Mixer {
     }
   }
 
-  #mixFor(listener: Party): void {
+  #mixFor(listener: Party, isWide: boolean): void {
+    const count = isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES;
     const sum = this.#sum;
     sum.fill(0);
     let heard = 0;
     for (const speaker of this.#loudest) {
       const gain = gainOf(listener, speaker.id);
       if (gain === 0) continue;
-      const { frame } = speaker.playout!;
-      for (let i = 0; i < FRAME_SAMPLES; i++) sum[i] = sum[i]! + frame[i]! * gain;
+      const frame = speaker.playout!.frameAt(isWide);
+      for (let i = 0; i < count; i++) sum[i] = sum[i]! + frame[i]! * gain;
       heard += 1;
       if (heard === MOST_SPEAKERS_HEARD) break;
     }
-    for (let i = 0; i < FRAME_SAMPLES; i++) this.#frame[i] = Math.max(-32_768, Math.min(32_767, sum[i]!));
+    for (let i = 0; i < count; i++) this.#frame[i] = Math.max(-32_768, Math.min(32_767, sum[i]!));
   }
 }
 

@@ -95,12 +95,13 @@ export class PacketDecoder implements PacketAudio {
     return this.#wide;
   }
 
-  /** Samples at 8 kHz of what was lost before an Opus packet: `ticks` of them, which the packet may repeat. */
-  recovered(packet: Uint8Array, ticks: number): Int16Array {
+  /** Samples of what was lost before an Opus packet: `ticks` of them, which the packet may repeat. At 16 kHz if `isWide`. */
+  recovered(packet: Uint8Array, ticks: number, isWide: boolean): Int16Array {
     const written = this.opus?.recover(packet, ticks, this.#wide) ?? 0;
     this.#wide.fill(0, written, 2 * ticks);
     this.#isWideDone = false;
     this.#isNarrowDone = false;
+    if (isWide) return this.#wide;
     this.#halver ??= new SteadyResampler(16_000, 8000);
     this.#halver.process(this.#wide, 2 * ticks, this.#narrow);
     return this.#narrow;

@@ -2,6 +2,7 @@ import type { OpusDecoder } from '../codecs/opus.ts';
 import { meanPower } from '../dsp/level.ts';
 import { LossConcealer } from '../dsp/loss-concealer.ts';
 import { NoiseGenerator } from '../dsp/noise-generator.ts';
+import { SteadyResampler } from '../dsp/steady-resampler.ts';
 import { FRAME_SAMPLES, TELEPHONY_SAMPLE_RATE_HZ } from '../dsp/tones.ts';
 import { ARRIVED, MISSING, PAUSE, type PacketAudio, Timeline } from '../recording/timeline.ts';
 import { TrackAnchor } from '../recording/track.ts';
@@ -23,7 +24,7 @@ const MOST_FRAMES_WAITING = 3;
 /** Weight of the newest frame in the level: the level falls by half in 5 frames, so that pauses between words do not matter. */
 const LEVEL_DECAY = 0.87;
 /** A second: what is not due waits as packets. */
-const TIMELINE_SAMPLES = 8192;
+const TIMELINE_TICKS = 8192;
 /** Mean square below which nobody hears that a frame is repeated or left out. */
 const QUIET_POWER = 100 * 100;
 /** Frames for which another delay waits for a quiet moment: longer is worse than nothing, shorter than losses. */
@@ -31,9 +32,17 @@ const LONGEST_WAIT_TO_GROW = 50;
 const LONGEST_WAIT_TO_SHRINK = 500;
 const MOST_PAYLOAD_BYTES = 1440;
 
+interface PlayoutOptions {
+  nowMs: number;
+  /** Plays out at 16 kHz, as the party's codec has it. Default false: 8 kHz. */
+  isWide?: boolean;
+}
+
 export class Playout {
+  /** Whether `frame` has 16 kHz, else 8 kHz. */
+  readonly isWide: boolean;
   /** The frame that `takeFrame` took last. */
-  readonly frame = new Int16Array(FRAME_SAMPLES);
+  readonly frame: Int16Array;
   /** Mean square of the last frames in 16-bit steps, which decides who is heard when many speak. */
   level = 0;
   /** Of what was released last: the position after it, and its sequence number. -1 before. */
@@ -41,11 +50,17 @@ export class Playout {
   #releasedSequence = -1;
   readonly #buffer = new JitterBuffer();
   readonly #decoder = new PacketDecoder(MOST_PAYLOAD_BYTES);
-  readonly #timeline = new Timeline(1, { capacity: TIMELINE_SAMPLES, notesArrivals: true });
+  readonly #timeline: Timeline;
+  /** Samples of `frame` a tick. */
+  readonly #perTick: 1 | 2;
   readonly #anchor = new TrackAnchor();
   readonly #startedAtMs: number;
-  readonly #arrivals = new Uint8Array(FRAME_SAMPLES);
-  readonly #concealer = new LossConcealer();
+  readonly #arrivals: Uint8Array;
+  readonly #concealer: LossConcealer;
+  /** `frame` at the other rate, if somebody has asked for it since it was taken. */
+  #converted: Int16Array | null = null;
+  #isConverted = false;
+  #converter: SteadyResampler | null = null;
   readonly #noise = new NoiseGenerator();
   readonly #announced = emptyComfortNoise();
   readonly #neededDelay = new PlayoutDelay();
@@ -65,14 +80,36 @@ export class Playout {
     this.#decoder.opus = opus;
   }
 
-  constructor(nowMs: number) {
+  constructor({ nowMs, isWide = false }: PlayoutOptions) {
     this.#startedAtMs = nowMs;
+    this.isWide = isWide;
+    this.#perTick = isWide ? 2 : 1;
+    const samplesPerTick = this.#perTick;
+    this.frame = new Int16Array(samplesPerTick * FRAME_SAMPLES);
+    this.#arrivals = new Uint8Array(this.frame.length);
+    this.#timeline = new Timeline(1, {
+      samplesPerTick,
+      capacity: samplesPerTick * TIMELINE_TICKS,
+      notesArrivals: true,
+    });
+    this.#concealer = new LossConcealer(samplesPerTick);
+  }
+
+  /** The frame that was taken last, at 16 or 8 kHz. */
+  frameAt(isWide: boolean): Int16Array {
+    if (isWide === this.isWide) return this.frame;
+    if (this.#isConverted) return this.#converted!;
+    this.#isConverted = true;
+    this.#converted ??= new Int16Array(isWide ? 2 * FRAME_SAMPLES : FRAME_SAMPLES);
+    this.#converter ??= isWide ? new SteadyResampler(8000, 16_000) : new SteadyResampler(16_000, 8000);
+    this.#converter.process(this.frame, this.frame.length, this.#converted);
+    return this.#converted;
   }
 
   /** Keeps a packet for its time. Allocates nothing once its memory has grown. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     const now = this.#tickAt(nowMs);
-    const { taken } = this.#timeline;
+    const taken = this.#taken;
     // Opus is not decoded for that: its anchor moves at any time.
     const power = audio.codec === 'OPUS' ? 0 : audio.power;
     const position = this.#anchor.place(audio, now, taken, power);
@@ -85,13 +122,14 @@ export class Playout {
   addComfortNoise(datagram: Uint8Array, packet: RtpHeader, nowMs: number): void {
     if (!parseComfortNoise(datagram, packet.payloadOffset, packet.payloadBytes, this.#announced)) return;
     this.#noise.describe(this.#announced);
-    const position = this.#anchor.place(packet, this.#tickAt(nowMs), this.#timeline.taken, 0);
-    if (!this.#timeline.markPause(position) && this.#isMissing) this.#isPausing = true;
+    const position = this.#anchor.place(packet, this.#tickAt(nowMs), this.#taken, 0);
+    if (!this.#timeline.markPause(this.#perTick * position) && this.#isMissing) this.#isPausing = true;
   }
 
   /** Moves the next 20 ms into `frame`. Call at the pace of the frames. */
   takeFrame(nowMs: number): void {
     const now = this.#tickAt(nowMs);
+    this.#isConverted = false;
     while (this.#dueAt(now) > MOST_FRAMES_WAITING * FRAME_SAMPLES) {
       this.#take();
       this.#framesDropped += 1;
@@ -121,7 +159,7 @@ export class Playout {
 
   /** Ticks that may be taken. */
   #dueAt(now: number): number {
-    return now - this.#delay - this.#timeline.taken;
+    return now - this.#delay - this.#taken;
   }
 
   /** Whether the delay has to grow now: best while a packet is late anyway, or the party is quiet. */
@@ -137,7 +175,7 @@ export class Playout {
   #wait(): void {
     this.#delay += FRAME_SAMPLES;
     this.#framesUnsettled = 0;
-    this.#fill(0, FRAME_SAMPLES);
+    this.#fill(0, this.frame.length);
   }
 
   #mustHurry(): boolean {
@@ -157,10 +195,10 @@ export class Playout {
     this.#release();
     const { frame } = this;
     const arrivals = this.#arrivals;
-    this.#timeline.take(FRAME_SAMPLES, frame, arrivals);
-    for (let from = 0; from < FRAME_SAMPLES; ) {
+    this.#timeline.take(frame.length, frame, arrivals);
+    for (let from = 0; from < frame.length; ) {
       let to = from + 1;
-      while (to < FRAME_SAMPLES && arrivals[to] === arrivals[from]) to += 1;
+      while (to < frame.length && arrivals[to] === arrivals[from]) to += 1;
       if (arrivals[from] === PAUSE) this.#isPausing = true;
       if (arrivals[from] === ARRIVED) this.#hear(from, to);
       else this.#fill(from, to);
@@ -171,18 +209,23 @@ export class Playout {
   /** Decodes what begins in the next frame. */
   #release(): void {
     const timeline = this.#timeline;
+    const perTick = this.#perTick;
     for (let packet = this.#buffer.first; packet !== null; packet = this.#buffer.first) {
       const lostTicks = this.#recoverable(packet);
-      if (packet.position - lostTicks >= timeline.taken + FRAME_SAMPLES) return;
+      if (packet.position - lostTicks >= this.#taken + FRAME_SAMPLES) return;
       this.#buffer.shift();
       if (lostTicks > 0) {
-        const samples = this.#decoder.recovered(packet.datagram.subarray(0, packet.payloadBytes), lostTicks);
-        timeline.putSamples(0, packet.position - lostTicks, samples, lostTicks);
+        const samples = this.#decoder.recovered(
+          packet.datagram.subarray(0, packet.payloadBytes),
+          lostTicks,
+          this.isWide,
+        );
+        timeline.putSamples(0, perTick * (packet.position - lostTicks), samples, perTick * lostTicks);
       }
       this.#releasedTo = packet.position + packet.ticks;
       this.#releasedSequence = packet.sequence;
       this.#decoder.decode(packet.codec, packet.datagram, packet);
-      this.#ticksLate += packet.ticks - timeline.put(0, packet.position, this.#decoder);
+      this.#ticksLate += packet.ticks - timeline.put(0, perTick * packet.position, this.#decoder) / perTick;
     }
   }
 
@@ -190,7 +233,7 @@ export class Playout {
   #recoverable(packet: BufferedPacket): number {
     if (packet.codec !== 'OPUS' || this.#releasedTo < 0) return 0;
     const isLoss = ((packet.sequence - this.#releasedSequence) & 0xffff) > 1;
-    const missing = packet.position - Math.max(this.#releasedTo, this.#timeline.taken);
+    const missing = packet.position - Math.max(this.#releasedTo, this.#taken);
     return isLoss && missing >= packet.ticks ? packet.ticks : 0;
   }
 
@@ -209,6 +252,11 @@ export class Playout {
     }
     this.#noise.generate(this.frame, from, to);
     this.#concealer.addReceived(this.frame, from, to);
+  }
+
+  /** In ticks. */
+  get #taken(): number {
+    return this.#timeline.taken / this.#perTick;
   }
 
   #tickAt(nowMs: number): number {

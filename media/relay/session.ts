@@ -198,7 +198,7 @@ export class RelaySession {
       Endpoint.of(address, remote.rtpPort),
       nowMs,
     );
-    if (party.playout !== null) party.playout.opus = party.leg.opus?.playout ?? null;
+    this.#keepPlayouts(nowMs);
     this.#keepDigitEar(party);
   }
 
@@ -262,8 +262,9 @@ export class RelaySession {
       if (transcodes !== null) played.add(transcodes.id);
     }
     for (const party of this.#parties.values()) {
+      const isWide = party.leg.isWideband;
       if (!played.has(party.id)) party.playout = null;
-      else party.playout ??= new Playout(nowMs);
+      else if (party.playout?.isWide !== isWide) party.playout = new Playout({ nowMs, isWide });
       if (party.playout !== null) party.playout.opus = party.leg.opus?.playout ?? null;
     }
   }
@@ -311,7 +312,9 @@ export class RelaySession {
 
   #sendPlayout({ leg, playout }: Party, listener: RelayLeg, nowMs: number): void {
     const hasStopped = !leg.isPausing && nowMs - leg.lastHeardAtMs > PLAYED_OUT_MS;
-    if (playout !== null && !hasStopped) listener.sendMixed(playout.frame, nowMs);
+    if (playout === null || hasStopped) return;
+    const isWide = listener.wantsWideFrames;
+    listener.sendMixed(playout.frameAt(isWide), nowMs, isWide);
   }
 
   /** Resolves when all is sent, or it was stopped. @throws RangeError when the session is closed */

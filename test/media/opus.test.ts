@@ -139,6 +139,28 @@ describe('a call with Opus', () => {
     expect(Math.abs(toneLevelDbov(heard, HZ) - FULL)).toBeLessThan(1.5);
   });
 
+  it('is heard at 16 kHz by a party that speaks G.722', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('G722') });
+    bench.setPath('bridged');
+    await agentSays(bench, 'OPUS', await opusTone(WIDEBAND_HZ));
+    await bench.customer.hears(FRAMES);
+    const heard = bench.customer.wideSamplesHeard('G722').subarray(30 * FRAME_SAMPLES);
+    expect(toneLevelDbov(heard, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 4);
+  });
+
+  it('hears a mix at 16 kHz', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('OPUS'), customer: bench.customer.remote('OPUS') });
+    const halfAsLoud = [{ party: 'agent', gain: 0.5 }];
+    bench.session.setRouting({ hears: { agent: [], customer: halfAsLoud }, watched: [] });
+    await agentSays(bench, 'OPUS', await opusTone(WIDEBAND_HZ));
+    await bench.customer.hears(FRAMES);
+    const heard = (await opusHeard(bench)).subarray(30 * FRAME_SAMPLES);
+    // Half as loud, and coded twice at a bit rate for speech.
+    expect(toneLevelDbov(heard, WIDEBAND_HZ, 16_000)).toBeGreaterThan(FULL - 6 - 8);
+  });
+
   it('hears a party that speaks G.711, with timestamps of its own clock', async () => {
     await using bench = await Bench.open();
     await bench.connect({ agent: bench.agent.remote('PCMU'), customer: bench.customer.remote('OPUS') });

@@ -16,7 +16,7 @@ const NOISE_60_DBOV = Uint8Array.of(60);
 /** A party that says a tone, or what a test wants, frame by frame; keeps what is played out of it. */
 class Speaker {
   readonly taken: Int16Array[] = [];
-  readonly #playout = new Playout(0);
+  readonly #playout = new Playout({ nowMs: 0 });
   readonly #sound = tone({ frequenciesHz: [233], durationMs: 2000 });
   #frame = 0;
 
@@ -73,7 +73,7 @@ class Speaker {
 /** 20 ms of tone in each packet, which come as late as `lateMs` tells; the levels of what is played out, in dBov. */
 function playedOut(frames: number, lateMs: (frame: number) => number, level = -10) {
   const sound = tone({ frequenciesHz: [233], durationMs: 20 * frames, levelDbfs: level });
-  const playout = new Playout(0);
+  const playout = new Playout({ nowMs: 0 });
   const packets = Array.from({ length: frames }, (_, frame) => ({ frame, atMs: 20 * frame + lateMs(frame) }));
   packets.sort((a, b) => a.atMs - b.atMs);
   const levels: number[] = [];

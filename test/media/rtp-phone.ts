@@ -125,10 +125,19 @@ export class RtpPhone {
 
   /** What was heard from packet `from` on, decoded. */
   samplesHeard(codec: Codec, from = 0): Int16Array {
+    return this.#decoded(codec, from, (decoder) => decoder.narrow().subarray(0, decoder.ticks));
+  }
+
+  /** As `samplesHeard`, at 16 kHz. */
+  wideSamplesHeard(codec: Codec): Int16Array {
+    return this.#decoded(codec, 0, (decoder) => decoder.wide().subarray(0, 2 * decoder.ticks));
+  }
+
+  #decoded(codec: Codec, from: number, samplesOf: (decoder: PacketDecoder) => Int16Array): Int16Array {
     const decoder = new PacketDecoder(1500);
     const parts = this.heard.slice(from).map(({ header, payload }) => {
       decoder.decode(codec, payload, { ...header, payloadOffset: 0 });
-      return [...decoder.narrow().subarray(0, payload.length)];
+      return [...samplesOf(decoder)];
     });
     return Int16Array.from(parts.flat());
   }
