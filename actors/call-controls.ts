@@ -58,6 +58,6 @@ const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
   RECORDING_UNAVAILABLE: 'The call is not being recorded, so there is no recording to pause.',
   LEG_NOT_LISTENING: 'The phone of this leg has put the call on hold. Try again when it is back.',
   PLAYBACK_NOT_FOUND: 'The call plays no sound with this playback_id, or not any more.',
-  CONTROL_BUSY: 'Too many digits wait to be sent to this leg. Try again in a few seconds.',
+  CONTROL_BUSY: 'Too many digits or sounds were sent to this leg at once. Try again in a few seconds.',
   INTERNAL: 'The media server could not do this. Try again.',
 };

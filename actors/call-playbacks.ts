@@ -10,16 +10,18 @@ export class CallPlaybacks {
   /** The one that each leg hears. */
   readonly #heardBy = new Map<LegId, string>();
 
-  /** Resolves when the first leg hears it, or why none does. */
+  /** Resolves when the first leg hears it, or why none does. The samples go to the media and must not be used again. */
   async play(
     media: Pick<MediaSession, 'play'>,
     { playbackId, legs, isLooped }: PlayControl,
     samples: Int16Array<ArrayBuffer>,
   ): Promise<ControlRefusal | null> {
     const begun = Promise.withResolvers<ControlRefusal | null>();
-    const ends = legs.map(async (leg) => {
+    const ends = legs.map(async (leg, i) => {
       this.#heardBy.set(leg, playbackId);
-      const sound = { samples: samples.slice(), over: true, isLooped, ifListening: true, playbackId };
+      // The media takes what it is given. The last leg gets the samples themselves, so that none are kept here.
+      const own = i === legs.length - 1 ? samples : samples.slice();
+      const sound = { samples: own, over: true, isLooped, ifListening: true, playbackId };
       const end = await media.play(leg, sound).catch(() => null);
       if (this.#heardBy.get(leg) === playbackId) this.#heardBy.delete(leg);
       return end;
@@ -27,7 +29,7 @@ export class CallPlaybacks {
     const ended = Promise.all(ends).then((all) => {
       this.#playing.delete(playbackId);
       // Nothing happens if a leg has heard it.
-      begun.resolve(all.includes('not-listening') ? 'LEG_NOT_LISTENING' : 'INTERNAL');
+      begun.resolve(refusalOf(all));
       return endOf(all);
     });
     this.#playing.set(playbackId, { legs, ended, isStopped: false, begin: () => begun.resolve(null) });
@@ -66,6 +68,12 @@ interface Playing {
   /** A control has asked for its end. */
   isStopped: boolean;
   begin: () => void;
+}
+
+/** Why nothing began: a sound that another one ended had no fault. */
+function refusalOf(ends: readonly (SendingEnd | null)[]): ControlRefusal {
+  if (ends.includes('not-listening')) return 'LEG_NOT_LISTENING';
+  return ends.includes('stopped') ? 'CONTROL_BUSY' : 'INTERNAL';
 }
 
 /** Whoever did not listen does not count; null is a failure. */

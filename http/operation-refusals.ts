@@ -373,7 +373,7 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   LEG_NOT_LISTENING: {
     message: 'The phone of this leg has put the call on hold. Try again when it is back.',
   },
-  CONTROL_BUSY: { message: 'Too many digits wait to be sent to this leg. Try again in a few seconds.' },
+  CONTROL_BUSY: { message: 'Too many digits or sounds were sent to this leg at once. Try again in a few seconds.' },
   INVALID_ENDPOINT: { message: 'agent_endpoint must not be combined with agent_number.' },
   WEBRTC_NOT_AVAILABLE: {
     message:

@@ -42,6 +42,20 @@ describe('the sounds that are played to a call', () => {
     expect(first!.samples.buffer).not.toBe(second!.samples.buffer);
   });
 
+  it('are given away to the media, so that a sound of minutes is kept in one place', () => {
+    const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
+    const samples = Int16Array.of(1, 2, 3);
+    void playbacks.play(media, play('a', ['agent', 'customer'], true), samples);
+    expect(media.sounds[1]!.sound.samples.buffer).toBe(samples.buffer);
+  });
+
+  it('are refused as too many at once when another ends them before they begin', async () => {
+    const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
+    const first = playbacks.play(media, play('a', ['agent']), SAMPLES);
+    void playbacks.play(media, play('b', ['agent']), SAMPLES);
+    expect(await first).toBe('CONTROL_BUSY');
+  });
+
   it('are over when they are over for every leg', async () => {
     const [playbacks, media] = [new CallPlaybacks(), new StageMedia()];
     void playbacks.play(media, play('a', ['agent', 'customer']), SAMPLES);
