@@ -26,8 +26,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     let hasRecordingFailed = false;
     let session: MediaSession | null = null;
     /** What is being said, or about to be; a path that is set ends it. */
-    let saying: { speech: SpeechName } | null = null;
-    /** Ends with the tone that announces the recording, if there is one. A whisper waits for it. */
+    let saying: { speech: SpeechName; isWithMedia: boolean } | null = null;
+    /** Ends with the tone that announces the recording, if there is one. A whisper and played sounds wait for it. */
     let beeping: Promise<void> = Promise.resolve();
     const playbacks = new CallPlaybacks();
     /** The key presses to each leg that are being sent. */
@@ -61,16 +61,18 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
 
     /** Not waited for: a command that ends it must not come after it. */
     async function say(media: MediaSession, speech: SpeechName): Promise<void> {
-      const turn = { speech };
+      const turn = { speech, isWithMedia: false };
       saying = turn;
       try {
         const samples = await call!.speech.take(speech);
         await beeping;
         if (saying !== turn) return;
+        turn.isWithMedia = true;
         const end = await media.play('agent', { samples, over: speech === 'whisper' });
         if (saying !== turn) return;
         saying = null;
         if (end === 'played') tell({ type: 'speech.finished', speech });
+        else tell({ type: 'speech.failed', speech, detail: 'another sound took its place' });
       } catch (error) {
         if (saying !== turn) return;
         saying = null;
@@ -79,6 +81,13 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         const detail = error instanceof UnspokenError ? error.message : 'it could not be played';
         tell({ type: 'speech.failed', speech, detail });
       }
+    }
+
+    /** Leaves alone what else the agent hears. */
+    async function stopSaying(media: MediaSession): Promise<void> {
+      const isWithMedia = saying?.isWithMedia === true;
+      saying = null;
+      if (isWithMedia) await media.stopPlaying('agent');
     }
 
     /** Not waited for: a disk that is slow to open a file must not delay what follows, such as a re-INVITE. */
@@ -145,6 +154,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     }
 
     async function play(media: MediaSession, control: Extract<TalkControl, { type: 'play' }>) {
+      // Else one would end the other.
+      await beeping;
       const samples = call!.sounds.get(control.playbackId);
       return samples === undefined ? 'INTERNAL' : await playbacks.play(media, control, samples);
     }
@@ -195,8 +206,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
         case 'say':
           return void say(session, command.speech);
         case 'stop-saying':
-          saying = null;
-          return await session.stopPlaying('agent');
+          return await stopSaying(session);
         case 'path':
           saying = null;
           await session.stopPlaying('agent');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { mediaPort } from '../../actors/call-media.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
+import { OPEN_TALK } from '../../machines/call-control.ts';
 import type { LegQuality } from '../../machines/events.ts';
 import { createSealingKeys, type SealingKeys } from '../../runtime/sealed-file/format.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
@@ -217,6 +218,50 @@ describe('the media of a call', () => {
     await eventually(() => expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(true));
   });
 
+  it('lets a sound that is played to a leg wait for the recording tone', async () => {
+    const tone = Promise.withResolvers<void>();
+    const { port, plane, call } = startMedia({ row: { recordingBeep: true } });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onCommand = (command) => (command === 'beep agent customer' ? tone.promise : undefined);
+    port.send({ type: 'record' });
+    sendPlay({ port, call });
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    await eventually(() => expect(plane.session.log).toContain('connect agent 20000 done'));
+    await eventually(() => expect(plane.session.log).toContain('beep agent customer'));
+    expect(plane.session.log.some((line) => line.startsWith('play'))).toBe(false);
+    tone.resolve();
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('playback.ended'));
+  });
+
+  it('gives up a whisper that does not begin, and leaves the sound that the agent hears alone', async () => {
+    const { port, plane, call } = startMedia();
+    Object.assign(call.speech, { take: () => new Promise(() => {}) });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onPlay = () => new Promise(() => {});
+    port.send({ type: 'say', speech: 'whisper' } as never);
+    sendPlay({ port, call });
+    await eventually(() => expect(port.told.map(({ type }) => type)).toContain('control.done'));
+    port.send({ type: 'stop-saying' } as never);
+    port.send({ type: 'connect', leg: 'agent', media: remoteMedia() } as never);
+    await eventually(() => expect(plane.session.log).toContain('connect agent 20000 done'));
+    expect(plane.session.stopsOfPlaying).toBe(0);
+  });
+
+  it('reports a whisper whose place another sound took', async () => {
+    const { port, plane, call } = startMedia();
+    Object.assign(call.speech, { take: async () => new Int16Array(160) });
+    await eventually(() => expect(plane.sessions.length).toBe(1));
+    plane.session.onPlay = () => 'stopped';
+    port.send({ type: 'say', speech: 'whisper' } as never);
+    await eventually(() =>
+      expect(port.told.at(-1)).toEqual({
+        type: 'speech.failed',
+        speech: 'whisper',
+        detail: 'another sound took its place',
+      }),
+    );
+  });
+
   it('plays no tone for a recording that could not be started', async () => {
     const { port, plane } = startMedia({ row: { recordingBeep: true } });
     await eventually(() => expect(plane.sessions.length).toBe(1));
@@ -266,6 +311,13 @@ describe('the media of a call', () => {
     await eventually(() => expect(plane.session.recordingPath).toMatch(/^\/recordings\/[0-9a-f-]{36}\.wav\.sealed$/));
   });
 });
+
+/** As the machine does for a request to play a sound to the agent. */
+function sendPlay({ port, call }: Pick<ReturnType<typeof startMedia>, 'port' | 'call'>): void {
+  call.sounds.set('play_1', new Int16Array(160));
+  const control = { type: 'play', playbackId: 'play_1', legs: ['agent'], isLooped: false, characters: null } as const;
+  port.send({ type: 'control', controlId: 'c1', control, talk: OPEN_TALK } as never);
+}
 
 function startMedia({
   prepare,

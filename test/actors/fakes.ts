@@ -189,7 +189,11 @@ export class FakeMediaSession implements MediaSession {
     await this.#run(`path ${path}`);
   }
 
-  async stopPlaying(): Promise<void> {}
+  stopsOfPlaying = 0;
+
+  async stopPlaying(): Promise<void> {
+    this.stopsOfPlaying += 1;
+  }
 
   /** When the key presses are sent. */
   onDigits: () => PlaybackEnd | Promise<PlaybackEnd> = () => 'played';
