@@ -3,7 +3,7 @@ import type { BindOptions, DatagramReceiver, DatagramSocket, Datagrams } from '.
 import { DrainSchedule, MOST_MS_PER_TURN, MOST_PACKETS_PER_TURN } from './drain-schedule.ts';
 import { Endpoint } from './endpoint.ts';
 import { NativeMemory } from './native-memory.ts';
-import { ReadinessPoll } from './readiness-poll.ts';
+import { PollContext, ReadinessPoll } from './readiness-poll.ts';
 import { bindSocket, IPV6_BYTES, readSocketAddress, socketAddressBytes, writeSocketAddress } from './socket-address.ts';
 import type { SystemCalls } from './system-calls.ts';
 
@@ -52,10 +52,15 @@ export class EpollDatagrams implements Datagrams {
   #hasMore = false;
 
   /** @throws the system's error. */
-  constructor(calls: SystemCalls) {
+  constructor(calls: SystemCalls, context = new PollContext()) {
     this.#calls = calls;
     this.#epoll = calls.epoll();
-    this.#readiness = new ReadinessPoll(calls, this.#epoll);
+    try {
+      this.#readiness = new ReadinessPoll(calls, this.#epoll, context);
+    } catch (error) {
+      calls.close(this.#epoll);
+      throw error;
+    }
     this.#messages = new NativeMemory(calls, 4 * BATCH * (MESSAGE_WORDS + VECTOR_WORDS));
     const messages = this.#messages;
     this.#addresses = new NativeMemory(calls, 4 * BATCH * ADDRESS_WORDS);

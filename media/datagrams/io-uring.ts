@@ -58,7 +58,7 @@ export class RingMappings {
   /** Address and size of either. */
   readonly #values: Float64Array;
 
-  /** @param memory of `BYTES`, zeroed before its first use. */
+  /** @param memory of at least `BYTES`, zeroed before its first use. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(RingMappings.BYTES)) {
     this.#values = new Float64Array(memory);
   }

@@ -4,6 +4,7 @@ import { IoUringDatagrams } from './datagrams.io-uring.ts';
 import type { DatagramSocket, Datagrams } from './datagrams.ts';
 import { Endpoint } from './endpoint.ts';
 import { RingMappings } from './io-uring.ts';
+import { PollContext } from './readiness-poll.ts';
 import { openSystemCalls } from './system-calls.ts';
 
 /** `auto` picks the fastest one that works. */
@@ -18,12 +19,15 @@ export interface OpenedDatagrams {
 /** The fastest first. */
 const IMPLEMENTATIONS: readonly { name: DatagramIo; open: (memory: SharedArrayBuffer) => Datagrams }[] = [
   { name: 'io_uring', open: (memory) => new IoUringDatagrams(openSystemCalls(), new RingMappings(memory)) },
-  { name: 'epoll', open: () => new EpollDatagrams(openSystemCalls()) },
+  {
+    name: 'epoll',
+    open: (memory) => new EpollDatagrams(openSystemCalls(), new PollContext(memory, RingMappings.BYTES)),
+  },
 ];
 
 /** Memory in which a thread notes what its replacement must free if the thread is terminated. */
 export function datagramsMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(RingMappings.BYTES);
+  return new SharedArrayBuffer(RingMappings.BYTES + PollContext.BYTES);
 }
 
 /**

@@ -7,9 +7,9 @@ import { type Bell, type SystemCalls, systemError } from './system-calls.ts';
  */
 
 /** io_setup, io_destroy, io_getevents, io_submit. */
-const CALLS_BY_ARCHITECTURE: Record<string, [number, number, number, number]> = {
-  x64: [206, 207, 208, 209],
-  arm64: [0, 1, 4, 2],
+const CALLS_BY_ARCHITECTURE = {
+  x64: { setup: 206, destroy: 207, events: 208, submit: 209 },
+  arm64: { setup: 0, destroy: 1, events: 4, submit: 2 },
 };
 /** struct iocb, struct io_event, and a pointer, each at a place of its own in one memory. */
 const IOCB = 0;
@@ -20,11 +20,43 @@ const IOCB_CMD_POLL = 5;
 const IOCB_FLAG_RESFD = 1;
 const POLLIN = 1;
 
+/**
+ * The context of a poll. The kernel keeps it, and counts it against `fs.aio-max-nr`, until it is destroyed or the process ends.
+ * When a thread is terminated, its replacement destroys it by the same shared memory.
+ */
+export class PollContext {
+  static readonly BYTES = 8;
+  /** Its address; 0 while there is none. */
+  readonly #address: Float64Array;
+
+  /** @param memory of `BYTES` from `offset`, zeroed before its first use. */
+  constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(PollContext.BYTES), offset = 0) {
+    this.#address = new Float64Array(memory, offset, 1);
+  }
+
+  get address(): number {
+    return this.#address[0]!;
+  }
+
+  /** @param pointer where there is room for an address, zeroed. @throws the system's error. */
+  create(calls: SystemCalls, pointer: NativeMemory, at: number): void {
+    this.destroy(calls);
+    check(calls.syscall(callNumbers().setup, 1, pointer.address + at, 0, 0, 0, 0), 'io_setup');
+    const { words } = pointer;
+    this.#address[0] = (words[at / 4]! >>> 0) + (words[at / 4 + 1]! >>> 0) * 2 ** 32;
+  }
+
+  destroy(calls: SystemCalls): void {
+    const { address } = this;
+    this.#address[0] = 0;
+    if (address !== 0) calls.syscall(callNumbers().destroy, address, 0, 0, 0, 0, 0);
+  }
+}
+
 export class ReadinessPoll {
   readonly #calls: SystemCalls;
-  readonly #numbers: { setup: number; destroy: number; events: number; submit: number };
   readonly #memory: NativeMemory;
-  readonly #context: number;
+  readonly #context: PollContext;
   readonly #counter: number;
   readonly #bell: Bell;
   /** A request is with the kernel. */
@@ -33,14 +65,12 @@ export class ReadinessPoll {
   #rearm: NodeJS.Immediate | null = null;
 
   /** @throws the system's error. */
-  constructor(calls: SystemCalls, descriptor: number) {
+  constructor(calls: SystemCalls, descriptor: number, context: PollContext) {
     this.#calls = calls;
-    const [setup, destroy, events, submit] = CALLS_BY_ARCHITECTURE[process.arch]!;
-    this.#numbers = { setup, destroy, events, submit };
     this.#memory = new NativeMemory(calls, MEMORY_BYTES);
-    const { words, address } = this.#memory;
-    this.#check(calls.syscall(setup, 1, address + POINTER, 0, 0, 0, 0), 'io_setup');
-    this.#context = wordsToAddress(words, POINTER / 4);
+    const { words } = this.#memory;
+    context.create(calls, this.#memory, POINTER);
+    this.#context = context;
     this.#counter = calls.eventCounter();
     this.#bell = calls.bell(this.#counter);
     // The opcode is in the lower half of its word, the priority in the upper.
@@ -50,6 +80,13 @@ export class ReadinessPoll {
     words[IOCB / 4 + 14] = IOCB_FLAG_RESFD;
     words[IOCB / 4 + 15] = this.#counter;
     this.#memory.pointFrom(this.#memory, POINTER / 4, IOCB);
+    try {
+      // Kernels and sandboxes that know no such request refuse it here.
+      this.#arm();
+    } catch (error) {
+      this.close();
+      throw error;
+    }
   }
 
   /** Calls back at once if it is readable now, and whenever it is after a callback was dealt with. */
@@ -69,7 +106,7 @@ export class ReadinessPoll {
     if (this.#rearm !== null) clearImmediate(this.#rearm);
     this.#rearm = null;
     this.#bell.close();
-    this.#calls.syscall(this.#numbers.destroy, this.#context, 0, 0, 0, 0, 0);
+    this.#context.destroy(this.#calls);
     this.#calls.close(this.#counter);
   }
 
@@ -86,24 +123,25 @@ export class ReadinessPoll {
   #arm(): void {
     this.#reap();
     if (this.#isArmed) return;
-    const { submit } = this.#numbers;
-    this.#check(this.#calls.syscall(submit, this.#context, 1, this.#memory.address + POINTER, 0, 0, 0), 'io_submit');
+    const { submit } = callNumbers();
+    const pointer = this.#memory.address + POINTER;
+    check(this.#calls.syscall(submit, this.#context.address, 1, pointer, 0, 0, 0), 'io_submit');
     this.#isArmed = true;
   }
 
   /** Takes the answer to the request, if there is one. */
   #reap(): void {
     if (!this.#isArmed) return;
-    const { events } = this.#numbers;
-    const count = this.#calls.syscall(events, this.#context, 0, 1, this.#memory.address + EVENT, 0, 0);
+    const { events } = callNumbers();
+    const count = this.#calls.syscall(events, this.#context.address, 0, 1, this.#memory.address + EVENT, 0, 0);
     if (count > 0) this.#isArmed = false;
-  }
-
-  #check(result: number, call: string): void {
-    if (result < 0) throw systemError(-result, call);
   }
 }
 
-function wordsToAddress(words: Int32Array | Uint32Array, at: number): number {
-  return (words[at]! >>> 0) + (words[at + 1]! >>> 0) * 2 ** 32;
+function callNumbers() {
+  return CALLS_BY_ARCHITECTURE[process.arch as keyof typeof CALLS_BY_ARCHITECTURE];
+}
+
+function check(result: number, call: string): void {
+  if (result < 0) throw systemError(-result, call);
 }

@@ -1,19 +1,21 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { EpollDatagrams } from '../../media/datagrams/datagrams.epoll.ts';
-import { IoUringDatagrams } from '../../media/datagrams/datagrams.io-uring.ts';
-import { openSystemCalls } from '../../media/datagrams/system-calls.ts';
+import { type DatagramIo, datagramsMemory, openDatagrams } from '../../media/datagrams/open-datagrams.ts';
 
 /**
  * A process whose threads die while packets arrive, one after the other: half are terminated, half end themselves.
- * Prints how many have died. Arguments: `io_uring` or `epoll`, and how many.
+ * Prints how many have died, and how many of their contexts of asynchronous I/O the kernel keeps once another thread has
+ * taken the place of the last.
+ * Arguments: `io_uring` or `epoll`, and how many.
  */
 if (isMainThread) {
-  const [io, threads] = [process.argv[2], Number(process.argv[3])];
+  const [io, threads] = [process.argv[2] as DatagramIo, Number(process.argv[3])];
+  const memory = datagramsMemory();
   const peer = createSocket('udp4');
   for (let i = 0; i < threads; i++) {
-    const thread = new Worker(import.meta.filename, { workerData: { io, endsItself: i % 2 === 1 } });
+    const thread = new Worker(import.meta.filename, { workerData: { io, memory, endsItself: i % 2 === 1 } });
     const exited = once(thread, 'exit');
     const [port] = (await once(thread, 'message')) as [number];
     const sender = setInterval(() => {
@@ -26,11 +28,13 @@ if (isMainThread) {
     clearInterval(sender);
   }
   peer.close();
-  console.log(`${threads} died`);
+  const { datagrams } = await openDatagrams(io, memory);
+  datagrams.close();
+  const kept = readFileSync('/proc/self/maps', 'utf8').match(/\[aio\]/g) ?? [];
+  console.log(`${threads} died, ${kept.length} kept`);
 } else {
-  const { io, endsItself } = workerData as { io: string; endsItself: boolean };
-  const calls = openSystemCalls();
-  const datagrams = io === 'epoll' ? new EpollDatagrams(calls) : new IoUringDatagrams(calls);
+  const { io, memory, endsItself } = workerData as { io: DatagramIo; memory: SharedArrayBuffer; endsItself: boolean };
+  const { datagrams } = await openDatagrams(io, memory);
   let received = 0;
   const socket = await datagrams.bind({
     host: '127.0.0.1',
