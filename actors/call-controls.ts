@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { ActorRefFrom } from 'xstate';
 import type { callMachine } from '../machines/call.machine.ts';
-import type { CallControl, ControlRefusal } from '../machines/call-control.ts';
+import { type CallControl, type ControlRefusal, isTalking } from '../machines/call-control.ts';
 import { MOST_GUESTS } from '../machines/call-setup.ts';
 import { TandemError } from '../machines/errors.ts';
+import type { LegId } from '../machines/events.ts';
 import type { CallJournal } from './call-journal.ts';
 
 /** The requests to control one call, each resolved when what became of it is stored. */
 export interface CallControls {
   /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND, TOO_MANY_LEGS, no_free_channel, RECORDING_UNAVAILABLE, LEG_NOT_LISTENING, PLAYBACK_NOT_FOUND, CONTROL_BUSY, INTERNAL */
   request(control: CallControl): Promise<void>;
+  /** Whether these legs talk now, for what is prepared before it is requested. @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND */
+  requireTalk(legs: readonly LegId[]): void;
   /** Refuses what is still waiting: the call is over. */
   end(): void;
 }
@@ -35,15 +38,23 @@ export function openCallControls({ actor, journal }: CallControlsOptions): CallC
       else waiting.get(controlId)?.('CALL_NOT_LIVE');
       const refusal = await promise;
       waiting.delete(controlId);
-      if (refusal !== null)
-        throw new TandemError(refusal, MESSAGES[refusal], RETRYABLE.has(refusal) ? { retryAfterS: 5 } : {});
+      if (refusal !== null) throw errorOf(refusal);
       await journal.drained();
+    },
+    requireTalk(legs) {
+      const snapshot = actor.getSnapshot();
+      if (!snapshot.matches({ active: { live: 'bridged' } })) throw errorOf('CALL_NOT_LIVE');
+      if (!legs.every((leg) => isTalking(snapshot.context.talk, leg))) throw errorOf('LEG_NOT_FOUND');
     },
     end() {
       for (const settle of waiting.values()) settle('CALL_NOT_LIVE');
       waiting.clear();
     },
   };
+}
+
+function errorOf(refusal: ControlRefusal): TandemError {
+  return new TandemError(refusal, MESSAGES[refusal], RETRYABLE.has(refusal) ? { retryAfterS: 5 } : {});
 }
 
 const RETRYABLE: ReadonlySet<ControlRefusal> = new Set(['CONTROL_BUSY', 'no_free_channel']);

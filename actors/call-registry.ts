@@ -44,6 +44,8 @@ export interface LiveCall {
    * @throws TandemError CALL_NOT_LIVE, RECORDING_UNAVAILABLE, INTERNAL
    */
   control(control: CallControl): Promise<void>;
+  /** @throws TandemError CALL_NOT_LIVE, LEG_NOT_FOUND unless these legs talk now */
+  requireTalk(legs: readonly LegId[]): void;
   /** Resolves when the call is `initiated` and that is stored, or when it is settled without ever having been. */
   readonly initiated: Promise<'initiated' | 'settled'>;
   readonly settled: Promise<void>;

@@ -119,6 +119,7 @@ export function createCallActors(options: CallActorsOptions): {
         sounds: new Map(),
         clearedAt: null,
         control: controls.request,
+        requireTalk: controls.requireTalk,
         initiated: initiated.promise,
         settled: settled.promise,
       };

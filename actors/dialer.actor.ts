@@ -207,6 +207,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
     async play(target, { source, legs, isLooped }) {
       const { live } = await liveCallOf(target);
       const { workspaceId } = target;
+      live.requireTalk(legs);
       const { signal } = live.abort;
       const { samples, characters } = await options.sounds.make(source, { workspaceId, signal }).catch((error) => {
         throw signal.aborted ? new TandemError('CALL_NOT_LIVE', 'The call has ended.', { cause: error }) : error;

@@ -18,6 +18,7 @@ import {
   isTalking,
   legFields,
   legsOf,
+  moveOfPlaybackEnd,
   oppositeOf,
   type TalkControl,
   talkAfter,
@@ -336,6 +337,12 @@ export const callSetup = setup({
     keepPlaybacks: assign(({ context }, { control }: { control: TalkControl }) => {
       if (control.type === 'play') return { playbacks: [...context.playbacks, control.playbackId] };
       return control.type === 'play.stop' ? { playbacks: without(context.playbacks, control.playbackId) } : {};
+    }),
+    endPlaybacks: enqueueActions(({ enqueue, context }) => {
+      for (const playbackId of context.playbacks) {
+        enqueue.emit(movedAt(moveOfPlaybackEnd({ playbackId, end: 'stopped' })));
+      }
+      enqueue.assign({ playbacks: [] });
     }),
     forgetPlayback: assign(({ context }, { playbackId }: PlaybackParams) => ({
       playbacks: without(context.playbacks, playbackId),

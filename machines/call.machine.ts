@@ -599,6 +599,7 @@ export const callMachine = callSetup.createMachine({
         clearing: {
           entry: [
             'announceClearing',
+            'endPlaybacks',
             'hangUpLegs',
             { type: 'sendToMedia', params: { type: 'path', path: 'idle' } },
             'finishTranscript',

@@ -38,6 +38,7 @@ export async function safeDownload(options: SafeDownloadOptions): Promise<void> 
     const headers = { accept: 'audio/*, */*;q=0.5', 'accept-encoding': 'identity', 'user-agent': 'Tandem' };
     const client = requestTo(checked, { method: 'GET', headers, ca: options.ca, signal });
     try {
+      client.once('upgrade', () => client.destroy(new Error('an unexpected upgrade')));
       client.end();
       const [response] = (await once(client, 'response', { signal })) as [IncomingMessage];
       const { statusCode = 0 } = response;

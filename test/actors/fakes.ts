@@ -488,6 +488,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
     admittedAt: { at: row.createdAt, monotonicMs: 0 },
     clearedAt: null,
     control: async () => {},
+    requireTalk: () => {},
     initiated: new Promise(() => {}),
     settled: new Promise(() => {}),
   };

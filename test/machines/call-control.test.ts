@@ -272,6 +272,15 @@ describe('a sound that is played to a talk', () => {
     expect(call.movesAfterBridge()).toEqual([]);
   });
 
+  it('ends with the call, which logs that', () => {
+    const call = callIn('bridged');
+    call.actor.send({ type: 'control.done', controlId: call.ask(PLAY), control: PLAY });
+    call.tell('hangup.api');
+    call.actor.send({ type: 'playback.ended', playbackId: 'play_1', end: 'stopped' });
+    expect(call.movesAfterBridge()).toEqual(['playback.started', 'playback.finished']);
+    expect(call.moves.at(-1)?.data).toEqual({ playback_id: 'play_1', reason: 'stopped' });
+  });
+
   it('is refused for a leg that has not answered, and its refusal by the media is passed on', () => {
     const call = callIn('bridged');
     call.ask({ ...PLAY, legs: ['leg_1'] });
