@@ -44,7 +44,12 @@ export class Chromium implements AsyncDisposable {
       ...['--headless', '--no-sandbox', '--disable-gpu', '--mute-audio', '--no-first-run', '--disable-extensions'],
       // The page of a second phone hides the first.
       ...['--disable-background-timer-throttling', '--disable-renderer-backgrounding'],
-      ...['--disable-background-networking', '--disable-dev-shm-usage', '--autoplay-policy=no-user-gesture-required'],
+      ...[
+        '--disable-background-networking',
+        '--disable-dev-shm-usage',
+        '--allow-loopback-in-peer-connection',
+        '--autoplay-policy=no-user-gesture-required',
+      ],
       ...['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream', '--remote-debugging-pipe'],
       ...[`--use-file-for-fake-audio-capture=${microphone}`, `--user-data-dir=${profile}`],
     ];
@@ -83,6 +88,8 @@ export class Chromium implements AsyncDisposable {
     const id = this.#nextId++;
     const answer = Promise.withResolvers<unknown>();
     this.#answers.set(id, answer);
+    const timer = setTimeout(() => answer.reject(new Error(`the browser did not answer ${method}`)), PATIENCE_MS);
+    answer.promise.finally(() => clearTimeout(timer)).catch(() => {});
     (this.#child.stdio[3] as Writable).write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
     return answer.promise as Promise<T>;
   }
@@ -95,6 +102,9 @@ export class Chromium implements AsyncDisposable {
     else answer.resolve(result);
   }
 }
+
+/** A little less than a test may take. */
+const PATIENCE_MS = 25_000;
 
 interface Evaluated {
   result: { value?: unknown };
