@@ -109,10 +109,9 @@ export interface MediaSession {
   /** Finishes the file; resolves when its header is right and its bytes are with the operating system. */
   stopRecording(): Promise<RecordingSummary | null>;
   /**
-   * From now on writes what each party says, as `TAP_FORMAT` in real time, with silence where nothing was received, to
-   * (at 16 kHz when the party uses a wideband codec now)
-   * a `SampleRing` whose memory it posts once to the party's port. The ports are handed over. A listener that falls
-   * eight seconds behind ends its tap, which `tap.overrun` tells.
+   * From now on writes what each party says, in real time, with silence where nothing was received, to a `SampleRing`
+   * whose memory it posts once to the party's port: as `TAP_FORMAT`, or at 16 kHz when the party uses a wideband codec now.
+   * The ports are handed over. A listener that falls eight seconds behind ends its tap, which `tap.overrun` tells.
    */
   startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void>;
   /** Writes what was said until now. Resolves when all of it is written; nothing follows, and the ports are closed. */

@@ -2,7 +2,7 @@ import type { SpeechSynthesis } from '../../speech/speech-synthesis.ts';
 import type { Script } from '../../speech/text/script.ts';
 import { USUAL_STYLE, type VoiceRecipe } from '../../speech/voices/voice-recipe.ts';
 
-export const CALL_RATE_HZ = 8_000;
+const CALL_RATE_HZ = 8_000;
 
 /**
  * A text as a call plays it: linear, 8 kHz, mono. What is longer than `longestMs` is cut; empty if the engine says

@@ -3,8 +3,9 @@ import type { CallRow } from '../../storage/queries/calls.ts';
 import { type Principal, principalOf, requireAccess } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { baseUrlOf } from '../playback.ts';
-import { REFUSALS, responseOf, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
 import { PHONE_SOCKET_PATH } from '../websocket/phone-sockets.ts';
+import { socketRoute } from './socket-route.ts';
 
 const TAGS = ['click-to-call'];
 const TokenSchema = Type.Object(
@@ -68,26 +69,11 @@ export function phoneRoutes(app: HttpApp, { context, findCall }: PhoneRoutesOpti
     },
   );
 
-  app.get(
-    PHONE_SOCKET_PATH,
-    {
-      config: { access: 'public', unlimited: true },
-      schema: {
-        tags: TAGS,
-        operationId: 'connectPhone',
-        summary: 'Connect a phone in the browser over a WebSocket',
-        description:
-          'Upgrade to a WebSocket (RFC 6455) with the token of POST /phone/tokens in the query: `token`, or `resume` to come back within ten seconds. `docs/phone.md` describes the messages. A request without an upgrade returns `ok`.',
-        security: [],
-        response: {
-          200: responseOf({
-            description: 'The request was not an upgrade.',
-            content: { 'text/plain': { schema: Type.String({ examples: ['ok'] }) } },
-          }),
-          ...REFUSALS,
-        },
-      },
-    },
-    async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'),
-  );
+  socketRoute(app, PHONE_SOCKET_PATH, {
+    tags: TAGS,
+    operationId: 'connectPhone',
+    summary: 'Connect a phone in the browser over a WebSocket',
+    description:
+      'Upgrade to a WebSocket (RFC 6455) with the token of POST /phone/tokens in the query: `token`, or `resume` to come back within ten seconds. `docs/phone.md` describes the messages. A request without an upgrade returns `ok`.',
+  });
 }
