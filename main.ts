@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { openCallTrace } from './actors/call-trace.ts';
 import type { PublicCall } from './actors/call-view.ts';
 import type { Resolve } from './actors/callbacks/callback-url.ts';
 import { createDeliverer } from './actors/callbacks/deliverer.ts';
@@ -21,6 +22,8 @@ import { openMedia } from './media/open-media.ts';
 import { systemClock as clock } from './runtime/clock.ts';
 import { createSealingKeys } from './runtime/sealed-file/format.ts';
 import { openSip } from './sip/open-sip.ts';
+import { openHepSender } from './sip/trace/hep-sender.ts';
+import type { CallMessage } from './sip/trace/wire-message.ts';
 import { openSpeechEngines } from './speech/open-speech-engines.ts';
 import type { DataFolder } from './storage/data-folder.ts';
 import { openStorage } from './storage/open-storage.ts';
@@ -93,7 +96,20 @@ export async function startTandem(
     const { mediaPlane, listening, webRtc } = opened.use(openMedia(config, { logger }));
     step('media');
 
-    const sip = opened.use(await openSip(config, { logger, onLost }).catch(nameThePort('SIP_PORT', config.sipPort)));
+    const traceOptions = { sql, percent: config.sipTrace, keptDays: config.sipTraceDays, clock, logger };
+    // It sweeps also when it keeps nothing any more.
+    const callTrace = opened.use(openCallTrace(traceOptions));
+    const { hepCollector: collector, hepCaptureId: captureId } = config;
+    const hep = collector && opened.use(openHepSender({ collector, captureId, logger }));
+    const onMessage = (config.sipTrace > 0 || hep) && {
+      onMessage(message: CallMessage) {
+        callTrace.add(message);
+        hep?.send(message);
+      },
+    };
+    const sip = opened.use(
+      await openSip(config, { logger, onLost, ...onMessage }).catch(nameThePort('SIP_PORT', config.sipPort)),
+    );
     step('sip');
 
     const models = await openLanguageModels(config, {
@@ -139,16 +155,45 @@ export async function startTandem(
     );
     const { voices, tts, liveStt, transcriber } = speech;
     const sealingKeys = createSealingKeys(config.recordingKey, config.previousRecordingKeys);
-    const telephony = opened.use(await openTelephony({ ...shared, sip: sip.gateway, voices, sealingKeys }));
-    const { dialer, phones, registry, trunkWatch, recordings } = telephony;
+    const { dailySpendCapNano, blockedPrefixes, destinationLimits } = config;
+    const callingLimits = { dailySpendCapNano, blockedPrefixes, destinationLimits };
+    const telephony = opened.use(
+      await openTelephony({
+        ...{ ...shared, sip: sip.gateway, voices, sealingKeys },
+        callingLimits,
+        trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),
+      }),
+    );
+    const { dialer, phones, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
     step('actors');
 
     const http = createHttpServer({
-      ...{ sql, objects, secrets, limits, dialer, phones, recordings, voices, liveStt, transcriber, speech: tts },
+      ...{
+        sql,
+        objects,
+        secrets,
+        limits,
+        trunkTargets,
+        dialer,
+        phones,
+        recordings,
+        voices,
+        liveStt,
+        transcriber,
+        speech: tts,
+      },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
       webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
+      callingLimits,
+      quotas: {
+        workspacesPerUser: config.quotaWorkspaces,
+        trunksPerWorkspace: config.quotaTrunks,
+        numbersPerWorkspace: config.quotaNumbers,
+      },
+      registration: config.registration,
+      numberPlan: config.numberPlan,
       corsOrigins: config.corsOrigins,
       trustedProxies: config.trustedProxies,
       stripeWebhookSecret: config.stripeWebhookSecret,

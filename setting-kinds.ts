@@ -1,5 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import type { CountryCode } from 'libphonenumber-js/core';
+import metadata from 'libphonenumber-js/min/metadata';
 
 /** One setting, and how its text becomes a value. */
 export interface Variable<Value> {
@@ -150,6 +152,43 @@ export function parseAliases(text: string): Map<string, string> | undefined {
   const standsForName = ([name, model]: [string, string]) =>
     model !== name && (aliases.has(model) || OF_OURS.has(model));
   return [...aliases].some(standsForName) ? undefined : aliases;
+}
+
+/** Nano-dollars. */
+export function parseUsd(text: string): bigint | undefined {
+  const [, whole, fraction = ''] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, '0'));
+}
+
+/** `+91:60` */
+export function parseDestinationLimit(text: string): { prefix: string; callsPerMinute: number } | undefined {
+  const [, prefix, count] = /^(\+[1-9]\d{0,14}):(\d{1,5})$/.exec(text) ?? [];
+  const callsPerMinute = Number(count);
+  return prefix !== undefined && callsPerMinute >= 1 && callsPerMinute <= 10_000
+    ? { prefix, callsPerMinute }
+    : undefined;
+}
+
+/** `host:port`, with an IPv6 address in brackets. */
+export function parseHostPort(text: string): { host: string; port: number } | undefined {
+  const [, name = '', digits] = /^(\[[^\]]+\]|[^:]+):(\d{1,5})$/.exec(text) ?? [];
+  const host = parseHost(name.replace(/^\[|\]$/g, ''));
+  const port = Number(digits);
+  return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
+}
+
+/** A percentage: `all` is 100, `off` is 0. */
+export function parseShare(text: string): number | undefined {
+  if (text === 'all') return 100;
+  if (text === 'off') return 0;
+  return /^[1-9]\d?%$/.test(text) ? Number.parseInt(text, 10) : undefined;
+}
+
+/** Only countries with numbers that the library knows: `UK` is a mistake for `GB`. */
+export function parseNumberPlan(text: string): 'any' | CountryCode[] | undefined {
+  if (text.toLowerCase() === 'any') return 'any';
+  const isCountry = (code: string): code is CountryCode => Object.hasOwn(metadata.countries, code);
+  return parseList(text.toUpperCase(), (item) => (isCountry(item) ? item : undefined));
 }
 
 const OF_OURS: ReadonlySet<string> = new Set(['svc-tiny', 'jev-latest']);

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import ipaddr from 'ipaddr.js';
+import type { CountryCode } from 'libphonenumber-js/core';
 import {
   choiceVariable,
   hostVariable,
@@ -12,9 +13,14 @@ import {
   optionalText,
   originVariable,
   parseAliases,
+  parseDestinationLimit,
   parseHost,
+  parseHostPort,
   parseKey,
   parseList,
+  parseNumberPlan,
+  parseShare,
+  parseUsd,
   textVariable,
   urlVariable,
   type Variable,
@@ -48,6 +54,11 @@ export const VARIABLES = {
     secret: true,
     parse: (text) => (/^sk_[A-Za-z0-9_-]{16,200}$/.test(text) ? text : undefined),
   }),
+  registration: choiceVariable(
+    'REGISTRATION',
+    ['closed', 'invite', 'open'],
+    'Registration of accounts: closed, invite (with an invitation) or open. The first start makes the first owner.',
+  ),
   secretKey: optional('TANDEM_SECRET_KEY', {
     about: 'Key that encrypts stored secrets. When unset, the first start creates one in the data folder.',
     expects: '32 bytes in base64',
@@ -119,6 +130,59 @@ export const VARIABLES = {
     fallback: ['udp', 'tcp'],
     parse: (text) => parseList(text, (item) => (item === 'udp' || item === 'tcp' ? item : undefined)),
   } as Variable<readonly ('udp' | 'tcp')[]>,
+  sipTrace: {
+    name: 'SIP_TRACE',
+    about: 'Calls whose SIP messages are kept for their ladder, with secrets masked.',
+    expects: 'all, off or a percentage of the calls from 1 to 99, such as 10%',
+    shownDefault: 'all',
+    secret: false,
+    fallback: 100,
+    parse: parseShare,
+  } as Variable<number>,
+  sipTraceDays: integerVariable(
+    'SIP_TRACE_DAYS',
+    { fallback: 7, min: 1, max: 365 },
+    'Days that SIP messages are kept.',
+  ),
+  hepCollector: optional('HEP_COLLECTOR', {
+    about:
+      'HEP3 collector, such as Homer, that gets a copy of the SIP messages of all calls over UDP, with secrets masked.',
+    expects: 'host:port, such as 10.0.0.9:9060',
+    parse: parseHostPort,
+  }),
+  hepCaptureId: integerVariable(
+    'HEP_CAPTURE_ID',
+    { fallback: 1, min: 0, max: 999_999_999 },
+    'Capture agent id of this server at the HEP collector.',
+  ),
+  sipTlsPort: integerVariable(
+    'SIP_TLS_PORT',
+    { fallback: 5061, min: 0, max: 65_535 },
+    'Port at which the embedded SIP server accepts TLS, if SIP_TLS_CERT is set; 0 picks a free one.',
+  ),
+  sipTlsCert: optionalText(
+    'SIP_TLS_CERT',
+    'Path of a PEM file with our certificate and its chain: for the TLS port, and for carriers that ask for one.',
+  ),
+  sipTlsKey: optionalText('SIP_TLS_KEY', 'Path of a PEM file with the key of SIP_TLS_CERT.'),
+  sipTlsCa: optionalText(
+    'SIP_TLS_CA',
+    'Path of a PEM file with the authorities of SIP peers. When unset: those of the system and of Node.',
+  ),
+  sipTlsClients: choiceVariable(
+    'SIP_TLS_CLIENTS',
+    ['any', 'certified'],
+    'Peers that may connect to the TLS port. certified: those with a certificate of SIP_TLS_CA.',
+  ),
+  numberPlan: {
+    name: 'NUMBER_PLAN',
+    about: 'Countries whose numbers may be called. IN: mobile numbers only. The first country reads national notation.',
+    expects: 'a comma-separated list of ISO 3166-1 country codes such as IN,US,GB, or any',
+    shownDefault: 'IN',
+    secret: false,
+    fallback: ['IN'],
+    parse: parseNumberPlan,
+  } as Variable<'any' | readonly CountryCode[]>,
   rtpHost: {
     ...hostVariable('RTP_HOST', '127.0.0.1', 'IP address in SDP, to which carriers send audio.'),
     expects: 'an IP address',
@@ -256,6 +320,53 @@ export const VARIABLES = {
     fallback: [],
     parse: (text) => parseList(text, (item) => (ipaddr.isValidCIDR(item) ? item : undefined)),
   } as Variable<readonly string[]>,
+  trunkAllowCidrs: {
+    name: 'TRUNK_ALLOW_CIDRS',
+    about: 'Private networks that trunks of every workspace may lead to. Trunks of the first workspace may use any.',
+    expects: 'a comma-separated list of networks such as 10.0.0.0/8',
+    shownDefault: 'none',
+    secret: false,
+    fallback: [],
+    parse: (text) => parseList(text, (item) => (ipaddr.isValidCIDR(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
+  dailySpendCapNano: optional('DAILY_SPEND_CAP_USD', {
+    about: 'Spend on calls per day and workspace at which further calls are rejected, in USD.',
+    expects: 'a number of USD from 0 to 999999999, with at most nine decimals',
+    parse: parseUsd,
+  }),
+  blockedPrefixes: {
+    name: 'BLOCKED_PREFIXES',
+    about: 'Prefixes of numbers that no workspace may call.',
+    expects: 'a comma-separated list of prefixes such as +882,+979',
+    shownDefault: 'none',
+    secret: false,
+    fallback: [],
+    parse: (text) => parseList(text, (item) => (/^\+[1-9]\d{0,14}$/.test(item) ? item : undefined)),
+  } as Variable<readonly string[]>,
+  destinationLimits: {
+    name: 'DESTINATION_LIMITS',
+    about: 'Calls per minute that a workspace may place to numbers with a prefix.',
+    expects: 'a comma-separated list of prefix:calls such as +91:60,+44:5, with 1 to 10000 calls',
+    shownDefault: 'none',
+    secret: false,
+    fallback: [],
+    parse: (text) => parseList(text, parseDestinationLimit),
+  } as Variable<readonly { prefix: string; callsPerMinute: number }[]>,
+  quotaWorkspaces: integerVariable(
+    'QUOTA_WORKSPACES_PER_USER',
+    { fallback: 10, min: 1, max: 100_000 },
+    'Workspaces that a user can own.',
+  ),
+  quotaTrunks: integerVariable(
+    'QUOTA_TRUNKS_PER_WORKSPACE',
+    { fallback: 20, min: 0, max: 100_000 },
+    'Trunks that a workspace can create. The first workspace has no limit.',
+  ),
+  quotaNumbers: integerVariable(
+    'QUOTA_NUMBERS_PER_WORKSPACE',
+    { fallback: 1000, min: 0, max: 1_000_000 },
+    'Numbers that a workspace can list on its trunks. The first workspace has no limit.',
+  ),
   corsOrigins: {
     name: 'CORS_ORIGINS',
     about: 'Web origins that may call the API from a browser.',

@@ -57,13 +57,22 @@ function errorOf(refusal: ControlRefusal): TandemError {
   return new TandemError(refusal, MESSAGES[refusal], RETRYABLE.has(refusal) ? { retryAfterS: 5 } : {});
 }
 
-const RETRYABLE: ReadonlySet<ControlRefusal> = new Set(['CONTROL_BUSY', 'no_free_channel']);
+const RETRYABLE: ReadonlySet<ControlRefusal> = new Set([
+  'CONTROL_BUSY',
+  'no_free_channel',
+  'TRANSFER_IN_PROGRESS',
+  'TRANSFER_NOT_ANSWERED',
+]);
 
 const MESSAGES: Readonly<Record<ControlRefusal, string>> = {
   CALL_NOT_LIVE: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
   LEG_NOT_FOUND:
     'The call has no such leg, or it has not answered yet. Name `agent`, `customer` or a leg_id of the call.',
   TOO_MANY_LEGS: `The call has ${MOST_GUESTS} further legs, which is the most. Remove one first.`,
+  TRANSFER_IN_PROGRESS: 'Another transfer of this call is under way. Complete or cancel it first.',
+  TRANSFER_NOT_FOUND: 'No attended transfer of this call is under way. POST .../transfer starts one.',
+  TRANSFER_NOT_ANSWERED:
+    'The target of the transfer has not answered yet. Try again when it has, or cancel the transfer.',
   no_free_channel:
     'All media ports are in use. Try again when a call has ended, or widen RTP_PORT_MIN to RTP_PORT_MAX.',
   RECORDING_UNAVAILABLE: 'The call is not being recorded, so there is no recording to pause.',

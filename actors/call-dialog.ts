@@ -1,17 +1,22 @@
 import { type EventObject, fromCallback } from 'xstate';
+import { TandemError } from '../machines/errors.ts';
 import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
+import type { Clock } from '../runtime/clock.ts';
 import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
+import { type GatewayChoice, GatewayDialing } from './gateway-dialing.ts';
 import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
 
 /** The leg machine's `dialog` port: one INVITE over the call's trunk or one browser, and the dialog that comes of it. */
-export function dialogPort({ sip, phones, sql, secrets, registry, logger }: DialogPortOptions) {
+export function dialogPort(options: DialogPortOptions) {
+  const { sip, phones, trunks, sql, secrets, trunkTargets, registry, clock, logger } = options;
   return fromCallback<EventObject, DialogInput>(({ input, receive, sendBack }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('a leg needs a live call');
@@ -21,18 +26,50 @@ export function dialogPort({ sip, phones, sql, secrets, registry, logger }: Dial
     let dialog: LegDialog | null = null;
 
     async function dialPhone(calledNumber: string): Promise<void> {
-      const trunk = await getTrunkById(sql, call!.row.trunkId);
+      const { inbound, row } = call!;
+      const trunk = await getTrunkById(sql, row.trunkId);
       if (!trunk) throw new Error('the trunk of a live call is gone');
       if (hangup !== null || signal.aborted) return refuseUndialed();
-      dialog = sip.dial({
-        trunk: trunkEndpoint(trunk, secrets),
-        callerId: call!.row.did,
-        calledNumber,
-        localMedia: input.local,
-        callId: input.callId,
-        signal,
+      if (input.leg === 'customer' && inbound !== null) {
+        dialog = inbound.answer({
+          trunk: trunkEndpoint(trunk, secrets),
+          localMedia: input.local,
+          callId: input.callId,
+          leg: input.leg,
+          signal,
+          onEvent: sendBack,
+        });
+        return;
+      }
+      const dialing = new GatewayDialing({
+        choices: trunks.dialing(trunk),
+        mayTryNext: () => !signal.aborted && sip.state === 'connected',
         onEvent: sendBack,
+        onError: refuseAfter,
+        clock,
+        async dial({ gateway, given, ...listeners }) {
+          const target = { ...trunk, ...gateway };
+          const attempt = AbortSignal.any([signal, given]);
+          const address = await trunkTargets.check(target, attempt);
+          if (given.aborted) return null;
+          if (hangup !== null || signal.aborted) {
+            refuseUndialed();
+            return null;
+          }
+          return sip.dial({
+            trunk: { ...trunkEndpoint(target, secrets), address },
+            callerId: call!.row.did,
+            calledNumber,
+            localMedia: input.local,
+            callId: input.callId,
+            leg: input.leg,
+            signal: attempt,
+            ...listeners,
+          });
+        },
       });
+      dialog = dialing;
+      dialing.start();
     }
 
     function dialBrowser(userId: number): void {
@@ -60,6 +97,19 @@ export function dialogPort({ sip, phones, sql, secrets, registry, logger }: Dial
       sendBack({ type: 'leg.refused', sipStatus: 487, hangupCause: hangup?.cause ?? 'ORIGINATOR_CANCEL', detail });
     }
 
+    function refuseTarget(detail: string): void {
+      sendBack({ type: 'leg.refused', sipStatus: 503, hangupCause: 'NO_ROUTE_DESTINATION', detail });
+    }
+
+    function refuseAfter(error: unknown): void {
+      if (hangup !== null || signal.aborted) refuseUndialed();
+      else if (error instanceof TandemError && error.code === 'TRUNK_HOST_NOT_ALLOWED') refuseTarget(error.message);
+      else {
+        logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
+        sendBack({ type: 'leg.lost', detail: 'the leg could not be dialed' });
+      }
+    }
+
     receive((event) => {
       const command = event as DialogCommand;
       if (command.type === 'hold') dialog?.hold(command.isHeld);
@@ -71,12 +121,7 @@ export function dialogPort({ sip, phones, sql, secrets, registry, logger }: Dial
     });
     const endpoint = endpointOf(call, input.leg);
     if (endpoint.type === 'webrtc') dialBrowser(endpoint.userId);
-    else {
-      dialPhone(endpoint.number).catch((error) => {
-        logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
-        sendBack({ type: 'leg.lost', detail: 'the leg could not be dialed' });
-      });
-    }
+    else dialPhone(endpoint.number).catch(refuseAfter);
     return () => abort.abort();
   });
 }
@@ -93,17 +138,26 @@ function endpointOf({ row, guests }: LiveCall, leg: LegId): LegEndpoint {
 interface DialogPortOptions {
   sip: SipGateway;
   phones: Pick<NodePhoneDesk, 'dial'>;
+  trunks: TrunkObserver;
   sql: Sql;
   secrets: SecretBox;
+  trunkTargets: TrunkTargets;
   registry: CallRegistry;
+  clock: Clock;
   logger: Logger;
+}
+
+/** Learns which carriers live from the calls over them. */
+export interface TrunkObserver {
+  /** A call is dialed over the trunk: the gateways in the order to try them. At least one. */
+  dialing(trunk: TrunkRow): readonly GatewayChoice[];
 }
 
 /** What the SIP side needs to know of a trunk, its password opened. */
 export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox): TrunkEndpoint {
   return {
     sipUri: trunk.sipUri,
-    transport: trunk.transport === 'tcp' ? 'tcp' : 'udp',
+    transport: trunk.transport,
     username: trunk.username,
     password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
     codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import { fromCallback } from 'xstate';
 import { TandemError } from '../machines/errors.ts';
-import type { CallSegment, LegName } from '../machines/events.ts';
+import type { CallSegment, LegId } from '../machines/events.ts';
 import type { EarCommand, EarInput, EarReport } from '../machines/transcript.machine.ts';
 import type { RecognitionEvent } from '../machines/utterances.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
@@ -23,11 +23,17 @@ export const LIVE_RECOGNITION = {
   diarization: null,
 } as const;
 
-/** What an ear listens to. */
+/** What the ears of a call listen to. */
 export interface Tapped {
   session: Pick<MediaSession, 'stopTap'>;
-  /** The other ends of the taps. */
-  inlets: Record<LegName, MessagePort>;
+  taps: Record<LegId, Tap>;
+}
+
+export interface Tap {
+  /** The other end of the tap's port. */
+  inlet: MessagePort;
+  /** When the tap began, since the bridge. */
+  beganMs: number;
 }
 
 interface EarPortOptions {
@@ -42,8 +48,10 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
   return fromCallback<EarCommand, EarInput>(({ input: { callId, leg }, receive, sendBack }) => {
     const tell = (report: EarReport) => sendBack(report);
     const tapped = tappedOf(callId);
-    if (!tapped) {
-      tell({ type: 'ear.failed', reason: 'INTERNAL' });
+    const tap = tapped?.taps[leg];
+    const report = (reason: string) => tell({ type: 'ear.failed', leg, reason });
+    if (!tapped || !tap) {
+      report('INTERNAL');
       return;
     }
     const abort = new AbortController();
@@ -52,11 +60,11 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
 
     function hear(event: RecognitionEvent): void {
       if (event.type === 'utterance.recognised') {
-        const segment = segmentOf(leg, event);
+        const segment = segmentOf(leg, event, tap!.beganMs);
         if (segment.text !== '') tell({ type: 'ear.said', segment });
       } else if (event.type === 'recognition.ended') tell({ type: 'ear.ended', leg });
-      else if (event.type === 'recognition.overloaded') tell({ type: 'ear.failed', reason: 'OVERLOADED' });
-      else if (event.type === 'recognition.failed') tell({ type: 'ear.failed', reason: event.code });
+      else if (event.type === 'recognition.overloaded') report('OVERLOADED');
+      else if (event.type === 'recognition.failed') report(event.code);
     }
 
     async function open() {
@@ -72,9 +80,9 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
         utteranceEndMs: UTTERANCE_END_MS,
         enhancement: 'off',
         utterances: stream.utterances,
-        inlet: tapped!.inlets[leg],
+        inlet: tap!.inlet,
         onEvent: (event) => {
-          if (event.type === 'listening.lost') tell({ type: 'ear.failed', reason: 'LISTENING_LOST' });
+          if (event.type === 'listening.lost') report('LISTENING_LOST');
         },
         signal,
       });
@@ -83,7 +91,7 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
     function fail(error: unknown): void {
       if (signal.aborted) return;
       logger.warn({ callId, leg, err: error }, 'leg cannot be transcribed');
-      tell({ type: 'ear.failed', reason: error instanceof TandemError ? error.code : 'INTERNAL' });
+      report(error instanceof TandemError ? error.code : 'INTERNAL');
     }
 
     const opening = open();
@@ -92,8 +100,8 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
       opening
         .then(
           async (session) => {
-            // All that was said is posted by then, so that the listener has it before it finishes.
-            await tapped.session.stopTap();
+            // The listener has all that was said before it finishes.
+            await tapped.session.stopTap(leg);
             await session.finish();
           },
           () => {},
@@ -102,28 +110,30 @@ export function earPort({ listening, recognition, logger, tappedOf }: EarPortOpt
     });
     return () => {
       abort.abort();
-      tapped.inlets[leg].close();
+      tap.inlet.close();
     };
   });
 }
 
 function segmentOf(
-  leg: LegName,
+  leg: LegId,
   { utteranceId, summary, recognition }: Extract<RecognitionEvent, { type: 'utterance.recognised' }>,
+  beganMs: number,
 ): CallSegment {
+  const startMs = beganMs + summary.startMs;
   return {
     leg,
     utteranceId,
     text: storable(recognition.text).trim(),
     language: storable(recognition.language),
-    startMs: summary.startMs,
-    endMs: Math.max(summary.startMs, summary.endMs),
+    startMs,
+    endMs: Math.max(startMs, beganMs + summary.endMs),
     confidence: recognition.confidence,
-    words: recognition.words.map(({ word, startMs, endMs, confidence }) => ({
-      word: storable(word),
-      startMs,
-      endMs,
-      confidence,
+    words: recognition.words.map((word) => ({
+      word: storable(word.word),
+      startMs: beganMs + word.startMs,
+      endMs: beganMs + word.endMs,
+      confidence: word.confidence,
     })),
   };
 }

@@ -3,7 +3,7 @@ import { fromCallback } from 'xstate';
 import type { ControlRefusal, Talk, TalkControl } from '../machines/call-control.ts';
 import type { CallEvent, MediaCommand, MediaReport, SpeechName } from '../machines/call-events.ts';
 import { TandemError } from '../machines/errors.ts';
-import { isLegName, type LegId, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
+import { isLegName, type LegId, type LegQuality, type MediaEvent, type RemoteMedia } from '../machines/events.ts';
 import type { MediaPlane, MediaSession, PartyId } from '../media/media-plane.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
 import { CallPlaybacks } from './call-playbacks.ts';
@@ -23,6 +23,8 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
     const call = registry.get(callId);
     if (!call) throw new Error('a call without a registry entry has no media');
     let recordingId: string | null = null;
+    /** What was measured of legs that have left. */
+    const removed: Record<LegId, LegQuality> = {};
     let hasRecordingFailed = false;
     let session: MediaSession | null = null;
     /** What is being said, or about to be; a path that is set ends it. */
@@ -177,10 +179,26 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
       }
     }
 
+    async function removeParty(media: MediaSession, legId: LegId): Promise<void> {
+      const quality = await media.removeParty(legId);
+      if (quality !== null) removed[legId] = quality;
+    }
+
+    async function finish(media: MediaSession): Promise<MediaReport> {
+      const { agent = null, customer = null, ...guests } = await media.quality();
+      const summary = await media.stopRecording();
+      await media.close();
+      return {
+        quality: { ...removed, ...guests, agent, customer },
+        recording: summary && recordingId ? { recordingId, ...summary } : null,
+      };
+    }
+
     /** One of the two that the call is for must be connected; any other leg that cannot be is hung up. */
     async function connect(media: MediaSession, leg: LegId, remote: RemoteMedia): Promise<void> {
       try {
         await media.connectParty(leg, remote);
+        if (!isLegName(leg)) tell({ type: 'guest.connected', legId: leg });
       } catch (error) {
         if (isLegName(leg)) throw error;
         logger.warn({ callId, err: error }, 'another leg could not be connected');
@@ -200,7 +218,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
           return void addParty(session, command.leg);
         case 'remove-party':
           pressing.delete(command.leg);
-          return await session.removeParty(command.leg);
+          return await removeParty(session, command.leg);
         case 'route':
           return await session.setRouting(talkRouting(command.talk));
         case 'say':
@@ -219,7 +237,7 @@ export function mediaPort({ mediaPlane, registry, recordingsDir, sealingKeys, lo
           return void carryOut(session, command);
         case 'finish':
           saying = null;
-          return tell({ type: 'media.finished', report: await finish(session, () => recordingId) });
+          return tell({ type: 'media.finished', report: await finish(session) });
       }
     }
 
@@ -259,11 +277,3 @@ interface MediaPortOptions {
 }
 
 const NOTHING_MEASURED: MediaReport = { quality: null, recording: null };
-
-async function finish(session: MediaSession, currentRecording: () => string | null): Promise<MediaReport> {
-  const { agent = null, customer = null } = await session.quality();
-  const summary = await session.stopRecording();
-  await session.close();
-  const recordingId = currentRecording();
-  return { quality: { agent, customer }, recording: summary && recordingId ? { recordingId, ...summary } : null };
-}

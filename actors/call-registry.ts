@@ -4,6 +4,7 @@ import type { CallControl } from '../machines/call-control.ts';
 import type { LegId } from '../machines/events.ts';
 import type { MediaSession } from '../media/media-plane.ts';
 import type { Moment } from '../runtime/clock.ts';
+import type { InboundCall } from '../sip/sip-gateway.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { CallJournal } from './call-journal.ts';
 import type { CallSpeech } from './call-speech.ts';
@@ -33,6 +34,8 @@ export interface LiveCall {
   /** What the agent is told. */
   readonly speech: CallSpeech;
   media: MediaSession | null;
+  /** The call of a peer that this is, until the customer's leg answers it. Null: the customer is dialed. */
+  readonly inbound: InboundCall | null;
   /** The legs that were added. */
   readonly guests: Map<LegId, NewLeg>;
   /** By playback: what is to be played, until it is. Linear, 8 kHz, mono. */

@@ -1,7 +1,7 @@
 import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
 import type { LegId } from '../machines/events.ts';
-import type { HeardParty, Routing } from '../media/media-plane.ts';
+import type { HeardParty, LoopedSound, Routing } from '../media/media-plane.ts';
 
 /** The two parties of a click-to-call, as the media plane names them. */
 export const CALL_PARTIES = ['agent', 'customer'] as const;
@@ -24,10 +24,13 @@ const ROUTINGS: Readonly<Record<Path, Routing>> = {
  * everybody hears them.
  */
 export function talkRouting(talk: Talk): Routing {
-  const parties: LegId[] = [...CALL_PARTIES, ...Object.keys(talk.guests)];
+  const present = CALL_PARTIES.filter((leg) => !talk.left.includes(leg));
+  const parties: LegId[] = [...present, ...Object.keys(talk.guests)];
   const recordedBeside: Record<LegId, 0 | 1> = {};
   for (const [leg, mode] of Object.entries(talk.guests)) {
-    if (mode === null) recordedBeside[leg] = RECORDING_CHANNELS.customer;
+    const place = talk.standIns[leg];
+    if (place !== undefined) recordedBeside[leg] = RECORDING_CHANNELS[place];
+    else if (mode === null) recordedBeside[leg] = RECORDING_CHANNELS.customer;
     else if (mode === 'barge') recordedBeside[leg] = RECORDING_CHANNELS.agent;
   }
   return {
@@ -44,17 +47,33 @@ function heardBy(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['he
     .filter((other) => other !== leg && !talk.muted[other] && !isHeld(other, talk) && isMeantFor(leg, other, talk))
     .map((party) => ({ party }));
   // Silence rather than nothing: many phones end a call without packets.
-  return heard.length === 0 ? 'silence' : heard;
+  return heard.length === 0 ? soundFor(leg, talk) : heard;
+}
+
+/** What a leg hears that hears no other: who waits for a transfer is told so. */
+function soundFor(leg: LegId, { transfer }: Talk): LoopedSound {
+  if (leg === transfer?.staying) return 'hold-music';
+  return leg === transfer?.leaving ? 'ringback' : 'silence';
 }
 
 function isHeld(leg: LegId, talk: Talk): boolean {
   return (talk.held[leg] ?? null) !== null;
 }
 
-/** Whether what `speaker` says is meant for `listener`: always, unless it is a supervisor. */
-function isMeantFor(listener: LegId, speaker: LegId, { guests }: Talk): boolean {
+/** Whether what `speaker` says is meant for `listener`: always, unless it is a supervisor, or a transfer keeps them apart. */
+function isMeantFor(listener: LegId, speaker: LegId, talk: Talk): boolean {
+  const { guests, standIns } = talk;
   const mode = guests[speaker] ?? 'barge';
-  return mode === 'barge' || (mode === 'whisper' && listener === 'agent');
+  if (mode === 'whisper') return (standIns[listener] ?? listener) === 'agent';
+  return mode === 'barge' && !areApart(listener, speaker, talk);
+}
+
+/** The leg that leaves and its successor talk alone. Supervisors hear both sides, and both hear them. */
+function areApart(listener: LegId, speaker: LegId, { transfer, guests }: Talk): boolean {
+  const isSupervised = (guests[listener] ?? null) !== null || (guests[speaker] ?? null) !== null;
+  if (transfer === null || isSupervised) return false;
+  const consults = (leg: LegId) => leg === transfer.leaving || leg === transfer.target;
+  return consults(listener) !== consults(speaker);
 }
 
 export function routingOf(path: Path): Routing {

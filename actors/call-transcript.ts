@@ -1,16 +1,15 @@
-import { MessageChannel } from 'node:worker_threads';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { type ActorRefFrom, createActor, fromCallback, fromPromise } from 'xstate';
 import type { TranscriptCommand, TranscriptReport } from '../machines/call-events.ts';
-import type { CallSegment } from '../machines/events.ts';
+import type { CallSegment, LegId } from '../machines/events.ts';
 import { transcriptMachine } from '../machines/transcript.machine.ts';
 import type { ListeningPlane } from '../media/listening-plane.ts';
-import type { Clock } from '../runtime/clock.ts';
+import { type Clock, momentOf } from '../runtime/clock.ts';
 import { within } from '../runtime/waiting.ts';
 import type { SpeechRecognition } from '../speech/speech-recognition.ts';
 import type { Sql } from '../storage/database.ts';
 import { concludeTranscript } from '../storage/queries/transcripts.ts';
-import { earPort, LIVE_RECOGNITION, type Tapped } from './call-ear.ts';
-import type { CallJournal } from './call-journal.ts';
+import { earPort, LIVE_RECOGNITION, type Tap, type Tapped } from './call-ear.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
 import type { Logger } from './logger.ts';
 
@@ -21,12 +20,17 @@ import type { Logger } from './logger.ts';
 export interface TranscriptDesk {
   /** A call is about to be bridged: has recognisers loaded meanwhile, so that its first words need not wait. */
   expect(): Promise<void>;
-  /** Taps both legs of a bridged call and listens to them. Never throws. */
+  /** Taps agent and customer of a bridged call and listens to them. Never throws. */
   begin(call: LiveCall, tell: (report: TranscriptReport) => void): void;
+  /** Listens to a third party too, until it leaves. Idempotent. */
+  join(callId: string, leg: LegId): void;
+  leave(callId: string, leg: LegId): void;
   /** The talk is over: what was said is still awaited. Idempotent. */
   finish(callId: string): void;
   /** The call is told no more; it is over, or so its signal says. Idempotent. */
   detach(callId: string): void;
+  /** A leg can no longer be listened to, for a reason that is a code. */
+  loseLeg(callId: string, leg: LegId, reason: string): void;
   /** Ends a transcript as failed, for a reason that is a code. Idempotent. */
   stop(callId: string, reason: string): void;
   /** Stops all, and waits a moment for them to be stored. */
@@ -43,7 +47,7 @@ export interface TranscriptDeskOptions {
 
 interface Entry extends Tapped {
   actor: ActorRefFrom<typeof transcriptMachine>;
-  journal: CallJournal;
+  call: LiveCall;
   /** Null once the call has heard its last of it. */
   tell: ((report: TranscriptReport) => void) | null;
   /** What was understood since then. */
@@ -64,20 +68,19 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
         if (!entry) return;
         // Its event fails the transcript where it is stored.
         if (entry.tell !== null && error !== null) return entry.tell({ type: 'transcript.failed', reason: error });
-        await entry.journal.drained();
+        await entry.call.journal.drained();
         await concludeTranscript(sql, { callId, late: entry.late, error, now: new Date(clock.now()) });
         entry.tell?.({ type: 'transcript.ended' });
       }),
     },
   });
 
-  function tap(call: LiveCall, entry: Entry, channels: Record<'agent' | 'customer', MessageChannel>): void {
+  function startTaps({ actor, call }: Entry, ports: Readonly<Record<LegId, MessagePort>>): void {
     const { callId } = call.row;
-    const ports = { agent: channels.agent.port1, customer: channels.customer.port1 };
     const started = call.media?.startTap(ports) ?? Promise.reject(new Error('the call has no media'));
     started.catch((error) => {
       logger.warn({ callId, err: error }, 'call audio could not be tapped');
-      entry.actor.send({ type: 'stopped', reason: 'MEDIA_LOST' });
+      for (const leg of Object.keys(ports)) actor.send({ type: 'ear.failed', leg, reason: 'MEDIA_LOST' });
     });
   }
 
@@ -103,11 +106,11 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       const actor = createActor(machine, { input: { callId }, clock });
       const entry: Entry = {
         actor,
-        journal: call.journal,
+        call,
         tell,
         late: [],
-        session: { stopTap: async () => await call.media?.stopTap() },
-        inlets: { agent: channels.agent.port2, customer: channels.customer.port2 },
+        session: { stopTap: async (leg) => await call.media?.stopTap(leg) },
+        taps: { agent: tapAt(channels.agent, 0), customer: tapAt(channels.customer, 0) },
         concluded: concluded.promise,
       };
       entries.set(callId, entry);
@@ -115,6 +118,7 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
         if (entry.tell === null) entry.late.push(segment);
         else entry.tell({ type: 'transcript.final', segment });
       });
+      actor.on('leg.failed', ({ leg, reason }) => entry.tell?.({ type: 'transcript.leg_failed', leg, reason }));
       const leave = () => {
         entries.delete(callId);
         concluded.resolve();
@@ -130,8 +134,20 @@ export function createTranscriptDesk(options: TranscriptDeskOptions): Transcript
       call.abort.signal.addEventListener('abort', () => detach(callId), { once: true });
       tell({ type: 'transcript.started' });
       actor.start();
-      tap(call, entry, channels);
+      startTaps(entry, { agent: channels.agent.port1, customer: channels.customer.port1 });
     },
+    join(callId, leg) {
+      const entry = entries.get(callId);
+      const bridgedAt = entry?.call.journal.bridgedAt();
+      if (!entry || !bridgedAt || entry.taps[leg] !== undefined) return;
+      if (!entry.actor.getSnapshot().matches({ hearing: 'listening' })) return;
+      const channel = new MessageChannel();
+      entry.taps[leg] = tapAt(channel, momentOf(clock).monotonicMs - bridgedAt.monotonicMs);
+      entry.actor.send({ type: 'leg.joined', leg });
+      startTaps(entry, { [leg]: channel.port1 });
+    },
+    leave: (callId, leg) => entries.get(callId)?.actor.send({ type: 'leg.left', leg }),
+    loseLeg: (callId, leg, reason) => entries.get(callId)?.actor.send({ type: 'ear.failed', leg, reason }),
     finish: (callId) => entries.get(callId)?.actor.send({ type: 'talk.over' }),
     detach,
     stop: (callId, reason) => entries.get(callId)?.actor.send({ type: 'stopped', reason }),
@@ -159,10 +175,16 @@ export function transcriptPort({ transcripts, registry, logger }: TranscriptPort
     }
     receive((command) => {
       if (command.type === 'finish') transcripts.finish(callId);
-      else transcripts.stop(callId, 'OVERLOADED');
+      else if (command.type === 'join') transcripts.join(callId, command.leg);
+      else if (command.type === 'leave') transcripts.leave(callId, command.leg);
+      else transcripts.loseLeg(callId, command.leg, 'OVERLOADED');
     });
     return () => transcripts.detach(callId);
   });
+}
+
+function tapAt({ port2 }: MessageChannel, beganMs: number): Tap {
+  return { inlet: port2, beganMs };
 }
 
 interface TranscriptPortOptions {

@@ -13,6 +13,8 @@ export interface PublicCall {
   /** Null when the agent is a browser. */
   agent_number: string | null;
   customer_number: string;
+  /** `inbound`: the customer has called `did` (beyond the specification). */
+  direction: 'outbound' | 'inbound';
   state: CallState;
   call_done: boolean;
   terminal_event: TerminalEvent | null;
@@ -43,14 +45,14 @@ export interface PublicCall {
   /** What `announce` and `whisper` cost, beside `cost_usd` (beyond the specification). */
   speech_cost_usd: number | null;
   billing_status: 'billed' | 'failed' | null;
-  placed_via: 'api_key' | 'session';
+  placed_via: 'api_key' | 'session' | 'inbound';
   api_key_id: number | null;
   api_key_name: string | null;
   created_by_user_id: number | null;
   created_at: string;
   /** In the order in which they were dialed (beyond the specification). */
   legs: PublicLeg[];
-  /** Per leg, once measured (beyond the specification). */
+  /** Of agent and customer, once measured (beyond the specification). */
   quality: Record<LegName, LegQuality | null> | null;
 }
 
@@ -68,6 +70,8 @@ export interface PublicLeg {
   joined_at: string | null;
   left_at: string | null;
   hangup_cause: string | null;
+  /** Once measured, at the end of the call. */
+  quality: LegQuality | null;
 }
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
@@ -114,7 +118,8 @@ export interface PublicTranscript {
   language: string | null;
   /** In the order in which they were said. */
   segments: (PublicSpoken & {
-    leg: LegName;
+    /** `agent`, `customer`, or the `leg_id` of a leg that was added. */
+    leg: string;
     language: string;
     words: { word: string; start: number; end: number; confidence: number | null }[];
   })[];
@@ -129,6 +134,7 @@ export function presentCall(row: CallRow): PublicCall {
     did: row.did,
     agent_number: row.agentNumber,
     customer_number: row.customerNumber,
+    direction: row.direction,
     state: row.state,
     call_done: isFinalState(row.state),
     terminal_event: row.terminalEvent,
@@ -176,6 +182,7 @@ function presentLeg(row: CallRow, leg: CallLeg): PublicLeg {
     joined_at: leg.joinedAt,
     left_at: leg.leftAt,
     hangup_cause: leg.hangupCause,
+    quality: qualityOf(row.quality?.[leg.legId] ?? null),
   };
 }
 

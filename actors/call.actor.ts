@@ -4,12 +4,12 @@ import { legMachine } from '../machines/leg.machine.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import { type Clock, type Moment, momentOf } from '../runtime/clock.ts';
 import type { SealingKeys } from '../runtime/sealed-file/format.ts';
-import type { SipGateway } from '../sip/sip-gateway.ts';
+import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { openCallControls } from './call-controls.ts';
-import { dialogPort } from './call-dialog.ts';
+import { dialogPort, type TrunkObserver } from './call-dialog.ts';
 import type { CallFeed } from './call-feed.ts';
 import { fundedMs, fundingPort } from './call-funding.ts';
 import { openCallJournal } from './call-journal.ts';
@@ -23,13 +23,16 @@ import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 import type { RecordingDesk } from './recording.actor.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
 
 export interface CallActorsOptions {
   sql: Sql;
   mediaPlane: MediaPlane;
   sip: SipGateway;
   phones: NodePhoneDesk;
+  trunks: TrunkObserver;
   secrets: SecretBox;
+  trunkTargets: TrunkTargets;
   registry: CallRegistry;
   feed: CallFeed;
   deliverer: Deliverer;
@@ -43,9 +46,17 @@ export interface CallActorsOptions {
   inspect?: Observer<InspectionEvent> | ((event: InspectionEvent) => void);
 }
 
+interface Admitted {
+  at: Moment;
+  heldNano: bigint;
+  scripts: CallScripts;
+  /** The call of a peer; it is refused when it ends unanswered. Default: the customer is dialed. */
+  inbound?: InboundCall | null;
+}
+
 /** Gives the call machine its real ports, once, and returns what starts a call over an admitted row. */
 export function createCallActors(options: CallActorsOptions): {
-  start(row: CallRow, admitted: { at: Moment; heldNano: bigint; scripts: CallScripts }): LiveCall;
+  start(row: CallRow, admitted: Admitted): LiveCall;
 } {
   const { registry, recordings, transcripts, deliverer, feed, logger } = options;
   const machine = callMachine.provide({
@@ -67,7 +78,7 @@ export function createCallActors(options: CallActorsOptions): {
   });
 
   return {
-    start(row, { at: admittedAt, heldNano, scripts }) {
+    start(row, { at: admittedAt, heldNano, scripts, inbound = null }) {
       const abort = new AbortController();
       const initiated = Promise.withResolvers<'initiated' | 'settled'>();
       const settled = Promise.withResolvers<void>();
@@ -115,6 +126,7 @@ export function createCallActors(options: CallActorsOptions): {
         abort,
         speech: options.speeches.of(scripts, { callId: row.callId, signal: abort.signal }),
         media: null,
+        inbound,
         guests,
         sounds: new Map(),
         clearedAt: null,
@@ -128,10 +140,17 @@ export function createCallActors(options: CallActorsOptions): {
         if (move.event === 'call.initiated') call.speech.prepare();
         if (move.event === 'customer.dialing' && row.transcribeRequested) void transcripts.expect();
       });
+      const refuseCaller = () =>
+        inbound?.refuse(actor.getSnapshot().context.outcome?.hangupCause ?? 'SWITCH_CONGESTION');
+      inbound?.abandoned.addEventListener('abort', () => {
+        if (actor.getSnapshot().status === 'active') actor.send({ type: 'hangup.requested', reason: 'caller' });
+      });
       actor.on('clearing', () => {
         call.clearedAt ??= momentOf(options.clock);
+        refuseCaller();
       });
       const leave = () => {
+        refuseCaller();
         registry.remove(row.callId);
         controls.end();
         initiated.resolve('settled');

@@ -4,9 +4,10 @@ import type { MediaPlane } from '../media/media-plane.ts';
 import { type Clock, momentOf } from '../runtime/clock.ts';
 import { Gate } from '../runtime/gate.ts';
 import { LATE, within } from '../runtime/waiting.ts';
-import type { SipGateway } from '../sip/sip-gateway.ts';
+import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
+import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import {
   type AdmitCallResult,
   admitCall,
@@ -47,6 +48,8 @@ export interface DialerOptions {
   sounds: CallSoundDesk;
   trunkWatch: TrunkWatch;
   phones: Pick<PhoneDesk, 'unavailable'>;
+  /** The operator's. */
+  callingLimits: CallingLimits;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
   resolve?: Resolve;
@@ -63,7 +66,28 @@ export interface NodeDialer extends Dialer {
    * are settled.
    */
   drain(graceMs: number): Promise<void>;
+  /**
+   * Admits the call of a peer and dials the agent; the peer is answered when the agent has answered, and refused when the
+   * call ends before that.
+   * @throws TandemError as `place` does
+   */
+  receive(request: ReceivedCallRequest, call: InboundCall): Promise<void>;
 }
+
+/** What was asked of a call that was not placed here. */
+export type ReceivedCallRequest = Omit<
+  PlaceCallRequest,
+  | 'placedVia'
+  | 'apiKeyId'
+  | 'apiKeyName'
+  | 'userId'
+  | 'referenceId'
+  | 'callbackUrl'
+  | 'callbackSecret'
+  | 'metadata'
+  | 'recordingBeep'
+  | 'onMachine'
+>;
 
 /** How long a placement waits for its call to be on its way before it answers that the outcome is not known. */
 const PLACEMENT_TIMEOUT_MS = 10_000;
@@ -98,10 +122,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
   }
 
   /** Stores the call and starts its actor, or finds the one its reference is bound to. */
-  async function admit(
-    request: PlaceCallRequest,
-    { scripts, ...place }: { callId: string; callbackUrl: string | null; scripts: CallScripts },
-  ) {
+  async function admit(request: PlaceCallRequest, { scripts, inbound = null, ...place }: Admission) {
     const at = momentOf(clock);
     const admission = admitCall(sql, {
       ...request,
@@ -114,12 +135,13 @@ export function createDialer(options: DialerOptions): NodeDialer {
       ownerNode: options.node,
       ownerBoot: options.boot,
       now: at.at,
+      callingLimits: options.callingLimits,
       isLineDown: options.trunkWatch.isDown,
     });
     const { outcome, call: row } = await admission.catch((error) => admittedAnyway(sql, place.callId, error));
     if (outcome === 'replayed') return { row, live: null };
     const heldNano = await heldFor(row, options);
-    return { row, live: options.actors.start(row, { at, heldNano, scripts }) };
+    return { row, live: options.actors.start(row, { at, heldNano, scripts, inbound }) };
   }
 
   async function callOf({ workspaceId, callId }: { workspaceId: string; callId: string }): Promise<CallRow> {
@@ -162,6 +184,24 @@ export function createDialer(options: DialerOptions): NodeDialer {
       );
     },
 
+    async receive(request, call) {
+      requireReady();
+      const { workspaceId, agentUserId = null } = request;
+      if (agentUserId !== null) await requireBrowserOf({ workspaceId, userId: agentUserId }, options);
+      const scripts = await options.speeches.read(request);
+      requireReady();
+      if (call.abandoned.aborted) return;
+      const callId = `call_${randomUUID()}`;
+      const admission = admit(
+        { ...request, ...NOT_PLACED, referenceId: `in-${randomUUID()}` },
+        { callId, callbackUrl: null, scripts, inbound: call },
+      );
+      admissions.add(admission);
+      const { live } = await admission.finally(() => admissions.delete(admission));
+      // It gave up meanwhile.
+      if (call.abandoned.aborted) live?.actor.send({ type: 'hangup.requested', reason: 'caller' });
+    },
+
     async hangup(target) {
       const row = await callOf(target);
       const live = registry.get(row.callId);
@@ -179,7 +219,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
 
     async addLeg(target, leg) {
       const { row, live } = await liveCallOf(target);
-      const { role, mode, endpoint } = leg;
+      const { role, mode, endpoint, transfer } = leg;
       if (endpoint.type === 'webrtc') await requireBrowserOf({ ...target, ...endpoint }, options);
       const legId = `leg_${randomUUID()}`;
       live.guests.set(legId, leg);
@@ -188,8 +228,15 @@ export function createDialer(options: DialerOptions): NodeDialer {
         await addingLegs.run(
           async () => {
             if (endpoint.type === 'phone')
-              await requireRoomForLeg(sql, { trunkId: row.trunkId, number: endpoint.number });
-            await live.control({ type: 'leg.add', leg: legId, role, mode });
+              await requireRoomForLeg(sql, {
+                ...{ trunkId: row.trunkId, workspaceId: row.workspaceId, number: endpoint.number, role },
+                ...{ callingLimits: options.callingLimits, now: momentOf(clock).at },
+              });
+            await live.control(
+              transfer === undefined
+                ? { type: 'leg.add', leg: legId, role, mode }
+                : { type: 'transfer', target: legId, ...transfer },
+            );
           },
           { lane: row.trunkId },
         );
@@ -254,6 +301,23 @@ export function createDialer(options: DialerOptions): NodeDialer {
     },
   };
 }
+
+interface Admission {
+  callId: string;
+  callbackUrl: string | null;
+  scripts: CallScripts;
+  inbound?: InboundCall | null;
+}
+
+const NOT_PLACED = {
+  placedVia: 'inbound',
+  apiKeyId: null,
+  apiKeyName: null,
+  userId: null,
+  callbackUrl: null,
+  callbackSecret: null,
+  metadata: null,
+} as const;
 
 /**
  * Whether the browser of a user can be dialed.

@@ -1,5 +1,5 @@
 import type { CallControl } from '../machines/call-control.ts';
-import type { GuestRole, LegEndpoint, LegId, SupervisionMode } from '../machines/events.ts';
+import type { GuestRole, LegEndpoint, LegId, SupervisionMode, TransferMode } from '../machines/events.ts';
 import type { SoundSource } from './call-sound.ts';
 import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 
@@ -26,7 +26,7 @@ export interface Dialer {
   /**
    * Dials one more leg: a phone over the trunk of a live call, or a browser. Resolves once it is being dialed; it joins the
    * talk when it answers.
-   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, TOO_MANY_LEGS, no_free_channel, WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
+   * @throws TandemError CALL_NOT_FOUND, CALL_NOT_LIVE, LEG_NOT_FOUND, TRANSFER_IN_PROGRESS, TOO_MANY_LEGS, no_free_channel, WEBRTC_NOT_AVAILABLE, MEMBER_NOT_FOUND
    */
   addLeg(target: { workspaceId: string; callId: string }, leg: NewLeg): Promise<PublicLeg>;
   /**
@@ -44,7 +44,7 @@ export interface Dialer {
 
 export interface PlaceCallRequest {
   workspaceId: string;
-  placedVia: 'api_key' | 'session';
+  placedVia: 'api_key' | 'session' | 'inbound';
   apiKeyId: number | null;
   apiKeyName: string | null;
   userId: number | null;
@@ -88,6 +88,8 @@ export interface NewLeg {
   /** Null unless it is a supervisor. */
   mode: SupervisionMode | null;
   endpoint: LegEndpoint;
+  /** The leg whose place it takes. Absent: it joins the others. */
+  transfer?: { leg: LegId; mode: TransferMode };
 }
 
 export interface PlacedCall {

@@ -8,6 +8,7 @@ import type { SipGateway } from '../sip/sip-gateway.ts';
 import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { CallingLimits } from '../storage/queries/calling-rules.ts';
 import { createCallActors } from './call.actor.ts';
 import { createCallFeed } from './call-feed.ts';
 import { type CallRegistry, createCallRegistry } from './call-registry.ts';
@@ -18,6 +19,7 @@ import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Cidr } from './callbacks/public-address.ts';
 import { createDialer, type NodeDialer } from './dialer.actor.ts';
+import { takeInboundCalls } from './inbound-calls.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
 import { createPhoneDesk } from './phones/phone-desk.actor.ts';
@@ -28,6 +30,9 @@ import { createRecordingExporter } from './recordings/recording-exporter.ts';
 import { createRecordingLibrary } from './recordings/recording-library.actor.ts';
 import type { RecordingLibrary } from './recordings/recording-library.ts';
 import { expireRecordings } from './recordings/retention.ts';
+import { registerTrunks } from './trunk-registrar.ts';
+import { createTrunkTargets } from './trunk-targets.actor.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
 import { type TrunkWatch, watchTrunks } from './trunk-watch.ts';
 import type { VoiceDesk } from './voices/voice-desk.ts';
 
@@ -42,9 +47,13 @@ export interface OpenTelephonyOptions {
   deliverer: Deliverer;
   /** Encrypt recordings. */
   sealingKeys: SealingKeys;
+  /** Limits of the operator for the calls of every workspace. */
+  callingLimits: CallingLimits;
   /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
-  /** Looks up the hosts of callbacks; default: DNS. */
+  /** Private networks that trunks of every workspace may lead to. */
+  trunkAllowCidrs: readonly Cidr[];
+  /** Looks up the hosts of callbacks and of trunks; default: DNS. */
   resolve?: Resolve;
   clock: Clock;
   logger: Logger;
@@ -57,6 +66,7 @@ export interface Telephony extends AsyncDisposable {
   /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
+  readonly trunkTargets: TrunkTargets;
   readonly recordings: RecordingLibrary;
 }
 
@@ -76,19 +86,27 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const speeches = createCallSpeechDesk({ ...shared, synthesis, readScript });
   const sounds = createCallSoundDesk({ ...shared, synthesis, readScript, ...(resolve && { resolve }) });
   const phones = createPhoneDesk(given);
+  const trunkTargets = createTrunkTargets({
+    sql,
+    allowCidrs: given.trunkAllowCidrs,
+    ...(resolve && { resolve }),
+  });
   const parts = {
-    ...{ ...shared, recordings, transcripts, speeches, phones, sounds },
+    ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds },
     ...{ registry: createCallRegistry(), feed: createCallFeed(shared) },
   };
-  const actors = createCallActors({ ...parts, ...(inspect && { inspect }) });
+  const trunkWatch = watchTrunks(parts);
+  opening.defer(() => trunkWatch.close());
+  const actors = createCallActors({ ...parts, trunks: trunkWatch, ...(inspect && { inspect }) });
   await reconcile({ ...parts, now: new Date(parts.clock.now()) });
   // Not earlier: a crash while it reconciles must not make the last sign of life of the previous boot look later.
   opening.defer(folder.beat());
-  const trunkWatch = watchTrunks(parts);
-  opening.defer(() => trunkWatch.close());
+  const registrar = registerTrunks({ ...parts, trunks: trunkWatch });
+  opening.defer(() => registrar.close());
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
   const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
+  takeInboundCalls({ ...parts, dialer, ...(resolve && { resolve }) });
   const retention = expireRecordings(shared);
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
@@ -98,6 +116,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
     phones,
     registry: parts.registry,
     trunkWatch,
+    trunkTargets,
     recordings: library,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

@@ -86,6 +86,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
     recordings: {} as never,
     models: {} as never,
     webhooks,
+    trunkTargets: {} as never,
     objects: await openObjectStore({ folder: process.argv[3]! }),
     secrets,
     urlSigningSecret: Buffer.alloc(32, 2),

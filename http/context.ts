@@ -11,6 +11,7 @@ import type { PhoneDesk, PhoneHolder } from '../actors/phones/phone-desk.ts';
 import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
 import type { Transcriber } from '../actors/stt/transcriber.ts';
+import type { TrunkTargets } from '../actors/trunk-targets.ts';
 import type { TtsDesk } from '../actors/tts/tts-desk.ts';
 import type { VoiceDesk } from '../actors/voices/voice-desk.ts';
 import type { WebhookDesk } from '../actors/webhooks/webhook-desk.ts';
@@ -18,13 +19,18 @@ import type { LanguageModels } from '../language/llm.ts';
 import type { Sql } from '../storage/database.ts';
 import type { Limits } from '../storage/limits/limits.ts';
 import type { ObjectStore } from '../storage/objects.ts';
+import type { CallingLimits } from '../storage/queries/calling-rules.ts';
+import type { Quotas } from '../storage/queries/quotas.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { Principal } from './auth.ts';
 import type { Revocations } from './revocations.ts';
+import type { NumberPlan } from './schemas/phone-number.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
 /** The Fastify instance that routes are added to. TypeBox schemas type the handlers. */
 export type HttpApp = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger, TypeBoxTypeProvider>;
+
+export type Registration = 'closed' | 'invite' | 'open';
 
 /** Dependencies of the routes. */
 export interface HttpContext {
@@ -50,6 +56,12 @@ export interface HttpContext {
   objects: ObjectStore;
   /** Plays recordings, in several formats. */
   recordings: RecordingLibrary;
+  /** Checks where trunks lead. */
+  trunkTargets: TrunkTargets;
+  /** Limits of the operator for the calls of every workspace. */
+  callingLimits: CallingLimits;
+  /** Upper limits of what users and workspaces can create. */
+  quotas: Quotas;
   /** Encrypts trunk passwords. */
   secrets: SecretBox;
   /** Rate limits, login throttling and concurrency slots. */
@@ -64,6 +76,10 @@ export interface HttpContext {
   publicUrl: string | null;
   /** Secret of the Stripe webhook endpoint. Null disables Stripe payments. */
   stripeWebhookSecret: string | null;
+  /** Whether people may register: not at all, with an invitation, or freely. */
+  registration: Registration;
+  /** Countries whose numbers may be called. */
+  numberPlan: NumberPlan;
   logger: Logger;
   now: () => Date;
   /** Interval of heartbeats on idle event streams. */

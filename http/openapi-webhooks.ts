@@ -51,6 +51,12 @@ const Failure = Type.String({ description: 'Stable error code.' });
 const Seconds = Type.Number({ description: 'Length of the audio, in seconds.' });
 const Language = Type.String({ description: 'ISO 639-1 code.' });
 const VOICE = { voice_id: VoiceId, name: Type.String({ description: 'Display name.' }), language: Language };
+const TRUNK = {
+  trunk_id: Type.String({ format: 'uuid', description: 'Id of the trunk.' }),
+  name: Type.String({ description: 'Display name of the trunk.' }),
+  reason: Type.String({ description: '`reachability.reason` of the trunk.' }),
+  since: { ...TimeSchema, description: 'When the state changed.' },
+};
 
 /** Summary and data of each event, as in `WebhookEventData`. */
 const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: Record<string, TSchema> }>> = {
@@ -84,6 +90,8 @@ const EVENT_DATA: Readonly<Record<WebhookEvent, { summary: string; properties: R
   'voice.created': { summary: 'A voice was created and is being processed', properties: VOICE },
   'voice.ready': { summary: 'A voice is ready to use', properties: VOICE },
   'voice.failed': { summary: 'Processing a voice failed', properties: { voice_id: VoiceId, error: Failure } },
+  'trunk.down': { summary: 'The carrier of a trunk stopped responding', properties: TRUNK },
+  'trunk.up': { summary: 'The carrier of a trunk responds again', properties: TRUNK },
 };
 
 /** The `webhooks` of the document, by event: requests that the server sends. */

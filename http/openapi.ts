@@ -50,6 +50,10 @@ export const OPENAPI_OPTIONS: FastifyDynamicSwaggerOptions = {
       },
       { name: 'numbers', description: 'Rent and release phone numbers, and set the default caller ID.' },
       { name: 'trunks', description: 'Manage the SIP trunks that carry outbound calls.' },
+      {
+        name: 'calling rules',
+        description: 'Limit calls by spend, prefix, rate and time of day, and manage the do-not-call list.',
+      },
       { name: 'webhooks', description: 'Subscribe to events, and inspect and replay their deliveries.' },
       { name: 'billing', description: 'Wallet balance, payments and usage. Workspace owners only.' },
       { name: 'accounts', description: 'Register, log in, and save user preferences.' },

@@ -31,11 +31,19 @@ export function refusalsOf(traits: OperationTraits): ErrorCode[] {
 
 const CALL: ErrorCode[] = ['CALL_NOT_FOUND'];
 const LEG_CONTROL: ErrorCode[] = ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'LEG_NOT_FOUND'];
+const CALL_PERMISSION: ErrorCode[] = [
+  'DESTINATION_BLOCKED',
+  'DO_NOT_CALL',
+  'OUTSIDE_CALLING_HOURS',
+  'DAILY_SPEND_CAP_REACHED',
+  'DESTINATION_RATE_LIMITED',
+];
 const NEW_LEG: ErrorCode[] = [
   'CALL_NOT_FOUND',
   'CALL_NOT_LIVE',
   'TOO_MANY_LEGS',
   'destination_not_allowed',
+  ...CALL_PERMISSION,
   'no_free_channel',
   'WEBRTC_NOT_AVAILABLE',
   'MEMBER_NOT_FOUND',
@@ -171,6 +179,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'RECHARGE_REQUIRED',
     'CALLER_ID_NOT_OWNED',
     'destination_not_allowed',
+    ...CALL_PERMISSION,
     'REFERENCE_NOT_OWNED',
     'TRUNK_NOT_FOUND',
     'DIALER_NOT_PROVISIONED',
@@ -212,11 +221,16 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   addCallLeg: NEW_LEG,
   createPhoneToken: ['CALL_NOT_FOUND', 'WEBRTC_NOT_AVAILABLE'],
   removeCallLeg: LEG_CONTROL,
+  transferCall: [...NEW_LEG, 'LEG_NOT_FOUND', 'TRANSFER_IN_PROGRESS'],
+  completeCallTransfer: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TRANSFER_NOT_FOUND', 'TRANSFER_NOT_ANSWERED'],
+  cancelCallTransfer: ['CALL_NOT_FOUND', 'CALL_NOT_LIVE', 'TRANSFER_NOT_FOUND'],
   superviseCall: NEW_LEG,
   changeSupervision: LEG_CONTROL,
   endSupervision: LEG_CONTROL,
   pauseCallRecording: RECORDING_CONTROL,
   resumeCallRecording: RECORDING_CONTROL,
+  getCallSip: ['CALL_NOT_FOUND'],
+  downloadCallSip: ['CALL_NOT_FOUND'],
   getCallTranscript: ['CALL_NOT_FOUND', 'TRANSCRIPT_NOT_OWNED'],
   mintCallRecordingUrl: RECORDING,
   mintPlaybackUrl: RECORDING,
@@ -231,18 +245,28 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   getPool: ['DIALER_NOT_PROVISIONED'],
   setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],
+  setInboundRule: ['NUMBER_NOT_FOUND'],
   rentNumber: [
     'DIALER_NOT_PROVISIONED',
     'INVALID_NUMBER',
     'NUMBER_NOT_FOUND',
+    'NUMBER_NOT_VERIFIED',
     'NUMBER_NOT_AVAILABLE',
     'INSUFFICIENT_CREDITS',
   ],
   releaseNumber: ['DIALER_NOT_PROVISIONED', 'INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
 
-  createTrunk: ['NUMBER_NOT_AVAILABLE', 'INVALID_NUMBER'],
+  removeFromDoNotCall: ['NOT_ON_DO_NOT_CALL'],
+  createTrunk: ['TRUNK_HOST_NOT_ALLOWED', 'QUOTA_EXCEEDED', 'NUMBER_NOT_AVAILABLE', 'INVALID_NUMBER'],
   getTrunk: ['TRUNK_NOT_FOUND'],
-  updateTrunk: ['TRUNK_NOT_FOUND', 'NUMBER_NOT_AVAILABLE', 'NUMBER_IN_USE', 'INVALID_NUMBER'],
+  updateTrunk: [
+    'TRUNK_NOT_FOUND',
+    'TRUNK_HOST_NOT_ALLOWED',
+    'QUOTA_EXCEEDED',
+    'NUMBER_NOT_AVAILABLE',
+    'NUMBER_IN_USE',
+    'INVALID_NUMBER',
+  ],
   deleteTrunk: ['TRUNK_NOT_FOUND', 'TRUNK_IN_USE'],
 
   streamSpeech: SPEECH,
@@ -310,13 +334,17 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   receiveStripeEvent: ['PAYMENTS_NOT_CONFIGURED', 'WEBHOOK_SIGNATURE_INVALID', 'WORKSPACE_NOT_FOUND'],
 
-  register: ['EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
+  register: ['REGISTRATION_CLOSED', 'INVALID_INVITATION', 'EMAIL_TAKEN', 'WEAK_PASSWORD', 'LOGIN_THROTTLED'],
   login: ['UNAUTHORIZED', 'LOGIN_THROTTLED'],
   showPasswordReset: ['INVALID_RESET_TOKEN'],
   resetPassword: ['INVALID_RESET_TOKEN', 'WEAK_PASSWORD'],
   showUnsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
   unsubscribe: ['INVALID_UNSUBSCRIBE_TOKEN'],
 
+  createWorkspace: ['QUOTA_EXCEEDED'],
+  createInvitation: ['ALREADY_MEMBER'],
+  revokeInvitation: ['INVITATION_NOT_FOUND'],
+  acceptInvitation: ['INVALID_INVITATION', 'ALREADY_MEMBER'],
   addMember: ['USER_NOT_FOUND', 'ALREADY_MEMBER'],
   changeMemberRole: ['MEMBER_NOT_FOUND', 'LAST_OWNER'],
   removeMember: ['MEMBER_NOT_FOUND', 'LAST_OWNER'],
@@ -350,6 +378,23 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   RECHARGE_REQUIRED: { message: 'The wallet balance does not cover this call. Top up the wallet.' },
   CALLER_ID_NOT_OWNED: { message: 'The workspace does not rent this number. Rent it with POST /dialer/numbers.' },
   destination_not_allowed: { message: 'The trunk may not call numbers with this prefix. Add it to allowed_prefixes.' },
+  DESTINATION_BLOCKED: {
+    message: 'Calls to the prefix of this customer_number are blocked. See GET /dialer/calling-rules.',
+  },
+  DO_NOT_CALL: { message: 'This customer_number is on the do-not-call list of the workspace.' },
+  OUTSIDE_CALLING_HOURS: {
+    message: 'Calls are allowed from 09:00 to 21:00 (Asia/Kolkata). Call within these hours.',
+    details: { time_zone: 'Asia/Kolkata', start: '09:00', end: '21:00' },
+  },
+  DAILY_SPEND_CAP_REACHED: {
+    message: 'The calls of the workspace have reached their cap for this day. It ends at 2026-01-31T18:30:00.000Z.',
+    details: { resets_at: '2026-01-31T18:30:00.000Z' },
+  },
+  DESTINATION_RATE_LIMITED: {
+    message: 'The limit of 15 calls per minute to +91 is reached. Try again later.',
+    details: { prefix: '+91', limit: 15 },
+  },
+  NOT_ON_DO_NOT_CALL: { message: 'The do-not-call list of the workspace does not have this number.' },
   REFERENCE_NOT_OWNED: { message: 'Another workspace has used this reference_id. Use another one.' },
   DIALER_NOT_PROVISIONED: { message: 'The workspace has no active trunk. Create one with POST /dialer/trunks.' },
   REFERENCE_ALREADY_USED: { message: 'This reference_id belongs to a finished call. Use another one.' },
@@ -366,6 +411,11 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'The two parties are not talking. Only a call in state `bridged` can be controlled.',
   },
   LEG_NOT_FOUND: { message: 'The call has no such leg. Name `agent`, `customer` or a leg_id of the call.' },
+  TRANSFER_IN_PROGRESS: { message: 'Another transfer of this call is under way. Complete or cancel it first.' },
+  TRANSFER_NOT_FOUND: { message: 'No attended transfer of this call is under way. POST .../transfer starts one.' },
+  TRANSFER_NOT_ANSWERED: {
+    message: 'The target of the transfer has not answered yet. Try again when it has, or cancel the transfer.',
+  },
   TOO_MANY_LEGS: { message: 'The call has 8 further legs, which is the most. Remove one first.' },
   PLAYBACK_NOT_FOUND: { message: 'The call plays no sound with this playback_id, or not any more.' },
   INVALID_PLAYBACK_URL: { message: 'url must be an https URL.' },
@@ -380,7 +430,9 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
       'Browsers cannot take part in calls: the worker program of mediasoup is not installed. Run bin/tandem webrtc install, or set MEDIASOUP_WORKER_BIN to the worker program of mediasoup.',
   },
   INVALID_DIGITS: { message: 'digits may contain 0 to 9, *, #, A to D, w and W only.' },
-  RECORDING_NOT_OWNED: { message: 'Another user placed this call. Only that user can play its recording.' },
+  RECORDING_NOT_OWNED: {
+    message: 'Only the user who placed this call can play its recording; of an inbound call, admins and owners.',
+  },
   TRANSCRIPT_NOT_OWNED: { message: 'Another user placed this call. Only that user can read its transcript.' },
   RECORDING_UNAVAILABLE: { message: 'The call was placed without record: true, so it has no recording.' },
   RECORDING_DELETED: { message: 'The recording was deleted after 30 days, as the workspace is set to.' },
@@ -462,12 +514,31 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   },
   PAYMENTS_NOT_CONFIGURED: { message: 'Stripe payments are not configured. Set STRIPE_WEBHOOK_SECRET.' },
   WEBHOOK_SIGNATURE_INVALID: { message: 'The signature does not match the body.' },
+  NUMBER_NOT_VERIFIED: {
+    message: 'The trunk claims this number, but it is not verified. Ask the operator: tandem numbers verify NUMBER.',
+  },
+  TRUNK_HOST_NOT_ALLOWED: {
+    message: 'sip_uri leads to a private network. Ask the operator to list it in TRUNK_ALLOW_CIDRS.',
+  },
+  QUOTA_EXCEEDED: {
+    message: 'The workspace has 20 trunks, the most that this server allows. Delete one, or ask the operator.',
+    details: { limit: 20 },
+  },
+  REGISTRATION_CLOSED: {
+    message: 'Registration is closed on this server. Ask the operator for an account, or to set REGISTRATION=invite.',
+  },
+  INVALID_INVITATION: {
+    message: 'This invitation is invalid, expired, used, or for another e-mail address. Ask for a new one.',
+  },
+  INVITATION_NOT_FOUND: { message: 'The workspace has no pending invitation with this id.' },
   EMAIL_TAKEN: { message: 'An account with this e-mail address already exists. Log in instead.' },
   WEAK_PASSWORD: {
     message: 'Choose another password. It is one of the most common passwords. Use several words.',
   },
   LOGIN_THROTTLED: { message: 'Too many attempts. Try again later.' },
-  USER_NOT_FOUND: { message: 'No account has this e-mail address. Ask the person to register first.' },
+  USER_NOT_FOUND: {
+    message: 'No account has this e-mail address. Invite the person with POST /workspaces/{id}/invitations.',
+  },
   MEMBER_NOT_FOUND: { message: 'The workspace has no member with this user id.' },
   ALREADY_MEMBER: { message: 'The user is already a member of the workspace.' },
   LAST_OWNER: { message: 'The workspace must keep at least one owner. Add another owner first.' },

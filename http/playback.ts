@@ -7,7 +7,7 @@ import { isSealedKey } from '../storage/objects.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { RecordingRow } from '../storage/queries/recordings.ts';
 import { hasTrunk } from '../storage/queries/trunks.ts';
-import { type Principal, scopesAllow } from './auth.ts';
+import { type Principal, roleAllows, scopesAllow } from './auth.ts';
 import type { HttpContext } from './context.ts';
 
 const PLAYBACK_TTL_MS = 5 * 60_000;
@@ -22,9 +22,16 @@ export async function requireTrunk({ sql }: HttpContext, { workspaceId }: Princi
   }
 }
 
-/** Only the user who placed a call may read its transcript or play its recording, with scope `recordings:read`. */
+/**
+ * Only the user who placed a call may read its transcript or play its recording, with scope `recordings:read`; of a call that
+ * came in, admins and owners.
+ */
 export function mayAccessMedia(call: CallRow, principal: Principal): boolean {
-  return call.createdByUserId === principal.userId && scopesAllow(principal, 'recordings:read');
+  return isOwnCall(call, principal) && scopesAllow(principal, 'recordings:read');
+}
+
+function isOwnCall({ direction, createdByUserId }: CallRow, { userId, role }: Principal): boolean {
+  return direction === 'inbound' ? roleAllows(role, 'admin') : createdByUserId === userId;
 }
 
 /**
@@ -36,10 +43,10 @@ export function requirePlayable(
   call: CallRow,
   { recording, principal }: { recording: RecordingRow | null; principal: Principal },
 ): RecordingRow & { objectKey: string } {
-  if (call.createdByUserId !== principal.userId) {
+  if (!isOwnCall(call, principal)) {
     throw new TandemError(
       'RECORDING_NOT_OWNED',
-      'Another user placed this call. Only that user can play its recording.',
+      'Only the user who placed this call can play its recording; of an inbound call, admins and owners.',
     );
   }
   if (!call.recordRequested) {

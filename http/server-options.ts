@@ -21,12 +21,21 @@ export interface HttpServerOptions
     | 'objects'
     | 'recordings'
     | 'secrets'
+    | 'trunkTargets'
     | 'urlSigningSecret'
     | 'logger'
   > {
   publicUrl?: string | null;
   /** Default: null. */
   stripeWebhookSecret?: string | null;
+  /** Default: none. */
+  callingLimits?: HttpContext['callingLimits'];
+  /** Default: 10 workspaces for a user, 20 trunks and 1000 numbers for a workspace. */
+  quotas?: HttpContext['quotas'];
+  /** Default: closed. */
+  registration?: HttpContext['registration'];
+  /** Default: India. */
+  numberPlan?: HttpContext['numberPlan'];
   /** Default: the system's clock. */
   now?: () => Date;
   /** Default: none. */

@@ -5,6 +5,8 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { TandemError } from '../machines/errors.ts';
 import { createLimitsInProcess, type RateLimitState } from '../storage/limits/limits.ts';
+import { NO_CALLING_LIMITS } from '../storage/queries/calling-rules.ts';
+import { DEFAULT_QUOTAS } from '../storage/queries/quotas.ts';
 import { admitRequests } from './admission.ts';
 import { trackAllowedMethods } from './allowed-methods.ts';
 import { limitBodyTime } from './body-deadline.ts';
@@ -12,6 +14,7 @@ import { refuseBrokenRequests } from './broken-requests.ts';
 import { addressOf } from './client-address.ts';
 import type { HttpContext } from './context.ts';
 import { allowOrigins } from './cors.ts';
+import { hasOneHost } from './host-header.ts';
 import { acceptJsonBodies } from './json-body.ts';
 import { isOpenaiPath, openaiErrorBody } from './openai-errors.ts';
 import { OPENAPI_OPTIONS, shareSchemas } from './openapi.ts';
@@ -22,11 +25,14 @@ import { auditRoutes } from './routes/audit.ts';
 import { authRoutes } from './routes/auth.ts';
 import { billingRoutes } from './routes/billing.ts';
 import { callerIdRoutes } from './routes/caller-id.ts';
+import { callingRulesRoutes } from './routes/calling-rules.ts';
 import { chatRoutes } from './routes/chat.ts';
 import { click2callRoutes } from './routes/click2call.ts';
 import { developerKeyRoutes } from './routes/developer-keys.ts';
+import { doNotCallRoutes } from './routes/do-not-call.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { healthRoutes } from './routes/health.ts';
+import { invitationRoutes } from './routes/invitations.ts';
 import { judgeRoutes } from './routes/judge.ts';
 import { judgeRubricRoutes } from './routes/judge-rubrics.ts';
 import { mediaRoutes } from './routes/media.ts';
@@ -72,6 +78,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const context: HttpContext = {
     publicUrl: null,
     stripeWebhookSecret: null,
+    callingLimits: NO_CALLING_LIMITS,
+    quotas: DEFAULT_QUOTAS,
+    registration: 'closed',
+    numberPlan: ['IN'],
     now: () => new Date(),
     heartbeatMs: 15_000,
     stallTimeoutMs: 120_000,
@@ -102,7 +112,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     trustProxy: trustedProxies,
     routerOptions: { maxParamLength: 1024 },
     requestTimeout: UPLOAD_TIMEOUT_MS,
-    // Without a Host header Node would respond itself, without envelope and headers.
+    // Without a Host header Node would respond itself, without envelope and headers. `hasOneHost` checks it.
     http: {
       maxHeaderSize: HEADER_LIMIT_BYTES,
       headersTimeout: 20_000,
@@ -120,7 +130,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   brokenRequests.refuseTunnels(app.server);
   app.server.on('upgrade', (request, socket, head) => {
-    sockets.find((each) => each.wants(request))?.accept(request, socket, head);
+    if (!hasOneHost(request)) brokenRequests.refuseHandshake(socket, ONE_HOST);
+    else sockets.find((each) => each.wants(request))?.accept(request, socket, head);
   });
   app.setValidatorCompiler(compileValidator);
   // Response schemas only document. Bodies are sent as the routes return them.
@@ -130,6 +141,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     running.track(reply.raw);
     setFixedHeaders(request, reply);
+    if (!hasOneHost(request.raw)) {
+      await refuseEarly(new TandemError('VALIDATION_FAILED', `${ONE_HOST}.`), request, reply);
+      return reply;
+    }
   });
   limitBodyTime(app as unknown as FastifyInstance, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
   allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
@@ -169,6 +184,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     callerIdRoutes(routes, context);
     numberRoutes(routes, context);
     trunkRoutes(routes, context);
+    callingRulesRoutes(routes, context);
+    doNotCallRoutes(routes, context);
     sttRoutes(routes, context);
     sttSocketRoute(routes);
     ttsRoutes(routes, context);
@@ -189,6 +206,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     unsubscribeRoutes(routes, context);
     workspaceRoutes(routes, context);
     memberRoutes(routes, context);
+    invitationRoutes(routes, context);
     developerKeyRoutes(routes, context);
     auditRoutes(routes, context);
     docsRoutes(routes);
@@ -220,7 +238,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 
   /** For errors before routing, which no hook sees. */
-  async function refuseEarly(error: FastifyError, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function refuseEarly(
+    error: FastifyError | TandemError,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
     const state = await limits.consumeAddress(addressOf(request));
     setFixedHeaders(request, reply);
     setRateLimitHeaders(reply, state);
@@ -251,6 +273,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   }
 }
 
+const ONE_HOST = 'The request must have exactly one Host header, with a host name or address';
+
 /** Keeps the request id of the client if it is safe in headers and logs, and not a pasted credential. */
 function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   const given = request.headers['x-request-id'];
@@ -258,8 +282,8 @@ function genReqId(request: { headers: IncomingMessage['headers'] }): string {
   return isSane ? given : randomUUID();
 }
 
-/** One of our keys or secrets, a Stripe secret, or a JSON Web Token. */
-const CREDENTIAL = /sk_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
+/** One of our keys, invitations or secrets, a Stripe secret, or a JSON Web Token. */
+const CREDENTIAL = /sk_|inv_|whsec_|eyJ[A-Za-z0-9_-]+\.eyJ/i;
 
 function setRateLimitHeaders(reply: FastifyReply, state: RateLimitState): void {
   reply.headers(rateLimitHeaders(state));

@@ -1,4 +1,12 @@
-import { type GuestRole, isLegName, type LegId, type LegName, type SupervisionMode } from './events.ts';
+import {
+  type GuestRole,
+  isLegName,
+  type LegId,
+  type LegName,
+  type SupervisionMode,
+  type Transfer,
+  type TransferMode,
+} from './events.ts';
 
 /** What somebody may ask of a live call, and what it changes: plain data and pure functions. */
 
@@ -26,13 +34,22 @@ export type CallControl =
   | { type: 'recording.resume' }
   /** Whom a supervisor is heard by from now on. The machine notes in `from` how it was. */
   | { type: 'supervise'; leg: LegId; mode: SupervisionMode; from?: SupervisionMode }
+  /** Dials a leg, which takes the place of `leg` when it answers, or when the transfer is completed. */
+  | { type: 'transfer'; leg: LegId; target: LegId; mode: TransferMode }
+  /** Ends an attended transfer: the leg that consulted leaves. */
+  | { type: 'transfer.complete' }
+  /** Hangs up the target, and all is as before. */
+  | { type: 'transfer.cancel' }
   /** Dials one more leg, which joins the talk when it answers. */
   | { type: 'leg.add'; leg: LegId; role: GuestRole; mode: SupervisionMode | null }
   /** Hangs up a leg that was added. */
   | { type: 'leg.drop'; leg: LegId };
 
 /** What changes how the parties are connected, rather than who they are. */
-export type TalkControl = Exclude<CallControl, { type: 'leg.add' | 'leg.drop' }>;
+export type TalkControl = Exclude<
+  CallControl,
+  { type: 'leg.add' | 'leg.drop' | 'transfer' | 'transfer.complete' | 'transfer.cancel' }
+>;
 
 /** How the parties are to be connected while they talk. A leg that was added and is not named is neither muted nor held. */
 export interface Talk {
@@ -42,6 +59,12 @@ export interface Talk {
   isRecordingPaused: boolean;
   /** Who else has answered; null in place of the mode for a third party. */
   guests: Readonly<Record<LegId, SupervisionMode | null>>;
+  /** Which of agent and customer have left, because another leg takes their place. */
+  left: readonly LegName[];
+  /** The places that further legs have taken. */
+  standIns: Readonly<Record<LegId, LegName>>;
+  /** Null unless one is under way. */
+  transfer: Transfer | null;
 }
 
 export const OPEN_TALK: Talk = {
@@ -49,6 +72,9 @@ export const OPEN_TALK: Talk = {
   held: { agent: null, customer: null },
   isRecordingPaused: false,
   guests: {},
+  left: [],
+  standIns: {},
+  transfer: null,
 };
 
 /** Why a control did not happen. */
@@ -59,6 +85,12 @@ export type ControlRefusal =
   | 'LEG_NOT_FOUND'
   /** The call has as many legs as one may have. */
   | 'TOO_MANY_LEGS'
+  /** Another transfer is under way. */
+  | 'TRANSFER_IN_PROGRESS'
+  /** No transfer is under way, or not one that can be completed. */
+  | 'TRANSFER_NOT_FOUND'
+  /** The target has not answered yet. */
+  | 'TRANSFER_NOT_ANSWERED'
   /** No media port is free for another leg. */
   | 'no_free_channel'
   /** The call is not being recorded. */
@@ -122,7 +154,7 @@ export function legsOf(control: CallControl): readonly LegId[] {
 
 /** Whether a leg takes part in the talk. */
 export function isTalking(talk: Talk, leg: LegId): boolean {
-  return isLegName(leg) || Object.hasOwn(talk.guests, leg);
+  return isLegName(leg) ? !talk.left.includes(leg) : Object.hasOwn(talk.guests, leg);
 }
 
 /** What undoes a control that did not happen; null where nothing is left of it. */

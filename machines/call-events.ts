@@ -1,11 +1,11 @@
 import type { CallControl, ControlRefusal, Talk, TalkControl } from './call-control.ts';
 import type {
+  CallQuality,
   CallSegment,
   GuestRole,
   HangupCause,
   LegId,
   LegName,
-  LegQuality,
   MediaEvent,
   RemoteMedia,
   SupervisionMode,
@@ -76,6 +76,8 @@ export type CallEvent =
   | GuestMediaReport
   /** The machine's own: more or fewer legs are to be paid for than before. */
   | { type: 'legs.changed' }
+  /** The machine's own: the target of a transfer takes its place now. */
+  | { type: 'transfer.due' }
   | { type: 'media.opened'; local: LocalMedia }
   | { type: 'media.unavailable'; detail: string }
   | { type: 'media.finished'; report: MediaReport }
@@ -84,7 +86,7 @@ export type CallEvent =
   | SpeechReport
   /** The machine's own: the whisper has not begun. */
   | { type: 'whisper.overdue' }
-  | { type: 'hangup.requested'; reason: 'api' | 'shutdown' }
+  | { type: 'hangup.requested'; reason: 'api' | 'shutdown' | 'caller' }
   | { type: 'control.requested'; controlId: string; control: CallControl }
   | ControlReport;
 
@@ -99,6 +101,8 @@ export type ControlReport =
 export type GuestMediaReport =
   | { type: 'guest.opened'; legId: LegId; local: { host: string; rtpPort: number } }
   | { type: 'guest.unavailable'; legId: LegId; refusal: ControlRefusal }
+  /** It answered, and is now connected. */
+  | { type: 'guest.connected'; legId: LegId }
   /** It answered, with an address that nothing can be sent to. */
   | { type: 'guest.unconnected'; legId: LegId };
 
@@ -135,6 +139,8 @@ export type SpeechReport =
 export type TranscriptReport =
   | { type: 'transcript.started' }
   | { type: 'transcript.final'; segment: CallSegment }
+  /** A third party is no longer transcribed. `reason` is a code. */
+  | { type: 'transcript.leg_failed'; leg: LegId; reason: string }
   /** `reason` is a code. */
   | { type: 'transcript.failed'; reason: string }
   | { type: 'transcript.ended' };
@@ -142,14 +148,17 @@ export type TranscriptReport =
 export type TranscriptCommand =
   /** The talk is over: tell what was said at last, then `transcript.ended`. */
   | { type: 'finish' }
+  /** A third party takes part in the talk from now on, or no longer. */
+  | { type: 'join'; leg: LegId }
+  | { type: 'leave'; leg: LegId }
   /** The tap of a leg has ended early. */
-  | { type: 'overrun' };
+  | { type: 'overrun'; leg: LegId };
 
 export type LocalMedia = Record<LegName, { host: string; rtpPort: number }>;
 
 /** What is known of the media once it is closed. */
 export interface MediaReport {
-  quality: Record<LegName, LegQuality | null> | null;
+  quality: CallQuality | null;
   recording: { recordingId: string; filePath: string; bytes: number; durationMs: number } | null;
 }
 

@@ -22,6 +22,7 @@ export function outcomeOf(event: CallEvent, call: Pick<CallContext, 'bridged' | 
         ? completed('NORMAL_TEMPORARY_FAILURE')
         : cutShort('NORMAL_TEMPORARY_FAILURE', 'call.temporaryfailed', ['media_lost', event.detail]);
     case 'hangup.requested':
+      if (event.reason === 'caller') return abandoned(call.bridged);
       return event.reason === 'api' ? cancelled(call.bridged) : shutDown(call.bridged);
     default:
       // A port of the machine broke: not an event anybody sends.
@@ -60,6 +61,13 @@ function legFailed(leg: LegName, ending: LegEnding): CallOutcome {
 function cancelled(bridged: boolean): CallOutcome {
   if (bridged) return completed('NORMAL_CLEARING');
   return cutShort('ORIGINATOR_CANCEL', 'call.not_answered', ['cancelled', 'hung up through the API']);
+}
+
+/** By the peer whose call it is. */
+function abandoned(bridged: boolean): CallOutcome {
+  if (bridged) return completed('NORMAL_CLEARING', 'customer');
+  const outcome = cutShort('ORIGINATOR_CANCEL', 'call.not_answered', ['customer_hung_up', 'the caller hung up']);
+  return { ...outcome, leg: 'customer' };
 }
 
 function shutDown(bridged: boolean): CallOutcome {

@@ -34,6 +34,7 @@ import type {
   CallMove,
   CallOutcome,
   Funding,
+  Guest,
   LocalMedia,
   MediaCommand,
   MediaReport,
@@ -41,7 +42,8 @@ import type {
   SpeechName,
   TranscriptCommand,
 } from './call-events.ts';
-import { outcomeOf } from './call-outcome.ts';
+import { completed, outcomeOf } from './call-outcome.ts';
+import { placeOf, talkAfterTransfer, transferOf, withoutLeaving } from './call-transfer.ts';
 import {
   type AnswerResult,
   type HangupCause,
@@ -49,6 +51,7 @@ import {
   type LegId,
   type LegName,
   type RemoteMedia,
+  type Transfer,
 } from './events.ts';
 import { isRepeatedPress, type KeyPress, withPress } from './key-presses.ts';
 import { type LegEnding, type LegInput, legMachine } from './leg.machine.ts';
@@ -144,11 +147,14 @@ export const callSetup = setup({
     endsCall: ({ context }, { result }: { result: AnswerResult }) => endsCall(context.onMachine, result),
     wantsTranscript: ({ context }) => context.transcribe,
     isTranscribing: ({ context }) => context.isTranscribing,
+    isTranscribedGuest: ({ context }, { legId }: GuestParams) =>
+      context.isTranscribing && isThirdPartyTalking(context.guests[legId]),
     wantsAnnouncement: ({ context }) => context.announce,
     wantsWhisper: ({ context }) => context.whisper,
     isControlInEffect: ({ context }, { control }: { control: TalkControl }) => isInEffect(context.talk, control),
     isForMissingLeg: ({ context }, { control }: { control: CallControl }) => {
       if (control.type === 'leg.add') return false;
+      if (control.type === 'transfer') return placeOf(context.talk, control.leg) === null;
       if (control.type === 'leg.drop') return (context.guests[control.leg]?.state ?? 'opening') === 'opening';
       if (control.type === 'supervise') return (context.talk.guests[control.leg] ?? null) === null;
       return !legsOf(control).every((leg) => isTalking(context.talk, leg));
@@ -157,10 +163,29 @@ export const callSetup = setup({
       control.type === 'play.stop' && !context.playbacks.includes(control.playbackId),
     isPlaying: ({ context }, { playbackId }: PlaybackParams) => context.playbacks.includes(playbackId),
     isAddingTooMany: ({ context }, { control }: { control: CallControl }) =>
-      control.type === 'leg.add' && Object.keys(context.guests).length >= MOST_GUESTS,
+      (control.type === 'leg.add' || control.type === 'transfer') && Object.keys(context.guests).length >= MOST_GUESTS,
+    isSecondTransfer: ({ context }, { control }: { control: CallControl }) =>
+      control.type === 'transfer' && context.talk.transfer !== null,
+    isForMissingTransfer: ({ context }, { control }: { control: CallControl }) => {
+      const { transfer } = context.talk;
+      if (control.type === 'transfer.cancel') {
+        return (context.guests[transfer?.target ?? '']?.state ?? 'opening') === 'opening';
+      }
+      return control.type === 'transfer.complete' && transfer?.mode !== 'attended';
+    },
+    isTooEarly: ({ context }, { control }: { control: CallControl }) =>
+      control.type === 'transfer.complete' && !hasTargetAnswered(context),
+    hasLeft: ({ context }, { leg }: { leg: LegName }) => context.talk.left.includes(leg),
+    isLeaving: ({ context }, { legId }: GuestParams) => context.talk.transfer?.leaving === legId,
+    isTarget: ({ context }, { legId }: GuestParams) => context.talk.transfer?.target === legId,
+    isTalkingOwnLeg: ({ context }, { legId }: GuestParams) => isLegName(legId) && isTalking(context.talk, legId),
+    endsTalk: ({ context: { talk } }, { legId }: GuestParams) => {
+      const { transfer } = talk;
+      if (transfer?.target === legId) return !isTalking(talk, transfer.leaving);
+      return placeOf(talk, legId) !== null && transfer?.leaving !== legId;
+    },
     isControlOf: (_, { control, type }: { control: CallControl; type: CallControl['type'] }) => control.type === type,
     isFirstRingingOfGuest: ({ context }, { legId }: GuestParams) => context.guests[legId]?.state === 'dialing',
-    isOwnLeg: (_, { legId }: GuestParams) => isLegName(legId),
     hasGuest: ({ context }, { legId }: GuestParams) => Object.hasOwn(context.guests, legId),
     needsRecording: ({ context }, { control }: { control: CallControl }) =>
       control.type.startsWith('recording.') && !context.isRecording,
@@ -181,6 +206,10 @@ export const callSetup = setup({
       media: (event as Extract<CallEvent, { earlyMedia: unknown }>).earlyMedia as RemoteMedia,
     })),
     decideOutcome: assign(({ context, event }) => ({ outcome: context.outcome ?? outcomeOf(event, context) })),
+    /** A further leg that was one of the two that talk. */
+    endByGuest: assign(({ context }, { legId, ending }: GuestParams & { ending: LegEnding }) => ({
+      outcome: completed(ending.hangupCause, placeOf(context.talk, legId)),
+    })),
     setOutcome: assign((_, { outcome }: { outcome: CallOutcome }) => ({ outcome })),
     dialAgent: enqueueActions(({ enqueue, context }) => {
       enqueue.assign({ legs: { ...context.legs, agent: 'up' } });
@@ -201,8 +230,12 @@ export const callSetup = setup({
     }),
     addGuest: enqueueActions(
       ({ enqueue, context }, { controlId, control }: { controlId: string; control: CallControl }) => {
-        if (control.type !== 'leg.add') return;
-        const { leg, role, mode } = control;
+        if (control.type === 'transfer') {
+          const { leg: leaving, target, mode } = control;
+          enqueue.assign({ talk: { ...context.talk, transfer: transferOf(context.talk, { leaving, target, mode }) } });
+        } else if (control.type !== 'leg.add') return;
+        const { leg, role, mode } =
+          control.type === 'transfer' ? { leg: control.target, role: 'party' as const, mode: null } : control;
         enqueue.assign({
           guests: { ...context.guests, [leg]: { role, mode, state: 'opening', controlId, drops: [] } },
         });
@@ -222,6 +255,11 @@ export const callSetup = setup({
           clearTimeoutMs: LEG_CLEAR_TIMEOUT_MS,
         };
         enqueue(spawnChild('leg', { id: legId, input }));
+        const { talk } = context;
+        if (talk.transfer?.target === legId) {
+          enqueue.sendTo('media', { type: 'route', talk });
+          enqueue.emit(movedAt({ event: 'transfer.started', data: transferData(talk.transfer) }));
+        }
         enqueue.emit({ type: 'controlled', controlId: guest.controlId, refusal: null });
       },
     ),
@@ -256,8 +294,61 @@ export const callSetup = setup({
         enqueue.sendTo('media', { type: 'route', talk });
         enqueue.raise({ type: 'legs.changed' });
       }
+      if (context.isTranscribing && isThirdPartyTalking(gone)) {
+        enqueue.sendTo('transcript', { type: 'leave', leg: legId });
+      }
       enqueue.sendTo('media', { type: 'remove-party', leg: legId });
     }),
+    /** The target takes its place, and the leg that had it is hung up unless it has left. */
+    completeTransfer: enqueueActions(({ enqueue, context }) => {
+      const { transfer } = context.talk;
+      if (transfer === null) return;
+      const { leaving, mode } = transfer;
+      const talk = talkAfterTransfer(context.talk);
+      enqueue.assign({ talk });
+      enqueue.sendTo('media', { type: 'route', talk });
+      enqueue.emit(movedAt({ event: 'transfer.completed', data: transferData(transfer) }));
+      const isThere = isLegName(leaving) ? context.legs[leaving] === 'up' : context.guests[leaving] !== undefined;
+      const cause = mode === 'blind' ? 'BLIND_TRANSFER' : 'ATTENDED_TRANSFER';
+      if (isThere) enqueue(sendTo(leaving, { type: 'hangup', cause }));
+      const mustLeave = isLegName(leaving) && isTalking(context.talk, leaving);
+      if (mustLeave && context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg: leaving });
+    }),
+    /** The target has answered, or the leaving leg has hung up: both ends an attended transfer, the former a blind one. */
+    settleTransfer: enqueueActions(({ enqueue, context }) => {
+      const { talk } = context;
+      if (talk.transfer === null || !hasTargetAnswered(context)) return;
+      if (talk.transfer.mode === 'blind' || !isTalking(talk, talk.transfer.leaving)) {
+        enqueue.raise({ type: 'transfer.due' });
+      }
+    }),
+    /** The leaving leg has hung up by itself. */
+    markLeft: enqueueActions(({ enqueue, context }, { leg }: { leg: LegName }) => {
+      const talk = withoutLeaving(context.talk, leg);
+      enqueue.assign({ talk });
+      enqueue.sendTo('media', { type: 'route', talk });
+      if (context.isTranscribing) enqueue.sendTo('transcript', { type: 'leave', leg });
+    }),
+    /** The target is gone: the two talk as before. */
+    endTransfer: enqueueActions(({ enqueue, context }, { legId, ending }: GuestParams & { ending: LegEnding }) => {
+      const { transfer } = context.talk;
+      if (transfer === null) return;
+      const talk = { ...context.talk, transfer: null };
+      const isCancelled = (context.guests[legId]?.drops.length ?? 0) > 0;
+      const { sipStatus, hangupCause, detail } = ending;
+      const failure = isCancelled ? {} : { sipStatus, hangupCause, detail };
+      const event = isCancelled ? 'transfer.cancelled' : 'transfer.failed';
+      enqueue.assign({ talk });
+      enqueue.sendTo('media', { type: 'route', talk });
+      enqueue.emit(movedAt({ event, ...failure, data: transferData(transfer) }));
+    }),
+    /** Its target got no media port. */
+    forgetTransfer: assign(({ context: { talk } }, { legId }: GuestParams) =>
+      talk.transfer?.target === legId ? { talk: { ...talk, transfer: null } } : {},
+    ),
+    tellOwnLegLeft: emit((_, { leg, ending }: { leg: LegName; ending: LegEnding }) =>
+      movedAt({ event: 'leg.left', leg, hangupCause: ending.hangupCause, detail: ending.detail }),
+    ),
     /** While the call is cleared: nobody is connected any more. */
     forgetGuest: assign(({ context }, { legId }: GuestParams) => {
       const { [legId]: _, ...guests } = context.guests;
@@ -350,6 +441,7 @@ export const callSetup = setup({
     notePress: assign(({ context }, event: KeyPress) => ({ keyPresses: withPress(context.keyPresses, event) })),
     countDigit: assign(({ context }) => ({ digitsReceived: context.digitsReceived + 1 })),
     markTranscriptEnded: assign({ isTranscribing: false }),
+    tellTranscript: sendTo('transcript', (_, command: TranscriptCommand) => command),
     finishTranscript: enqueueActions(({ enqueue, context }) => {
       if (context.isTranscribing) enqueue(sendTo('transcript', { type: 'finish' }));
     }),
@@ -363,6 +455,19 @@ export const callSetup = setup({
     }),
   },
 });
+
+function hasTargetAnswered({ talk: { transfer }, guests }: CallContext): boolean {
+  return transfer !== null && guests[transfer.target]?.state === 'talking';
+}
+
+function transferData({ target, place, mode }: Transfer) {
+  return { leg_id: target, replaces: place, mode };
+}
+
+/** Supervisors are not transcribed. */
+function isThirdPartyTalking(guest: Guest | undefined): boolean {
+  return guest?.role === 'party' && guest.state === 'talking';
+}
 
 /** Checks early enough to extend the hold before it is used up. A remainder too short for that is used up first. */
 export function fundingCheckDelayMs(fundedForMs: number): number {

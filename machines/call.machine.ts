@@ -1,4 +1,4 @@
-import { and, enqueueActions, not, sendTo } from 'xstate';
+import { and, enqueueActions, not } from 'xstate';
 import { moveOfAnswer } from './call-answer.ts';
 import {
   type CallControl,
@@ -103,8 +103,19 @@ export const callMachine = callSetup.createMachine({
             params: ({ event: { segment } }) => ({
               event: 'transcript.final',
               state: 'bridged',
-              leg: segment.leg,
+              ...legFields(segment.leg),
               segment,
+            }),
+          },
+        },
+        'transcript.leg_failed': {
+          actions: {
+            type: 'emitMove',
+            params: ({ event: { leg, reason } }) => ({
+              event: 'transcript.leg_failed',
+              state: 'bridged',
+              detail: reason,
+              ...legFields(leg),
             }),
           },
         },
@@ -118,7 +129,10 @@ export const callMachine = callSetup.createMachine({
           ],
         },
         'transcript.ended': { actions: 'markTranscriptEnded' },
-        'tap.overrun': { guard: 'isTranscribing', actions: sendTo('transcript', { type: 'overrun' }) },
+        'tap.overrun': {
+          guard: 'isTranscribing',
+          actions: { type: 'tellTranscript', params: ({ event }) => ({ type: 'overrun', leg: event.leg }) },
+        },
       },
       initial: 'preparing',
       states: {
@@ -351,7 +365,7 @@ export const callMachine = callSetup.createMachine({
                   },
                   {
                     // One that has left may have been silent before.
-                    guard: { type: 'isOwnLeg', params: ({ event }) => ({ legId: event.leg }) },
+                    guard: { type: 'isTalkingOwnLeg', params: ({ event }) => ({ legId: event.leg }) },
                     target: '#call.active.clearing',
                     actions: 'decideOutcome',
                   },
@@ -373,6 +387,7 @@ export const callMachine = callSetup.createMachine({
                 'guest.unavailable': {
                   guard: { type: 'hasGuest', params: ({ event }) => event },
                   actions: [
+                    { type: 'forgetTransfer', params: ({ event }) => event },
                     { type: 'refuseGuest', params: ({ event }) => event },
                     { type: 'forgetGuest', params: ({ event }) => event },
                   ],
@@ -396,7 +411,15 @@ export const callMachine = callSetup.createMachine({
                   actions: [
                     { type: 'letGuestTalk', params: ({ event }) => event },
                     { type: 'tellGuestJoined', params: ({ event }) => event },
+                    'settleTransfer',
                   ],
+                },
+                'guest.connected': {
+                  guard: { type: 'isTranscribedGuest', params: ({ event }) => event },
+                  actions: {
+                    type: 'tellTranscript',
+                    params: ({ event }) => ({ type: 'join', leg: event.legId }),
+                  },
                 },
                 'guest.unconnected': {
                   guard: { type: 'hasGuest', params: ({ event }) => event },
@@ -411,12 +434,72 @@ export const callMachine = callSetup.createMachine({
                     params: ({ event }) => ({ type: 'connect', leg: event.legId, media: event.media }),
                   },
                 },
-                'guest.gone': {
-                  actions: [
-                    { type: 'tellGuestGone', params: ({ event }) => event },
-                    { type: 'removeGuest', params: ({ event }) => event },
-                  ],
-                },
+                'guest.gone': [
+                  {
+                    // Nobody is left whom the other could talk to.
+                    guard: { type: 'endsTalk', params: ({ event }) => event },
+                    target: '#call.active.clearing',
+                    actions: [
+                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'endByGuest', params: ({ event }) => event },
+                      { type: 'removeGuest', params: ({ event }) => event },
+                    ],
+                  },
+                  {
+                    guard: { type: 'isTarget', params: ({ event }) => event },
+                    actions: [
+                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'endTransfer', params: ({ event }) => event },
+                      { type: 'removeGuest', params: ({ event }) => event },
+                    ],
+                  },
+                  {
+                    actions: [
+                      { type: 'tellGuestGone', params: ({ event }) => event },
+                      { type: 'removeGuest', params: ({ event }) => event },
+                      'settleTransfer',
+                    ],
+                  },
+                ],
+                'agent.gone': [
+                  {
+                    guard: { type: 'hasLeft', params: { leg: 'agent' } },
+                    actions: [
+                      'markLegGone',
+                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                    ],
+                  },
+                  {
+                    guard: { type: 'isLeaving', params: { legId: 'agent' } },
+                    actions: [
+                      'markLegGone',
+                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'agent', ending: event.ending }) },
+                      { type: 'markLeft', params: { leg: 'agent' } },
+                      'settleTransfer',
+                    ],
+                  },
+                  { target: '#call.active.clearing', actions: ['markLegGone', 'decideOutcome'] },
+                ],
+                'customer.gone': [
+                  {
+                    guard: { type: 'hasLeft', params: { leg: 'customer' } },
+                    actions: [
+                      'markLegGone',
+                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                    ],
+                  },
+                  {
+                    guard: { type: 'isLeaving', params: { legId: 'customer' } },
+                    actions: [
+                      'markLegGone',
+                      { type: 'tellOwnLegLeft', params: ({ event }) => ({ leg: 'customer', ending: event.ending }) },
+                      { type: 'markLeft', params: { leg: 'customer' } },
+                      'settleTransfer',
+                    ],
+                  },
+                  { target: '#call.active.clearing', actions: ['markLegGone', 'decideOutcome'] },
+                ],
+                'transfer.due': { actions: 'completeTransfer' },
                 'dtmf.pressed': [
                   {
                     guard: { type: 'isRepeatedPress', params: ({ event }) => event },
@@ -461,11 +544,60 @@ export const callMachine = callSetup.createMachine({
                     },
                   },
                   {
+                    guard: { type: 'isSecondTransfer', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'TRANSFER_IN_PROGRESS' }),
+                    },
+                  },
+                  {
+                    guard: { type: 'isForMissingTransfer', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'TRANSFER_NOT_FOUND' }),
+                    },
+                  },
+                  {
+                    guard: { type: 'isTooEarly', params: ({ event }) => event },
+                    actions: {
+                      type: 'refuseControl',
+                      params: ({ event }) => ({ controlId: event.controlId, refusal: 'TRANSFER_NOT_ANSWERED' }),
+                    },
+                  },
+                  {
                     guard: {
                       type: 'isControlOf',
                       params: ({ event }) => ({ control: event.control, type: 'leg.add' }),
                     },
                     actions: { type: 'addGuest', params: ({ event }) => event },
+                  },
+                  {
+                    guard: {
+                      type: 'isControlOf',
+                      params: ({ event }) => ({ control: event.control, type: 'transfer' }),
+                    },
+                    actions: { type: 'addGuest', params: ({ event }) => event },
+                  },
+                  {
+                    guard: {
+                      type: 'isControlOf',
+                      params: ({ event }) => ({ control: event.control, type: 'transfer.complete' }),
+                    },
+                    actions: ['completeTransfer', { type: 'confirmControl', params: ({ event }) => event }],
+                  },
+                  {
+                    guard: {
+                      type: 'isControlOf',
+                      params: ({ event }) => ({ control: event.control, type: 'transfer.cancel' }),
+                    },
+                    actions: {
+                      type: 'hangUpGuest',
+                      params: ({ event: { controlId }, context }) => ({
+                        legId: context.talk.transfer?.target ?? '',
+                        cause: 'NORMAL_CLEARING',
+                        controlId,
+                      }),
+                    },
                   },
                   {
                     guard: {

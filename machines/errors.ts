@@ -21,10 +21,15 @@ export const ERROR_CATALOGUE = {
   RECHARGE_REQUIRED: { status: 402, retryable: false },
   CALLER_ID_NOT_OWNED: { status: 403, retryable: false },
   destination_not_allowed: { status: 403, retryable: false },
+  DESTINATION_BLOCKED: { status: 403, retryable: false },
+  DO_NOT_CALL: { status: 403, retryable: false },
+  OUTSIDE_CALLING_HOURS: { status: 403, retryable: false },
+  DAILY_SPEND_CAP_REACHED: { status: 403, retryable: false },
   REFERENCE_NOT_OWNED: { status: 404, retryable: false },
   DIALER_NOT_PROVISIONED: { status: 409, retryable: false },
   REFERENCE_ALREADY_USED: { status: 409, retryable: false },
   C2C_RATE_LIMITED: { status: 429, retryable: true },
+  DESTINATION_RATE_LIMITED: { status: 429, retryable: true },
   no_free_channel: { status: 429, retryable: true },
   CARRIER_LINE_DOWN: { status: 503, retryable: true },
   C2C_NOT_CONFIGURED: { status: 503, retryable: true },
@@ -36,6 +41,9 @@ export const ERROR_CATALOGUE = {
   CALL_NOT_LIVE: { status: 409, retryable: false },
   LEG_NOT_FOUND: { status: 404, retryable: false },
   TOO_MANY_LEGS: { status: 409, retryable: false },
+  TRANSFER_IN_PROGRESS: { status: 409, retryable: true },
+  TRANSFER_NOT_FOUND: { status: 404, retryable: false },
+  TRANSFER_NOT_ANSWERED: { status: 409, retryable: true },
   LEG_NOT_LISTENING: { status: 409, retryable: true },
   PLAYBACK_NOT_FOUND: { status: 404, retryable: false },
   INVALID_PLAYBACK_URL: { status: 400, retryable: false },
@@ -55,9 +63,12 @@ export const ERROR_CATALOGUE = {
 
   // Trunks and numbers.
   TRUNK_NOT_FOUND: { status: 404, retryable: false },
+  TRUNK_HOST_NOT_ALLOWED: { status: 403, retryable: false },
   TRUNK_IN_USE: { status: 409, retryable: false },
+  NOT_ON_DO_NOT_CALL: { status: 404, retryable: false },
   NUMBER_NOT_FOUND: { status: 404, retryable: false },
   NUMBER_NOT_AVAILABLE: { status: 409, retryable: false },
+  NUMBER_NOT_VERIFIED: { status: 409, retryable: false },
   NUMBER_IN_USE: { status: 409, retryable: false },
 
   // Wallet and payments.
@@ -126,6 +137,10 @@ export const ERROR_CATALOGUE = {
   JUDGE_BATCH_NOT_FOUND: { status: 404, retryable: false },
 
   // Users, workspaces and keys.
+  QUOTA_EXCEEDED: { status: 409, retryable: false },
+  REGISTRATION_CLOSED: { status: 403, retryable: false },
+  INVALID_INVITATION: { status: 400, retryable: false },
+  INVITATION_NOT_FOUND: { status: 404, retryable: false },
   EMAIL_TAKEN: { status: 409, retryable: false },
   WEAK_PASSWORD: { status: 400, retryable: false },
   LOGIN_THROTTLED: { status: 429, retryable: true },

@@ -20,6 +20,24 @@ export type GuestRole = 'party' | 'supervisor';
 /** A supervisor hears everybody, and is heard by nobody, by the agent alone, or by everybody. */
 export type SupervisionMode = 'listen' | 'whisper' | 'barge';
 
+/**
+ * `blind`: the leaving leg goes as soon as the target answers. `attended`: the two talk first, until the transfer is completed
+ * or cancelled.
+ */
+export type TransferMode = 'blind' | 'attended';
+
+/** A leg that is about to take the place of another. */
+export interface Transfer {
+  leaving: LegId;
+  /** The other of the two, which waits. */
+  staying: LegId;
+  /** The leg that was dialed. */
+  target: LegId;
+  /** The place that changes hands. */
+  place: LegName;
+  mode: TransferMode;
+}
+
 /** What is dialed for a leg: a number over the trunk of the call, or the browser of a user. */
 export type LegEndpoint = { type: 'phone'; number: string } | { type: 'webrtc'; userId: number };
 
@@ -75,6 +93,8 @@ export interface RemoteMedia {
   telephoneEventClockHz?: number;
   /** Both sides may send comfort noise instead of audio in pauses (RFC 3389). Default false. */
   hasComfortNoise?: boolean;
+  /** The peer of an Opus leg wants no packets in pauses (`usedtx`, RFC 7587 §6.1). Default false. */
+  usesDtx?: boolean;
   /** The peer's direction attribute as seen from the peer: `sendonly` means we are on hold. */
   direction: 'sendrecv' | 'sendonly' | 'recvonly' | 'inactive';
   /** Keys of SRTP; absent for plain RTP. */
@@ -105,7 +125,7 @@ export interface OpaqueKey {
   export(): Uint8Array;
 }
 
-/** Names of Q.850 causes as FreeSWITCH writes them, plus the platform's own three at the end. */
+/** Names of Q.850 causes as FreeSWITCH writes them, plus the platform's own at the end. */
 export type HangupCause =
   | 'NORMAL_CLEARING'
   | 'USER_BUSY'
@@ -131,6 +151,8 @@ export type HangupCause =
   | 'INTERWORKING'
   | 'ORIGINATOR_CANCEL'
   | 'MEDIA_TIMEOUT'
+  | 'BLIND_TRANSFER'
+  | 'ATTENDED_TRANSFER'
   | 'MAX_DURATION'
   | 'INSUFFICIENT_FUNDS'
   | 'SYSTEM_SHUTDOWN';
@@ -183,7 +205,7 @@ export type MediaEvent<Leg extends string = LegName> =
 
 /** What one party of a call said between two pauses, as it was understood. Times count from the bridge. */
 export interface CallSegment {
-  leg: LegName;
+  leg: LegId;
   /** Counts the utterances of a leg; with the leg it names the segment. */
   utteranceId: number;
   text: string;
@@ -216,3 +238,6 @@ export interface LegQuality {
   /** Crypto suite of SRTP; null for plain RTP. */
   encryption: SrtpSuite | null;
 }
+
+/** By leg; an added leg is absent if nothing was measured. */
+export type CallQuality = Record<LegName, LegQuality | null> & Readonly<Record<LegId, LegQuality | null>>;

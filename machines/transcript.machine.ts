@@ -1,22 +1,24 @@
-import { assign, emit, enqueueActions, fromCallback, fromPromise, sendTo, setup } from 'xstate';
-import type { CallSegment, LegName } from './events.ts';
+import { assign, emit, enqueueActions, fromCallback, fromPromise, sendTo, setup, spawnChild, stopChild } from 'xstate';
+import { type CallSegment, isLegName, type LegId } from './events.ts';
 import { notProvided } from './not-provided.ts';
 
 /** What was said last may wait this long behind what was said before it, while the machine is busy. */
 export const LAST_WORDS_PATIENCE_MS = 30_000;
 
 /**
- * What both parties of a call say, from the bridge on. Each leg has an ear, which tells what it understood, utterance
- * by utterance. They are `listening` while the call is up and `finishing` once the talk is over, until both have told
- * everything. A fault of one ends it for both: one side of a conversation would be read as the whole. `concluding`
- * stores how it ended, and is repeated until it has happened. The call itself never waits for any of it to succeed.
+ * What the parties of a call say, from the bridge on. Agent and customer each have an ear, which reports what it
+ * understood, utterance by utterance; a third party has one from the time it joins until it leaves. They are `listening`
+ * while the call is up and `finishing` once the talk is over, until all have reported everything. A fault of the ear of
+ * agent or customer ends the transcript: one side of a conversation would be read as the whole. One of a third party ends
+ * that ear alone. `concluding` stores how the transcript ended, and is repeated until it has succeeded. The call itself
+ * never waits for any of it to succeed.
  */
 export const transcriptMachine = setup({
   types: {} as {
     context: TranscriptContext;
     input: { callId: string };
     events: TranscriptEvent;
-    emitted: { type: 'said'; segment: CallSegment };
+    emitted: TranscriptEmitted;
   },
   actors: {
     /** Listens to one leg; reports `ear.*`. */
@@ -29,51 +31,73 @@ export const transcriptMachine = setup({
     concludeRetry: ({ context }) => Math.min(30_000, 250 * 2 ** Math.min(context.failures, 7)),
   },
   guards: {
-    bothEnded: ({ context }) => context.ended.agent && context.ended.customer,
+    allEnded: ({ context }) => Object.values(context.ears).every((state) => state === 'ended'),
+    isThirdParty: (_, { leg }: { leg: LegId }) => !isLegName(leg),
+    isNew: ({ context }, { leg }: { leg: LegId }) => context.ears[leg] === undefined,
   },
   actions: {
     emitSegment: emit((_, { segment }: { segment: CallSegment }) => ({ type: 'said' as const, segment })),
-    markLegEnded: assign(({ context }, { leg }: { leg: LegName }) => ({ ended: { ...context.ended, [leg]: true } })),
+    emitLegFailure: emit((_, { leg, reason }: { leg: LegId; reason: string }) => ({
+      type: 'leg.failed' as const,
+      leg,
+      reason,
+    })),
+    openEar: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
+      enqueue.assign({ ears: { ...context.ears, [leg]: 'open' } });
+      enqueue(spawnChild('ear', { id: leg, input: { callId: context.callId, leg } }));
+    }),
+    closeEars: enqueueActions(({ enqueue, context }) => {
+      for (const leg of Object.keys(context.ears)) enqueue(stopChild(leg));
+    }),
+    markLegEnded: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
+      enqueue.assign({ ears: { ...context.ears, [leg]: 'ended' } });
+      enqueue(stopChild(leg));
+    }),
     storeError: assign((_, { reason }: { reason: string }) => ({ error: reason })),
     countFailure: assign({ failures: ({ context }) => context.failures + 1 }),
+    finishEar: enqueueActions(({ enqueue, context }, { leg }: { leg: LegId }) => {
+      if (context.ears[leg] === 'open') enqueue(sendTo(leg, { type: 'finish' }));
+    }),
     finishEars: enqueueActions(({ enqueue, context }) => {
-      if (!context.ended.agent) enqueue(sendTo('agent', { type: 'finish' }));
-      if (!context.ended.customer) enqueue(sendTo('customer', { type: 'finish' }));
+      for (const [leg, state] of Object.entries(context.ears)) {
+        if (state === 'open') enqueue(sendTo(leg, { type: 'finish' }));
+      }
     }),
   },
 }).createMachine({
   id: 'transcript',
   context: ({ input: { callId } }) => ({
     callId,
-    ended: { agent: false, customer: false },
+    ears: {},
     error: null,
     failures: 0,
   }),
   initial: 'hearing',
   states: {
     hearing: {
-      invoke: [
-        {
-          id: 'agent',
-          src: 'ear',
-          input: ({ context }) => ({ callId: context.callId, leg: 'agent' }),
-          onError: { target: 'concluding', actions: { type: 'storeError', params: { reason: 'INTERNAL' } } },
-        },
-        {
-          id: 'customer',
-          src: 'ear',
-          input: ({ context }) => ({ callId: context.callId, leg: 'customer' }),
-          onError: { target: 'concluding', actions: { type: 'storeError', params: { reason: 'INTERNAL' } } },
-        },
+      entry: [
+        { type: 'openEar', params: { leg: 'agent' } },
+        { type: 'openEar', params: { leg: 'customer' } },
       ],
-      always: { guard: 'bothEnded', target: 'concluding' },
+      exit: 'closeEars',
+      always: { guard: 'allEnded', target: 'concluding' },
       on: {
         'ear.said': { actions: { type: 'emitSegment', params: ({ event }) => ({ segment: event.segment }) } },
-        'ear.ended': { actions: { type: 'markLegEnded', params: ({ event }) => ({ leg: event.leg }) } },
-        'ear.failed': {
-          target: 'concluding',
-          actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
-        },
+        'ear.ended': { actions: { type: 'markLegEnded', params: ({ event }) => event } },
+        'ear.failed': [
+          {
+            guard: { type: 'isThirdParty', params: ({ event }) => event },
+            actions: [
+              { type: 'emitLegFailure', params: ({ event }) => event },
+              { type: 'markLegEnded', params: ({ event }) => event },
+            ],
+          },
+          {
+            target: 'concluding',
+            actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
+          },
+        ],
+        'leg.left': { actions: { type: 'finishEar', params: ({ event }) => event } },
         stopped: {
           target: 'concluding',
           actions: { type: 'storeError', params: ({ event }) => ({ reason: event.reason }) },
@@ -81,7 +105,15 @@ export const transcriptMachine = setup({
       },
       initial: 'listening',
       states: {
-        listening: { on: { 'talk.over': 'finishing' } },
+        listening: {
+          on: {
+            'talk.over': 'finishing',
+            'leg.joined': {
+              guard: { type: 'isNew', params: ({ event }) => event },
+              actions: { type: 'openEar', params: ({ event }) => event },
+            },
+          },
+        },
         finishing: {
           entry: 'finishEars',
           after: {
@@ -113,7 +145,8 @@ export const transcriptMachine = setup({
 
 interface TranscriptContext {
   callId: string;
-  ended: Record<LegName, boolean>;
+  /** By leg, those of legs that have left included. */
+  ears: Readonly<Record<LegId, 'open' | 'ended'>>;
   /** A code; null unless it failed. */
   error: string | null;
   /** To conclude. */
@@ -123,20 +156,28 @@ interface TranscriptContext {
 export type TranscriptEvent =
   | EarReport
   | { type: 'talk.over' }
-  /** Nobody is to listen any more, for that reason. */
+  /** A third party takes part in the talk from now on, or no longer. */
+  | { type: 'leg.joined'; leg: LegId }
+  | { type: 'leg.left'; leg: LegId }
+  /** Ends the transcript as failed. */
   | { type: 'stopped'; reason: string };
 
-/** What an ear tells. Nothing follows `ear.ended` or `ear.failed`. */
+type TranscriptEmitted =
+  | { type: 'said'; segment: CallSegment }
+  /** A third party is no longer transcribed. */
+  | { type: 'leg.failed'; leg: LegId; reason: string };
+
+/** What an ear reports. Nothing follows `ear.ended` or `ear.failed`. */
 export type EarReport =
   | { type: 'ear.said'; segment: CallSegment }
-  | { type: 'ear.ended'; leg: LegName }
-  | { type: 'ear.failed'; reason: string };
+  | { type: 'ear.ended'; leg: LegId }
+  | { type: 'ear.failed'; leg: LegId; reason: string };
 
 export type EarCommand = { type: 'finish' };
 
 export interface EarInput {
   callId: string;
-  leg: LegName;
+  leg: LegId;
 }
 
 export interface ConcludeInput {

@@ -79,8 +79,11 @@ export interface MediaSession {
    * @throws TandemError `no_free_channel` when the port range is used up
    */
   addParty(party: PartyId): Promise<LocalAddress>;
-  /** Idempotent. Resolves when nobody hears the party any more and its ports are free. */
-  removeParty(party: PartyId): Promise<void>;
+  /**
+   * Idempotent. Resolves when no party hears it any more and its ports are free, with what was measured of it; null when
+   * nothing was, or it had left before.
+   */
+  removeParty(party: PartyId): Promise<LegQuality | null>;
   /** Sets or replaces where a party's RTP goes; may be called again when 183 and 200 or a re-INVITE disagree. */
   connectParty(party: PartyId, remote: RemoteMedia): Promise<void>;
   /** Replaces who hears whom. */
@@ -114,8 +117,11 @@ export interface MediaSession {
    * The ports are handed over. A listener that falls eight seconds behind ends its tap, which `tap.overrun` tells.
    */
   startTap(ports: Readonly<Record<PartyId, MessagePort>>): Promise<void>;
-  /** Writes what was said until now. Resolves when all of it is written; nothing follows, and the ports are closed. */
-  stopTap(): Promise<void>;
+  /**
+   * Writes what the party said until now. Resolves when all of it is written; nothing follows, and the port is closed.
+   * Idempotent. The tap of a party that is removed stops in the same way.
+   */
+  stopTap(party: PartyId): Promise<void>;
   /**
    * Detects who or what has answered, by what the party says from now on, and posts `machine.detected` once. A `beep` may
    * follow a `machine` within a minute.

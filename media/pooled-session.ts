@@ -95,11 +95,12 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
     }
   }
 
-  async removeParty(party: PartyId): Promise<void> {
-    if (this.#state !== 'open' || !this.#local.has(party)) return;
-    await this.#call('party.remove', { party });
+  async removeParty(party: PartyId): Promise<LegQuality | null> {
+    if (this.#state !== 'open' || !this.#local.has(party)) return null;
+    const quality = await this.#call('party.remove', { party });
     this.#local.delete(party);
     this.#options.ports.giveBack(party);
+    return quality;
   }
 
   async connectParty(party: PartyId, remote: RemoteMedia): Promise<void> {
@@ -155,8 +156,8 @@ export class PooledSession implements MediaSession, ThreadSession<MediaEvent<Par
   }
 
   /** A session that is closed has stopped its taps. */
-  async stopTap(): Promise<void> {
-    if (this.#state === 'open') await this.#call('tap.stop', {});
+  async stopTap(party: PartyId): Promise<void> {
+    if (this.#state === 'open') await this.#call('tap.stop', { party });
     else await this.#closing?.catch(() => {});
   }
 

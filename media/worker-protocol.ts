@@ -35,7 +35,7 @@ export interface MediaCalls {
     answer: undefined;
   };
   'party.add': { request: { sessionKey: number; party: PartyId; rtpPort: number }; answer: undefined };
-  'party.remove': { request: { sessionKey: number; party: PartyId }; answer: undefined };
+  'party.remove': { request: { sessionKey: number; party: PartyId }; answer: LegQuality | null };
   'party.connect': { request: { sessionKey: number; party: PartyId; remote: RemoteMedia }; answer: undefined };
   'routing.set': { request: { sessionKey: number; routing: Routing }; answer: undefined };
   /** Answered when it is over. */
@@ -55,7 +55,7 @@ export interface MediaCalls {
   'recording.pause': { request: { sessionKey: number; isPaused: boolean }; answer: undefined };
   'recording.stop': { request: { sessionKey: number }; answer: RecordingSummary | null };
   'tap.start': { request: { sessionKey: number; ports: Readonly<Record<PartyId, MessagePort>> }; answer: undefined };
-  'tap.stop': { request: { sessionKey: number }; answer: undefined };
+  'tap.stop': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'machine.detect': { request: { sessionKey: number; party: PartyId }; answer: undefined };
   'quality.measure': { request: { sessionKey: number }; answer: Record<PartyId, LegQuality | null> };
   /** Answered with the finished recording, if there is one, when the ports are free. */

@@ -58,7 +58,7 @@ class MediaWorker {
     'recording.pause': ({ sessionKey, isPaused }) => this.#session(sessionKey).pauseRecording(isPaused),
     'recording.stop': ({ sessionKey }) => this.#session(sessionKey).stopRecording(),
     'tap.start': ({ sessionKey, ports }) => this.#session(sessionKey).startTap(ports),
-    'tap.stop': ({ sessionKey }) => this.#session(sessionKey).stopTap(),
+    'tap.stop': ({ sessionKey, party }) => this.#session(sessionKey).stopTap(party),
     'machine.detect': ({ sessionKey, party }) => this.#session(sessionKey).detectMachine(party),
     'quality.measure': ({ sessionKey }) => this.#session(sessionKey).quality(),
     'session.close': ({ sessionKey }) => this.#close(sessionKey),

@@ -14,6 +14,8 @@ export interface DigestRequest {
   uri: string;
   username: string;
   password: string;
+  /** How often the nonce is used with this request. Default 1. */
+  nonceCount?: number;
 }
 
 /** The header that answers the first challenge whose algorithm is known (the sender puts the best first), or null. */
@@ -24,6 +26,12 @@ export function answerChallenge(request: DigestRequest): { name: string; value: 
     name: request.status === 407 ? 'Proxy-Authorization' : 'Authorization',
     value: credentialsFor(request, challenge),
   };
+}
+
+/** What the answered challenge is for, so that one for something else can be told apart. Null when none can be answered. */
+export function realmOf(challenge: string): string | null {
+  const answerable = readChallenges(challenge).find(isAnswerable);
+  return answerable === undefined ? null : (answerable.get('realm') ?? '');
 }
 
 /** True when the refusal says that only the nonce was too old, so that the same password deserves another try. */
@@ -57,7 +65,7 @@ function credentialsFor(request: DigestRequest, challenge: Challenge): string {
   const realm = challenge.get('realm') ?? '';
   const nonce = challenge.get('nonce')!;
   const cnonce = randomBytes(8).toString('hex');
-  const nonceCount = '00000001';
+  const nonceCount = (request.nonceCount ?? 1).toString(16).padStart(8, '0');
   const user = hash(request.username, realm, request.password);
   const secret = isSession ? hash(user, nonce, cnonce) : user;
   const what = hash(request.method, request.uri);

@@ -16,6 +16,24 @@ export function causeOfBye(reason?: string): HangupCause {
   return causeOfReason(reason) ?? 'NORMAL_CLEARING';
 }
 
+/** How the call of a peer is refused for a cause. */
+export function statusOfCause(cause: HangupCause): number {
+  return STATUS_OF_CAUSE[cause] ?? 480;
+}
+
+const STATUS_OF_CAUSE: Readonly<Partial<Record<HangupCause, number>>> = {
+  USER_BUSY: 486,
+  CALL_REJECTED: 603,
+  UNALLOCATED_NUMBER: 404,
+  NO_ROUTE_DESTINATION: 404,
+  INCOMPATIBLE_DESTINATION: 488,
+  FACILITY_REJECTED: 403,
+  NORMAL_TEMPORARY_FAILURE: 503,
+  NETWORK_OUT_OF_ORDER: 503,
+  SWITCH_CONGESTION: 503,
+  SYSTEM_SHUTDOWN: 503,
+};
+
 /** The `Reason` header of our own CANCEL or BYE; the platform's own causes are a normal clearing to a network. */
 export function reasonHeaderOf(cause: HangupCause): string {
   return `Q.850;cause=${Q850_OF_CAUSE.get(cause) ?? 16};text="${cause}"`;

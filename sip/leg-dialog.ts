@@ -2,20 +2,26 @@ import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
 import { INFO_TYPES, readInfo } from './info-digit.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
-import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite } from './leg-invite.ts';
+import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite, SESSION_S, sessionHeaders } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
-import type { DialRequest, LegDialog } from './sip-gateway.ts';
+import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
+import type { DialRequest, LegDialog, TrunkSign } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
 import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
+import { secondsOf, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
 
 export interface LegParts {
   connection: SrfConnection;
   request: DialRequest;
+  /** The INVITE of the peer, which the leg answers. Null: the leg sends one. */
+  received: { request: SrfReceivedRequest; reply: SrfReply } | null;
   /** Host of our own addresses in From and P-Asserted-Identity; the server replaces `localhost` by its address. */
   ownHost: string;
   /** True for a port that one of our own legs receives at: media sent there would loop. */
   isOwnMedia: (host: string, port: number) => boolean;
+  /** An INVITE of the leg has left, under this Call-ID. */
+  onInviteSent: (sipCallId: string) => void;
   /** Routes the requests of this dialog to this leg. */
   onDialog: (dialogId: string) => void;
   /** The leg has emitted its last event. */
@@ -23,18 +29,18 @@ export interface LegParts {
 }
 
 /**
- * `inviting`: no final response yet. `cancelling`: the same, after our CANCEL. `answered`: 2xx received and acknowledged.
- * `clearing`: BYE sent. `over`: the last event was emitted.
+ * `inviting`: no final response yet. `cancelling`: the same, after our CANCEL. `accepting`: our 2xx to the INVITE of the peer
+ * has no ACK yet. `answered`: the 2xx was acknowledged. `clearing`: BYE sent. `over`: the last event was emitted.
  */
-type Phase = 'inviting' | 'cancelling' | 'answered' | 'clearing' | 'over';
+type Phase = 'inviting' | 'cancelling' | 'accepting' | 'answered' | 'clearing' | 'over';
 
 /**
- * One outbound leg, from its INVITE to its last event. It uses transactions, not drachtio-srf's dialogs: those reject a
+ * One leg, from its INVITE to its last event; the INVITE is ours or the peer's. It uses transactions, not drachtio-srf's dialogs: those reject a
  * 2xx without Contact and leave it ringing, throw on a re-INVITE without SDP, and hang in `modify`.
  *
  * It keeps no timers: `machines/leg.machine.ts` owns every deadline of a leg, and aborts the signal when one has passed.
  */
-export class OutboundLeg implements LegDialog {
+export class SipLeg implements LegDialog {
   readonly #parts: LegParts;
   readonly #negotiation: LegNegotiation;
   readonly #inviteCredentials: LegCredentials;
@@ -45,6 +51,9 @@ export class OutboundLeg implements LegDialog {
   #lastRinging = '';
   #ringingCount = 0;
   #isReported = false;
+  #hasTrunkAnswered = false;
+  /** To be hung up as soon as our 2xx is acknowledged. */
+  #isGivenUp = false;
   /** Our re-INVITE has no final response yet. */
   #isOffering = false;
   /** Another one is wanted after it. */
@@ -53,6 +62,9 @@ export class OutboundLeg implements LegDialog {
   /** Keys that came in INFOs of this second. */
   #infos = 0;
   #infosSinceMs = 0;
+  /** Interval of the session timer that we ask for, or that was agreed. */
+  #sessionS = SESSION_S;
+  #sessionRaises = 0;
   /** Why we hang up, for the Reason header and for `leg.ended`. */
   #localCause: HangupCause = 'NORMAL_CLEARING';
 
@@ -74,15 +86,53 @@ export class OutboundLeg implements LegDialog {
     }
     signal.addEventListener('abort', this.#onAbort, { once: true });
     try {
-      const { request, ownHost } = this.#parts;
-      this.#sendInvite(firstInvite(request, ownHost, this.#negotiation.offer()));
+      const { request, received, ownHost } = this.#parts;
+      if (received !== null) this.#accept(received);
+      else this.#sendInvite(firstInvite(request, ownHost, this.#negotiation.offer()));
     } catch (error) {
       setImmediate(() => this.#refuse(outcomeOfError(error)));
     }
   }
 
+  /** Answers the INVITE of the peer. */
+  #accept({ request, reply }: NonNullable<LegParts['received']>): void {
+    this.#phase = 'accepting';
+    this.#dialogId = dialogIdOf(request);
+    this.#parts.onDialog(this.#dialogId);
+    this.#negotiation.peerHost = request.source_address;
+    const wanted = parseSessionExpires(request.get('Session-Expires'));
+    const session = sessionAgreed(wanted && { ...wanted, seconds: Math.max(LEAST_SESSION_S, wanted.seconds) });
+    const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: ALLOWED_METHODS });
+    if (media !== null || !request.body) return;
+    const detail = 'the offer has no usable SDP';
+    setImmediate(() => this.#refuse({ sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION', detail }));
+  }
+
+  /** The ACK of our 2xx; without an offer in the INVITE it brings the answer. */
+  #accepted(): void {
+    const media = this.#negotiation.remote;
+    if (this.#isGivenUp) this.#clear();
+    else if (media === null) {
+      this.#report({
+        type: 'leg.refused',
+        sipStatus: 488,
+        hangupCause: 'INCOMPATIBLE_DESTINATION',
+        detail: 'the ACK has no usable SDP',
+      });
+      this.#localCause = 'INCOMPATIBLE_DESTINATION';
+      this.#clear();
+    } else {
+      this.#phase = 'answered';
+      this.#emit({ type: 'leg.answered', sipStatus: 200, media });
+    }
+  }
+
   hangup(cause: HangupCause): void {
-    if (this.#phase === 'inviting') {
+    if (this.#phase === 'accepting') {
+      // No BYE before the ACK (RFC 3261 §15).
+      this.#localCause = cause;
+      this.#isGivenUp = true;
+    } else if (this.#phase === 'inviting') {
       this.#localCause = cause;
       this.#phase = 'cancelling';
       this.#sendCancel();
@@ -114,9 +164,14 @@ export class OutboundLeg implements LegDialog {
   /** A request of the peer inside our dialog, or of the server itself. */
   receive(request: SrfReceivedRequest, reply: SrfReply): void {
     switch (request.method) {
-      case 'ACK':
-        this.#changedMedia(this.#negotiation.takeAcknowledgement(request));
+      case 'ACK': {
+        // It names the dialog for certain.
+        if (request.stackDialogId) this.#dialogId = request.stackDialogId;
+        const media = this.#negotiation.takeAcknowledgement(request);
+        if (this.#phase === 'accepting') this.#accepted();
+        else this.#changedMedia(media);
         return;
+      }
       case 'BYE':
         reply.send(200, {});
         this.#takeBye(request);
@@ -165,6 +220,7 @@ export class OutboundLeg implements LegDialog {
   }
 
   #inviteSent(invite: LegInvite, outcome: SrfSent): void {
+    if (outcome.kind === 'not-sent') this.#note(UNREACHABLE);
     if (this.#phase === 'over' && outcome.kind !== 'sent') return;
     if (outcome.kind === 'unknown') {
       this.#finish({ type: 'leg.lost', detail: 'the SIP server did not confirm the INVITE' });
@@ -176,15 +232,27 @@ export class OutboundLeg implements LegDialog {
       return;
     }
     const sent = outcome.request;
+    this.#parts.onInviteSent(sent.get('Call-ID') ?? '');
     this.#invite = sent;
     sent.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
-      if (!isChallenge(response.status) || !this.#tryAgainWithCredentials(invite, sent, response)) {
+      this.#note(signOfResponse(response));
+      const retryAfterS = response.status === 503 ? secondsOf(response.get('Retry-After')) : null;
+      if (retryAfterS !== null) this.#parts.request.onSign?.({ type: 'busy', retryAfterS });
+      const changes = this.#changesFor(response, sent.uri);
+      if (changes === null || !this.#tryAgain(invite, sent, { changes, nextHop: challengerOf(response) })) {
         this.#takeResponse(response, acknowledge);
       }
     });
     // Until the INVITE has a final response, drachtio-srf delivers an UPDATE only here.
     sent.on('update', (update: SrfReceivedRequest, reply: SrfReply) => this.#renegotiate(update, reply));
     if (this.#phase !== 'inviting') this.#sendCancel();
+  }
+
+  /** The first answer says that the trunk lives; a later timeout is the callee's, or another hop's. */
+  #note(sign: TrunkSign): void {
+    if (this.#hasTrunkAnswered) return;
+    this.#hasTrunkAnswered = sign.type === 'answered';
+    this.#parts.request.onSign?.(sign);
   }
 
   #takeResponse(response: SrfResponse, acknowledge: SrfAcknowledge): void {
@@ -236,6 +304,7 @@ export class OutboundLeg implements LegDialog {
       return;
     }
     this.#phase = 'answered';
+    this.#sessionS = parseSessionExpires(response.get('Session-Expires'))?.seconds ?? this.#sessionS;
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
 
@@ -250,10 +319,28 @@ export class OutboundLeg implements LegDialog {
     if (this.#phase === 'inviting') this.#refuse(outcomeOfResponse(response));
   }
 
-  #tryAgainWithCredentials(invite: LegInvite, sent: SrfSentRequest, response: SrfResponse): boolean {
-    if (this.#phase !== 'inviting') return false;
-    const credentials = this.#inviteCredentials.answer(response, sent.uri);
-    const again = credentials && invitedAgain(invite, sent, { credentials, nextHop: challengerOf(response) });
+  /** What another INVITE needs so that it is not refused in the same way; null when nothing would help. */
+  #changesFor(response: SrfResponse, uri: string): Record<string, string> | null {
+    if (isChallenge(response.status)) {
+      return this.#inviteCredentials.answer(response, uri);
+    }
+    return response.status === 422 ? this.#longerSession(response) : null;
+  }
+
+  /** Session Interval Too Small (RFC 4028 §7.3). */
+  #longerSession(response: SrfResponse): Record<string, string> | null {
+    const least = parseSessionExpires(response.get('Min-SE'))?.seconds ?? 0;
+    if (least <= this.#sessionS || ++this.#sessionRaises > MOST_SESSION_RAISES) return null;
+    this.#sessionS = least;
+    return sessionHeaders(least, least);
+  }
+
+  #tryAgain(
+    invite: LegInvite,
+    sent: SrfSentRequest,
+    how: { changes: Record<string, string>; nextHop: string | null },
+  ): boolean {
+    const again = this.#phase === 'inviting' ? invitedAgain(invite, sent, how) : null;
     if (again === null) return false;
     this.#invite = null;
     this.#sendInvite(again);
@@ -291,7 +378,7 @@ export class OutboundLeg implements LegDialog {
         const { uri } = outcome.request;
         const credentials = isChallenge(response.status) ? this.#byeCredentials.answer(response, uri) : null;
         if (credentials === null) this.#endedByUs();
-        else this.#sendBye({ [credentials.name]: credentials.value });
+        else this.#sendBye(credentials);
       });
     });
   }
@@ -299,7 +386,9 @@ export class OutboundLeg implements LegDialog {
   /** A re-INVITE with what we want now. */
   #sendOffer(authorization: Record<string, string>, credentials: LegCredentials): void {
     this.#isOffering = true;
-    const headers = { 'Content-Type': 'application/sdp', ...authorization };
+    // A re-INVITE that does not name the session timer would end it (RFC 4028 §7.2).
+    const session = { Supported: 'timer', ...sessionHeaders(this.#sessionS) };
+    const headers = { 'Content-Type': 'application/sdp', ...session, ...authorization };
     const body = this.#negotiation.offerAgain();
     const options = { method: 'INVITE', stackDialogId: this.#dialogId ?? '', headers, body };
     this.#parts.connection.request('sip:placeholder', options, (outcome) => {
@@ -318,8 +407,10 @@ export class OutboundLeg implements LegDialog {
           return;
         }
         const answer = isChallenge(response.status) ? credentials.answer(response, request.uri) : null;
-        if (answer === null) this.#offerRefused(response.status);
-        else if (this.#phase === 'answered') this.#sendOffer({ [answer.name]: answer.value }, credentials);
+        const isTooShort = response.status === 422 && this.#longerSession(response) !== null;
+        if (isTooShort && this.#phase === 'answered') this.#sendOffer(authorization, credentials);
+        else if (answer === null) this.#offerRefused(response.status);
+        else if (this.#phase === 'answered') this.#sendOffer(answer, credentials);
       });
     });
   }
@@ -346,7 +437,7 @@ export class OutboundLeg implements LegDialog {
   #takeBye(request: SrfReceivedRequest): void {
     if (this.#phase === 'clearing' || this.#phase === 'cancelling') {
       this.#endedByUs();
-    } else if (this.#phase === 'answered') {
+    } else if (this.#phase === 'answered' || this.#phase === 'accepting') {
       this.#finish(
         // The server's own BYE: the peer repeated its 200 until it gave up on our ACK, or a session timer ran out.
         request.source === 'application'
@@ -367,7 +458,12 @@ export class OutboundLeg implements LegDialog {
       reply.send(491, {});
       return;
     }
-    this.#changedMedia(this.#negotiation.takeRequest(request, reply));
+    const wanted = parseSessionExpires(request.get('Session-Expires'));
+    if (wanted !== null && wanted.seconds < LEAST_SESSION_S) {
+      reply.send(422, { headers: { 'Min-SE': `${LEAST_SESSION_S}` } });
+      return;
+    }
+    this.#changedMedia(this.#negotiation.takeRequest(request, reply, sessionAgreed(wanted)));
   }
 
   /** The server answers repetitions itself (RFC 3261 §17.2.2), so each INFO comes here once. */
@@ -418,19 +514,31 @@ export class OutboundLeg implements LegDialog {
   }
 }
 
+/** The headers of a 2xx that agrees to a session timer, which the peer refreshes unless it leaves that to us (RFC 4028 §9). */
+function sessionAgreed(wanted: ReturnType<typeof parseSessionExpires>): Record<string, string> {
+  if (wanted === null) return {};
+  const refresher = wanted.refresher ?? 'uac';
+  return {
+    'Session-Expires': `${wanted.seconds};refresher=${refresher}`,
+    ...(refresher === 'uac' && { Require: 'timer' }),
+  };
+}
+
 /** Glare, and a server that is busy with another INVITE of the dialog or overloaded (RFC 3261 §14.2, §21.5). */
 const PASSING_REFUSALS: ReadonlySet<number> = new Set([491, 500, 503]);
 const MOST_OFFER_ATTEMPTS = 5;
+/** Each proxy on the way may want a longer interval. */
+const MOST_SESSION_RAISES = 3;
 /** Faster than anybody presses keys, or a machine that keeps to ITU-T Q.24. */
 const MOST_INFO_DIGITS_PER_S = 20;
 
 /** More than any carrier sends; each becomes a stored event. */
 const MAX_RINGING_EVENTS = 20;
 
-/** As drachtio-server forms it, for responses that come without one. */
-function dialogIdOf(response: SrfResponse): string {
-  const fromTag = /;\s*tag=([^;\s]+)/i.exec(response.get('From') ?? '')?.[1] ?? '';
-  return `${response.get('Call-ID') ?? ''};from-tag=${fromTag}`;
+/** As drachtio-server forms it, for messages that come without one. */
+function dialogIdOf(message: Pick<SrfResponse, 'get'>): string {
+  const fromTag = /;\s*tag=([^;\s]+)/i.exec(message.get('From') ?? '')?.[1] ?? '';
+  return `${message.get('Call-ID') ?? ''};from-tag=${fromTag}`;
 }
 
 /** drachtio-srf throws when the connection is gone; `lost` follows then. */

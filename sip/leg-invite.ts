@@ -1,6 +1,7 @@
+import { LEAST_SESSION_S } from './message/index.ts';
 import type { DialRequest } from './sip-gateway.ts';
 import type { SrfRequestOptions, SrfSentRequest } from './srf-types.ts';
-import { calledUri, dialable } from './trunk.ts';
+import { calledUri, dialable, nextHopOf } from './trunk.ts';
 
 export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
 
@@ -23,20 +24,30 @@ export function firstInvite(request: DialRequest, ownHost: string, offer: string
     'P-Asserted-Identity': caller,
     'X-Tandem-Call-Id': headerSafe(request.callId),
     Allow: ALLOWED_METHODS,
+    Supported: 'timer, 100rel',
+    ...sessionHeaders(SESSION_S),
     'User-Agent': 'Tandem',
     'Content-Type': 'application/sdp',
   };
-  return { uri, options: { method: 'INVITE', headers, body: offer } };
+  return { uri, options: { ...nextHopOf(request.trunk), method: 'INVITE', headers, body: offer } };
+}
+
+/** What a session lasts without a refresh, unless the peer says otherwise (RFC 4028 §4). */
+export const SESSION_S = 1800;
+
+/** Asks a peer that knows session timers to refresh the session, as a refresh of ours could be challenged. */
+export function sessionHeaders(seconds: number, leastS: number = LEAST_SESSION_S): Record<string, string> {
+  return { 'Session-Expires': `${seconds};refresher=uas`, 'Min-SE': `${leastS}` };
 }
 
 /**
- * The same INVITE once more, with an answer to a challenge (RFC 3261 §22.2): Call-ID and From stay, CSeq grows by one.
- * Null when it cannot be told how it went out the first time.
+ * The same INVITE once more, with other headers, such as the answer to a challenge (RFC 3261 §22.2): Call-ID and From stay,
+ * CSeq grows by one. Null when it cannot be told how it went out the first time.
  */
 export function invitedAgain(
   invite: LegInvite,
   sent: SrfSentRequest,
-  { credentials, nextHop }: { credentials: { name: string; value: string }; nextHop: string | null },
+  { changes, nextHop }: { changes: Record<string, string>; nextHop: string | null },
 ): LegInvite | null {
   const sequence = Number.parseInt(sent.get('CSeq') ?? '', 10);
   if (Number.isNaN(sequence)) return null;
@@ -45,7 +56,7 @@ export function invitedAgain(
     From: sent.get('From') ?? '',
     'Call-ID': sent.get('Call-ID') ?? '',
     CSeq: `${sequence + 1} INVITE`,
-    [credentials.name]: credentials.value,
+    ...changes,
   };
   const options = { ...invite.options, headers };
   return { uri: invite.uri, options: nextHop === null ? options : { ...options, proxy: nextHop } };

@@ -75,13 +75,13 @@ export class LegNegotiation {
     return this.remote;
   }
 
-  /** Answers a re-INVITE or UPDATE. Null when the peer's media stays as it was. */
-  takeRequest(request: SrfReceivedRequest, reply: SrfReply): RemoteMedia | null {
+  /** Answers a re-INVITE or UPDATE, with `headers` if it agrees. Null when the peer's media stays as it was. */
+  takeRequest(request: SrfReceivedRequest, reply: SrfReply, headers: Record<string, string>): RemoteMedia | null {
     if (!request.body) {
       // Without an offer, a 200 to INVITE must make one (RFC 3261 §14.2); UPDATE only refreshes (RFC 3311).
       this.#isAnswerDue = request.method === 'INVITE';
       if (this.#isAnswerDue) this.#local.sessionVersion++;
-      reply.send(200, this.#isAnswerDue ? sdpBody(this.offer()) : {});
+      reply.send(200, this.#isAnswerDue ? sdpBody(this.offer(), headers) : { headers });
       return null;
     }
     try {
@@ -92,7 +92,7 @@ export class LegNegotiation {
       this.#refuseOwn(offer.media);
       this.#local.sessionVersion++;
       const crypto = offer.keys && this.#keys.answerTo(offer.keys);
-      reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto)));
+      reply.send(200, sdpBody(buildAnswer(this.#local, offer, crypto), headers));
       this.#agree(offer);
       return offer.media;
     } catch {
@@ -142,6 +142,6 @@ export class LegNegotiation {
   }
 }
 
-function sdpBody(body: string): { headers: Record<string, string>; body: string } {
-  return { headers: { 'Content-Type': 'application/sdp' }, body };
+function sdpBody(body: string, headers: Record<string, string>): { headers: Record<string, string>; body: string } {
+  return { headers: { ...headers, 'Content-Type': 'application/sdp' }, body };
 }

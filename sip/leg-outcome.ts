@@ -22,7 +22,7 @@ export function outcomeOfError(error: unknown): RefusedOutcome {
 }
 
 /** The peer's words go into stored events and to clients: no control characters, which a database refuses, no novel. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text
     .replace(/[\p{Cc}\p{Cs}]+/gu, ' ')
     .trim()

@@ -1,12 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { isOwnAddress } from '../runtime/network-address.ts';
 import { startEmbeddedSipServer } from './embedded/embedded-sip-server.ts';
-import type { TransportName } from './embedded/transport/remote.ts';
 import { createDrachtioGateway, type GatewayLogger } from './sip-gateway.drachtio.ts';
 import type { SipGateway } from './sip-gateway.ts';
+import { readTlsFiles, type SipTlsSettings } from './tls-files.ts';
+import { callMessages } from './trace/call-messages.ts';
+import { type CallTracer, createCallTracer } from './trace/call-tracer.ts';
+import { readDrachtioMessage } from './trace/drachtio-messages.ts';
+import type { CallMessage } from './trace/wire-message.ts';
 
 /** As `settings.ts` has them. */
-export interface SipSettings {
+export interface SipSettings extends SipTlsSettings {
   /** Null: the embedded SIP server. */
   readonly drachtioHost: string | null;
   readonly drachtioPort: number;
@@ -14,13 +18,18 @@ export interface SipSettings {
   readonly drachtioSecret: string | null;
   readonly sipHost: string;
   readonly sipPort: number;
-  readonly sipTransports: readonly TransportName[];
+  readonly sipTransports: readonly ('udp' | 'tcp')[];
 }
 
 export interface OpenSipOptions {
   logger: GatewayLogger;
   /** The embedded SIP server ended although nobody stopped it. */
   onLost: (reason: string) => void;
+  /**
+   * Takes each SIP message of a call, in order, with its secrets masked. With a drachtio-server, those that it shows. Must
+   * not throw. Default: messages are not traced.
+   */
+  onMessage?: (message: CallMessage) => void;
 }
 
 export interface Sip extends AsyncDisposable {
@@ -31,15 +40,21 @@ export interface Sip extends AsyncDisposable {
 
 /**
  * Connects to the drachtio-server at `drachtioHost`, or starts the embedded SIP server and connects to that.
- * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`
+ * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; or that names a TLS setting whose file is unusable
  * @throws SipError `server.secret_refused`
  */
-export async function openSip(settings: SipSettings, { logger, onLost }: OpenSipOptions): Promise<Sip> {
+export async function openSip(settings: SipSettings, { logger, onLost, onMessage }: OpenSipOptions): Promise<Sip> {
   await using opening = new AsyncDisposableStack();
+  const tracer = onMessage === undefined ? null : createCallTracer({ onMessage });
   const { control, address } = settings.drachtioHost === null ? await startServer() : externalServer(settings);
   // An external server may come up after us; until then placements answer C2C_NOT_CONFIGURED.
   const connectInBackground = settings.drachtioHost !== null;
-  const gateway = await createDrachtioGateway({ ...control, connectInBackground, logger });
+  const gateway = await createDrachtioGateway({
+    ...{ ...control, connectInBackground, logger },
+    ...(tracer && { tracer }),
+    // The embedded server reports what it sees itself, and more.
+    ...(tracer && settings.drachtioHost !== null && { onFrame: frameReader(tracer) }),
+  });
   opening.defer(() => gateway.close());
   const opened = opening.move();
   return { gateway, address, [Symbol.asyncDispose]: () => opened.disposeAsync() };
@@ -47,10 +62,13 @@ export async function openSip(settings: SipSettings, { logger, onLost }: OpenSip
   async function startServer() {
     const { sipHost, sipPort, sipTransports: transports } = settings;
     const secret = randomBytes(24).toString('base64url');
+    const tls = await readTlsFiles(settings);
     const server = await startEmbeddedSipServer({
       ...(isOwnAddress(sipHost) ? { sipHost } : { sipHost: '0.0.0.0', advertisedHost: sipHost }),
-      ...{ sipPort, transports, secret },
+      ...{ sipPort, transports, tls, secret },
+      ...(tracer && { onMessages: (messages) => tracer.take(messages) }),
       onFault: (error) => logger.error({ err: error }, 'SIP server dropped a message that it failed to handle'),
+      onUntrusted: (host, reason) => logger.warn({ host, reason }, 'TLS connection to a SIP peer failed'),
       onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
     });
     opening.defer(() => server.close());
@@ -63,4 +81,14 @@ export async function openSip(settings: SipSettings, { logger, onLost }: OpenSip
 
 function externalServer({ drachtioHost, drachtioPort, drachtioSecret }: SipSettings) {
   return { control: { host: drachtioHost!, port: drachtioPort, secret: drachtioSecret! }, address: null };
+}
+
+/** Reads the messages of calls out of the frames of a drachtio-server. */
+function frameReader(tracer: CallTracer): (frame: string) => void {
+  const pick = callMessages();
+  return (frame) => {
+    const seen = readDrachtioMessage(frame, Date.now());
+    const message = seen && pick(seen);
+    if (message) tracer.take([message]);
+  };
 }

@@ -261,6 +261,7 @@ function readAudio(sdp: string, session: SessionDescription, local: Reader) {
     ...codec,
     ...readTelephoneEvent(audio, CODECS[codec.codec].clockHz),
     ...(takesComfortNoise(audio, codec.codec, local) && { hasComfortNoise: true }),
+    ...(usesDtx(audio, codec) && { usesDtx: true }),
     direction: readDirection(audio.direction ?? session.direction, host),
     ...(keys !== null && { srtp: keys.keys }),
   };
@@ -351,6 +352,12 @@ function codecOf(audio: MediaDescription, payloadType: number): Codec | null {
   const channels = codec === 'OPUS' ? 2 : 1;
   const isAsKnown = (mapped.rate ?? 8000) === CODECS[codec].clockHz && Number(mapped.encoding ?? 1) === channels;
   return isAsKnown ? codec : null;
+}
+
+function usesDtx(audio: MediaDescription, { codec, payloadType }: Pick<RemoteMedia, 'codec' | 'payloadType'>): boolean {
+  if (codec !== 'OPUS') return false;
+  const config = audio.fmtp.find(({ payload }) => payload === payloadType)?.config ?? '';
+  return config.split(';').some((parameter) => /^usedtx=1$/i.test(parameter.trim()));
 }
 
 function takesComfortNoise(audio: MediaDescription, codec: Codec, { hasComfortNoise = false }: Reader): boolean {

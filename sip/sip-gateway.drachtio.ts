@@ -1,13 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
-import { OutboundLeg } from './leg-dialog.ts';
+import { type LegParts, SipLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
 import { printableFault } from './printable-fault.ts';
+import { ReceivedCall } from './received-call.ts';
+import { Registration } from './registration.ts';
 import { SipError, type SipErrorCode } from './sip-error.ts';
-import type { DialRequest, LegDialog, SipGateway, TrunkEndpoint, TrunkProbe } from './sip-gateway.ts';
+import type {
+  DialRequest,
+  InboundCall,
+  LegDialog,
+  SipGateway,
+  TrunkEndpoint,
+  TrunkProbe,
+  TrunkRegistration,
+  TrunkSign,
+} from './sip-gateway.ts';
 import { openSrfConnection, type SrfConnection } from './srf-connection.ts';
 import type { SrfReceivedRequest, SrfReply, SrfResponse } from './srf-types.ts';
-import { trunkUri } from './trunk.ts';
+import type { CallTracer } from './trace/call-tracer.ts';
+import { nextHopOf, trunkUri } from './trunk.ts';
+import { SILENT, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
 
 export interface DrachtioGatewayOptions {
   /** Where the SIP server takes its clients: the embedded one, or a drachtio-server. */
@@ -17,6 +30,10 @@ export interface DrachtioGatewayOptions {
   /** Our host in From and P-Asserted-Identity. Default: the address the server sends from. */
   sipHost?: string;
   logger?: GatewayLogger;
+  /** Learns which SIP dialogs belong to which leg. */
+  tracer?: Pick<CallTracer, 'bind'>;
+  /** Sees each frame of the SIP server. Never throws. */
+  onFrame?: (frame: string) => void;
   /**
    * Start `disconnected` when the server cannot be reached yet, and keep trying. A refused secret fails the start all
    * the same. Default false.
@@ -30,6 +47,8 @@ export interface DrachtioGatewayOptions {
   pingIntervalMs?: number;
   /** Default 5000. */
   probeTimeoutMs?: number;
+  /** Default 35 000: the SIP server gives up before (Timer F, RFC 3261 §17.1.2). */
+  registerTimeoutMs?: number;
   /** Until the server confirms that it sent a request. Default 5000. */
   sendTimeoutMs?: number;
 }
@@ -61,14 +80,15 @@ export class DrachtioGateway implements SipGateway {
   readonly #options: DrachtioGatewayOptions;
   readonly #logger: GatewayLogger;
   readonly #listeners = new Set<(state: GatewayState) => void>();
-  readonly #legs = new Set<OutboundLeg>();
-  readonly #legOfDialog = new Map<string, OutboundLeg>();
+  readonly #legs = new Set<SipLeg>();
+  readonly #legOfDialog = new Map<string, SipLeg>();
   readonly #closing = new AbortController();
-  readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, inboundRefused: 0 };
+  readonly #counters = { dialed: 0, connections: 0, connectionsLost: 0, faults: 0, received: 0, inboundRefused: 0 };
   #connection: SrfConnection | null = null;
   /** Why the last attempt to connect failed; null after one that did not. */
   #connectFailure: SipErrorCode | null = null;
   #onIdle: () => void = () => {};
+  #onCall: ((call: InboundCall) => void) | null = null;
 
   private constructor(options: DrachtioGatewayOptions) {
     this.#options = options;
@@ -97,14 +117,28 @@ export class DrachtioGateway implements SipGateway {
   }
 
   dial(request: DialRequest): LegDialog {
+    this.#counters.dialed++;
+    return this.#openLeg(request, null);
+  }
+
+  onCall(listener: (call: InboundCall) => void): void {
+    this.#onCall = listener;
+  }
+
+  #openLeg(request: DialRequest, received: LegParts['received']): LegDialog {
     const connection = this.#connection;
     if (connection === null || this.#closing.signal.aborted) return notConnected(request);
-    this.#counters.dialed++;
     let dialogId: string | null = null;
-    const leg: OutboundLeg = new OutboundLeg({
+    const leg: SipLeg = new SipLeg({
       connection,
-      request: { ...request, onEvent: (event) => this.#safely(() => request.onEvent(event)) },
+      request: {
+        ...request,
+        onEvent: (event) => this.#safely(() => request.onEvent(event)),
+        onSign: (sign) => this.#safely(() => request.onSign?.(sign)),
+      },
+      received,
       ownHost: this.#options.sipHost ?? 'localhost',
+      onInviteSent: (sipCallId) => this.#options.tracer?.bind(sipCallId, request),
       isOwnMedia: (host, port) => [...this.#legs].some((each) => each.receivesAt(host, port)),
       onDialog: (id) => {
         dialogId = id;
@@ -124,23 +158,33 @@ export class DrachtioGateway implements SipGateway {
   async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {
     const startedAtMs = performance.now();
     const { promise, resolve } = Promise.withResolvers<TrunkProbe>();
-    const settle = (sipStatus: number | null, reachable: boolean) =>
-      resolve({ reachable, sipStatus, roundTripMs: performance.now() - startedAtMs });
-    const timer = setTimeout(() => settle(null, false), this.#options.probeTimeoutMs ?? 5_000);
-    const onAbort = () => settle(null, false);
+    const settle = (sipStatus: number | null, sign: TrunkSign) =>
+      resolve({
+        reachable: sign.type === 'answered',
+        silence: sign.type === 'unanswered' ? sign.reason : null,
+        sipStatus,
+        roundTripMs: performance.now() - startedAtMs,
+      });
+    const timer = setTimeout(() => settle(null, SILENT), this.#options.probeTimeoutMs ?? 5_000);
+    const onAbort = () => settle(null, SILENT);
     signal.addEventListener('abort', onAbort, { once: true });
     try {
-      if (signal.aborted || this.#connection === null) settle(null, false);
-      else this.#sendOptions(this.#connection, trunkUri(trunk), settle);
+      if (signal.aborted || this.#connection === null) settle(null, SILENT);
+      else this.#sendOptions(this.#connection, trunk, settle);
       return await promise;
     } catch {
       // What is not an address cannot be reached.
-      settle(null, false);
+      settle(null, UNREACHABLE);
       return await promise;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     }
+  }
+
+  openRegistration(trunk: TrunkEndpoint): TrunkRegistration {
+    const timeoutMs = this.#options.registerTimeoutMs ?? 35_000;
+    return new Registration({ trunk, connection: () => this.#connection, timeoutMs });
   }
 
   dump(): unknown {
@@ -170,7 +214,7 @@ export class DrachtioGateway implements SipGateway {
   }
 
   async #connect(): Promise<void> {
-    const { host, port, secret } = this.#options;
+    const { host, port, secret, onFrame } = this.#options;
     const { connectTimeoutMs = 5_000, pingIntervalMs = 10_000, sendTimeoutMs = 5_000 } = this.#options;
     const opening = openSrfConnection({
       host,
@@ -181,6 +225,7 @@ export class DrachtioGateway implements SipGateway {
       sendTimeoutMs,
       onRequest: (request, reply) => this.#receive(request, reply),
       onFault: (error) => this.#fault(error),
+      ...(onFrame && { onFrame }),
       onLost: (detail) => {
         this.#counters.connectionsLost++;
         this.#logger.warn({}, 'Connection to the SIP server lost');
@@ -240,14 +285,28 @@ export class DrachtioGateway implements SipGateway {
     this.#safely(() => {
       const leg = request.stackDialogId ? this.#legOfDialog.get(request.stackDialogId) : undefined;
       if (leg !== undefined) leg.receive(request, reply);
+      else if (this.#isNewCall(request)) this.#takeCall(request, reply);
       else this.#refuseInbound(request, reply);
     });
   }
 
-  /** There is no inbound service yet; carriers that probe us with OPTIONS learn that we are up. */
+  #isNewCall(request: SrfReceivedRequest): boolean {
+    const isReady = this.#onCall !== null && !this.#closing.signal.aborted;
+    return isReady && request.method === 'INVITE' && !isInDialog(request);
+  }
+
+  #takeCall(request: SrfReceivedRequest, reply: SrfReply): void {
+    this.#counters.received++;
+    const call = new ReceivedCall(request, reply, (asked) =>
+      this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
+    );
+    this.#onCall?.(call);
+  }
+
+  /** What belongs to no call. Carriers that probe us with OPTIONS learn that we are up. */
   #refuseInbound(request: SrfReceivedRequest, reply: SrfReply): void {
     if (request.method === 'ACK') return;
-    if (/;\s*tag=/i.test(request.get('To') ?? '')) {
+    if (isInDialog(request)) {
       reply.send(481, {});
       return;
     }
@@ -256,17 +315,19 @@ export class DrachtioGateway implements SipGateway {
     reply.send(status, { headers: { Allow: ALLOWED_METHODS } });
   }
 
-  #sendOptions(connection: SrfConnection, uri: string, settle: (status: number | null, reachable: boolean) => void) {
+  #sendOptions(
+    connection: SrfConnection,
+    trunk: TrunkEndpoint,
+    settle: (status: number | null, sign: TrunkSign) => void,
+  ) {
     const headers = { From: `<sip:tandem@${this.#options.sipHost ?? 'localhost'}>`, 'User-Agent': 'Tandem' };
-    connection.request(uri, { method: 'OPTIONS', headers }, (outcome) => {
+    connection.request(trunkUri(trunk), { ...nextHopOf(trunk), method: 'OPTIONS', headers }, (outcome) => {
       if (outcome.kind !== 'sent') {
-        settle(null, false);
+        settle(null, UNREACHABLE);
         return;
       }
       outcome.request.on('response', (response: SrfResponse) => {
-        if (response.status < 200) return;
-        // A 408 or 503 that the server made up itself has no source.
-        settle(response.status, response.source_address !== '' && response.source_port !== 0);
+        if (response.status >= 200) settle(response.status, signOfResponse(response));
       });
     });
   }
@@ -284,6 +345,10 @@ export class DrachtioGateway implements SipGateway {
     this.#counters.faults++;
     this.#logger.error({ err: printableFault(error) }, 'Fault while handling a SIP message');
   }
+}
+
+function isInDialog(request: SrfReceivedRequest): boolean {
+  return /;\s*tag=/i.test(request.get('To') ?? '');
 }
 
 function isRefusal(error: unknown): boolean {

@@ -7,16 +7,43 @@ export interface SipGateway {
   onStateChange(listener: (state: 'connected' | 'disconnected') => void): () => void;
   /** Sends the INVITE of one leg. Never throws: every outcome, also an immediate one, is a `LegEvent`. */
   dial(request: DialRequest): LegDialog;
+  /** Takes the calls of peers from now on. Without, they are refused with 480. */
+  onCall(listener: (call: InboundCall) => void): void;
   /** One OPTIONS to the trunk (RFC 3261 §11). Any answer, an error status included, means reachable. */
   probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe>;
+  /** Makes a registration of the trunk's account at our address. Nothing is sent until `register`. */
+  openRegistration(trunk: TrunkEndpoint): TrunkRegistration;
   dump(): unknown;
   close(): Promise<void>;
 }
 
+/** The binding of one account (RFC 3261 §10): its REGISTERs share Call-ID, sequence and nonces. */
+export interface TrunkRegistration {
+  /** One REGISTER at a time, repeated as its challenges and a 423 demand. Never throws. */
+  register(request: RegisterRequest): Promise<RegisterOutcome>;
+}
+
+export interface RegisterRequest {
+  /** Asked for; the registrar decides. 0 removes the binding. */
+  expiresS: number;
+  /** As in `TrunkEndpoint`. */
+  address?: string | null;
+  signal: AbortSignal;
+}
+
+export type RegisterOutcome =
+  /** For how long from now on. */
+  | { type: 'registered'; expiresS: number }
+  | { type: 'refused'; sipStatus: number; reason: string; retryAfterS: number | null }
+  | { type: 'unanswered'; reason: TrunkSilence };
+
 export interface TrunkEndpoint {
   /** e.g. `sip:carrier.example:5060`: the user part of requests is the called number. */
   sipUri: string;
-  transport: 'udp' | 'tcp';
+  /** A `sips:` URI means TLS, whatever this says. */
+  transport: 'udp' | 'tcp' | 'tls';
+  /** IP address to send to instead of resolving the host of `sipUri`. Default: null. */
+  address?: string | null;
   username: string | null;
   password: string | null;
   /** Codecs to offer, in order. */
@@ -36,12 +63,45 @@ export interface DialRequest {
   localMedia: { host: string; rtpPort: number };
   /** Sent as X-Tandem-Call-Id so that both sides can match their logs. */
   callId: string;
+  /** `agent`, `customer` or the id of a further leg. */
+  leg: string;
   /**
    * Aborting gives the leg up: CANCEL or BYE is sent, and the leg's last event comes at once instead of with the
    * peer's answer. The owner aborts when its own deadline for the end of the leg has passed; a leg keeps no clock.
    */
   signal: AbortSignal;
   onEvent: (event: LegEvent) => void;
+  /** What the INVITE showed of the trunk. Also called after the leg's last event. */
+  onSign?: (sign: TrunkSign) => void;
+}
+
+/**
+ * What a request shows of its trunk: any response of the peer, a refusal too, is an answer. `no_response`: the
+ * transaction timed out. `transport_error`: the next hop cannot be resolved or reached. `busy`: it answered 503 with
+ * Retry-After, and wants no requests until then (RFC 3261 §21.5.4).
+ */
+export type TrunkSign =
+  | { type: 'answered' }
+  | { type: 'unanswered'; reason: TrunkSilence }
+  | { type: 'busy'; retryAfterS: number };
+export type TrunkSilence = 'no_response' | 'transport_error';
+
+/** A call that a peer wants to make. It waits until it is answered or refused. */
+export interface InboundCall {
+  /** User part of the request URI, as the peer wrote it. */
+  readonly called: string;
+  /** User part of P-Asserted-Identity (RFC 3325), else of From; empty if there is none. */
+  readonly caller: string;
+  /** Where the INVITE came from. */
+  readonly source: { host: string; port: number };
+  /** Aborted when the peer gives up before it is answered or refused. */
+  readonly abandoned: AbortSignal;
+  /** 180. */
+  ring(): void;
+  /** Idempotent; nothing happens to a call that is answered. */
+  refuse(cause: HangupCause): void;
+  /** Makes a leg of it, which is `leg.answered` once the peer has acknowledged. Call it once. */
+  answer(request: Omit<DialRequest, 'callerId' | 'calledNumber'>): LegDialog;
 }
 
 export interface LegDialog {
@@ -61,6 +121,8 @@ export interface LegDialog {
 
 export interface TrunkProbe {
   reachable: boolean;
+  /** Null when the trunk answered. */
+  silence: TrunkSilence | null;
   sipStatus: number | null;
   roundTripMs: number;
 }

@@ -14,6 +14,8 @@ export interface SrfConnectionOptions {
   /** The server's word that it sent a request; without it the request may or may not be on its way. */
   sendTimeoutMs: number;
   onRequest: SrfHandler;
+  /** Sees each frame of the server before it is handled. Never throws. */
+  onFrame?: (frame: string) => void;
   /** Once, after the connection had been made. */
   onLost: (detail: string) => void;
   /** An error that drachtio-srf would have thrown into the process. */
@@ -146,6 +148,7 @@ export class SrfConnection {
     const emit = wire.emit.bind(wire);
     wire.emit = (event: string | symbol, ...args: unknown[]): boolean => {
       if (event !== 'msg') return emit(event, ...args);
+      if (typeof args[1] === 'string') this.#options.onFrame?.(args[1]);
       try {
         return emit(event, ...args);
       } catch (error) {

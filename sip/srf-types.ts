@@ -58,7 +58,11 @@ export interface SrfReceivedRequest extends SrfMessage {
   uri: string;
   /** `application`: made by the server itself, such as the BYE of a dialog it gave up. */
   source: 'network' | 'application';
+  source_address: string;
+  source_port: number;
   stackDialogId: string | undefined;
+  /** The peer cancels its INVITE, which the server refuses then. */
+  on(event: 'cancel', listener: () => void): void;
 }
 
 export interface SrfReply {

@@ -4,29 +4,49 @@ import type { TrunkEndpoint } from './sip-gateway.ts';
 /** A trunk's address and the URIs made from it. */
 
 export interface TrunkAddress {
+  scheme: 'sip' | 'sips';
   /** Name, IPv4 address or bracketed IPv6 address. */
   host: string;
-  /** null: 5060, or what DNS says (RFC 3263). */
+  /** null: 5060, over TLS 5061, or what DNS says (RFC 3263). */
   port: number | null;
 }
 
 /**
- * Reads `sip:host[:port][;parameters]`; a user part is refused because the called number takes its place.
+ * Reads `sip:host[:port][;parameters]`, or `sips:`; a user part is refused because the called number takes its place.
  * @throws SipError `trunk.bad_uri`
  */
 export function readTrunkUri(sipUri: string): TrunkAddress {
-  const match = /^sip:(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::(\d{1,5}))?(?:;[\w;=.~-]*)?$/i.exec(sipUri);
-  const port = match?.[2] === undefined ? null : Number(match[2]);
+  const match = /^(sips?):(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::(\d{1,5}))?(?:;[\w;=.~-]*)?$/i.exec(
+    sipUri,
+  );
+  const port = match?.[3] === undefined ? null : Number(match[3]);
   if (match === null || (port !== null && (port < 1 || port > 65_535))) {
     throw new SipError('trunk.bad_uri', 'a trunk is written sip:host or sip:host:port');
   }
-  return { host: match[1]!, port };
+  return { scheme: match[1]!.toLowerCase() === 'sips' ? 'sips' : 'sip', host: match[2]!, port };
 }
 
 /** The request URI of OPTIONS, and without a number the next hop of every request. */
-export function trunkUri(trunk: Pick<TrunkEndpoint, 'sipUri' | 'transport'>): string {
-  const { host, port } = readTrunkUri(trunk.sipUri);
-  return `sip:${host}${port === null ? '' : `:${port}`}${trunk.transport === 'tcp' ? ';transport=tcp' : ''}`;
+export function trunkUri({ sipUri, transport }: Pick<TrunkEndpoint, 'sipUri' | 'transport'>): string {
+  const { scheme, host, port } = readTrunkUri(sipUri);
+  // `sips` means TLS by itself (RFC 3261 §26.2.2).
+  const named = scheme === 'sips' || transport === 'udp' ? '' : `;transport=${transport}`;
+  return `${scheme}:${host}${port === null ? '' : `:${port}`}${named}`;
+}
+
+/**
+ * The next hop of a trunk at a known address, as an option of a request; empty if the request URI decides. The request
+ * URI keeps the name, by which a carrier may tell its customers apart.
+ */
+export function nextHopOf({ sipUri, transport, address }: Pick<TrunkEndpoint, 'sipUri' | 'transport' | 'address'>): {
+  proxy?: string;
+} {
+  if (!address) return {};
+  const { scheme, port } = readTrunkUri(sipUri);
+  const host = address.includes(':') ? `[${address}]` : address;
+  // The certificate must prove the name, not the address (RFC 5922 §4).
+  if (scheme === 'sips' || transport === 'tls') return { proxy: `${trunkUri({ sipUri, transport })};maddr=${host}` };
+  return { proxy: trunkUri({ sipUri: `sip:${host}${port === null ? '' : `:${port}`}`, transport }) };
 }
 
 /**
@@ -34,7 +54,7 @@ export function trunkUri(trunk: Pick<TrunkEndpoint, 'sipUri' | 'transport'>): st
  * @throws SipError `trunk.bad_uri`, `number.malformed`
  */
 export function calledUri(trunk: Pick<TrunkEndpoint, 'sipUri' | 'transport'>, calledNumber: string): string {
-  return trunkUri(trunk).replace('sip:', `sip:${dialable(calledNumber)}@`);
+  return trunkUri(trunk).replace(/^(sips?):/, `$1:${dialable(calledNumber)}@`);
 }
 
 /**

@@ -43,6 +43,8 @@ describe('loadConfig', () => {
       TANDEM_PUBLIC_URL: 'https://voice.example/',
       TANDEM_OWNER_EMAIL: 'Owner@Example.com',
       SIP_TRANSPORTS: 'tcp, udp',
+      SIP_TRACE: '10%',
+      HEP_COLLECTOR: '[2001:db8::1]:9060',
       RTP_PORT_MIN: '30000',
       RTP_PORT_MAX: '30003',
       CALLBACK_ALLOW_CIDRS: '10.0.0.0/8, fd00::/8',
@@ -53,6 +55,8 @@ describe('loadConfig', () => {
       publicUrl: 'https://voice.example',
       ownerEmail: 'owner@example.com',
       sipTransports: ['tcp', 'udp'],
+      sipTrace: 10,
+      hepCollector: { host: '2001:db8::1', port: 9060 },
       rtpPortMin: 30_000,
       rtpPortMax: 30_003,
       callbackAllowCidrs: ['10.0.0.0/8', 'fd00::/8'],
@@ -74,6 +78,26 @@ describe('loadConfig', () => {
     expect(load({ CORS_ORIGINS: '*' }).corsOrigins).toEqual(['*']);
     expect(load({}).trustedProxies).toEqual(['loopback']);
     expect(load({ TRUSTED_PROXIES: '10.0.0.7, fd00::/8' }).trustedProxies).toEqual(['10.0.0.7', 'fd00::/8']);
+  });
+
+  it('parses the limits on calls', () => {
+    const none = { dailySpendCapNano: null, blockedPrefixes: [], destinationLimits: [] };
+    expect(load({})).toMatchObject(none);
+    const env = { DAILY_SPEND_CAP_USD: '12.5', BLOCKED_PREFIXES: '+882, +979', DESTINATION_LIMITS: '+91:60,+44:5' };
+    expect(load(env)).toMatchObject({
+      dailySpendCapNano: 12_500_000_000n,
+      blockedPrefixes: ['+882', '+979'],
+      destinationLimits: [
+        { prefix: '+91', callsPerMinute: 60 },
+        { prefix: '+44', callsPerMinute: 5 },
+      ],
+    });
+  });
+
+  it('parses the countries that may be called', () => {
+    expect(load({}).numberPlan).toEqual(['IN']);
+    expect(load({ NUMBER_PLAN: 'in, US,GB' }).numberPlan).toEqual(['IN', 'US', 'GB']);
+    expect(load({ NUMBER_PLAN: 'any' }).numberPlan).toBe('any');
   });
 
   it('parses aliases of language models, and how many answers one gives at a time', () => {
@@ -112,6 +136,12 @@ describe('loadConfig', () => {
     ['DATABASE_URL', 'mysql://db'],
     ['REDIS_URL', 'http://redis'],
     ['SIP_TRANSPORTS', 'udp,tls'],
+    ['SIP_TRACE', '100'],
+    ['SIP_TRACE', '0%'],
+    ['SIP_TRACE_DAYS', '0'],
+    ['HEP_COLLECTOR', 'homer'],
+    ['HEP_COLLECTOR', 'homer:0'],
+    ['HEP_COLLECTOR', '2001:db8::1:9060'],
     ['RTP_HOST', 'media.example'],
     ['RTP_PORT_MIN', '20001'],
     ['RTP_PORT_MIN', '80'],
@@ -137,6 +167,16 @@ describe('loadConfig', () => {
     ['LLM_ALIASES', 'svc-tiny=jev-latest'],
     ['LLM_CONCURRENCY', '0'],
     ['MEMORY_INDEX', 'hnsw'],
+    ['NUMBER_PLAN', 'UK'],
+    ['NUMBER_PLAN', 'IN,any'],
+    ['NUMBER_PLAN', '__proto__'],
+    ['DAILY_SPEND_CAP_USD', '-1'],
+    ['DAILY_SPEND_CAP_USD', '1e3'],
+    ['BLOCKED_PREFIXES', '882'],
+    ['DESTINATION_LIMITS', '+91'],
+    ['DESTINATION_LIMITS', '+91:0'],
+    ['TRUNK_ALLOW_CIDRS', '10.0.0.0'],
+    ['REGISTRATION', 'maybe'],
     ['LOG_LEVEL', 'loud'],
   ])('refuses %s=%s with one line that names it', (name, value) => {
     const message = refusal({ [name]: value });
@@ -232,6 +272,10 @@ describe('describeConfig', () => {
       'SIP_HOST',
       'SIP_PORT',
       'SIP_TRANSPORTS',
+      'SIP_TRACE',
+      'SIP_TRACE_DAYS',
+      'HEP_COLLECTOR',
+      'HEP_CAPTURE_ID',
       'RTP_HOST',
       'RTP_PORT_MIN',
       'RTP_PORT_MAX',

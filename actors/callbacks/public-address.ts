@@ -18,6 +18,18 @@ export function classifyAddress(address: string, allowCidrs: readonly Cidr[]): A
 }
 
 /**
+ * Link-local, multicast and unspecified addresses, and those at which clouds serve credentials to a machine. No setting
+ * opens them to trunks. True for unparsable text.
+ */
+export function isLinkLocalOrMetadata(address: string): boolean {
+  const parsed = parseAddress(address);
+  if (parsed === null || NEVER_A_PEER.has(parsed.range())) return true;
+  return METADATA.some((cidr) => inCidr(parsed, cidr));
+}
+
+const NEVER_A_PEER: ReadonlySet<string> = new Set(['linkLocal', 'multicast', 'broadcast', 'unspecified']);
+
+/**
  * Reads `CALLBACK_ALLOW_CIDRS`, already split: `127.0.0.0/8`, `::1/128`, or a bare address.
  * @throws RangeError naming the first entry that is neither.
  */
@@ -65,6 +77,9 @@ function isPublic(address: IPv4 | IPv6): boolean {
   const ipv6 = address as IPv6;
   return ipv6.match(GLOBAL_UNICAST, 3) && !ipv6.zoneId && !isIsatap(ipv6);
 }
+
+/** Beside 169.254.169.254: AWS over IPv6, Azure, Alibaba Cloud and Oracle Cloud. */
+const METADATA = parseCidrs(['fd00:ec2::/32', '168.63.129.16', '100.100.100.200', '192.0.0.192']);
 
 const GLOBAL_UNICAST = ipaddr.IPv6.parse('2000::');
 

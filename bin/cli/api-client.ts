@@ -5,6 +5,8 @@ import { type UploadOptions, uploadFile } from './upload-file.ts';
 export interface Api {
   readonly url: string;
   get<T>(path: string): Promise<T>;
+  /** The body of an answer that is a file. */
+  file(path: string): Promise<Buffer>;
   post<T>(path: string, body?: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
@@ -73,6 +75,11 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
   return {
     url,
     get: (path) => ask('GET', path),
+    async file(path) {
+      const response = await send(path);
+      if (response.ok) return Buffer.from(await response.arrayBuffer());
+      throw refusal(response, { answer: await readAnswer(response), request: `GET ${path}` });
+    },
     post: (path, body) => ask('POST', path, body),
     patch: (path, body) => ask('PATCH', path, body),
     delete: (path) => ask('DELETE', path),

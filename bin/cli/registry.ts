@@ -66,6 +66,16 @@ export const COMMANDS: readonly Registered[] = [
     load: async () => (await import('./commands/trunks.ts')).trunksCommand,
   },
   {
+    name: 'numbers',
+    summary: 'verify numbers that trunks of other workspaces claim',
+    load: async () => (await import('./commands/numbers.ts')).numbersCommand,
+  },
+  {
+    name: 'rules',
+    summary: 'show and change the limits on calls, and the do-not-call list',
+    load: async () => (await import('./commands/rules.ts')).rulesCommand,
+  },
+  {
     name: 'keys',
     summary: 'list, create and revoke API keys',
     load: async () => (await import('./commands/keys.ts')).keysCommand,
@@ -87,7 +97,7 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'users',
-    summary: 'let a user set a new password',
+    summary: 'invite people, and let a user set a new password',
     load: async () => (await import('./commands/users.ts')).usersCommand,
   },
   {

@@ -3,22 +3,24 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { checkPassword, hashPassword } from '../../storage/passwords.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
+import { acceptInvitation, requireInvitation } from '../../storage/queries/invitations.ts';
 import { revokeSession } from '../../storage/queries/sessions.ts';
 import { registerUser, replacePasswordHash } from '../../storage/queries/users.ts';
-import { findUserByEmail, openWorkspace } from '../../storage/queries/workspaces.ts';
+import { findUserByEmail, getWorkspace, openWorkspace } from '../../storage/queries/workspaces.ts';
 import { callerOf } from '../auth.ts';
 import { addressOf } from '../client-address.ts';
-import type { HttpApp, HttpContext } from '../context.ts';
+import type { HttpApp, HttpContext, Registration } from '../context.ts';
 import { REFUSALS, success, successOf, TimeSchema } from '../schemas/envelope.ts';
+import { InvitationTokenSchema } from '../schemas/invitation.ts';
 import { MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, requireStrongPassword } from '../schemas/password.ts';
-import { EmailSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
+import { EmailSchema, RoleSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
 import type { MintedToken } from '../session-tokens.ts';
 
 const TAGS = ['accounts'];
 
 export function authRoutes(
   app: HttpApp,
-  { sql, sessionTokens, limits: { logins }, revocations, now }: HttpContext,
+  { sql, sessionTokens, registration, limits: { logins }, revocations, now }: HttpContext,
 ): void {
   app.post(
     '/auth/register',
@@ -29,21 +31,33 @@ export function authRoutes(
         operationId: 'register',
         summary: 'Register an account',
         description:
-          'Creates a user and a workspace on the free plan with an empty wallet, and logs in. The number of accounts per network address is limited.',
+          'Creates a user and a workspace on the free plan with an empty wallet, and logs in. With an `invitation` to a workspace, the user joins that workspace instead. The setting REGISTRATION of the server decides who may register: with `closed` no request may, with `invite` only one with an `invitation`, with `open` every request. The number of accounts per network address is limited.',
         security: [],
         body: RegisterBody,
         response: { 201: successOf(RegisteredSchema, 'The user, the workspace and a token.'), ...REFUSALS },
       },
     },
     async (request, reply) => {
-      const { email, password, name = '' } = request.body;
+      const { email, password, name = '', invitation: token } = request.body;
       const { workspace_name: workspaceName = `${name || email.split('@')[0]}'s workspace` } = request.body;
+      requireRegistration(registration, token);
       requireStrongPassword(password, { email, name });
       await logins.register(addressOf(request));
-      const passwordHash = await hashPassword(password);
       const at = now();
+      const invited = token === undefined ? null : { token, email, now: at };
+      // Before the hash, which takes long.
+      if (invited) await requireInvitation(sql, invited);
+      const passwordHash = await hashPassword(password);
       const registered = await inTransaction(sql, async (tx) => {
+        const invitation = invited && (await requireInvitation(tx, invited));
         const user = await registerUser(tx, { email, passwordHash, name, now: at });
+        if (invitation !== null) {
+          const member = await acceptInvitation(tx, { invitation, userId: user.id, requestId: request.id, now: at });
+          if (member !== null) {
+            const workspace = (await getWorkspace(tx, invitation.workspaceId))!;
+            return { user, workspace, role: member.role };
+          }
+        }
         const opened = { name: workspaceName.slice(0, 100), plan: 'free', ownerUserId: user.id, now: at } as const;
         const workspace = await openWorkspace(tx, opened);
         await recordAudit(tx, {
@@ -55,7 +69,7 @@ export function authRoutes(
           requestId: request.id,
           now: at,
         });
-        return { user, workspace };
+        return { user, workspace, role: 'owner' as const };
       });
       const minted = await sessionTokens.mint({ userId: registered.user.id, now: at });
       const { id, name: workspaceTitle, plan } = registered.workspace;
@@ -63,7 +77,7 @@ export function authRoutes(
         success({
           ...presentToken(minted),
           user: registered.user,
-          workspace: { id, name: workspaceTitle, plan, role: 'owner' },
+          workspace: { id, name: workspaceTitle, plan, role: registered.role },
         }),
       );
     },
@@ -148,7 +162,11 @@ const RegisterBody = Type.Object(
       description: `At least ${MIN_PASSWORD_LENGTH} characters. Common and easily guessed passwords are rejected.`,
     }),
     name: Type.Optional(Type.String({ maxLength: 100, pattern: '^[^\\u0000]*$', description: 'Name of the user.' })),
-    workspace_name: Type.Optional(WorkspaceNameSchema),
+    workspace_name: Type.Optional({
+      ...WorkspaceNameSchema,
+      description: 'Display name of the new workspace, up to 100 characters. Ignored if you join a workspace.',
+    }),
+    invitation: Type.Optional(InvitationTokenSchema),
   },
   {
     additionalProperties: false,
@@ -182,7 +200,7 @@ const RegisteredSchema = Type.Object(
       id: Type.String({ format: 'uuid' }),
       name: Type.String(),
       plan: Type.String(),
-      role: Type.Literal('owner'),
+      role: RoleSchema,
     }),
   },
   {
@@ -194,6 +212,17 @@ const RegisteredSchema = Type.Object(
     ],
   },
 );
+
+/** @throws TandemError REGISTRATION_CLOSED */
+function requireRegistration(registration: Registration, invitation: string | undefined): void {
+  if (registration === 'open' || (registration === 'invite' && invitation !== undefined)) return;
+  throw new TandemError(
+    'REGISTRATION_CLOSED',
+    registration === 'invite'
+      ? 'Registration requires an invitation. Ask an owner or admin of a workspace, or the operator, for one.'
+      : 'Registration is closed on this server. Ask the operator for an account, or to set REGISTRATION=invite.',
+  );
+}
 
 function presentToken({ token, expiresAt }: MintedToken) {
   return { token, token_type: 'Bearer', expires_at: expiresAt.toISOString() };

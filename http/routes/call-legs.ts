@@ -39,7 +39,7 @@ interface CallLegsOptions {
 
 /** Further parties and supervisors of a live call. */
 export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptions): void {
-  const { dialer, sql, now } = context;
+  const { dialer, sql, now, numberPlan } = context;
 
   app.post(
     '/dialer/click2call/:id/legs',
@@ -50,7 +50,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
         operationId: 'addCallLeg',
         summary: 'Add a party to a call',
         description:
-          "Dials one more party: a phone over the trunk of the call, with the call's caller ID, or the browser of a user. The response arrives when the party is being dialed; when it answers, all parties hear each other. Adds the events `leg.dialing`, `leg.ringing`, `leg.joined`, and `leg.left` or `leg.failed` at the end. The call ends when the agent or the customer hangs up, and goes on when another party does. A party is billed at the price of the call, per second from its answer, as `legs_cost_usd`. It is recorded on the customer's channel and is not transcribed. At most 8 legs can be added. Tandem extension.",
+          "Dials one more party: a phone over the trunk of the call, with the call's caller ID, or the browser of a user. The response arrives when the party is being dialed; when it answers, all parties hear each other. Adds the events `leg.dialing`, `leg.ringing`, `leg.joined`, and `leg.left` or `leg.failed` at the end. The call ends when the agent or the customer hangs up, and goes on when another party does. A party is billed at the price of the call, per second from its answer, as `legs_cost_usd`. It is recorded on the customer's channel, and transcribed if the call is. At most 8 legs can be added. Tandem extension.",
         params: IdParams,
         body: Type.Object(
           {
@@ -67,7 +67,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const endpoint = readEndpoint(request.body.endpoint, principal.userId);
+      const endpoint = readEndpoint(request.body.endpoint, { ownUserId: principal.userId, numberPlan });
       const { callId } = await findCall(request.params.id, principal);
       const target = { workspaceId: principal.workspaceId, callId };
       const leg = await dialer.addLeg(target, { role: 'party', mode: null, endpoint });
@@ -125,7 +125,7 @@ export function callLegRoutes(app: HttpApp, { context, findCall }: CallLegsOptio
     },
     async (request, reply) => {
       const principal = principalOf(request);
-      const endpoint = readEndpoint(request.body.endpoint, principal.userId);
+      const endpoint = readEndpoint(request.body.endpoint, { ownUserId: principal.userId, numberPlan });
       const { mode } = request.body;
       const { callId } = await findCall(request.params.id, principal);
       // Before it happens: nobody listens unnoticed because the audit log could not be written.

@@ -17,14 +17,16 @@ import {
 } from '../playback.ts';
 import { CallStateSchema, RecordingSchema, TranscriptSchema } from '../schemas/call.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
-import { readMobile } from '../schemas/phone-number.ts';
+import { readCallable } from '../schemas/phone-number.ts';
 import { type PlacementBody, PlacementSchema, parsePlacement, REFERENCE } from '../schemas/placement.ts';
 import { readTime } from '../schemas/time.ts';
 import { validationFailed } from '../validation.ts';
 import { callControlRoutes } from './call-control.ts';
 import { callLegRoutes } from './call-legs.ts';
 import { callPlaybackRoutes } from './call-playback.ts';
+import { callSipRoutes } from './call-sip.ts';
 import { streamRoute } from './call-stream.ts';
+import { callTransferRoutes } from './call-transfer.ts';
 import { phoneRoutes } from './phone.ts';
 import { storedEvents, withoutTranscript } from './stored-events.ts';
 
@@ -33,7 +35,7 @@ const IdParams = Type.Object({ id: Type.String({ description: 'call_id or refere
 const CallData = Type.Object({ call: shared('Call') });
 
 export function click2callRoutes(app: HttpApp, context: HttpContext): void {
-  const { sql, dialer } = context;
+  const { sql, dialer, numberPlan } = context;
 
   app.post<{ Body: PlacementBody }>(
     '/dialer/click2call',
@@ -63,7 +65,7 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
     },
     async (request, reply) => {
       const { workspaceId, placedVia, apiKeyId, apiKeyName, userId } = principalOf(request);
-      const placement = parsePlacement(request.body, userId);
+      const placement = parsePlacement(request.body, { ownUserId: userId, numberPlan });
       const placed = await dialer.place({ workspaceId, placedVia, apiKeyId, apiKeyName, userId, ...placement });
       return reply.code(placed.replayed ? 200 : 201).send(success(placed));
     },
@@ -95,8 +97,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
         referenceId,
         from: readTime('from', request.query.from),
         to: readTime('to', request.query.to),
-        agentNumber: readMobile('agent_number', request.query.agent_number),
-        customerNumber: readMobile('customer_number', request.query.customer_number),
+        agentNumber: readCallable('agent_number', request.query.agent_number, numberPlan),
+        customerNumber: readCallable('customer_number', request.query.customer_number, numberPlan),
       };
       const { rows, total } = await listCalls(sql, filters, { page, limit });
       return success({ calls: rows.map(presentCall), pagination: paginationOf({ page, limit }, total) });
@@ -162,6 +164,8 @@ export function click2callRoutes(app: HttpApp, context: HttpContext): void {
   callControlRoutes(app, options);
   callPlaybackRoutes(app, options);
   callLegRoutes(app, options);
+  callTransferRoutes(app, options);
+  callSipRoutes(app, options);
   phoneRoutes(app, options);
   streamRoute(app, { context, findCall: (id, principal) => findCall(context, { id, principal }) });
 

@@ -32,7 +32,7 @@ import {
   presentListedBatch,
   StartedBatchSchema,
 } from '../schemas/judge.ts';
-import { readMobile } from '../schemas/phone-number.ts';
+import { readCallable } from '../schemas/phone-number.ts';
 import { REFERENCE } from '../schemas/placement.ts';
 import { readRubricQuestions } from '../schemas/rubric.ts';
 import { readTime } from '../schemas/time.ts';
@@ -48,7 +48,7 @@ const EVALUATED = responseOf({
 });
 
 export function judgeRoutes(app: HttpApp, context: HttpContext): void {
-  const { sql, judge, limits } = context;
+  const { sql, judge, limits, numberPlan } = context;
 
   app.get(
     '/judge/models',
@@ -181,7 +181,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       }
       const from = readTime('from', filter.from);
       const to = readTime('to', filter.to);
-      const agentNumber = readMobile('agent_number', filter.agent_number);
+      const agentNumber = readCallable('agent_number', filter.agent_number, numberPlan);
       const rubric = await requireRubric(sql, { id: rubricId, principal });
       const matching = {
         ...(filter.state !== undefined && { state: filter.state }),

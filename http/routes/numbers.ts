@@ -7,6 +7,7 @@ import {
   type NumberRow,
   releaseNumber,
   rentNumber,
+  setInboundRule,
 } from '../../storage/queries/numbers.ts';
 import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
@@ -24,10 +25,14 @@ import {
   successOf,
   TimeSchema,
 } from '../schemas/envelope.ts';
+import { InboundRuleBody, InboundRuleSchema, presentInboundRule, readInboundRule } from '../schemas/inbound-rule.ts';
 import { nanoToUsd } from '../schemas/money.ts';
 import { E164Schema, normaliseE164, requireE164 } from '../schemas/phone-number.ts';
 
 const TAGS = ['numbers'];
+const NumberParams = Type.Object({
+  e164: Type.String({ description: 'Number in E.164 format, with the plus sign encoded as %2B.' }),
+});
 
 export function numberRoutes(app: HttpApp, context: HttpContext): void {
   const { sql, now } = context;
@@ -118,6 +123,36 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
     },
   );
 
+  app.put(
+    '/dialer/numbers/:e164/inbound',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'setInboundRule',
+        summary: 'Set the rule for calls to a number',
+        description:
+          'Sets what becomes of calls to a rented number. With `forward`, the caller hears ringing while the endpoint is dialed over the trunk of the number, and is connected when it answers. The call is a call object with `direction` `inbound`, with the same events, limits and charges. Calls are taken from the addresses of the trunk only. Tandem extension.',
+        params: NumberParams,
+        body: InboundRuleBody,
+        response: { 200: successOf(NumberSchema, 'The number, with its new rule.'), ...REFUSALS },
+      },
+    },
+    async (request) => {
+      const { workspaceId, userId } = principalOf(request);
+      const e164 = readNumber(request.params.e164);
+      const rule = readInboundRule(request.body, { ownUserId: userId, numberPlan: context.numberPlan });
+      const number = await inTransaction(sql, async (tx) => {
+        const target = { type: 'number', id: e164 } as const;
+        const changed = await setInboundRule(tx, { workspaceId, e164, rule });
+        const details = { action: rule.action };
+        await recordAction(tx, request, { action: 'number.inbound_changed', target, details, now: now() });
+        return changed;
+      });
+      return success(presentNumber(number));
+    },
+  );
+
   app.delete(
     '/dialer/numbers/:e164',
     {
@@ -128,9 +163,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         summary: 'Release a number',
         description:
           'Releases a rented number and stops its monthly charge. The current month is not refunded. A number that a live call uses cannot be released.',
-        params: Type.Object({
-          e164: Type.String({ description: 'Number in E.164 format, with the plus sign encoded as %2B.' }),
-        }),
+        params: NumberParams,
         response: {
           200: successOf(
             Type.Object({ e164: E164Schema, status: Type.Literal('released'), released_at: TimeSchema }),
@@ -143,13 +176,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const principal = principalOf(request);
       await requireTrunk(context, principal);
-      const e164 = normaliseE164(request.params.e164);
-      if (e164 === null) {
-        throw new TandemError(
-          'NUMBER_NOT_FOUND',
-          'The path must be a number in E.164 format, such as %2B912240000001.',
-        );
-      }
+      const e164 = readNumber(request.params.e164);
       const at = now();
       const released = await inTransaction(sql, async (tx) => {
         const number = await releaseNumber(tx, { workspaceId: principal.workspaceId, e164, now: at });
@@ -161,12 +188,20 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
+/** @throws TandemError NUMBER_NOT_FOUND */
+function readNumber(e164: string): string {
+  const number = normaliseE164(e164);
+  if (number !== null) return number;
+  throw new TandemError('NUMBER_NOT_FOUND', 'The path must be a number in E.164 format, such as %2B912240000001.');
+}
+
 const NumberSchema = Type.Object({
   e164: E164Schema,
   status: Type.Enum(['available', 'assigned', 'reserved'], { description: '`assigned`: rented by the workspace.' }),
   outbound_trunk_id: Type.String({ format: 'uuid', description: 'Trunk that the number belongs to.' }),
   monthly_price_usd: Type.Number({ description: 'Monthly charge, in USD.', examples: [2] }),
   rented_at: nullable({ ...TimeSchema, description: 'When the number was rented. Null if it is not.' }),
+  inbound: InboundRuleSchema,
 });
 
 function presentNumber(row: NumberRow) {
@@ -176,5 +211,6 @@ function presentNumber(row: NumberRow) {
     outbound_trunk_id: row.trunkId,
     monthly_price_usd: nanoToUsd(row.monthlyPriceNano),
     rented_at: row.rentedAt?.toISOString() ?? null,
+    inbound: presentInboundRule(row.inbound),
   };
 }

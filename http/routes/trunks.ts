@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
-import { createTrunk, deleteTrunk, getTrunk, listTrunks, updateTrunk } from '../../storage/queries/trunks.ts';
+import { requireTrunkQuota } from '../../storage/queries/quotas.ts';
+import {
+  createTrunk,
+  deleteTrunk,
+  getTrunk,
+  listTrunks,
+  type TrunkPatch,
+  updateTrunk,
+} from '../../storage/queries/trunks.ts';
 import { principalOf } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { recordAction } from '../recorded-action.ts';
@@ -20,7 +28,7 @@ import { validationFailed } from '../validation.ts';
 const TAGS = ['trunks'];
 const IdParams = Type.Object({ id: Type.String({ description: 'Id of the trunk.' }) });
 
-export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): void {
+export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, now }: HttpContext): void {
   app.get(
     '/dialer/trunks',
     {
@@ -50,7 +58,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         operationId: 'createTrunk',
         summary: 'Create a trunk',
         description:
-          'Adds a SIP trunk to place calls over. `numbers` become the inventory that the workspace can rent. The password is stored encrypted and never returned.',
+          'Adds a SIP trunk to place calls over. `numbers` become the inventory that the workspace can rent, once the operator has verified them; numbers of the first workspace of the server are verified. The password is stored encrypted and never returned. The host of `sip_uri` must be on the public internet, unless the workspace is the first of the server, or TRUNK_ALLOW_CIDRS has the network (TRUNK_HOST_NOT_ALLOWED).',
         body: TrunkBody,
         response: { 201: successOf(TrunkSchema, 'The trunk was created.'), ...REFUSALS },
       },
@@ -60,8 +68,10 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
       const { workspaceId } = principalOf(request);
       const fields = readNewTrunk(request.body, { trunkId: id, secrets });
       requireOwnCallerId(fields.defaultCallerId, fields.numbers);
+      for (const sipUri of sipUrisOf(fields)) await trunkTargets.check({ sipUri, ownerWorkspaceId: workspaceId });
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
+        await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 1, newNumbers: fields.numbers });
         const created = await createTrunk(tx, { id, workspaceId, now: at, ...fields });
         const details = { name: created.name, sip_uri: created.sipUri };
         await recordAction(tx, request, { action: 'trunk.created', target: { type: 'trunk', id }, details, now: at });
@@ -116,8 +126,12 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, now }: HttpContext): v
         if (numbers === undefined) throw trunkNotFound();
         requireOwnCallerId(patch.defaultCallerId, numbers);
       }
+      for (const sipUri of sipUrisOf(patch)) await trunkTargets.check({ sipUri, ownerWorkspaceId: workspaceId });
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
+        if (patch.numbers !== undefined) {
+          await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 0, newNumbers: patch.numbers });
+        }
         const updated = await updateTrunk(tx, { id, workspaceId, patch, now: at });
         // Only the names: the audit log must not contain the password.
         const details = { changed: Object.keys(request.body) };
@@ -166,6 +180,11 @@ function requireOwnCallerId(e164: string | null | undefined, numbers: readonly s
   if (e164 && !numbers.includes(e164)) {
     throw validationFailed([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
   }
+}
+
+/** All hosts that the trunk would lead to with these fields. */
+function sipUrisOf({ sipUri, gateways = [] }: Pick<TrunkPatch, 'sipUri' | 'gateways'>): Set<string> {
+  return new Set([...(sipUri === undefined ? [] : [sipUri]), ...gateways.map((gateway) => gateway.sipUri)]);
 }
 
 function trunkNotFound(): TandemError {

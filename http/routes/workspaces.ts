@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { inTransaction } from '../../storage/database.ts';
 import { recordAudit } from '../../storage/queries/audit.ts';
 import { listMemberships, type MembershipOfUser } from '../../storage/queries/memberships.ts';
+import { requireWorkspaceQuota } from '../../storage/queries/quotas.ts';
 import { openWorkspace } from '../../storage/queries/workspaces.ts';
 import { callerOf, scopesAllow } from '../auth.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -20,7 +21,7 @@ import { RoleSchema, WorkspaceNameSchema } from '../schemas/workspace.ts';
 
 const TAGS = ['workspaces'];
 
-export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
+export function workspaceRoutes(app: HttpApp, { sql, quotas, now }: HttpContext): void {
   app.get(
     '/workspaces',
     {
@@ -63,7 +64,8 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
         tags: TAGS,
         operationId: 'createWorkspace',
         summary: 'Create a workspace',
-        description: 'Creates a workspace on the free plan with an empty wallet. You become its owner.',
+        description:
+          'Creates a workspace on the free plan with an empty wallet. You become its owner. The number of workspaces that a user owns is limited (QUOTA_EXCEEDED).',
         body: Type.Object({ name: WorkspaceNameSchema }, { additionalProperties: false, examples: [{ name: 'Acme' }] }),
         response: { 201: successOf(WorkspaceSchema, 'The workspace was created.'), ...REFUSALS },
       },
@@ -72,6 +74,7 @@ export function workspaceRoutes(app: HttpApp, { sql, now }: HttpContext): void {
       const { userId, apiKeyId } = callerOf(request);
       const at = now();
       const workspace = await inTransaction(sql, async (tx) => {
+        await requireWorkspaceQuota(tx, { userId, quotas });
         const opened = await openWorkspace(tx, { name: request.body.name, plan: 'free', ownerUserId: userId, now: at });
         await recordAudit(tx, {
           workspaceId: opened.id,

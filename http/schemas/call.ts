@@ -13,7 +13,7 @@ const MetadataSchema = nullable(
 );
 const LegSchema = Type.Enum(['agent', 'customer']);
 
-const LegQualitySchema = Type.Object({
+const LEG_QUALITY_PROPERTIES = {
   codec: Type.String({ description: 'Negotiated RTP codec.', examples: ['PCMU'] }),
   packets_received: Type.Integer({ description: 'RTP packets received from the leg.' }),
   packets_lost: Type.Integer({ description: 'RTP packets lost on the way from the leg.' }),
@@ -27,7 +27,8 @@ const LegQualitySchema = Type.Object({
       description: 'SRTP crypto suite that the leg used last. Null for a leg with plain RTP.',
     }),
   ),
-});
+};
+const LegQualitySchema = Type.Object(LEG_QUALITY_PROPERTIES);
 
 const LEG_STATES = ['dialing', 'ringing', 'answered', 'held', 'ended'] as const;
 const SUPERVISION_MODES = ['listen', 'whisper', 'barge'] as const;
@@ -42,6 +43,7 @@ const LEG_EXAMPLE = {
   joined_at: null,
   left_at: null,
   hangup_cause: null,
+  quality: null,
 };
 
 export const SupervisionModeSchema = Type.Enum([...SUPERVISION_MODES], {
@@ -69,6 +71,11 @@ export const LegObjectSchema = Type.Object(
     joined_at: nullable({ ...TimeSchema, description: 'When the leg answered.' }),
     left_at: nullable({ ...TimeSchema, description: 'When the leg ended.' }),
     hangup_cause: nullable(Type.String({ description: 'Cause of the end of the leg.', examples: ['NORMAL_CLEARING'] })),
+    quality: nullable(
+      Type.Object(LEG_QUALITY_PROPERTIES, {
+        description: 'Media quality of the leg. Null until the call has ended, and for a leg without media.',
+      }),
+    ),
   },
   { description: 'A leg of a call.', examples: [LEG_EXAMPLE] },
 );
@@ -80,6 +87,7 @@ const CALL_EXAMPLE = {
   did: '+912240000001',
   agent_number: '+919812345678',
   customer_number: '+919876543210',
+  direction: 'outbound',
   state: 'initiated',
   call_done: false,
   terminal_event: null,
@@ -164,6 +172,9 @@ const CALL_PROPERTIES = {
     description: 'Number dialed first, in E.164 format. Null when the agent is a browser (`agent_endpoint`).',
   }),
   customer_number: { ...E164Schema, description: 'Number dialed after the agent answers, in E.164 format.' },
+  direction: Type.Enum(['outbound', 'inbound'], {
+    description: '`inbound`: the customer has called `did`. `outbound`: the call was placed here. Tandem extension.',
+  }),
   state: CallStateSchema,
   call_done: Type.Boolean({ description: 'True once the outcome is final.' }),
   terminal_event: nullable(
@@ -209,7 +220,9 @@ const CALL_PROPERTIES = {
   billing_status: nullable(
     Type.Enum(['billed', 'failed'], { description: 'Result of billing. Null when nothing was owed.' }),
   ),
-  placed_via: Type.Enum(['api_key', 'session'], { description: 'Kind of credentials that placed the call.' }),
+  placed_via: Type.Enum(['api_key', 'session', 'inbound'], {
+    description: 'Kind of credentials that placed the call. `inbound`: none, the customer has called.',
+  }),
   api_key_id: nullable(Type.Integer({ description: 'API key that placed the call.' })),
   api_key_name: nullable(Type.String({ description: 'Name of that key when the call was placed.' })),
   created_by_user_id: nullable(Type.Integer({ description: 'User who placed the call.' })),
@@ -220,7 +233,7 @@ const CALL_PROPERTIES = {
   quality: nullable(
     Type.Object(
       { agent: nullable(LegQualitySchema), customer: nullable(LegQualitySchema) },
-      { description: 'Media quality of each leg. Null until it has been measured. Tandem extension.' },
+      { description: 'Media quality of agent and customer. Null until it has been measured. Tandem extension.' },
     ),
   ),
 };
@@ -333,7 +346,7 @@ export const TranscriptSchema = Type.Object(
     language: nullable(Type.String({ description: 'Most spoken language, as an ISO 639-1 code.', examples: ['en'] })),
     segments: Type.Array(
       Type.Object({
-        leg: LegSchema,
+        leg: Type.String({ description: '`agent`, `customer`, or the `leg_id` of a third party.' }),
         ...SPOKEN_PROPERTIES,
         language: Type.String({ description: 'ISO 639-1 code.', examples: ['en'] }),
         words: Type.Array(

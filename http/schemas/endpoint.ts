@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import type { LegEndpoint } from '../../machines/events.ts';
-import { IndianMobileSchema, readMobile } from './phone-number.ts';
+import { CallableNumberSchema, type NumberPlan, readCallable } from './phone-number.ts';
 
 const UserIdSchema = Type.Integer({
   minimum: 1,
@@ -23,14 +23,17 @@ export const EndpointSchema = Type.Object(
       description:
         '`phone`: a number, over the trunk of the call. `webrtc`: the browser of a user; see POST /phone/tokens.',
     }),
-    number: Type.Optional(IndianMobileSchema),
+    number: Type.Optional(CallableNumberSchema),
     user_id: Type.Optional(UserIdSchema),
   },
   { additionalProperties: false, description: 'Endpoint to dial: a phone by its `number`, or a browser.' },
 );
 
 /** The same numbers as a call may be placed to. @throws TandemError VALIDATION_FAILED */
-export function readEndpoint(endpoint: Static<typeof EndpointSchema>, ownUserId: number | null): LegEndpoint {
+export function readEndpoint(
+  endpoint: Static<typeof EndpointSchema>,
+  { ownUserId, numberPlan }: { ownUserId: number | null; numberPlan: NumberPlan },
+): LegEndpoint {
   const { type, number, user_id: userId } = endpoint;
   if (type === 'webrtc') {
     if (number !== undefined) throw invalid('number', 'must not be combined with type webrtc');
@@ -40,7 +43,7 @@ export function readEndpoint(endpoint: Static<typeof EndpointSchema>, ownUserId:
   }
   if (userId !== undefined) throw invalid('user_id', 'must not be combined with type phone');
   if (number === undefined) throw invalid('number', 'is required with type phone');
-  return { type, number: readMobile('endpoint.number', number)! };
+  return { type, number: readCallable('endpoint.number', number, numberPlan)! };
 }
 
 function invalid(field: string, message: string, code: ErrorCode = 'VALIDATION_FAILED'): TandemError {

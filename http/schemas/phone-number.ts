@@ -1,3 +1,4 @@
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/max';
 import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { validationFailed } from '../validation.ts';
@@ -11,14 +12,46 @@ export function normaliseIndianMobile(input: unknown): string | null {
   return match ? `+91${match[1]}` : null;
 }
 
-/** Parses the number filter of a query or a body. @throws TandemError VALIDATION_FAILED */
-export function readMobile(path: string, text: string | undefined): string | undefined {
-  if (text === undefined) return undefined;
-  const number = normaliseIndianMobile(text);
-  if (number === null) {
-    throw validationFailed([{ path, message: 'must be an Indian mobile number, such as +919812345678' }]);
+/**
+ * Countries whose numbers may be called: the setting NUMBER_PLAN. A number without a plus sign is read in the national
+ * notation of the first country; `any` has none.
+ */
+export type NumberPlan = 'any' | readonly CountryCode[];
+
+/**
+ * Normalises a number that the plan allows to call to E.164. In a list, India stands for Indian mobile numbers, as in
+ * the API reference. Elsewhere a number must be assignable in its country, which emergency and short numbers are not.
+ * Null if invalid or of another country.
+ */
+export function normaliseCallable(input: unknown, plan: NumberPlan): string | null {
+  const text = withoutSeparators(input);
+  const [home] = plan === 'any' ? [] : plan;
+  const isInternational = text.startsWith('+');
+  if (plan !== 'any' && (isInternational ? text.startsWith('+91') && plan.includes('IN') : home === 'IN')) {
+    return normaliseIndianMobile(text);
   }
+  // The library would also take letters, extensions and other scripts.
+  if (!/^\+?\d{5,17}$/.test(text) || (!isInternational && home === undefined)) return null;
+  const number = parsePhoneNumberFromString(text, { extract: false, ...(home && { defaultCountry: home }) });
+  if (!number?.isValid() || !E164.test(number.number)) return null;
+  // Countries share calling codes, such as +1, so the country decides and not the code.
+  return plan === 'any' || (number.country && plan.includes(number.country)) ? number.number : null;
+}
+
+/** Parses the number filter of a query or a body. @throws TandemError VALIDATION_FAILED */
+export function readCallable(path: string, text: string | undefined, plan: NumberPlan): string | undefined {
+  if (text === undefined) return undefined;
+  const number = normaliseCallable(text, plan);
+  if (number === null) throw validationFailed([{ path, message: expectedNumber(plan) }]);
   return number;
+}
+
+/** Completes a refusal: the field "must be ...". */
+export function expectedNumber(plan: NumberPlan): string {
+  if (plan === 'any') return 'must be a valid phone number with its country code, such as +442079460958';
+  if (plan.length === 1 && plan[0] === 'IN') return 'must be an Indian mobile number, such as +919812345678';
+  const countries = plan.map((country) => (country === 'IN' ? 'IN (mobile)' : country)).join(', ');
+  return `must be a valid phone number of ${countries}, such as +442079460958 of GB`;
 }
 
 /** Normalises any number to E.164 (at most 15 digits, no leading zero) and strips separators. Null if invalid. */
@@ -37,11 +70,11 @@ function withoutSeparators(input: unknown): string {
 
 export const E164Schema = Type.String({ description: 'Phone number in E.164 format.', examples: ['+919812345678'] });
 
-export const INDIAN_MOBILE_FORMATS =
-  'Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored.';
+export const CALLABLE_FORMATS =
+  'Indian mobile number: `+91XXXXXXXXXX`, `91XXXXXXXXXX`, or ten digits starting with 6 to 9. Spaces, hyphens, dots and brackets are ignored. The setting NUMBER_PLAN of the server can allow other countries. Emergency and short numbers are always rejected.';
 
-export const IndianMobileSchema = Type.String({
-  description: INDIAN_MOBILE_FORMATS,
+export const CallableNumberSchema = Type.String({
+  description: CALLABLE_FORMATS,
   examples: ['+919812345678', '98123 45678'],
 });
 

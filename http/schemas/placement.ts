@@ -4,23 +4,24 @@ import { type ErrorCode, TandemError } from '../../machines/errors.ts';
 import { numberOfRawJson } from '../../storage/exact-json.ts';
 import { BrowserEndpointSchema } from './endpoint.ts';
 import {
+  CALLABLE_FORMATS,
+  CallableNumberSchema,
   E164Schema,
-  INDIAN_MOBILE_FORMATS,
-  IndianMobileSchema,
+  expectedNumber,
+  type NumberPlan,
+  normaliseCallable,
   normaliseE164,
-  normaliseIndianMobile,
 } from './phone-number.ts';
 
 /**
  * Validates the body of a placement. Checks the fields in the order of the API reference and throws for the first
- * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent. `ownUserId` is the user
- * who places the call.
+ * invalid one, with its own code; unknown fields are rejected last. Null does not count as absent.
  * @throws TandemError with an INVALID_* code, SAME_NUMBER or VALIDATION_FAILED.
  */
-export function parsePlacement(body: unknown, ownUserId: number | null = null): Placement {
+export function parsePlacement(body: unknown, { ownUserId, numberPlan }: PlacementReading): Placement {
   if (!isObject(body)) throw new TandemError('VALIDATION_FAILED', 'The body must be a JSON object.');
-  const { agentNumber, agentUserId } = readAgent(body, ownUserId);
-  const customerNumber = requireMobile(body, 'customer_number');
+  const { agentNumber, agentUserId } = readAgent(body, { ownUserId, numberPlan });
+  const customerNumber = requireCallable(body, 'customer_number', numberPlan);
   if (agentNumber === customerNumber) {
     refuse('SAME_NUMBER', 'customer_number', 'must differ from agent_number');
   }
@@ -51,6 +52,12 @@ export function parsePlacement(body: unknown, ownUserId: number | null = null): 
   return placement;
 }
 
+interface PlacementReading {
+  /** The user who places the call. Null: none. */
+  ownUserId: number | null;
+  numberPlan: NumberPlan;
+}
+
 /** A placement with numbers in E.164 and defaults applied. Fields without a default are null when absent. */
 export type Placement = Omit<PlaceCallRequest, 'workspaceId' | 'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId'>;
 
@@ -72,8 +79,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export const PlacementSchema = Type.Object(
   {
     agent_number: Type.Optional({
-      ...IndianMobileSchema,
-      description: `Number to dial first. Required without \`agent_endpoint\`. ${INDIAN_MOBILE_FORMATS}`,
+      ...CallableNumberSchema,
+      description: `Number to dial first. Required without \`agent_endpoint\`. ${CALLABLE_FORMATS}`,
     }),
     agent_endpoint: Type.Optional({
       ...BrowserEndpointSchema,
@@ -81,8 +88,8 @@ export const PlacementSchema = Type.Object(
         'Ring the browser of a user instead of `agent_number`. The browser connects with POST /phone/tokens; if none is connected, the call fails with NO_USER_RESPONSE. Tandem extension.',
     }),
     customer_number: {
-      ...IndianMobileSchema,
-      description: `Number to dial once the agent answers. Must differ from \`agent_number\`. ${INDIAN_MOBILE_FORMATS}`,
+      ...CallableNumberSchema,
+      description: `Number to dial once the agent answers. Must differ from \`agent_number\`. ${CALLABLE_FORMATS}`,
     },
     did: Type.Optional({
       ...E164Schema,
@@ -212,10 +219,10 @@ type Body = Record<string, unknown>;
 
 function readAgent(
   body: Body,
-  ownUserId: number | null,
+  { ownUserId, numberPlan }: PlacementReading,
 ): Pick<Placement, 'agentNumber'> & { agentUserId: number | null } {
   if (!Object.hasOwn(body, 'agent_endpoint')) {
-    return { agentNumber: requireMobile(body, 'agent_number'), agentUserId: null };
+    return { agentNumber: requireCallable(body, 'agent_number', numberPlan), agentUserId: null };
   }
   if (Object.hasOwn(body, 'agent_number')) {
     refuse('INVALID_ENDPOINT', 'agent_endpoint', 'must not be combined with agent_number');
@@ -234,12 +241,9 @@ function readAgent(
   return refuse('INVALID_ENDPOINT', 'agent_endpoint.user_id', 'must be the id of a user');
 }
 
-function requireMobile(body: Body, field: 'agent_number' | 'customer_number'): string {
+function requireCallable(body: Body, field: 'agent_number' | 'customer_number', plan: NumberPlan): string {
   if (!Object.hasOwn(body, field)) refuse('INVALID_NUMBER', field, 'is required');
-  return (
-    normaliseIndianMobile(body[field]) ??
-    refuse('INVALID_NUMBER', field, 'must be an Indian mobile number, such as +919812345678')
-  );
+  return normaliseCallable(body[field], plan) ?? refuse('INVALID_NUMBER', field, expectedNumber(plan));
 }
 
 function readDid(body: Body): string | null {

@@ -1,5 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { MediaEncryption } from '../../machines/events.ts';
+import { REACHABILITY_REASONS } from '../../storage/queries/reachability.ts';
+import { type Gateway, gatewaysOf, healthOf, type StoredGateway } from '../../storage/queries/trunk-gateways.ts';
 import type { CreateTrunkInput, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
@@ -8,7 +10,7 @@ import { nullable, TimeSchema } from './envelope.ts';
 import { nanoToUsd, usdToNano } from './money.ts';
 import { E164Schema, normaliseE164 } from './phone-number.ts';
 
-const SIP_URI = '^[sS][iI][pP]:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';
+const SIP_URI = '^[sS][iI][pP][sS]?:(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$';
 /** Lone surrogates cannot be stored unchanged. */
 const PLAIN_TEXT = {
   pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]*$',
@@ -28,6 +30,35 @@ const CODECS =
 const ENCRYPTION =
   'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';
 
+const TRANSPORT =
+  'Transport of SIP messages. `tls`: the certificate of the carrier must be valid and prove the host of sip_uri (RFC 5922), or the trunk is down with `transport_error`. The default port is 5061 then, else 5060.';
+
+const HEALTH =
+  'How Tandem finds out whether the carrier responds. Any response counts, a refusal or the answer to a call too. `options`: also sends OPTIONS requests. After two requests in a row without a response, calls are refused with `CARRIER_LINE_DOWN`, except one try per minute. A carrier that ignores OPTIONS but answers calls stays up. `none`: sends nothing and refuses no calls.';
+const HEALTH_MODE = { description: 'Whether to send OPTIONS requests. Default: `options`.' };
+const HEALTH_INTERVAL = {
+  minimum: 10,
+  maximum: 3600,
+  description: 'Seconds between OPTIONS requests. Default: 30. Changes apply within 30 seconds.',
+};
+
+const REASONS =
+  'The cause of the last change. `not_checked`: no request was sent yet. `options_not_answered`: OPTIONS requests get no response, and no call was placed yet. `options_answered`, `call_answered`, `register_answered`: the carrier responded to that request. `no_response`: requests timed out. `transport_error`: the address cannot be resolved or reached.';
+
+const REGISTER =
+  'Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration.';
+
+const GATEWAYS =
+  'Addresses of the carrier. The first is `sip_uri`. A call goes to the gateways with the lowest `priority`, shared by `weight`, and on to the next one if a gateway does not respond, cannot be reached, or answers 408 or 503 before the callee rings. A gateway that sends `Retry-After` with 503 gets no calls until then. Those that do not respond to OPTIONS requests are tried last.';
+const GATEWAY = {
+  priority: Type.Integer({ minimum: 0, maximum: 65_535, description: 'Lower ones are tried first. Default: 0.' }),
+  weight: Type.Integer({
+    minimum: 0,
+    maximum: 65_535,
+    description: 'Share of the calls among gateways with the same priority. Default: 1.',
+  }),
+};
+
 const FIELDS = {
   name: Type.String({
     minLength: 1,
@@ -38,10 +69,27 @@ const FIELDS = {
   sip_uri: Type.String({
     pattern: SIP_URI,
     maxLength: 300,
-    description: '`sip:host` or `sip:host:port`. The dialed number becomes the user part.',
+    description:
+      '`sip:host` or `sip:host:port`. The dialed number becomes the user part. `sips:` means the transport `tls`.',
     examples: ['sip:carrier.example:5060'],
   }),
-  transport: Type.Enum(['udp', 'tcp'], { description: 'Transport of SIP messages.' }),
+  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: TRANSPORT }),
+  gateways: Type.Array(
+    Type.Object(
+      {
+        sip_uri: Type.String({ pattern: SIP_URI, maxLength: 300, description: '`sip:host` or `sip:host:port`.' }),
+        transport: Type.Optional(
+          Type.Enum(['udp', 'tcp', 'tls'], {
+            description: 'Transport of SIP messages. Default: that of the trunk.',
+          }),
+        ),
+        priority: Type.Optional(GATEWAY.priority),
+        weight: Type.Optional(GATEWAY.weight),
+      },
+      { additionalProperties: false },
+    ),
+    { maxItems: 16, description: `${GATEWAYS} An empty list leaves only \`sip_uri\`.` },
+  ),
   username: nullableText({
     maxLength: 128,
     ...USERNAME,
@@ -53,10 +101,7 @@ const FIELDS = {
     writeOnly: true,
     description: `Password for Digest authentication. ${PLAIN_TEXT.description}`,
   }),
-  register: Type.Boolean({
-    description:
-      'Reserved. Tandem stores it, but does not register with carriers yet: it sends each INVITE to sip_uri.',
-  }),
+  register: Type.Boolean({ description: REGISTER }),
   codecs: Type.Array(Type.Enum([...SOUND_CODECS, 'CN']), {
     minItems: 1,
     maxItems: 5,
@@ -66,6 +111,13 @@ const FIELDS = {
   }),
   media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ minimum: 0, maximum: 10_000, description: 'Maximum number of simultaneous calls.' }),
+  health: Type.Object(
+    {
+      mode: Type.Optional(Type.Enum(['options', 'none'], HEALTH_MODE)),
+      interval_seconds: Type.Optional(Type.Integer(HEALTH_INTERVAL)),
+    },
+    { additionalProperties: false, minProperties: 1, description: HEALTH },
+  ),
   allowed_prefixes: Type.Array(
     Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Prefix in E.164 format, such as +91.' }),
     {
@@ -100,12 +152,14 @@ export const TrunkBody = Type.Object(
     name: FIELDS.name,
     sip_uri: FIELDS.sip_uri,
     transport: Type.Optional({ ...FIELDS.transport, default: 'udp' }),
+    gateways: Type.Optional(FIELDS.gateways),
     username: Type.Optional(FIELDS.username),
     password: Type.Optional(FIELDS.password),
     register: Type.Optional({ ...FIELDS.register, default: false }),
     codecs: Type.Optional({ ...FIELDS.codecs, default: ['PCMU', 'PCMA'] }),
     media_encryption: Type.Optional({ ...FIELDS.media_encryption, default: 'none' }),
     channels: Type.Optional({ ...FIELDS.channels, default: 10 }),
+    health: Type.Optional(FIELDS.health),
     allowed_prefixes: Type.Optional({ ...FIELDS.allowed_prefixes, default: [] }),
     numbers: Type.Optional({ ...FIELDS.numbers, default: [] }),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -119,12 +173,14 @@ export const TrunkPatchBody = Type.Object(
     name: Type.Optional(FIELDS.name),
     sip_uri: Type.Optional(FIELDS.sip_uri),
     transport: Type.Optional(FIELDS.transport),
+    gateways: Type.Optional(FIELDS.gateways),
     username: Type.Optional(FIELDS.username),
     password: Type.Optional(FIELDS.password),
     register: Type.Optional(FIELDS.register),
     codecs: Type.Optional(FIELDS.codecs),
     media_encryption: Type.Optional(FIELDS.media_encryption),
     channels: Type.Optional(FIELDS.channels),
+    health: Type.Optional(FIELDS.health),
     allowed_prefixes: Type.Optional(FIELDS.allowed_prefixes),
     numbers: Type.Optional(FIELDS.numbers),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -134,20 +190,75 @@ export const TrunkPatchBody = Type.Object(
   { additionalProperties: false, minProperties: 1, examples: [{ channels: 30 }] },
 );
 
+const REACHABILITY = Type.Object(
+  {
+    state: Type.Enum(['unknown', 'up', 'down'], {
+      description: '`unknown`: the carrier has not responded yet, the trunk is disabled, or its address was changed.',
+    }),
+    since: nullable({ ...TimeSchema, description: 'When the state changed. Null if it is `unknown`.' }),
+    reason: Type.Enum([...REACHABILITY_REASONS], { description: REASONS }),
+  },
+  { description: 'Whether the gateway responds.' },
+);
+
 const TRUNK_PROPERTIES = {
   id: Type.String({ format: 'uuid', description: 'Id of the trunk.' }),
   name: Type.String({ description: 'Display name.' }),
   sip_uri: Type.String({ description: 'SIP URI of the carrier.' }),
-  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
+  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: TRANSPORT }),
+  gateways: Type.Array(
+    Type.Object({
+      sip_uri: Type.String({ description: 'SIP URI of the gateway.' }),
+      transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
+      ...GATEWAY,
+      reachability: REACHABILITY,
+    }),
+    { description: GATEWAYS },
+  ),
   username: nullable(Type.String({ description: 'User name for Digest authentication.' })),
-  register: Type.Boolean({ description: 'Reserved, as in the request: Tandem does not register with carriers yet.' }),
+  register: Type.Boolean({ description: REGISTER }),
+  registration: nullable(
+    Type.Object(
+      {
+        state: Type.Enum(['registering', 'registered', 'failed'], {
+          description: '`registering`: the carrier has not responded yet.',
+        }),
+        registered_at: nullable({
+          ...TimeSchema,
+          description: 'When the carrier accepted it. Refreshes do not count.',
+        }),
+        expires_at: nullable({ ...TimeSchema, description: 'When the carrier forgets it unless it is refreshed.' }),
+        last_error: nullable(
+          Type.String({
+            description:
+              'Why the last attempt failed, null if it succeeded: status and reason of the carrier, `no_response`, `transport_error`, `host_not_allowed` or `internal_error`.',
+            examples: ['403 Forbidden'],
+          }),
+        ),
+      },
+      { description: 'State of the registration.' },
+    ),
+  ),
   codecs: Type.Array(Type.String(), { description: CODECS }),
   media_encryption: Type.Enum(['none', 'optional', 'required'], { description: ENCRYPTION }),
   channels: Type.Integer({ description: 'Maximum number of simultaneous calls.' }),
+  health: Type.Object(
+    { mode: Type.Enum(['options', 'none'], HEALTH_MODE), interval_seconds: Type.Integer(HEALTH_INTERVAL) },
+    { description: HEALTH },
+  ),
+  reachability: {
+    ...REACHABILITY,
+    description:
+      'Whether the carrier responds: `up` if one gateway does, `down` if none does. Changes are sent as `trunk.down` and `trunk.up` to webhooks.',
+  },
   allowed_prefixes: Type.Array(Type.String(), {
     description: 'Prefixes of the numbers that may be called. An empty list allows all.',
   }),
   numbers: Type.Array(E164Schema, { description: 'Numbers that the carrier assigned to the trunk.' }),
+  unverified_numbers: Type.Array(E164Schema, {
+    description:
+      'Those of `numbers` that the trunk only claims: they cannot be rented until the operator verifies them. Numbers of the first workspace are verified. Tandem extension.',
+  }),
   status: Type.Enum(['active', 'disabled'], { description: 'A disabled trunk places no calls.' }),
   default_caller_id: nullable({ ...E164Schema, description: 'Caller ID of calls placed without `did`.' }),
   price_per_minute_usd: Type.Number({ description: 'Charge per minute of talk, in USD.' }),
@@ -161,13 +272,31 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
       name: EXAMPLE.name,
       sip_uri: EXAMPLE.sip_uri,
       transport: 'udp',
+      gateways: [
+        {
+          sip_uri: EXAMPLE.sip_uri,
+          transport: 'udp',
+          priority: 0,
+          weight: 1,
+          reachability: { state: 'up', since: '2026-01-31T09:30:12.000Z', reason: 'options_answered' },
+        },
+      ],
       username: EXAMPLE.username,
-      register: false,
+      register: true,
+      registration: {
+        state: 'registered',
+        registered_at: '2026-01-31T09:30:05.000Z',
+        expires_at: '2026-01-31T09:40:05.000Z',
+        last_error: null,
+      },
       codecs: ['PCMU', 'PCMA'],
       media_encryption: 'none',
       channels: 10,
+      health: { mode: 'options', interval_seconds: 30 },
+      reachability: { state: 'up', since: '2026-01-31T09:30:12.000Z', reason: 'options_answered' },
       allowed_prefixes: [],
       numbers: EXAMPLE.numbers,
+      unverified_numbers: [],
       status: 'active',
       default_caller_id: null,
       price_per_minute_usd: EXAMPLE.price_per_minute_usd,
@@ -214,18 +343,43 @@ export function presentTrunk(row: TrunkRow) {
     id: row.id,
     name: row.name,
     sip_uri: row.sipUri,
-    transport: row.transport,
+    transport: isSips(row.sipUri) ? 'tls' : row.transport,
+    gateways: gatewaysOf(row).map((gateway) => presentGateway(row, gateway)),
     username: row.username,
     register: row.register,
+    registration: presentRegistration(row),
     codecs: row.codecs,
     media_encryption: row.mediaEncryption,
     channels: row.channels,
+    health: { mode: row.healthMode, interval_seconds: row.healthIntervalS },
+    reachability: {
+      state: row.reachability,
+      since: row.reachabilitySince?.toISOString() ?? null,
+      reason: row.reachabilityReason,
+    },
     allowed_prefixes: row.allowedPrefixes,
     numbers: row.numbers,
+    unverified_numbers: row.unverifiedNumbers,
     status: row.status,
     default_caller_id: row.defaultCallerId,
     price_per_minute_usd: nanoToUsd(row.pricePerMinuteNano),
     created_at: row.createdAt.toISOString(),
+  };
+}
+
+function presentGateway(row: TrunkRow, gateway: Gateway) {
+  const { sipUri, transport, priority, weight } = gateway;
+  const { state = 'unknown' as const, since = null, reason = 'not_checked' as const } = healthOf(row, gateway) ?? {};
+  return { sip_uri: sipUri, transport, priority, weight, reachability: { state, since, reason } };
+}
+
+function presentRegistration(row: TrunkRow) {
+  if (!row.registrationState) return null;
+  return {
+    state: row.registrationState,
+    registered_at: row.registeredAt?.toISOString() ?? null,
+    expires_at: row.registrationExpiresAt?.toISOString() ?? null,
+    last_error: row.registrationError ?? null,
   };
 }
 
@@ -234,7 +388,9 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   const patch: TrunkPatch = {};
   if (body.name !== undefined) patch.name = body.name;
   if (body.sip_uri !== undefined) patch.sipUri = requirePort(body.sip_uri);
-  if (body.transport !== undefined) patch.transport = body.transport as 'udp' | 'tcp';
+  if (body.transport !== undefined) patch.transport = body.transport as 'udp' | 'tcp' | 'tls';
+  if (body.gateways !== undefined) Object.assign(patch, readGateways(body, body.gateways));
+  if (patch.sipUri !== undefined && isSips(patch.sipUri)) patch.transport = 'tls';
   if (body.username !== undefined) patch.username = body.username || null;
   if (body.password !== undefined) {
     patch.passwordEncrypted = body.password ? secrets.seal(body.password, trunkPasswordContext(trunkId)) : null;
@@ -243,6 +399,8 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   if (body.codecs !== undefined) patch.codecs = body.codecs;
   if (body.media_encryption !== undefined) patch.mediaEncryption = body.media_encryption as MediaEncryption;
   if (body.channels !== undefined) patch.channels = body.channels;
+  if (body.health?.mode !== undefined) patch.healthMode = body.health.mode as 'options' | 'none';
+  if (body.health?.interval_seconds !== undefined) patch.healthIntervalS = body.health.interval_seconds;
   if (body.allowed_prefixes !== undefined) patch.allowedPrefixes = [...new Set(body.allowed_prefixes)];
   if (body.numbers !== undefined) {
     patch.numbers = [...new Set(body.numbers.map((number, index) => requireNumber(`numbers.${index}`, number)))];
@@ -256,10 +414,47 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   return patch;
 }
 
-function requirePort(sipUri: string): string {
+/** The first gateway is the address of the trunk. */
+function readGateways(
+  { sip_uri, transport }: Static<typeof TrunkPatchBody>,
+  gateways: NonNullable<Static<typeof TrunkPatchBody>['gateways']>,
+): Pick<TrunkPatch, 'gateways' | 'sipUri' | 'transport'> {
+  const read: StoredGateway[] = gateways.map((gateway, index) => ({
+    sipUri: requirePort(gateway.sip_uri, `gateways.${index}.sip_uri`),
+    transport: transportOfGateway(gateway, index),
+    priority: gateway.priority ?? 0,
+    weight: gateway.weight ?? 1,
+  }));
+  for (const [index, gateway] of read.entries()) {
+    const same = read.findIndex(({ sipUri, transport: by }) => sipUri === gateway.sipUri && by === gateway.transport);
+    if (same < index) throw validationFailed([{ path: `gateways.${index}`, message: 'must be listed once' }]);
+  }
+  const [first] = read;
+  if (first === undefined) return { gateways: [] };
+  if (sip_uri !== undefined && sip_uri !== first.sipUri) {
+    throw validationFailed([{ path: 'gateways.0.sip_uri', message: 'must equal sip_uri, the first gateway' }]);
+  }
+  if (transport !== undefined && (first.transport ?? transport) !== transport) {
+    throw validationFailed([
+      { path: 'gateways.0.transport', message: 'must equal transport, that of the first gateway' },
+    ]);
+  }
+  return { gateways: read, sipUri: first.sipUri, ...(first.transport && { transport: first.transport }) };
+}
+
+/** Of the first gateway, the transport is that of the trunk, which follows from its URI too. */
+function transportOfGateway({ sip_uri, transport }: { sip_uri: string; transport?: string }, index: number) {
+  return index > 0 && isSips(sip_uri) ? 'tls' : ((transport as 'udp' | 'tcp' | 'tls' | undefined) ?? null);
+}
+
+function isSips(sipUri: string): boolean {
+  return /^sips:/i.test(sipUri);
+}
+
+function requirePort(sipUri: string, path = 'sip_uri'): string {
   const port = /:(\d{1,5})$/.exec(sipUri)?.[1];
   if (port === undefined || (Number(port) >= 1 && Number(port) <= 65_535)) return sipUri;
-  throw validationFailed([{ path: 'sip_uri', message: 'must have a port from 1 to 65535' }]);
+  throw validationFailed([{ path, message: 'must have a port from 1 to 65535' }]);
 }
 
 function requireNumber(path: string, text: string): string {

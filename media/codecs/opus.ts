@@ -19,6 +19,8 @@ const OPUS_LOSS_PERCENT = 10;
 /** Of 10. More costs CPU that grows faster than the quality of speech. */
 const COMPLEXITY = 3;
 const SAMPLES_PER_TICK = 2;
+/** A packet without sound for its frame: the sender pauses (RFC 6716 §2.1.9, as libopus has it). */
+const MOST_PAUSE_BYTES = 2;
 /** 120 ms (RFC 6716 §3.2). */
 const MOST_TICKS = 960;
 
@@ -41,6 +43,11 @@ export class OpusEncoder {
       signal: Signal.Voice,
     });
     return new OpusEncoder(encoder);
+  }
+
+  /** Whether silence becomes packets that need not be sent, see `isOpusPause`. Default false. */
+  set dtx(isOn: boolean) {
+    this.#encoder.setDtx(isOn);
   }
 
   /** Encodes 20 ms at 16 kHz. */
@@ -94,6 +101,11 @@ export class OpusDecoder {
   close(): void {
     this.#decoder.free();
   }
+}
+
+/** Whether a packet of so many bytes says only that its sender pauses. */
+export function isOpusPause(payloadBytes: number): boolean {
+  return payloadBytes <= MOST_PAUSE_BYTES;
 }
 
 /** How long a packet lasts, in ticks of 125 us, by its first two octets (RFC 6716 §3.1); 0 for what is no Opus. */

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { CODECS, type Codec, type LegQuality, type RemoteMedia } from '../../machines/events.ts';
 import { type G711Codec, MULAW_TO_LINEAR, transcodingTable } from '../codecs/g711.ts';
+import { isOpusPause } from '../codecs/opus.ts';
 import type { DatagramSocket } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { holdMusicFrames } from '../dsp/hold-music.ts';
+import { FULL_SCALE_POWER, meanPower, powerToDbov } from '../dsp/level.ts';
 import { estimateMos } from '../dsp/mos.ts';
 import { SnrEstimator } from '../dsp/snr.ts';
 import { FRAME_SAMPLES, ringbackFrames, silenceFrames } from '../dsp/tones.ts';
@@ -41,7 +43,11 @@ const OTHER_PARTY_PAUSE_MS = 100;
 /** Five a second. */
 const FRAMES_PER_COMFORT_NOISE = 10;
 /** -127 dBov. */
-const SILENT_COMFORT_NOISE = Uint8Array.of(127);
+const QUIETEST_COMFORT_NOISE = 127;
+/** Mean square, -62 dBov: quieter frames become comfort noise, where the peer takes it. */
+const PAUSE_POWER = FULL_SCALE_POWER * 10 ** -6.2;
+/** Quiet frames before that: 200 ms, longer than pauses within words. */
+const FRAMES_BEFORE_PAUSE = 10;
 /** Longer than between two packets of an event, which come every 20 ms or 50 ms. */
 const EVENT_PAUSE_MS = 80;
 /** 180 ms of G.711; nobody packs more, and a recording slot or send slot holds it. */
@@ -100,6 +106,8 @@ export class RelayLeg {
   /** Where RTCP goes; its address only while nothing is latched. */
   readonly #rtcpTarget = new Endpoint();
   #loopFrame = 0;
+  /** Of a mix or a playout, one after the other. */
+  #quietFrames = 0;
   #playback: Playback | null = null;
   #digits: DigitSender | null = null;
   #forwardedAtMs = Number.NEGATIVE_INFINITY;
@@ -165,6 +173,7 @@ export class RelayLeg {
     }
     this.remote = remote;
     this.outbound.setClock(CODECS[remote.codec].clockHz);
+    if (this.opus !== null) this.opus.encoder.dtx = remote.usesDtx === true;
     if (remote.expectedSsrc !== undefined) this.outbound.ssrc = remote.expectedSsrc;
     if (!signalled.isSameHost(this.#signalled) || this.#rtcpTarget.port === 0) {
       this.#rtcpTarget.port = remote.rtcpPort;
@@ -341,8 +350,9 @@ export class RelayLeg {
     const playback = this.#playback;
     if (remote === null || !this.isListening || playback?.over === false || this.#digits !== null) return;
     if (nowMs - this.#eventAtMs < EVENT_PAUSE_MS) return;
-    this.outbound.admitGenerated(nowMs);
     this.#forwardedAtMs = nowMs;
+    if (playback === null && this.takesComfortNoise && this.#isPause(samples, nowMs)) return;
+    this.outbound.admitGenerated(nowMs);
     if (playback === null) this.#sendSamples(samples, remote, isWide);
     else {
       const mixed = this.#copyOf(samples, FRAME_SAMPLES);
@@ -350,6 +360,16 @@ export class RelayLeg {
       this.#sendSamples(mixed, remote);
     }
     if (playback?.isSpent) this.#endPlayback('played');
+  }
+
+  /** Whether a frame is one of many quiet ones; sends comfort noise of its level instead now and then (RFC 3389 §4). */
+  #isPause(samples: Int16Array, nowMs: number): boolean {
+    const power = meanPower(samples);
+    this.#quietFrames = power < PAUSE_POWER ? this.#quietFrames + 1 : 0;
+    const pausing = this.#quietFrames - FRAMES_BEFORE_PAUSE;
+    if (pausing <= 0) return false;
+    if ((pausing - 1) % FRAMES_PER_COMFORT_NOISE === 0) this.#sendComfortNoise(nowMs, Math.round(-powerToDbov(power)));
+    return true;
   }
 
   /** Encodes and sends 20 ms that `outbound` has admitted. */
@@ -362,7 +382,10 @@ export class RelayLeg {
       return;
     }
     const octets = this.#encoder?.encodeOpus(samples, isWide) ?? null;
-    if (octets === null || octets.length === 0) return;
+    if (octets === null || octets.length === 0 || (remote.usesDtx === true && isOpusPause(octets.length))) {
+      this.outbound.suppress();
+      return;
+    }
     const packet = this.#sendRing.take(RTP_HEADER_BYTES + octets.length);
     packet.set(octets, RTP_HEADER_BYTES);
     // A frame counts as one of G.711 until its size is known.
@@ -381,16 +404,16 @@ export class RelayLeg {
     const sound = this.loopedSound;
     if (sound === null || remote === null || !this.isListening || this.#playback !== null || this.#digits !== null)
       return;
-    if (sound === 'silence' && this.takesComfortNoise) this.#sendComfortNoise(nowMs);
-    else this.#sendFrame(sound, remote, nowMs);
+    if (sound !== 'silence' || !this.takesComfortNoise) this.#sendFrame(sound, remote, nowMs);
+    // Few packets, but enough to keep a NAT's mapping and to show that we are there.
+    else if (this.#loopFrame++ % FRAMES_PER_COMFORT_NOISE === 0) this.#sendComfortNoise(nowMs, QUIETEST_COMFORT_NOISE);
   }
 
-  /** Silence in few packets, but enough to keep a NAT's mapping and to show that we are there. */
-  #sendComfortNoise(nowMs: number): void {
-    if (this.#loopFrame++ % FRAMES_PER_COMFORT_NOISE !== 0) return;
-    this.outbound.admitPause(nowMs, SILENT_COMFORT_NOISE.length);
-    const packet = this.#sendRing.take(RTP_HEADER_BYTES + SILENT_COMFORT_NOISE.length);
-    packet.set(SILENT_COMFORT_NOISE, RTP_HEADER_BYTES);
+  /** @param level in -dBov, 0 to 127 (RFC 3389 §3.1) */
+  #sendComfortNoise(nowMs: number, level: number): void {
+    this.outbound.admitPause(nowMs, 1);
+    const packet = this.#sendRing.take(RTP_HEADER_BYTES + 1);
+    packet[RTP_HEADER_BYTES] = level;
     this.#send(packet, COMFORT_NOISE_PAYLOAD_TYPE);
   }
 

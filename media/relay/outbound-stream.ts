@@ -53,7 +53,7 @@ export class OutboundStream {
   #sentTimestamp: number;
   #sentAtMs = 0;
   #hasSent = false;
-  /** What was sent last is an event or comfort noise, which took longer than a frame. */
+  /** What was sent last is an event or comfort noise, which took longer than a frame, or a pause was not sent. */
   #isAfterPause = false;
 
   constructor(seed: OutboundStreamSeed) {
@@ -116,6 +116,14 @@ export class OutboundStream {
     this.#sentTimestamp = this.timestamp;
     this.#sentAtMs = nowMs;
     this.#count(payloadBytes, nowMs);
+  }
+
+  /** Takes back the frame made here that was just admitted, because nothing is sent in a pause. Time goes on. */
+  suppress(payloadBytes: number = FRAME_SAMPLES): void {
+    this.#isAfterPause = true;
+    this.#sentSequence = (this.#sentSequence - 1) & 0xffff;
+    this.packetsSent -= 1;
+    this.octetsSent -= payloadBytes;
   }
 
   /** As `admit`, for comfort noise made here. What follows begins with the marker (RFC 3551 §4.1). */

@@ -1,5 +1,5 @@
-import type { OpusDecoder } from '../codecs/opus.ts';
-import { meanPower } from '../dsp/level.ts';
+import { isOpusPause, type OpusDecoder } from '../codecs/opus.ts';
+import { meanPower, powerToDbov } from '../dsp/level.ts';
 import { LossConcealer } from '../dsp/loss-concealer.ts';
 import { NoiseGenerator } from '../dsp/noise-generator.ts';
 import { SteadyResampler } from '../dsp/steady-resampler.ts';
@@ -226,7 +226,16 @@ export class Playout {
       this.#releasedSequence = packet.sequence;
       this.#decoder.decode(packet.codec, packet.datagram, packet);
       this.#ticksLate += packet.ticks - timeline.put(0, perTick * packet.position, this.#decoder) / perTick;
+      if (packet.codec === 'OPUS' && isOpusPause(packet.payloadBytes)) this.#announcePause();
     }
+  }
+
+  /** The packet that was decoded last is the end of what the party says: noise of its level follows. */
+  #announcePause(): void {
+    this.#announced.levelDbov = powerToDbov(this.#decoder.power);
+    this.#announced.order = 0;
+    this.#noise.describe(this.#announced);
+    this.#timeline.markPause(this.#perTick * this.#releasedTo);
   }
 
   /** How much of a loss just before a packet the packet may make good: the last frame. */

@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads';
 import { CODECS, type Codec, type LegQuality, type MediaEvent, type RemoteMedia } from '../../machines/events.ts';
+import { isOpusPause } from '../codecs/opus.ts';
 import type { DatagramSocket, Datagrams } from '../datagrams/datagrams.ts';
 import { Endpoint } from '../datagrams/endpoint.ts';
 import { dtmfTones } from '../dsp/dtmf-tones.ts';
@@ -153,10 +154,10 @@ export class RelaySession {
     this.#parties.set(id, party);
   }
 
-  /** Idempotent. Nobody hears the party any more. Resolves when its ports are free. */
-  async removeParty(id: PartyId): Promise<void> {
+  /** Idempotent. No party hears it any more. Resolves when its ports are free, with what was measured of it. */
+  async removeParty(id: PartyId): Promise<LegQuality | null> {
     const party = this.#parties.get(id);
-    if (party === undefined) return;
+    if (party === undefined) return null;
     this.#parties.delete(id);
     const nowMs = this.#clock.nowMs();
     party.tap?.stop(nowMs);
@@ -170,7 +171,9 @@ export class RelaySession {
     }
     this.#keepPlayouts(nowMs);
     this.#paceFrames();
+    const quality = party.leg.quality();
     await party.leg.close(nowMs, this.#clock.unixMs());
+    return quality;
   }
 
   /**
@@ -425,12 +428,11 @@ export class RelaySession {
   }
 
   /** Idempotent. */
-  stopTap(): void {
-    const nowMs = this.#clock.nowMs();
-    for (const party of this.#parties.values()) {
-      party.tap?.stop(nowMs);
-      party.tap = null;
-    }
+  stopTap(id: PartyId): void {
+    const party = this.#parties.get(id);
+    if (party === undefined) return;
+    party.tap?.stop(this.#clock.nowMs());
+    party.tap = null;
   }
 
   /** Posts `machine.detected` for what the party says from now on. @throws RangeError when it is not there, or closed. */
@@ -558,7 +560,9 @@ export class RelaySession {
     if (hasAudio) leg.reception.setClock(CODECS[kind].clockHz);
     leg.reception.count(header.ssrc, header.sequence, header.timestamp, nowMs, hasAudio);
     if (kind === 'telephone-event') this.#detectKeyPress(party, datagram);
-    if (hasAudio || kind === 'comfort-noise') leg.isPausing = !hasAudio;
+    if (hasAudio || kind === 'comfort-noise') {
+      leg.isPausing = !hasAudio || (kind === 'OPUS' && isOpusPause(header.payloadBytes));
+    }
     if (kind === 'comfort-noise') {
       party.playout?.addComfortNoise(datagram, header, nowMs);
       party.digitEar?.end();
@@ -610,7 +614,7 @@ export class RelaySession {
   async #close(): Promise<RecordingSummary | null> {
     this.#stopFrames?.();
     this.#stopFrames = null;
-    this.stopTap();
+    for (const id of this.#parties.keys()) this.stopTap(id);
     const nowMs = this.#clock.nowMs();
     const unixMs = this.#clock.unixMs();
     const parties = [...this.#parties.values()];

@@ -1,6 +1,7 @@
 import { SupervisedThread } from '../../runtime/supervised-thread.ts';
+import type { WireMessage } from '../trace/wire-message.ts';
 import type { SipTimers } from './sip-timers.ts';
-import type { TransportName } from './transport/remote.ts';
+import type { TlsSettings } from './transport/tls-security.ts';
 import type { SipServerThread } from './worker-protocol.ts';
 
 export interface EmbeddedSipServerOptions {
@@ -8,7 +9,9 @@ export interface EmbeddedSipServerOptions {
   sipHost: string;
   /** 0 for any; UDP and TCP get the same. */
   sipPort: number;
-  transports: readonly TransportName[];
+  transports: readonly ('udp' | 'tcp')[];
+  /** Default: no TLS. With it, requests may go over TLS; a listener is opened if it has a certificate. */
+  tls?: TlsSettings;
   /** Address written into Via and Contact; defaults to `sipHost`, or to the first outer address of a wildcard. */
   advertisedHost?: string;
   /** What a drachtio client must present on the control port. Use a random one. */
@@ -19,6 +22,10 @@ export interface EmbeddedSipServerOptions {
   onExit?: (error: Error | null) => void;
   /** One message made the server throw. It was dropped and the server runs on; worth a log entry and a bug report. */
   onFault?: (error: Error) => void;
+  /** Takes the messages of calls, in batches. Default: messages are not traced. */
+  onMessages?: (messages: readonly WireMessage[]) => void;
+  /** A TLS peer did not prove its name; `reason` is a code of Node or OpenSSL, such as `CERT_HAS_EXPIRED`. */
+  onUntrusted?: (name: string, reason: string) => void;
   /** For tests; the defaults are those of RFC 3261. */
   timers?: Partial<SipTimers>;
 }
@@ -28,6 +35,8 @@ export interface EmbeddedSipServer {
   readonly controlPort: number;
   readonly sipHost: string;
   readonly sipPort: number;
+  /** Null: no TLS listener. */
+  readonly tlsPort: number | null;
   /** Hangs up what is left, closes all sockets and ends the thread. Idempotent. */
   close(): Promise<void>;
   /** Counts of transactions, dialogs, connections, dropped messages; null once the thread has ended. */
@@ -35,19 +44,23 @@ export interface EmbeddedSipServer {
 }
 
 /**
- * Starts a SIP server (RFC 3261 over UDP and TCP) in a thread of its own, which a stock drachtio-srf drives over
+ * Starts a SIP server (RFC 3261 over UDP, TCP and TLS) in a thread of its own, which a stock drachtio-srf drives over
  * `controlHost:controlPort`. It dies with the process.
  *
  * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason when `signal` is aborted.
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
-  const { signal, onExit, onFault, ...data } = options;
+  const { signal, onExit, onFault, onMessages, onUntrusted, ...data } = options;
   signal?.throwIfAborted();
   const thread = new SupervisedThread<SipServerThread>({
     entry: new URL('./worker.ts', import.meta.url),
-    data,
+    data: { ...data, isTraced: onMessages !== undefined },
     name: "the SIP server's thread",
-    onReport: (fault) => onFault?.(fault),
+    onReport: (report) => {
+      if (report.type === 'fault') onFault?.(report.error);
+      else if (report.type === 'messages') onMessages?.(report.messages);
+      else onUntrusted?.(report.name, report.reason);
+    },
     drainWithinMs: CLOSE_WITHIN_MS,
   });
   let closing: Promise<void> | null = null;
@@ -77,6 +90,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
     controlPort: ready.controlPort,
     sipHost: options.sipHost,
     sipPort: ready.sipPort,
+    tlsPort: ready.tlsPort,
     close,
     dump: () => thread.dump().catch(() => null),
   };

@@ -1,4 +1,7 @@
 import { networkInterfaces } from 'node:os';
+import { callMessages } from '../trace/call-messages.ts';
+import { messageBatches } from '../trace/message-batches.ts';
+import type { WireMessage } from '../trace/wire-message.ts';
 import { containedClock, systemClock } from './clock.ts';
 import { openControlServer, Routes } from './control/control-server.ts';
 import type { LocalAddress } from './core/outgoing.ts';
@@ -6,13 +9,16 @@ import { SipCore } from './core/sip-core.ts';
 import { type SipTimers, sipTimers } from './sip-timers.ts';
 import { openNetwork } from './transport/network.ts';
 import { createResolver } from './transport/next-hop.ts';
-import { type TransportName, uriHost } from './transport/remote.ts';
+import { type Remote, type TransportName, uriHost } from './transport/remote.ts';
+import type { TlsSettings } from './transport/tls-security.ts';
 
 export interface SipServerOptions {
   sipHost: string;
   /** 0 for any. */
   sipPort: number;
-  transports: readonly TransportName[];
+  transports: readonly ('udp' | 'tcp')[];
+  /** Default: no TLS. */
+  tls?: TlsSettings;
   /** Address in Via and Contact when it is not `sipHost`: behind NAT, or when `sipHost` is a wildcard. */
   advertisedHost?: string;
   secret: string;
@@ -22,55 +28,110 @@ export interface SipServerOptions {
 export interface SipServer {
   readonly controlPort: number;
   readonly sipPort: number;
+  /** Null: no TLS listener. */
+  readonly tlsPort: number | null;
   close(): Promise<void>;
   dump(): unknown;
 }
 
+export interface SipServerListener {
+  /** One message or command caused an error, and was dropped. */
+  onFault: (error: unknown) => void;
+  /** Takes the messages of calls, in batches. Default: messages are not traced. */
+  onMessages?: (messages: WireMessage[]) => void;
+  /** A TLS peer did not prove its name, or broke off the handshake; `reason` is a code of Node or OpenSSL. */
+  onUntrusted: (name: string, reason: string) => void;
+}
+
 /**
- * The whole server in the current thread: SIP sockets, user agent, control port. `onFault` hears of errors that one
- * message or command caused, which was dropped.
+ * The whole server in the current thread: SIP sockets, user agent, control port.
  *
- * @throws the error of a bind.
+ * @throws the error of a bind, or of a certificate or key that cannot be used.
  */
-export async function openSipServer(options: SipServerOptions, onFault: (error: unknown) => void): Promise<SipServer> {
+export async function openSipServer(
+  options: SipServerOptions,
+  { onFault, onMessages, onUntrusted }: SipServerListener,
+): Promise<SipServer> {
   if (options.secret === '') throw new RangeError('The secret of the SIP server must not be empty');
   if (options.transports.length === 0) throw new RangeError('The SIP server needs at least one transport');
   const routes = new Routes();
-  const local: LocalAddress = { host: options.advertisedHost ?? reachableHost(options.sipHost), port: options.sipPort };
+  const host = options.advertisedHost ?? reachableHost(options.sipHost);
+  const local: LocalAddress = { host, port: options.sipPort, tlsPort: null };
+  const clock = containedClock(systemClock, onFault);
+  const trace = onMessages === undefined ? null : traceOf({ local, onMessages, onFault });
   // The core needs the port that the network gets, and the network a core to hand messages to.
   const network = await openNetwork({
     host: options.sipHost,
     port: options.sipPort,
     transports: options.transports,
+    tls: options.tls ?? null,
+    onUntrusted,
     listener: {
       onMessage: (message, source) => core.onMessage(message, source),
+      isExpected: (message) => core.isExpected(message),
       onUnreachable: (remote) => core.onUnreachable(remote),
     },
     onBroken: (error, source) => core.onBroken(error, source),
     onFault,
+    clock,
+    ...(trace && { onSeen: trace.see }),
   });
   local.port = network.port;
+  local.tlsPort = network.tlsPort;
+  const transports: readonly TransportName[] = [...options.transports, ...(options.tls ? (['tls'] as const) : [])];
   const core = new SipCore({
     network,
     local,
-    transports: options.transports,
+    transports,
     timers: sipTimers(options.timers),
     resolve: createResolver(),
     route: (method) => routes.find(method),
-    clock: containedClock(systemClock, onFault),
+    clock,
   });
-  const hostPorts = options.transports.map((name) => `${name}/${uriHost(local.host)}:${local.port}`).join(',');
+  const listening = options.transports.map((name) => `${name}/${uriHost(local.host)}:${local.port}`);
+  if (local.tlsPort !== null) listening.push(`tls/${uriHost(local.host)}:${local.tlsPort}`);
+  const hostPorts = listening.join(',');
   const control = await openControlServer({ secret: options.secret, core, local, hostPorts, routes, onFault });
   return {
     controlPort: control.port,
     sipPort: network.port,
+    tlsPort: network.tlsPort,
     async close() {
       // Closing the sessions hangs up their calls; the BYEs leave before the sockets close.
       await control.close();
       core.stop();
       await network.close();
+      trace?.flush();
     },
     dump: () => ({ core: core.dump(), network: network.dump(), control: control.dump() }),
+  };
+}
+
+/** Picks the messages of calls. What goes wrong here harms no call. */
+function traceOf({
+  local,
+  onMessages,
+  onFault,
+}: Required<Omit<SipServerListener, 'onUntrusted'>> & { local: LocalAddress }) {
+  const pick = callMessages();
+  const batches = messageBatches(onMessages);
+  return {
+    see(direction: WireMessage['direction'], bytes: Buffer, { transport, host, port }: Remote): void {
+      try {
+        const message = pick({
+          atMs: Date.now(),
+          direction,
+          transport,
+          local: { host: local.host, port: transport === 'tls' ? (local.tlsPort ?? local.port) : local.port },
+          remote: { host, port },
+          bytes,
+        });
+        if (message !== null) batches.add(message);
+      } catch (error) {
+        onFault(error);
+      }
+    },
+    flush: () => batches.flush(),
   };
 }
 

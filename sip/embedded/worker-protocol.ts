@@ -1,12 +1,16 @@
 import type { ThreadFailure } from '../../runtime/thread-protocol.ts';
+import type { WireMessage } from '../trace/wire-message.ts';
 import type { SipServerOptions } from './sip-server.ts';
 
 export interface SipServerThread {
-  data: SipServerOptions;
+  data: SipServerOptions & { isTraced: boolean };
   /** `failure`: the sockets could not be opened. */
-  ready: { controlPort: number; sipPort: number } | { failure: ThreadFailure };
+  ready: { controlPort: number; sipPort: number; tlsPort: number | null } | { failure: ThreadFailure };
   calls: object;
-  /** A fault: one message made the server throw. */
-  reports: Error;
+  /** `fault`: one message made the server throw. `messages`: those of calls, if `isTraced`. `untrusted`: a TLS peer did not prove its name. */
+  reports:
+    | { type: 'fault'; error: Error }
+    | { type: 'messages'; messages: WireMessage[] }
+    | { type: 'untrusted'; name: string; reason: string };
   notices: never;
 }

@@ -6,9 +6,14 @@ import type { SipServerThread } from './worker-protocol.ts';
 /** Entry of the SIP server's thread. */
 await serveThread<SipServerThread>(async ({ data, report }) => {
   try {
-    const server = await openSipServer(data, (error) => report(printableFault(error)));
+    const { isTraced, ...options } = data;
+    const server = await openSipServer(options, {
+      onFault: (error) => report({ type: 'fault', error: printableFault(error) }),
+      ...(isTraced && { onMessages: (messages) => report({ type: 'messages', messages }) }),
+      onUntrusted: (name, reason) => report({ type: 'untrusted', name, reason }),
+    });
     return {
-      ready: { controlPort: server.controlPort, sipPort: server.sipPort },
+      ready: { controlPort: server.controlPort, sipPort: server.sipPort, tlsPort: server.tlsPort },
       calls: {},
       dump: () => server.dump(),
       drain: () => server.close(),

@@ -3,6 +3,7 @@ export { formatNameAddr, parseNameAddr, tagOf } from './name-addr.ts';
 export { SipParseError } from './parse-error.ts';
 export { parseMessage } from './parse-message.ts';
 export { serializeMessage } from './serialize-message.ts';
+export { LEAST_SESSION_S, parseSessionExpires } from './session-expires.ts';
 export {
   appendHeader,
   createRequest,

@@ -51,6 +51,19 @@ export function unquote(text: string): string {
   return text.slice(1, -1).replace(/\\([\s\S])/g, '$1');
 }
 
+/** Without the white space of SIP at both ends (RFC 3261 §25.1). `trim` would also take a byte order mark or U+00A0. */
+export function trimBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09 || code === 0x0d || code === 0x0a;
+}
+
 export function isToken(text: string): boolean {
   return TOKEN.test(text);
 }

@@ -48,12 +48,12 @@ export function tagOf(value: string | undefined): string | null {
   }
 }
 
-/** Without brackets, everything after the first `;` belongs to the header, not to the URI (RFC 3261 §20). */
+/** Without brackets, everything after the first `;` belongs to the header, and `?` is forbidden (RFC 3261 §20). */
 function parseBareAddress(value: string, nameEnd: number): NameAddr {
   if (nameEnd > 0) throw new SipParseError('BAD_NAME_ADDR', 'A display name stands without an address');
   const semicolon = value.indexOf(';');
   const uri = (semicolon === -1 ? value : value.slice(0, semicolon)).trim();
-  if (uri === '' || /[\s",>]/.test(uri)) throw new SipParseError('BAD_NAME_ADDR', 'An address is not a URI');
+  if (uri === '' || /[\s",>?]/.test(uri)) throw new SipParseError('BAD_NAME_ADDR', 'An address is not a URI');
   return { displayName: null, uri, params: parseParameters(semicolon === -1 ? '' : value.slice(semicolon)) };
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { headerKey } from './header-names.ts';
-import { isToken } from './lexing.ts';
+import { isToken, trimBlanks } from './lexing.ts';
 import { SipParseError } from './parse-error.ts';
 import { type SipHeader, type SipMessage, type SipRequest, sipHeader } from './sip-message.ts';
 
@@ -102,10 +102,7 @@ function parseHeaders(lines: readonly string[]): ParsedHeaders {
       continue;
     }
     // A stray CR or NUL must not travel on into messages that are made from this one.
-    const value = line
-      .slice(colon + 1)
-      .replace(STRAY_CONTROLS, ' ')
-      .trim();
+    const value = trimBlanks(line.slice(colon + 1).replace(STRAY_CONTROLS, ' '));
     if (headerKey(name) === 'content-length') readContentLength(value, result);
     else result.headers.push(sipHeader(name, value));
   }
@@ -126,8 +123,8 @@ function readContentLength(value: string, result: ParsedHeaders): void {
 function unfold(lines: string[]): string[] {
   const whole: string[] = [];
   for (const line of lines) {
-    if ((line.startsWith(' ') || line.startsWith('\t')) && whole.length > 0 && line.trim() !== '') {
-      whole[whole.length - 1] += ` ${line.trim()}`;
+    if ((line.startsWith(' ') || line.startsWith('\t')) && whole.length > 0 && trimBlanks(line) !== '') {
+      whole[whole.length - 1] += ` ${trimBlanks(line)}`;
     } else whole.push(line);
   }
   return whole;

@@ -20,6 +20,12 @@ export class StreamFramer {
   /** Length of the message at `#start` once its head is complete, else -1. */
   #messageLength = -1;
 
+  /** A message has begun whose end has not arrived. A lone CRLF begins none. */
+  get isInMessage(): boolean {
+    const first = this.#buffer[this.#start];
+    return this.#messageLength !== -1 || (this.#end > this.#start && first !== CR && first !== LF);
+  }
+
   /** @throws SipParseError `TOO_LARGE`, `NOT_SIP` or `BAD_CONTENT_LENGTH`. */
   push(chunk: Buffer): StreamFrame[] {
     const frames: StreamFrame[] = [];

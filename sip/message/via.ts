@@ -10,13 +10,15 @@ export interface Via {
   port: number | null;
   /** `branch`, `received`, `rport`, ...; an empty `rport` (RFC 3581) is `null`. */
   params: Map<string, string | null>;
+  /** The SIP version if it is not 2.0: the answer to such a request, 505, goes where that Via says. */
+  version?: string;
 }
 
 /** @throws SipParseError `BAD_VIA`. */
 export function parseVia(text: string): Via {
   const match = SENT_PROTOCOL.exec(text);
-  const transport = match?.[1];
-  if (!match || transport === undefined) throw new SipParseError('BAD_VIA', 'A Via does not name SIP/2.0');
+  const [, version, transport] = match ?? [];
+  if (!match || transport === undefined) throw new SipParseError('BAD_VIA', 'A Via does not name SIP and a transport');
   const rest = text.slice(match[0].length);
   const semicolon = rest.indexOf(';');
   try {
@@ -26,6 +28,7 @@ export function parseVia(text: string): Via {
       host,
       port,
       params: parseParameters(semicolon === -1 ? '' : rest.slice(semicolon)),
+      ...(version === '2.0' ? {} : { version }),
     };
   } catch {
     throw new SipParseError('BAD_VIA', 'A Via has no usable sent-by');
@@ -34,7 +37,7 @@ export function parseVia(text: string): Via {
 
 export function formatVia(via: Via): string {
   const port = via.port === null ? '' : `:${via.port}`;
-  return `SIP/2.0/${via.transport} ${via.host}${port}${formatParameters(via.params)}`;
+  return `SIP/${via.version ?? '2.0'}/${via.transport} ${via.host}${port}${formatParameters(via.params)}`;
 }
 
-const SENT_PROTOCOL = /^\s*SIP\s*\/\s*2\.0\s*\/\s*([A-Za-z0-9-]{1,16})\s+/i;
+const SENT_PROTOCOL = /^\s*SIP\s*\/\s*(\d{1,3}\.\d{1,3})\s*\/\s*([A-Za-z0-9-]{1,16})\s+/i;

@@ -7,13 +7,18 @@ export const AUDIT_ACTIONS = [
   'member.added',
   'member.role_changed',
   'member.removed',
+  'invitation.created',
+  'invitation.revoked',
+  'invitation.accepted',
   'api_key.created',
   'api_key.revoked',
   'trunk.created',
   'trunk.updated',
   'trunk.deleted',
   'number.rented',
+  'number.inbound_changed',
   'number.released',
+  'number.verified',
   'caller_id.changed',
   'user.reset_link_created',
   'user.password_reset',
@@ -38,6 +43,9 @@ export const AUDIT_ACTIONS = [
   'recording_settings.updated',
   'recording.deleted',
   'call.supervised',
+  'calling_rules.updated',
+  'do_not_call.added',
+  'do_not_call.removed',
 ] as const;
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

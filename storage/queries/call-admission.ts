@@ -1,9 +1,12 @@
 import { TandemError } from '../../machines/errors.ts';
+import type { GuestRole } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { hold } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
+import { requireCallPermission } from './call-permission.ts';
 import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
+import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
 import { getRecordingSettings } from './recording-settings.ts';
 
@@ -22,7 +25,8 @@ const HELD_TALK_SECONDS = 60;
 export interface AdmitCallInput {
   callId: string;
   workspaceId: string;
-  placedVia: 'api_key' | 'session';
+  /** `inbound`: `customerNumber` has called `did`. */
+  placedVia: CallRow['placedVia'];
   apiKeyId: number | null;
   apiKeyName: string | null;
   createdByUserId: number | null;
@@ -58,6 +62,8 @@ export interface AdmitCallInput {
   ownerNode: string;
   ownerBoot: string;
   now: Date;
+  /** The operator's. Default: none. */
+  callingLimits?: CallingLimits;
   /** Whether the carrier of a trunk is known not to answer. Default: none is. */
   isLineDown?: (trunkId: string) => boolean;
 }
@@ -73,7 +79,8 @@ export interface AdmitCallResult {
  * transaction, one at a time for a workspace and for a trunk, so no limit can be overrun. A refusal leaves nothing
  * behind and does not consume the reference.
  * @throws TandemError `DIALER_NOT_PROVISIONED`, `REFERENCE_ALREADY_USED`, `REFERENCE_NOT_OWNED`, `CARRIER_LINE_DOWN`,
- * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, `no_free_channel`, `RECHARGE_REQUIRED`.
+ * `C2C_RATE_LIMITED`, `CALLER_ID_NOT_OWNED`, `destination_not_allowed`, those of `requireCallPermission`,
+ * `no_free_channel`, `RECHARGE_REQUIRED`.
  */
 export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<AdmitCallResult> {
   return await inTransaction(sql, async (tx) => {
@@ -81,9 +88,10 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
     const replayed = await callUnderReference(tx, input, trunk);
     if (replayed) return { outcome: 'replayed', call: replayed };
     requireLine(input, trunk);
-    await requirePlacementRate(tx, input);
+    if (input.placedVia !== 'inbound') await requirePlacementRate(tx, input);
     const did = await callerId(tx, input, trunk);
     requireAllowedDestinations(input, trunk);
+    await requirePermission(tx, input);
     await requireFreeChannel(tx, trunk);
     return { outcome: 'admitted', call: await insertCall(tx, input, { trunk, did }) };
   });
@@ -188,14 +196,25 @@ async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: Tru
   return saved.find((number) => number !== null && owned.has(number)) ?? first;
 }
 
+async function requirePermission(
+  tx: Tx,
+  { workspaceId, agentNumber, customerNumber, callingLimits = NO_CALLING_LIMITS, now }: AdmitCallInput,
+): Promise<void> {
+  await requireCallPermission(tx, {
+    ...{ workspaceId, limits: callingLimits, now },
+    staff: agentNumber === null ? {} : { agent_number: agentNumber },
+    public: { customer_number: customerNumber },
+  });
+}
+
 function requireAllowedDestinations(
-  { agentNumber, customerNumber }: AdmitCallInput,
+  { agentNumber, customerNumber, placedVia }: AdmitCallInput,
   { allowedPrefixes }: TrunkForCall,
 ): void {
   if (allowedPrefixes.length === 0) return;
   // In the order of the API reference. A browser is not called over the trunk.
   if (agentNumber !== null) requireAllowed(allowedPrefixes, { agent_number: agentNumber });
-  requireAllowed(allowedPrefixes, { customer_number: customerNumber });
+  if (placedVia !== 'inbound') requireAllowed(allowedPrefixes, { customer_number: customerNumber });
 }
 
 function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Record<string, string>>): void {
@@ -210,17 +229,31 @@ function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Re
 
 /**
  * Whether a live call may dial one more number over its trunk.
- * @throws TandemError `destination_not_allowed`, `no_free_channel`
+ * @throws TandemError `destination_not_allowed`, those of `requireCallPermission`, `no_free_channel`
  */
 export async function requireRoomForLeg(
   sql: SqlOrTx,
-  { trunkId, number }: { trunkId: string; number: string },
+  { trunkId, workspaceId, number, role, callingLimits, now }: NewLeg,
 ): Promise<void> {
   const [trunk] = await sql<{ id: string; channels: number; allowedPrefixes: string[] }[]>`
     select id, channels, allowed_prefixes from trunks where id = ${trunkId}`;
   if (trunk === undefined) throw new TandemError('no_free_channel', 'The trunk of the call was deleted.');
   requireAllowed(trunk.allowedPrefixes, { number });
+  await requireCallPermission(sql, {
+    ...{ workspaceId, limits: callingLimits, now },
+    staff: role === 'supervisor' ? { number } : {},
+    public: role === 'supervisor' ? {} : { number },
+  });
   await requireFreeChannel(sql, trunk);
+}
+
+interface NewLeg {
+  trunkId: string;
+  workspaceId: string;
+  number: string;
+  role: GuestRole;
+  callingLimits: CallingLimits;
+  now: Date;
 }
 
 /** A call takes one channel, and each phone that was added to it another. */
@@ -283,6 +316,7 @@ async function insertCall(
     pricePerMinuteNano: trunk.pricePerMinuteNano,
     holdId: held.holdId,
     placedVia: input.placedVia,
+    direction: input.placedVia === 'inbound' ? 'inbound' : 'outbound',
     apiKeyId: input.apiKeyId,
     apiKeyName: input.apiKeyName,
     createdByUserId: input.createdByUserId,

@@ -1,4 +1,11 @@
-import type { CallLeg, GuestRole, LegEndpoint, LegId, SupervisionMode } from '../../machines/events.ts';
+import {
+  type CallLeg,
+  type GuestRole,
+  isLegName,
+  type LegEndpoint,
+  type LegId,
+  type SupervisionMode,
+} from '../../machines/events.ts';
 
 /** The legs of a call as its event log tells them, which are stored with the call. Pure functions over plain data. */
 
@@ -49,6 +56,8 @@ export function legsAfter(
       return change({ muted: true });
     case 'call.unmuted':
       return change({ muted: false });
+    case 'transfer.completed':
+      return change({ role: (move.data as { replaces: 'agent' | 'customer' }).replaces });
     case 'supervision.changed':
       return change({ mode: (move.data as { mode: SupervisionMode }).mode });
     case 'leg.left':
@@ -71,8 +80,8 @@ export function endedLegs(legs: readonly CallLeg[], { at, hangupCause }: { at: D
 export function guestSecondsOf(legs: readonly CallLeg[], { from, to }: { from: Date | null; to: Date }): number {
   if (from === null) return 0;
   let seconds = 0;
-  for (const { role, joinedAt, leftAt } of legs) {
-    if (role === 'agent' || role === 'customer' || joinedAt === null) continue;
+  for (const { legId, joinedAt, leftAt } of legs) {
+    if (isLegName(legId) || joinedAt === null) continue;
     const joined = Math.max(from.getTime(), Date.parse(joinedAt));
     const left = Math.min(to.getTime(), leftAt === null ? to.getTime() : Date.parse(leftAt));
     seconds += Math.max(0, Math.ceil((left - joined) / 1000));

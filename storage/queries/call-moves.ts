@@ -4,7 +4,6 @@ import {
   appendEvents,
   type CallEventRow,
   type CallMove,
-  type CallQuality,
   type CallRow,
   isFinalState,
   type RecordingStatus,
@@ -18,7 +17,6 @@ export interface LivePatch {
   whispered?: boolean;
   recordingId?: string | null;
   recordingStatus?: RecordingStatus | null;
-  quality?: CallQuality | null;
   legs?: readonly CallLeg[];
   error?: string | null;
   errorDetail?: string | null;
@@ -42,12 +40,7 @@ export async function recordMoves(
     if (!call) return false;
     const events = await appendEvents(tx, { callId, lastSequence: call.seq, moves });
     const changes = { ...definedOnly(patch), state: moves.at(-1)?.state ?? call.state, seq: call.seq + moves.length };
-    const { quality, legs } = changes;
-    const row = {
-      ...changes,
-      ...(quality && { quality: tx.json(quality as never) }),
-      ...(legs && { legs: tx.json(legs as never) }),
-    };
+    const row = { ...changes, ...(changes.legs && { legs: tx.json(changes.legs as never) }) };
     const [updated] = await tx<CallRow[]>`update calls set ${tx(row as never)} where call_id = ${callId} returning *`;
     return { call: updated!, events };
   });

@@ -1,4 +1,4 @@
-import type { CallLeg, CallSegment, LegName, LegQuality } from '../../machines/events.ts';
+import type { CallLeg, CallQuality, CallSegment, LegName } from '../../machines/events.ts';
 import type { SqlOrTx } from '../database.ts';
 
 export type CallState = 'pending' | 'initiated' | 'bridged' | 'completed' | 'failed' | 'rejected' | 'unknown';
@@ -11,8 +11,6 @@ const LIVE_STATES: readonly CallState[] = ['pending', 'initiated', 'bridged', 'u
 export function isFinalState(state: CallState): boolean {
   return !LIVE_STATES.includes(state);
 }
-
-export type CallQuality = Record<LegName, LegQuality | null>;
 
 /** A row of `calls`. Money in nano-USD, times as Date. */
 export interface CallRow {
@@ -79,7 +77,8 @@ export interface CallRow {
   /** For what the agent was told; null likewise. */
   speechCostNano: bigint | null;
   billingStatus: 'billed' | 'failed' | null;
-  placedVia: 'api_key' | 'session';
+  placedVia: 'api_key' | 'session' | 'inbound';
+  direction: 'outbound' | 'inbound';
   apiKeyId: number | null;
   apiKeyName: string | null;
   createdByUserId: number | null;

@@ -1,4 +1,4 @@
-import type { LegName } from '../../machines/events.ts';
+import type { CallQuality, LegName } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge, settleHold, voidHold, walletOf } from '../ledger.ts';
 import { costAt } from '../price-book.ts';
@@ -8,7 +8,6 @@ import {
   appendEvents,
   type CallEventRow,
   type CallMove,
-  type CallQuality,
   type CallRow,
   isFinalState,
   type RecordingStatus,

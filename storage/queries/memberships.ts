@@ -84,17 +84,26 @@ export async function inviteMember(
     requireRank(change.actorRole, role);
     const user = await findUserByEmail(tx, email);
     if (user === null) {
-      throw new TandemError('USER_NOT_FOUND', 'No account has this e-mail address. Ask the person to register first.');
-    }
-    const known = await findMember(tx, { ...change, userId: user.id });
-    if (known !== null)
       throw new TandemError(
-        'ALREADY_MEMBER',
-        'The user is already a member of the workspace. Change the role instead.',
+        'USER_NOT_FOUND',
+        'No account has this e-mail address. Invite the person with POST /workspaces/{id}/invitations.',
       );
-    await addMember(tx, { ...change, userId: user.id, role });
-    return (await findMember(tx, { ...change, userId: user.id }))!;
+    }
+    return await joinWorkspace(tx, { ...change, userId: user.id, role });
   });
+}
+
+/** @throws TandemError ALREADY_MEMBER */
+export async function joinWorkspace(
+  tx: Tx,
+  joining: { workspaceId: string; userId: number; role: Role; now: Date },
+): Promise<MemberRow> {
+  await lockWorkspace(tx, joining.workspaceId);
+  if ((await findMember(tx, joining)) !== null) {
+    throw new TandemError('ALREADY_MEMBER', 'The user is already a member of the workspace. Change the role instead.');
+  }
+  await addMember(tx, joining);
+  return (await findMember(tx, joining))!;
 }
 
 /** @throws TandemError MEMBER_NOT_FOUND, LAST_OWNER, FORBIDDEN */
@@ -154,7 +163,8 @@ async function lockMember(tx: Tx, { workspaceId, userId, actorRole }: MemberChan
   return member;
 }
 
-function requireRank(actorRole: Role, role: Role): void {
+/** @throws TandemError FORBIDDEN */
+export function requireRank(actorRole: Role, role: Role): void {
   if (role === 'owner' && actorRole !== 'owner') {
     throw new TandemError('FORBIDDEN', 'Only owners can grant the owner role, or change or remove an owner.');
   }

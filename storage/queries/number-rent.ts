@@ -27,7 +27,7 @@ export async function chargeMonth(tx: Tx, number: RentedNumber, now: Date): Prom
   const { e164, rentedAt, rentMonths } = number;
   const workspaceId = number.workspaceId!;
   const unitPriceNano = monthlyPrice(number, await priceBookOf(tx, workspaceId));
-  await tx`update numbers set rent_months = rent_months + 1 where e164 = ${e164}`;
+  await tx`update numbers set rent_months = rent_months + 1 where e164 = ${e164} and status = 'assigned'`;
   if (unitPriceNano === 0n) return null;
   return await charge(tx, {
     ...costAt({ service: 'number', count: 1, unitPriceNano }),

@@ -2,6 +2,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import type { Charge } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
+import type { InboundRule } from './inbound-rules.ts';
 import { chargeMonth, monthlyPrice, type RentedNumber } from './number-rent.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
@@ -18,6 +19,10 @@ export interface NumberRow {
   createdAt: Date;
   rentedAt: Date | null;
   releasedAt: Date | null;
+  /** Null while its trunk only claims it. */
+  verifiedAt: Date | null;
+  /** What becomes of calls to it. Null: they are refused. */
+  inbound: InboundRule | null;
 }
 
 export interface PoolCounts {
@@ -33,7 +38,7 @@ export interface PoolCounts {
 export async function poolCounts(sql: SqlOrTx, { workspaceId }: { workspaceId: string }): Promise<PoolCounts> {
   const [row] = await sql<PoolCounts[]>`
     select
-      count(*) filter (where n.status = 'available')::int as available,
+      count(*) filter (where n.status = 'available' and n.verified_at is not null)::int as available,
       count(*) filter (where n.status = 'assigned' and n.workspace_id = ${workspaceId})::int as assigned,
       count(*) filter (where n.status = 'reserved')::int as reserved
     from numbers n join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
@@ -65,7 +70,7 @@ export async function availableNumbers(
     select n.* from numbers n
     join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
     join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
-    where n.status = 'available' ${pattern === undefined ? sql`` : sql`and n.e164 like ${likePattern(pattern)}`}
+    where n.status = 'available' and n.verified_at is not null ${pattern === undefined ? sql`` : sql`and n.e164 like ${likePattern(pattern)}`}
     order by n.e164 limit ${limit}`;
   return await withPrices(sql, workspaceId, rows);
 }
@@ -82,7 +87,8 @@ export interface RentNumberInput {
 /**
  * Assigns an available number to the workspace and charges the first month; `charge` is null when it is free.
  * @throws TandemError `DIALER_NOT_PROVISIONED` without a trunk, `NUMBER_NOT_FOUND` when no trunk of the workspace
- * carries it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever, `INSUFFICIENT_CREDITS`.
+ * carries it, `NUMBER_NOT_VERIFIED` while a trunk only claims it, `NUMBER_NOT_AVAILABLE` when it is taken, by whomever,
+ * `INSUFFICIENT_CREDITS`.
  */
 export async function rentNumber(
   sql: SqlOrTx,
@@ -101,13 +107,19 @@ export async function rentNumber(
       select n.* from numbers n
       join trunk_workspaces tw on tw.trunk_id = n.trunk_id and tw.workspace_id = ${workspaceId}
       join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
-      where n.e164 = ${e164} for update of n`;
+      where n.e164 = ${e164} order by n.verified_at nulls last limit 1 for update of n`;
     if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'No trunk of the workspace has this number.');
+    if (number.verifiedAt === null) {
+      throw new TandemError(
+        'NUMBER_NOT_VERIFIED',
+        'The trunk claims this number, but it is not verified. Ask the operator: tandem numbers verify NUMBER.',
+      );
+    }
     if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'The number is already rented.');
     const [rented] = await tx<(NumberRow & RentedNumber)[]>`
       update numbers set status = 'assigned', workspace_id = ${workspaceId}, rented_at = ${now}, released_at = null,
         rent_months = 0, rented_by_user_id = ${userId}, rented_by_api_key_id = ${apiKeyId}
-      where e164 = ${e164} returning *`;
+      where e164 = ${e164} and trunk_id = ${number.trunkId} returning *`;
     const charge = await chargeMonth(tx, rented!, now);
     const [priced] = await withPrices<NumberRow>(tx, workspaceId, [rented!]);
     return { ...priced!, charge };
@@ -136,10 +148,26 @@ export async function releaseNumber(
       update trunk_workspaces set default_caller_id = null
       where workspace_id = ${workspaceId} and default_caller_id = ${e164}`;
     const [released] = await tx<NumberRow[]>`
-      update numbers set status = 'available', workspace_id = null, rented_at = null, released_at = ${now}
-      where e164 = ${e164} returning *`;
+      update numbers set status = 'available', workspace_id = null, rented_at = null, released_at = ${now}, inbound = null
+      where e164 = ${e164} and trunk_id = ${number.trunkId} returning *`;
     return released!;
   });
+}
+
+/**
+ * Sets what becomes of calls to a number; null refuses them.
+ * @throws TandemError NUMBER_NOT_FOUND when the workspace does not rent it
+ */
+export async function setInboundRule(
+  sql: SqlOrTx,
+  { workspaceId, e164, rule }: { workspaceId: string; e164: string; rule: InboundRule | null },
+): Promise<NumberRow> {
+  const [number] = await sql<NumberRow[]>`
+    update numbers set inbound = ${rule === null ? null : sql.json(rule as never)}
+    where e164 = ${e164} and workspace_id = ${workspaceId} and status = 'assigned' returning *`;
+  if (!number) throw new TandemError('NUMBER_NOT_FOUND', 'The workspace does not rent this number.');
+  const [priced] = await withPrices<NumberRow>(sql, workspaceId, [number]);
+  return priced!;
 }
 
 async function withPrices<Row extends NumberRow>(

@@ -1,5 +1,5 @@
 import { TandemError } from '../../machines/errors.ts';
-import type { CallSegment, LegName } from '../../machines/events.ts';
+import type { CallSegment, LegId } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { charge } from '../ledger.ts';
 import { costOf, priceBookOf } from '../price-book.ts';
@@ -147,6 +147,6 @@ async function isPaid(tx: Tx, call: CallRow, { segment, now }: SegmentInput): Pr
   }
 }
 
-function operationKeyOf(callId: string, { leg, utteranceId }: { leg: LegName; utteranceId: number }): string {
+function operationKeyOf(callId: string, { leg, utteranceId }: { leg: LegId; utteranceId: number }): string {
   return `transcript:${callId}:${leg}:${utteranceId}`;
 }

@@ -1,8 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import { TandemError } from '../../machines/errors.ts';
 import type { MediaEncryption } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { isUuid } from './identifiers.ts';
+import { claimNumbers } from './number-claims.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
+import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
+import type { GatewayHealth, StoredGateway } from './trunk-gateways.ts';
+import { UNKNOWN_HEALTH } from './trunk-health.ts';
 
 export interface TrunkRow {
   id: string;
@@ -17,6 +22,21 @@ export interface TrunkRow {
   codecs: string[];
   mediaEncryption: MediaEncryption;
   channels: number;
+  /** `none`: no OPTIONS are sent, and placements are never refused because the carrier seems down. */
+  healthMode: 'options' | 'none';
+  healthIntervalS: number;
+  reachability: ReachabilityState;
+  /** Null while `unknown`. */
+  reachabilitySince: Date | null;
+  reachabilityReason: ReachabilityReason;
+  /** As stored: see `gatewaysOf`. */
+  gateways: StoredGateway[];
+  gatewayHealth: GatewayHealth[];
+  /** Null or absent: no server registers it. */
+  registrationState?: 'registering' | 'registered' | 'failed' | null;
+  registeredAt?: Date | null;
+  registrationExpiresAt?: Date | null;
+  registrationError?: string | null;
   /** Empty allows every destination. */
   allowedPrefixes: string[];
   status: 'active' | 'disabled';
@@ -28,6 +48,8 @@ export interface TrunkRow {
   deletedAt: Date | null;
   /** DIDs the carrier gave, rented or not. */
   numbers: string[];
+  /** Those of them that are claims only. */
+  unverifiedNumbers: string[];
 }
 
 export interface CreateTrunkInput {
@@ -43,6 +65,12 @@ export interface CreateTrunkInput {
   codecs: string[];
   mediaEncryption: MediaEncryption;
   channels: number;
+  /** The first is at `sipUri`. Default: only that. */
+  gateways?: StoredGateway[];
+  /** Default `options`. */
+  healthMode?: 'options' | 'none';
+  /** Default 30. */
+  healthIntervalS?: number;
   allowedPrefixes: string[];
   /** Put into the inventory of this trunk. */
   numbers: string[];
@@ -51,14 +79,16 @@ export interface CreateTrunkInput {
   now: Date;
 }
 
-/** @throws TandemError `NUMBER_NOT_AVAILABLE` when a number already stands on another trunk. */
+/** @throws TandemError `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE` when a number is verified for another trunk. */
 export async function createTrunk(sql: SqlOrTx, input: CreateTrunkInput): Promise<TrunkRow> {
   return await inTransaction(sql, async (tx) => {
-    const { workspaceId, numbers, now, ...fields } = input;
-    const row = { ...fields, ownerWorkspaceId: workspaceId, createdAt: now, updatedAt: now };
+    const { workspaceId, numbers, now, gateways = [], ...fields } = input;
+    const stored = { ...fields, gateways: tx.json(gateways as never) };
+    const row = { ...stored, ownerWorkspaceId: workspaceId, createdAt: now, updatedAt: now };
     await tx`insert into trunks ${tx(row)}`;
+    requireAccount(input);
     await shareTrunk(tx, { trunkId: input.id, workspaceId, now });
-    await putNumbers(tx, { trunkId: input.id, numbers, now });
+    await claimNumbers(tx, { trunkId: input.id, workspaceId, numbers, now });
     return (await getTrunk(tx, { id: input.id, workspaceId }))!;
   });
 }
@@ -100,7 +130,9 @@ export async function getTrunk(
 export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<TrunkRow[]>`
-    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers,
+      array(select e164 from numbers n where n.trunk_id = t.id and n.verified_at is null order by e164)
+        as unverified_numbers
     from trunks t where t.id = ${id}`;
   return row ?? null;
 }
@@ -108,7 +140,9 @@ export async function getTrunkById(sql: SqlOrTx, id: string): Promise<TrunkRow |
 /** Every trunk of the platform that calls may use: what the SIP gateway is told at start. */
 export async function listActiveTrunks(sql: SqlOrTx): Promise<TrunkRow[]> {
   return await sql<TrunkRow[]>`
-    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+    select t.*, array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers,
+      array(select e164 from numbers n where n.trunk_id = t.id and n.verified_at is null order by e164)
+        as unverified_numbers
     from trunks t where t.status = 'active' and t.deleted_at is null order by t.created_at, t.id`;
 }
 
@@ -122,6 +156,9 @@ export interface TrunkPatch {
   codecs?: string[];
   mediaEncryption?: MediaEncryption;
   channels?: number;
+  gateways?: StoredGateway[];
+  healthMode?: 'options' | 'none';
+  healthIntervalS?: number;
   allowedPrefixes?: string[];
   status?: 'active' | 'disabled';
   defaultCallerId?: string | null;
@@ -132,22 +169,26 @@ export interface TrunkPatch {
 
 /**
  * Only the workspace that owns the trunk may change it.
- * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `NUMBER_NOT_AVAILABLE`, `NUMBER_IN_USE` (a rented number left out).
+ * @throws TandemError `TRUNK_NOT_FOUND`, `FORBIDDEN`, `VALIDATION_FAILED`, `NUMBER_NOT_AVAILABLE`, `NUMBER_IN_USE` (a rented
+ * number left out).
  */
 export async function updateTrunk(
   sql: SqlOrTx,
   { id, workspaceId, patch, now }: { id: string; workspaceId: string; patch: TrunkPatch; now: Date },
 ): Promise<TrunkRow> {
   return await inTransaction(sql, async (tx) => {
-    await lockOwnTrunk(tx, { id, workspaceId });
-    const { numbers, ...fields } = patch;
+    const before = await lockOwnTrunk(tx, { id, workspaceId });
+    const { numbers, gateways, ...fields } = patch;
     const changes = {
       ...Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== undefined)),
+      ...(gateways && { gateways: tx.json(gateways as never) }),
+      ...(isUnwatchedBy(patch, before) && { ...UNKNOWN_HEALTH, gatewayHealth: tx.json([]) }),
       updatedAt: now,
     };
+    if (patch.register !== undefined || patch.username !== undefined) requireAccount({ ...before, ...changes });
     await tx`update trunks set ${tx(changes)} where id = ${id}`;
     if (numbers !== undefined) {
-      await putNumbers(tx, { trunkId: id, numbers, now });
+      await claimNumbers(tx, { trunkId: id, workspaceId, numbers, now });
       const removed = await tx<{ e164: string }[]>`
         delete from numbers where trunk_id = ${id} and status <> 'assigned' and not e164 = any(${numbers})`;
       const kept = await tx`
@@ -216,15 +257,35 @@ export async function hasTrunk(sql: SqlOrTx, workspaceId: string): Promise<boole
 function selectTrunks(sql: SqlOrTx, workspaceId: string) {
   return sql`
     select t.id, t.owner_workspace_id, t.name, t.sip_uri, t.transport, t.username, t.password_encrypted, t.register,
-      t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status,
+      t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status, t.health_mode, t.health_interval_s,
+      t.reachability, t.reachability_since, t.reachability_reason, t.gateways, t.gateway_health,
       coalesce(tw.default_caller_id, t.default_caller_id) as default_caller_id,
       t.price_per_minute_nano, t.created_at, t.updated_at, t.deleted_at,
-      array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers
+      r.state as registration_state, r.registered_at, r.expires_at as registration_expires_at,
+      r.last_error as registration_error,
+      array(select e164 from numbers n where n.trunk_id = t.id order by e164) as numbers,
+      array(select e164 from numbers n where n.trunk_id = t.id and n.verified_at is null order by e164)
+        as unverified_numbers
     from trunks t join trunk_workspaces tw on tw.trunk_id = t.id
+      left join trunk_registrations r on r.trunk_id = t.id and t.register and t.status = 'active'
     where tw.workspace_id = ${workspaceId} and t.deleted_at is null`;
 }
 
-async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspaceId: string }): Promise<void> {
+/** @throws TandemError `VALIDATION_FAILED` */
+function requireAccount({ register, username }: { register: boolean; username: string | null }): void {
+  if (!register || username !== null) return;
+  const message = 'must be set to register with the carrier';
+  throw new TandemError('VALIDATION_FAILED', `username ${message}.`, { details: [{ path: 'username', message }] });
+}
+
+/** What is known of the carrier does not hold at another address, and grows stale while the trunk is disabled. */
+function isUnwatchedBy({ sipUri, transport, gateways, status }: TrunkPatch, before: TrunkRow): boolean {
+  if (status === 'disabled') return true;
+  if (gateways !== undefined && !isDeepStrictEqual(gateways, before.gateways)) return true;
+  return (sipUri ?? before.sipUri) !== before.sipUri || (transport ?? before.transport) !== before.transport;
+}
+
+async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspaceId: string }): Promise<TrunkRow> {
   // Locked before it is read: it may be deleted while we wait.
   if (isUuid(id)) await tx`select id from trunks where id = ${id} for no key update`;
   const trunk = await getTrunk(tx, { id, workspaceId });
@@ -235,19 +296,5 @@ async function lockOwnTrunk(tx: Tx, { id, workspaceId }: { id: string; workspace
       'This trunk is shared with the workspace. Only its own workspace can change it.',
     );
   }
-}
-
-async function putNumbers(
-  tx: Tx,
-  { trunkId, numbers, now }: { trunkId: string; numbers: string[]; now: Date },
-): Promise<void> {
-  for (const e164 of new Set(numbers)) {
-    await tx`
-      insert into numbers (e164, trunk_id, created_at) values (${e164}, ${trunkId}, ${now}) on conflict do nothing`;
-  }
-  const elsewhere = await tx`
-    select 1 from numbers where e164 = any(${numbers}) and trunk_id <> ${trunkId} limit 1`;
-  if (elsewhere.length > 0) {
-    throw new TandemError('NUMBER_NOT_AVAILABLE', 'A number in the list already belongs to another trunk.');
-  }
+  return trunk;
 }

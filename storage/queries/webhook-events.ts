@@ -15,6 +15,16 @@ export interface WebhookEventData {
   'voice.created': { voice_id: string; name: string; language: string };
   'voice.ready': { voice_id: string; name: string; language: string };
   'voice.failed': { voice_id: string; error: string };
+  'trunk.down': TrunkNews;
+  'trunk.up': TrunkNews;
+}
+
+/** `reason` and `since` as in the trunk's `reachability`. */
+interface TrunkNews {
+  trunk_id: string;
+  name: string;
+  reason: string;
+  since: string;
 }
 
 export type WebhookEvent = keyof WebhookEventData;
@@ -42,6 +52,18 @@ export const WEBHOOK_EXAMPLES: { readonly [Event in WebhookEvent]: WebhookEventD
   'voice.created': { voice_id: '00000000-0000-4000-8000-000000000000', name: 'Example', language: 'en' },
   'voice.ready': { voice_id: '00000000-0000-4000-8000-000000000000', name: 'Example', language: 'en' },
   'voice.failed': { voice_id: '00000000-0000-4000-8000-000000000000', error: 'TRAINING_FAILED' },
+  'trunk.down': {
+    trunk_id: '00000000-0000-4000-8000-000000000000',
+    name: 'Carrier',
+    reason: 'no_response',
+    since: '2026-01-31T09:31:52.300Z',
+  },
+  'trunk.up': {
+    trunk_id: '00000000-0000-4000-8000-000000000000',
+    name: 'Carrier',
+    reason: 'options_answered',
+    since: '2026-01-31T09:35:52.300Z',
+  },
 };
 
 export const WEBHOOK_EVENTS = Object.keys(WEBHOOK_EXAMPLES) as readonly WebhookEvent[];

@@ -80,6 +80,12 @@ async function ownerWithPassword(tx: Tx, workspace: WorkspaceRow, passwordHash: 
   return user!;
 }
 
+/** The first workspace of an installation is the operator's. Null before the first start. */
+export async function operatorWorkspaceId(sql: SqlOrTx): Promise<string | null> {
+  const [row] = await sql<{ id: string }[]>`select id from workspaces order by created_at, id limit 1`;
+  return row?.id ?? null;
+}
+
 export async function getWorkspace(sql: SqlOrTx, id: string): Promise<WorkspaceRow | null> {
   if (!isUuid(id)) return null;
   const [row] = await sql<WorkspaceRow[]>`select * from workspaces where id = ${id}`;

@@ -2,16 +2,31 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dialogPort, trunkEndpoint } from '../../actors/call-dialog.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
+import type { TrunkTargets } from '../../actors/trunk-targets.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { LegName } from '../../machines/events.ts';
 import { systemClock } from '../../runtime/clock.ts';
+import type { TrunkSign } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
-import { getTrunkById } from '../../storage/queries/trunks.ts';
+import type { StoredGateway } from '../../storage/queries/trunk-gateways.ts';
+import { getTrunkById, type TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { callRow, createTestLogger, FakeSip, liveCall, remoteMedia, runPort } from './fakes.ts';
+import {
+  anyTrunkTarget,
+  callRow,
+  createTestClock,
+  createTestLogger,
+  everyGateway,
+  FakeSip,
+  liveCall,
+  quiet,
+  remoteMedia,
+  runPort,
+} from './fakes.ts';
 import { FakeWebRtc } from './phones/fake-webrtc.ts';
 import { seedCaller } from './seeds.ts';
 
@@ -65,6 +80,117 @@ describe('the dialog of a leg', () => {
     expect(port.told.map(({ type }) => type)).toEqual(['leg.ringing', 'leg.answered']);
   });
 
+  it('reports what the INVITE shows of the trunk', async () => {
+    const { sip, signs } = await startDialog('agent');
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    sip.legs[0]?.request.onSign?.({ type: 'answered' });
+    expect(signs).toEqual([{ type: 'answered' }]);
+  });
+
+  describe('over several gateways', () => {
+    const refused = (sipStatus: number) =>
+      ({ type: 'leg.refused', sipStatus, hangupCause: 'NORMAL_TEMPORARY_FAILURE', detail: 'x' }) as const;
+    const GATEWAYS = ['one', 'two', 'three'].map((name, priority) => ({
+      ...{ sipUri: `sip:${name}.example`, transport: null, priority, weight: 1 },
+    }));
+
+    async function startOverGateways(options: Parameters<typeof startDialog>[1] = {}) {
+      const started = await startDialog('agent', { gateways: GATEWAYS, ...options });
+      const dialed = async (count: number) => {
+        await eventually(() => expect(started.sip.legs).toHaveLength(count));
+        return started.sip.legs.at(-1)!;
+      };
+      return { ...started, dialed };
+    }
+
+    it.each([408, 503])('goes on to the next one after a %i before the callee rings', async (status) => {
+      const { dialed, port, sip } = await startOverGateways();
+      (await dialed(1)).tell(refused(status));
+      (await dialed(2)).tell(refused(status));
+      (await dialed(3)).tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      expect(sip.legs.map(({ request }) => request.trunk.sipUri)).toEqual(GATEWAYS.map(({ sipUri }) => sipUri));
+      expect(port.told.map(({ type }) => type)).toEqual(['leg.ringing']);
+    });
+
+    it('reports the refusal of the last one', async () => {
+      const { dialed, port } = await startOverGateways();
+      for (const count of [1, 2, 3]) (await dialed(count)).tell(refused(503));
+      expect(port.told).toEqual([refused(503)]);
+    });
+
+    it.each([404, 486, 500, 603])('takes a %i for the answer of the callee', async (status) => {
+      const { dialed, port, sip } = await startOverGateways();
+      (await dialed(1)).tell(refused(status));
+      expect(port.told).toEqual([refused(status)]);
+      expect(sip.legs).toHaveLength(1);
+    });
+
+    it('does not ring a callee twice', async () => {
+      const { dialed, port, sip } = await startOverGateways();
+      const leg = await dialed(1);
+      leg.tell({ type: 'leg.ringing', sipStatus: 180, earlyMedia: null });
+      leg.tell(refused(503));
+      expect(port.told).toHaveLength(2);
+      expect(sip.legs).toHaveLength(1);
+    });
+
+    it('does not go on after a hang-up, and hangs up the gateway that is being tried', async () => {
+      const { dialed, port, sip } = await startOverGateways();
+      (await dialed(1)).tell(refused(503));
+      const second = await dialed(2);
+      port.send({ type: 'hangup', cause: 'ORIGINATOR_CANCEL' } as never);
+      expect(second.hangups).toEqual(['ORIGINATOR_CANCEL']);
+      second.tell(refused(503));
+      expect(port.told).toEqual([refused(503)]);
+      expect(sip.legs).toHaveLength(2);
+    });
+
+    it('does not go on when our own SIP server is gone', async () => {
+      const { dialed, port, sip } = await startOverGateways();
+      const leg = await dialed(1);
+      sip.become('disconnected');
+      leg.tell(refused(503));
+      expect(port.told).toEqual([refused(503)]);
+    });
+
+    it('gives up a gateway that says nothing and does not answer OPTIONS any more', async () => {
+      const { dialed, clock, port } = await startOverGateways({ gone: ['sip:one.example'] });
+      const first = await dialed(1);
+      clock.advance(3_000);
+      const second = await dialed(2);
+      expect(second.request.trunk.sipUri).toBe('sip:two.example');
+      expect(first.request.signal.aborted).toBe(true);
+      first.tell(refused(487));
+      expect(port.told).toEqual([]);
+      second.tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia() });
+      clock.advance(3_000);
+      expect(port.told.map(({ type }) => type)).toEqual(['leg.answered']);
+      expect(second.request.signal.aborted).toBe(false);
+    });
+
+    it('waits for a gateway that says nothing while it answers OPTIONS, or has shown a sign', async () => {
+      const { dialed, clock, sip } = await startOverGateways({ gone: ['sip:two.example'] });
+      const first = await dialed(1);
+      clock.advance(3_000);
+      await quiet();
+      expect(sip.legs).toHaveLength(1);
+      first.tell(refused(503));
+      (await dialed(2)).request.onSign?.({ type: 'answered' });
+      clock.advance(3_000);
+      await quiet();
+      expect(sip.legs).toHaveLength(2);
+    });
+
+    it('passes over a gateway that the trunk may not lead to', async () => {
+      const check: TrunkTargets['check'] = async ({ sipUri }) => {
+        if (sipUri === 'sip:one.example') throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'a private network');
+        return null;
+      };
+      const { dialed } = await startOverGateways({ trunkTargets: { check } });
+      expect((await dialed(1)).request.trunk.sipUri).toBe('sip:two.example');
+    });
+  });
+
   it('hangs up with the cause it is given', async () => {
     const { sip, port } = await startDialog('agent');
     await eventually(() => expect(sip.legs).toHaveLength(1));
@@ -106,6 +232,26 @@ describe('the dialog of a leg', () => {
     expect(sip.legs[0]?.request.signal.aborted).toBe(true);
   });
 
+  it('dials the address that was checked, under the name of the trunk', async () => {
+    const trunkTargets = { check: async () => '192.0.2.7' };
+    const { sip } = await startDialog('agent', { trunkTargets });
+    await eventually(() => expect(sip.legs).toHaveLength(1));
+    expect(sip.legs[0]?.request.trunk).toMatchObject({ sipUri: 'sip:127.0.0.1:5070', address: '192.0.2.7' });
+  });
+
+  it('sends no INVITE to a trunk whose address is not allowed, and reports why', async () => {
+    const refused = new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
+    const { sip, port, logger } = await startDialog('agent', {
+      trunkTargets: { check: () => Promise.reject(refused) },
+    });
+    await eventually(() => expect(port.told).toHaveLength(1));
+    expect(port.told).toMatchObject([
+      { type: 'leg.refused', hangupCause: 'NO_ROUTE_DESTINATION', detail: 'sip_uri leads to a private network.' },
+    ]);
+    expect(sip.legs).toEqual([]);
+    expect(logger.messages('error')).toEqual([]);
+  });
+
   it('is lost when the trunk cannot be read', async () => {
     const away = (() => Promise.reject(new Error('storage is away'))) as unknown as Sql;
     const { port, sip } = await startDialog('agent', { sql: away });
@@ -144,14 +290,18 @@ async function startDialog(
   leg: LegName,
   options: {
     password?: string;
+    gateways?: StoredGateway[];
+    /** Gateways that do not answer OPTIONS any more. */
+    gone?: string[];
     sealedFor?: string;
     sql?: Sql;
     row?: CallRow;
     registered?: boolean;
+    trunkTargets?: TrunkTargets;
   } = {},
 ) {
   const { sql } = database;
-  const caller = await seedCaller(sql);
+  const caller = await seedCaller(sql, options.gateways && { sipUri: 'sip:one.example', gateways: options.gateways });
   if (options.password !== undefined) {
     const sealed = secrets.seal(options.password, trunkPasswordContext(options.sealedFor ?? caller.trunkId));
     await sql`update trunks set username = 'tandem', password_encrypted = ${sealed} where id = ${caller.trunkId}`;
@@ -163,10 +313,16 @@ async function startDialog(
   const sip = new FakeSip();
   const logger = createTestLogger();
   const phones = createPhoneDesk({ webRtc: new FakeWebRtc(), clock: systemClock, logger });
-  const port = runPort(dialogPort({ sip, phones, sql: options.sql ?? sql, secrets, registry, logger }), {
+  const signs: TrunkSign[] = [];
+  const clock = createTestClock();
+  const isGone = (sipUri: string) => options.gone?.includes(sipUri) ?? false;
+  const trunks = { dialing: (trunk: TrunkRow) => everyGateway(trunk, (sign) => void signs.push(sign), isGone) };
+  const { trunkTargets = anyTrunkTarget } = options;
+  const parts = { sip, phones, trunks, sql: options.sql ?? sql, secrets, trunkTargets, registry, clock, logger };
+  const port = runPort(dialogPort(parts), {
     callId: call.callId,
     leg,
     local: LOCAL,
   });
-  return { port, sip, call, live, registry, logger };
+  return { port, sip, call, live, registry, clock, logger, signs };
 }

@@ -80,15 +80,17 @@ describe('a call that is transcribed', () => {
   it('posts its taps to the listeners, from the bridge on, and stops them before the listeners finish', async () => {
     const call = await talk();
     const { session } = call.mediaPlane;
-    expect(session.log.indexOf('tap')).toBeGreaterThanOrEqual(0);
-    session.taps?.customer.postMessage('said');
+    expect(session.log).toContain('tap agent customer');
+    session.taps.customer!.postMessage('said');
     const { inlet, format } = call.listening.sessions[1]!.options;
     expect(await new Promise((resolve) => inlet?.once('message', resolve))).toBe('said');
     expect(format).toEqual({ encoding: 'linear16', sampleRateHz: 8000, channels: 1 });
     const stopping = Promise.withResolvers<void>();
-    session.onCommand = (command) => (command === 'stop tap' ? stopping.promise : undefined);
+    session.onCommand = (command) => (command.startsWith('stop tap') ? stopping.promise : undefined);
     await call.hangup();
-    await eventually(() => expect(session.log).toContain('stop tap'));
+    await eventually(() =>
+      expect(session.log).toEqual(expect.arrayContaining(['stop tap agent', 'stop tap customer'])),
+    );
     await quiet();
     expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0]);
     stopping.resolve();
@@ -121,6 +123,54 @@ describe('a call that is transcribed', () => {
     await call.until('transcript.final');
     expect((await call.events()).at(-1)?.segment?.text).toBe('nul  and half \ufffd');
     await call.end();
+  });
+});
+
+describe('a third party of a call that is transcribed', () => {
+  it('is transcribed from the time it joins until it leaves, with times since the bridge', async () => {
+    const call = await talkWithThirdParty();
+    expect(call.mediaPlane.session.log).toContain(`tap ${call.thirdParty}`);
+    call.recognition.tell(call.thirdParty, recognised(1, 'may I'));
+    await call.until('transcript.final');
+    expect((await call.events()).at(-1)).toMatchObject({ leg: null, data: { leg_id: call.thirdParty } });
+    call.sip.legs[2]!.tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
+    await call.until('leg.left');
+    await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([0, 0, 1]));
+    call.recognition.tell(call.thirdParty, recognised(2, 'goodbye'));
+    await call.until('transcript.final', 2);
+    call.recognition.tell(call.thirdParty, { type: 'recognition.ended' });
+    call.recognition.tell('agent', recognised(30, 'he is gone'));
+    await call.until('transcript.final', 3);
+    await call.end();
+    const stored = await getTranscript(database.sql, call.callId);
+    expect(stored?.transcript).toMatchObject({ status: 'completed', error: null });
+    expect(stored?.segments.map(({ leg, text, startMs }) => [leg, text, startMs])).toEqual([
+      [call.thirdParty, 'may I', 11_000],
+      [call.thirdParty, 'goodbye', 12_000],
+      ['agent', 'he is gone', 30_000],
+    ]);
+    expect(stored?.segments[0]?.words[0]).toMatchObject({ startMs: 11_000, endMs: 12_000 });
+  });
+
+  it('is no longer transcribed after a fault of its own, while the two others still are', async () => {
+    const call = await talkWithThirdParty();
+    call.recognition.tell(call.thirdParty, { type: 'recognition.overloaded', lagMs: 9_000 });
+    await call.until('transcript.leg_failed');
+    expect((await call.events()).at(-1)).toMatchObject({ detail: 'OVERLOADED', data: { leg_id: call.thirdParty } });
+    call.recognition.tell('customer', recognised(20, 'hello'));
+    await call.until('transcript.final');
+    await call.end();
+    expect((await getTranscript(database.sql, call.callId))?.transcript.status).toBe('completed');
+  });
+
+  it('is listened to until its last words when the call ends first', async () => {
+    const call = await talkWithThirdParty();
+    await call.hangup();
+    await eventually(() => expect(call.listening.sessions.map(({ finished }) => finished)).toEqual([1, 1, 1]));
+    call.recognition.tell(call.thirdParty, recognised(1, 'wait'));
+    for (const leg of ['agent', 'customer', call.thirdParty]) call.recognition.tell(leg, { type: 'recognition.ended' });
+    await call.over();
+    expect((await getTranscript(database.sql, call.callId))?.segments).toMatchObject([{ text: 'wait' }]);
   });
 });
 
@@ -188,7 +238,7 @@ describe('a transcript that fails', () => {
         'MEDIA_LOST',
         ({ mediaPlane }) => {
           mediaPlane.session.onCommand = (command) => {
-            if (command === 'tap') throw new Error('the worker is gone');
+            if (command.startsWith('tap')) throw new Error('the worker is gone');
           };
         },
       ],
@@ -296,6 +346,15 @@ async function talk(options: Partial<DialerOptions> = {}) {
       await call.over();
     },
   };
+}
+
+/** A third party has joined ten seconds after the bridge, and is listened to. */
+async function talkWithThirdParty() {
+  const call = await talk();
+  call.clock.advance(10_000);
+  const thirdParty = await call.addThirdParty();
+  await eventually(() => expect(call.listening.sessions).toHaveLength(3));
+  return { ...call, thirdParty };
 }
 
 function tellAgent(event: Parameters<Talk['recognition']['tell']>[1]) {

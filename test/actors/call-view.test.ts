@@ -13,6 +13,7 @@ const SPECIFIED = [
   ...['api_key_id', 'api_key_name', 'created_by_user_id', 'created_at'],
 ];
 const BEYOND = [
+  'direction',
   'legs',
   'legs_cost_usd',
   'quality',
@@ -100,6 +101,7 @@ describe('the call as the API shows it', () => {
       api_key_name: 'production',
       created_by_user_id: 5,
       created_at: '2026-01-02T03:04:05.678Z',
+      direction: 'outbound',
       quality: null,
       transcribe_requested: false,
       announce_requested: false,

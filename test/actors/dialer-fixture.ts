@@ -11,14 +11,17 @@ import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createSealingKeys } from '../../runtime/sealed-file/format.ts';
 import { readScript } from '../../speech/text/read-script.ts';
 import type { Sql } from '../../storage/database.ts';
+import { type CallingLimits, NO_CALLING_LIMITS } from '../../storage/queries/calling-rules.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { PLACEMENT } from '../http/fake-dialer.ts';
 import {
+  anyTrunkTarget,
   createFakeDeliverer,
   createFakeDesk,
   createTestClock,
   createTestLogger,
+  everyGateway,
   type FakeLeg,
   FakeMediaPlane,
   FakeSip,
@@ -37,6 +40,7 @@ export interface DialerOptions {
   sip?: FakeSip;
   speech?: FakeSpeech;
   resolve?: Resolve;
+  callingLimits?: CallingLimits;
   /** What the workspace can spend; default 10 USD. */
   balanceNano?: bigint;
 }
@@ -67,7 +71,9 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
   const webRtc = new FakeWebRtc();
   const phones = createPhoneDesk({ webRtc, clock, logger });
   const parts = {
+    callingLimits: options.callingLimits ?? NO_CALLING_LIMITS,
     sip,
+    trunkTargets: anyTrunkTarget,
     phones,
     mediaPlane,
     secrets,
@@ -87,10 +93,17 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
       ...parts,
       sql: actorsSql,
       deliverer,
+      trunks: { dialing: everyGateway },
       recordingsDir: '/recordings',
       sealingKeys: createSealingKeys(null),
     }),
-    trunkWatch: { isDown: (id) => downTrunks.has(id), probeAll: async () => {}, close() {} },
+    trunkWatch: {
+      isDown: (id) => downTrunks.has(id),
+      dialing: everyGateway,
+      registering: () => () => {},
+      probeAll: async () => {},
+      close() {},
+    },
     allowCidrs: [],
     resolve: options.resolve ?? (async () => ['93.184.216.34']),
     node: 'node-1',

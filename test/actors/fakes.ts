@@ -8,6 +8,7 @@ import { UnspokenError } from '../../actors/call-speech.ts';
 import type { Deliverer } from '../../actors/callbacks/deliverer.ts';
 import type { Logger } from '../../actors/logger.ts';
 import type { RecordingDesk } from '../../actors/recording.actor.ts';
+import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { LegEvent, LegName, LegQuality, RemoteMedia } from '../../machines/events.ts';
 import type { RecordingInput } from '../../machines/recording.machine.ts';
@@ -25,9 +26,20 @@ import type {
   SendingEnd,
 } from '../../media/media-plane.ts';
 import type { Clock } from '../../runtime/clock.ts';
-import type { DialRequest, SipGateway, TrunkEndpoint, TrunkProbe } from '../../sip/sip-gateway.ts';
+import type {
+  DialRequest,
+  InboundCall,
+  RegisterOutcome,
+  SipGateway,
+  TrunkEndpoint,
+  TrunkProbe,
+  TrunkRegistration,
+  TrunkSign,
+} from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
+import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
+import type { TrunkRow } from '../../storage/queries/trunks.ts';
 import { NOW } from '../storage/seed.ts';
 
 /** Time that stands still until `advance`, which runs what becomes due on the way. */
@@ -176,8 +188,9 @@ export class FakeMediaSession implements MediaSession {
     return { host: '127.0.0.1', rtpPort: 10_004 };
   }
 
-  async removeParty(party: string): Promise<void> {
+  async removeParty(party: string): Promise<null> {
     await this.#run(`remove ${party}`);
+    return null;
   }
 
   async connectParty(party: string, remote: RemoteMedia): Promise<void> {
@@ -230,18 +243,17 @@ export class FakeMediaSession implements MediaSession {
     return this.recordingPath === null ? null : { filePath: this.recordingPath, bytes: 3_244, durationMs: 100 };
   }
 
-  /** Ends of the taps, while there are any. */
-  taps: Record<LegName, MessagePort> | null = null;
+  /** Ends of the taps, by party. */
+  taps: Record<string, MessagePort> = {};
 
   async startTap(ports: Readonly<Record<string, MessagePort>>): Promise<void> {
-    this.taps = ports as Record<LegName, MessagePort>;
-    await this.#run('tap');
+    this.taps = { ...this.taps, ...ports };
+    await this.#run(`tap ${Object.keys(ports).join(' ')}`);
   }
 
-  async stopTap(): Promise<void> {
-    await this.#run('stop tap');
-    this.taps?.agent.close();
-    this.taps?.customer.close();
+  async stopTap(party: string): Promise<void> {
+    await this.#run(`stop tap ${party}`);
+    this.taps[party]?.close();
   }
 
   async detectMachine(party: string): Promise<void> {
@@ -303,6 +315,13 @@ export class FakeSip implements SipGateway {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Brings a call of a peer, once somebody takes calls. */
+  bring: (call: InboundCall) => void = () => undefined;
+
+  onCall(listener: (call: InboundCall) => void): void {
+    this.bring = listener;
+  }
+
   dial(request: DialRequest) {
     const leg: FakeLeg = { request, hangups: [], holds: [], tell: request.onEvent, onHangup: () => undefined };
     this.legs.push(leg);
@@ -324,7 +343,24 @@ export class FakeSip implements SipGateway {
   async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {
     this.probed.push({ trunk, signal });
     const reachable = await this.onProbe(trunk);
-    return { reachable, sipStatus: reachable ? 200 : null, roundTripMs: 1 };
+    return { reachable, silence: reachable ? null : 'no_response', sipStatus: reachable ? 200 : null, roundTripMs: 1 };
+  }
+
+  /** REGISTERs, with the account they are for. */
+  readonly registers: { trunk: TrunkEndpoint; expiresS: number }[] = [];
+  /** Answers a REGISTER. */
+  onRegister: (expiresS: number, trunk: TrunkEndpoint) => RegisterOutcome | Promise<RegisterOutcome> = (expiresS) => ({
+    type: 'registered',
+    expiresS,
+  });
+
+  openRegistration(trunk: TrunkEndpoint): TrunkRegistration {
+    return {
+      register: async ({ expiresS }) => {
+        this.registers.push({ trunk, expiresS });
+        return await this.onRegister(expiresS, trunk);
+      },
+    };
   }
 
   dump(): unknown {
@@ -335,6 +371,18 @@ export class FakeSip implements SipGateway {
 }
 
 /** Keeps what it was asked to deliver. */
+/** Lets every trunk be dialed as it is. */
+/** The gateways of a trunk in their order. */
+export function everyGateway(
+  trunk: TrunkRow,
+  onSign: (sign: TrunkSign) => void = () => {},
+  isGone: (sipUri: string) => boolean = () => false,
+) {
+  return gatewaysOf(trunk).map((gateway) => ({ gateway, onSign, isGone: async () => isGone(gateway.sipUri) }));
+}
+
+export const anyTrunkTarget: TrunkTargets = { check: async () => null };
+
 export function createFakeDeliverer(): Deliverer & { enqueued: string[] } {
   const enqueued: string[] = [];
   return {
@@ -457,6 +505,7 @@ export function callRow(overrides: Partial<CallRow> = {}): CallRow {
     speechCostNano: null,
     billingStatus: null,
     placedVia: 'api_key',
+    direction: 'outbound',
     apiKeyId: null,
     apiKeyName: null,
     createdByUserId: null,
@@ -480,6 +529,7 @@ export function liveCall(row: CallRow, journal: Partial<CallJournal> = {}): Live
       guestsTalk: () => ({ billedSeconds: 0, talking: 0 }),
       ...journal,
     },
+    inbound: null,
     guests: new Map(),
     sounds: new Map(),
     abort: new AbortController(),

@@ -31,6 +31,18 @@ export async function placeCallOn(options: DialerOptions, wanted: Partial<PlaceC
       await live.journal.drained();
       expect(live.journal.bridgedAt()?.at).toEqual(NOW);
     },
+    /** Resolves with its leg_id once it has answered and the event is stored. */
+    async addThirdParty(): Promise<string> {
+      const { callId } = live.row;
+      const added = await dialer.dialer.addLeg(
+        { workspaceId: dialer.caller.workspaceId, callId },
+        { role: 'party', mode: null, endpoint: { type: 'phone', number: '+919833333333' } },
+      );
+      await eventually(() => expect(dialer.sip.legs).toHaveLength(3));
+      leg(2).tell({ type: 'leg.answered', sipStatus: 200, media: remoteMedia(40_000) });
+      await live.journal.drained();
+      return added.leg_id;
+    },
     async hangup() {
       leg(0).tell({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
       await quiet();

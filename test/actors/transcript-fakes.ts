@@ -54,9 +54,9 @@ export class FakeRecognition implements SpeechRecognition {
   }
 
   /** As the recogniser of a leg of the only call. */
-  tell(leg: 'agent' | 'customer', event: RecognitionEvent): void {
+  tell(leg: string, event: RecognitionEvent): void {
     const stream = this.streams.find(({ options }) => options.streamId.endsWith(`/${leg}`));
-    if (!stream) throw new Error(`nobody recognises what the ${leg} says`);
+    if (!stream) throw new Error(`no stream recognises what ${leg} says`);
     if (!stream.options.signal.aborted) stream.options.onEvent(event);
   }
 

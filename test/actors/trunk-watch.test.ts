@@ -1,13 +1,25 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { type TrunkWatch, watchTrunks } from '../../actors/trunk-watch.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { Sql } from '../../storage/database.ts';
-import { deleteTrunk } from '../../storage/queries/trunks.ts';
+import { deleteTrunk, getTrunkById, updateTrunk } from '../../storage/queries/trunks.ts';
+import { createWebhook } from '../../storage/queries/webhooks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
 import { NOW } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createTestClock, createTestLogger, FakeSip, quiet } from './fakes.ts';
+import {
+  anyTrunkTarget,
+  createFakeDeliverer,
+  createTestClock,
+  createTestLogger,
+  FakeSip,
+  quiet,
+  sqlWithFaults,
+} from './fakes.ts';
 import { type Caller, seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));
@@ -51,6 +63,24 @@ describe('the watch over the trunks', () => {
     await watch.probeAll();
     expect(watch.isDown(caller.trunkId)).toBe(false);
     expect(logger.messages('info')).toEqual(['trunk reachable again']);
+  });
+
+  it('probes the address that was checked, and never one that is not allowed', async () => {
+    const sip = new FakeSip();
+    let address: string | null = '192.0.2.7';
+    const check = async () => {
+      if (address === null) throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
+      return address;
+    };
+    const { watch, clock, logger } = startWatch({ sip, trunkTargets: { check } });
+    await eventually(() => expect(clock.waiting()).toEqual([30_000]));
+    expect(sip.probed).toMatchObject([{ trunk: { sipUri: 'sip:one.example', address: '192.0.2.7' } }]);
+    address = null;
+    await watch.probeAll();
+    await watch.probeAll();
+    expect(sip.probed).toHaveLength(1);
+    expect(watch.isDown(caller.trunkId)).toBe(true);
+    expect(logger.messages('warn')).toEqual(['trunk unreachable']);
   });
 
   it('forgets a single miss with the next answer', async () => {
@@ -132,6 +162,239 @@ describe('the watch over the trunks', () => {
     expect(watch.isDown(caller.trunkId)).toBe(false);
   });
 
+  it('keeps a carrier up that ignores OPTIONS and answers calls', async () => {
+    const { watch, sip } = startWatch();
+    sip.onProbe = () => false;
+    for (let round = 0; round < 3; round += 1) await watch.probeAll();
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(await trunk()).toMatchObject({ reachability: 'unknown', reachabilityReason: 'options_not_answered' });
+    watch.dialing(await trunk())[0]!.onSign({ type: 'answered' });
+    await eventually(async () =>
+      expect(await trunk()).toMatchObject({ reachability: 'up', reachabilityReason: 'call_answered' }),
+    );
+    for (let round = 0; round < 3; round += 1) await watch.probeAll();
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+    expect(await trunk()).toMatchObject({ reachability: 'up', gatewayHealth: [{ answersOptions: false }] });
+  });
+
+  it('takes a carrier that ignores OPTIONS for down when a call stays unanswered too', async () => {
+    const { watch, sip } = startWatch();
+    sip.onProbe = () => false;
+    await watch.probeAll();
+    watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'no_response' });
+    expect(watch.isDown(caller.trunkId)).toBe(true);
+  });
+
+  it('lets one call a minute try a carrier that is down', async () => {
+    const { watch, sip, clock } = await startedWatch();
+    sip.onProbe = () => false;
+    await watch.probeAll();
+    await watch.probeAll();
+    sip.become('disconnected');
+    clock.advance(59_999);
+    expect(watch.isDown(caller.trunkId)).toBe(true);
+    clock.advance(1);
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+    const [choice] = watch.dialing(await trunk());
+    expect(watch.isDown(caller.trunkId)).toBe(true);
+    choice!.onSign({ type: 'answered' });
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+  });
+
+  it('probes at once when a carrier that answers OPTIONS leaves a call unanswered', async () => {
+    const { watch, sip } = await startedWatch();
+    sip.onProbe = () => false;
+    watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'transport_error' });
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+    await eventually(() => expect(watch.isDown(caller.trunkId)).toBe(true));
+    expect(sip.probed).toHaveLength(2);
+  });
+
+  it('is not misled by calls that stay unanswered while OPTIONS are answered', async () => {
+    const { watch, sip } = await startedWatch();
+    for (let call = 0; call < 3; call += 1) {
+      watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'no_response' });
+    }
+    await eventually(() => expect(sip.probed.length).toBeGreaterThan(1));
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+  });
+
+  it('neither probes nor refuses calls with the mode none, and still shows what calls find out', async () => {
+    await database.sql`update trunks set health_mode = 'none'`;
+    const { watch, sip } = startWatch();
+    await watch.probeAll();
+    expect(sip.probed).toEqual([]);
+    for (let call = 0; call < 2; call += 1) {
+      watch.dialing(await trunk())[0]!.onSign({ type: 'unanswered', reason: 'transport_error' });
+    }
+    await eventually(async () =>
+      expect(await trunk()).toMatchObject({ reachability: 'down', reachabilityReason: 'transport_error' }),
+    );
+    expect(watch.isDown(caller.trunkId)).toBe(false);
+  });
+
+  it('probes each trunk at its own interval', async () => {
+    await database.sql`update trunks set health_interval_s = 10`;
+    const { sip, clock } = startWatch();
+    await eventually(() => expect(clock.waiting()).toEqual([10_000]));
+    clock.advance(10_000);
+    await eventually(() => expect(sip.probed).toHaveLength(2));
+  });
+
+  it('stores each change with one webhook event, also when two servers see it', async () => {
+    await subscribe();
+    const first = await startedWatch();
+    const second = await startedWatch();
+    for (const { sip } of [first, second]) sip.onProbe = () => false;
+    for (let round = 0; round < 3; round += 1) {
+      await Promise.all([first.watch.probeAll(), second.watch.probeAll()]);
+    }
+    const down = { trunk_id: caller.trunkId, name: 'Carrier', reason: 'no_response', since: NOW.toISOString() };
+    expect(await told()).toMatchObject([{ event: 'trunk.down', data: down }]);
+    expect(await trunk()).toMatchObject({ reachability: 'down', reachabilitySince: NOW });
+    for (const { sip } of [first, second]) sip.onProbe = () => true;
+    await Promise.all([first.watch.probeAll(), second.watch.probeAll()]);
+    const up = { ...down, reason: 'options_answered' };
+    const events = (await told()) as { event: string }[];
+    expect(events).toHaveLength(2);
+    expect(events).toContainEqual(expect.objectContaining({ event: 'trunk.up', data: up }));
+    expect([...first.deliverer.enqueued, ...second.deliverer.enqueued]).toHaveLength(2);
+  });
+
+  it('emits no event for the first answer of a carrier', async () => {
+    await subscribe();
+    await startedWatch();
+    await eventually(async () => expect(await trunk()).toMatchObject({ reachability: 'up' }));
+    expect(await told()).toEqual([]);
+  });
+
+  it('continues where the last server left off', async () => {
+    await subscribe();
+    const first = await startedWatch();
+    first.sip.onProbe = () => false;
+    await first.watch.probeAll();
+    await first.watch.probeAll();
+    first.watch.close();
+    await startedWatch();
+    await eventually(async () => expect(await trunk()).toMatchObject({ reachability: 'up' }));
+    expect(await told()).toHaveLength(2);
+  });
+
+  it('knows nothing of a trunk that has moved or was disabled', async () => {
+    const { watch } = await startedWatch();
+    expect(await trunk()).toMatchObject({ reachability: 'up', gatewayHealth: [{ answersOptions: true }] });
+    const id = { id: caller.trunkId, workspaceId: caller.workspaceId, now: NOW };
+    const unknown = { reachability: 'unknown', reachabilitySince: null, gatewayHealth: [] };
+    await updateTrunk(database.sql, { ...id, patch: { sipUri: 'sip:two.example' } });
+    expect(await trunk()).toMatchObject({ ...unknown, reachabilityReason: 'not_checked' });
+    await watch.probeAll();
+    expect(await trunk()).toMatchObject({ reachability: 'up' });
+    await updateTrunk(database.sql, { ...id, patch: { status: 'disabled' } });
+    expect(await trunk()).toMatchObject(unknown);
+  });
+
+  it('stores a change later when it could not be stored at once', async () => {
+    let isAway = false;
+    const sql = sqlWithFaults(database.sql, (run) =>
+      isAway ? Promise.reject(new Error('storage is away')) : (run() as Promise<unknown>),
+    );
+    const { watch, sip, logger } = startWatch({ sql });
+    sip.onProbe = () => true;
+    isAway = true;
+    await watch.probeAll();
+    expect(logger.messages('warn')).toContain('reachability of a trunk could not be stored');
+    isAway = false;
+    await watch.probeAll();
+    expect(await trunk()).toMatchObject({ reachability: 'up' });
+  });
+
+  describe('over several gateways', () => {
+    const GATEWAYS = [
+      { sipUri: 'sip:one.example', transport: null, priority: 0, weight: 1 },
+      { sipUri: 'sip:two.example', transport: 'tcp' as const, priority: 1, weight: 1 },
+      { sipUri: 'sip:three.example', transport: null, priority: 1, weight: 3 },
+    ];
+    beforeEach(async () => {
+      const { trunkId: id, workspaceId } = caller;
+      await updateTrunk(database.sql, { id, workspaceId, patch: { gateways: GATEWAYS }, now: NOW });
+    });
+
+    async function order(watch: TrunkWatch): Promise<string[]> {
+      return watch.dialing(await trunk()).map(({ gateway }) => gateway.sipUri.replace(/^sip:|\.example$/g, ''));
+    }
+
+    it('is up while one responds and down when none does', async () => {
+      await subscribe();
+      const { watch, sip } = await startedWatch();
+      expect(sip.probed.map(({ trunk: { sipUri, transport } }) => `${sipUri} ${transport}`)).toEqual([
+        'sip:one.example udp',
+        'sip:two.example tcp',
+        'sip:three.example udp',
+      ]);
+      sip.onProbe = ({ sipUri }) => sipUri === 'sip:two.example';
+      for (let round = 0; round < 2; round += 1) await watch.probeAll();
+      expect(await trunk()).toMatchObject({
+        reachability: 'up',
+        gatewayHealth: [{ state: 'down', reason: 'no_response' }, { state: 'up' }, { state: 'down' }],
+      });
+      expect(await told()).toEqual([]);
+      sip.onProbe = () => false;
+      for (let round = 0; round < 2; round += 1) await watch.probeAll();
+      expect(watch.isDown(caller.trunkId)).toBe(true);
+      expect(await told()).toMatchObject([{ event: 'trunk.down' }]);
+    });
+
+    it('tries them by priority, shared by weight', async () => {
+      const { watch } = startWatch({ random: () => 0 });
+      expect(await order(watch)).toEqual(['one', 'two', 'three']);
+      const { watch: other } = startWatch({ random: () => 0.25 });
+      expect(await order(other)).toEqual(['one', 'three', 'two']);
+    });
+
+    it('asks a gateway that a call finds silent, and believes only those that used to answer', async () => {
+      const { watch, sip } = await startedWatch({ random: () => 0 });
+      const [one, two] = watch.dialing(await trunk());
+      sip.onProbe = ({ sipUri }) => sipUri !== 'sip:one.example';
+      expect([await one!.isGone(), await two!.isGone()]).toEqual([true, false]);
+      const { watch: fresh, sip: silent } = startWatch({ sip: new FakeSip('disconnected'), random: () => 0 });
+      silent.onProbe = () => false;
+      expect(await fresh.dialing({ ...(await trunk()), gatewayHealth: [] })[0]!.isGone()).toBe(false);
+    });
+
+    it('tries those last that are down', async () => {
+      const { watch, sip } = await startedWatch({ random: () => 0 });
+      sip.onProbe = ({ sipUri }) => sipUri !== 'sip:one.example';
+      for (let round = 0; round < 2; round += 1) await watch.probeAll();
+      expect(await order(watch)).toEqual(['two', 'three', 'one']);
+    });
+
+    it('leaves out those that asked for a pause until it ends', async () => {
+      const { watch, clock } = startWatch({ random: () => 0 });
+      const pause = async (index: number, retryAfterS: number) =>
+        watch
+          .dialing(await trunk())
+          .find(({ gateway }) => gateway.sipUri === GATEWAYS[index]!.sipUri)!
+          .onSign({ type: 'busy', retryAfterS });
+      await pause(0, 60);
+      expect(await order(watch)).toEqual(['two', 'three']);
+      await pause(1, 30);
+      await pause(2, 20);
+      expect(await order(watch)).toEqual(['three']);
+      clock.advance(60_000);
+      expect(await order(watch)).toEqual(['one', 'two', 'three']);
+    });
+
+    it('forgets what it knows when the gateways change', async () => {
+      const { watch, sip } = await startedWatch();
+      const patch = { gateways: GATEWAYS.slice(0, 2) };
+      await updateTrunk(database.sql, { id: caller.trunkId, workspaceId: caller.workspaceId, patch, now: NOW });
+      expect(await trunk()).toMatchObject({ reachability: 'unknown', gatewayHealth: [] });
+      sip.probed.length = 0;
+      await watch.probeAll();
+      expect(sip.probed).toHaveLength(2);
+    });
+  });
+
   it('ends its probes and its timer when it is closed', async () => {
     const { watch, sip, clock } = await startedWatch();
     const gate = Promise.withResolvers<boolean>();
@@ -158,17 +421,49 @@ describe('the watch over the trunks', () => {
   });
 });
 
-function startWatch({ sip = new FakeSip(), sql = database.sql }: { sip?: FakeSip; sql?: Sql } = {}) {
+function trunk() {
+  return getTrunkById(database.sql, caller.trunkId).then((row) => row!);
+}
+
+/** The events that were stored for the webhooks of the workspace. */
+async function told(): Promise<unknown[]> {
+  const rows = await database.sql<{ body: string }[]>`select body from deliveries order by created_at, id`;
+  return rows.map(({ body }) => JSON.parse(body));
+}
+
+function subscribe() {
+  return createWebhook(database.sql, {
+    id: randomUUID(),
+    workspaceId: caller.workspaceId,
+    url: 'https://hooks.example.com/',
+    events: ['trunk.down', 'trunk.up'],
+    secretEncrypted: Buffer.alloc(8),
+    now: NOW,
+  });
+}
+
+function startWatch({
+  sip = new FakeSip(),
+  sql = database.sql,
+  trunkTargets = anyTrunkTarget,
+  random = Math.random,
+}: {
+  sip?: FakeSip;
+  sql?: Sql;
+  trunkTargets?: TrunkTargets;
+  random?: () => number;
+} = {}) {
   const clock = createTestClock();
   const logger = createTestLogger();
-  const watch = watchTrunks({ sip, sql, secrets, clock, logger });
+  const deliverer = createFakeDeliverer();
+  const watch = watchTrunks({ sip, sql, secrets, trunkTargets, deliverer, clock, logger, random });
   open.push(watch);
-  return { watch, sip, clock, logger };
+  return { watch, sip, clock, logger, deliverer };
 }
 
 /** After its first round. */
-async function startedWatch() {
-  const started = startWatch();
+async function startedWatch(options: Parameters<typeof startWatch>[0] = {}) {
+  const started = startWatch(options);
   await eventually(() => expect(started.clock.waiting()).toEqual([30_000]));
   return started;
 }

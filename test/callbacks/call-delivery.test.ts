@@ -9,6 +9,7 @@ const call: PublicCall = {
   did: '+918045678901',
   agent_number: '+919876543210',
   customer_number: '+919876543211',
+  direction: 'outbound',
   state: 'completed',
   call_done: true,
   terminal_event: 'call.completed',

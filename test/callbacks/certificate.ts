@@ -4,20 +4,29 @@ import { createHash, generateKeyPairSync, sign } from 'node:crypto';
  * A self-signed TLS certificate for a few names and IPv4 addresses, written as DER by hand (RFC 5280), since
  * node:crypto reads certificates but makes none. Its PEM is its own authority.
  */
-export function selfSignedCertificate(names: { dns?: string[]; ipv4?: string[] }): { cert: string; key: string } {
+export function selfSignedCertificate(names: {
+  dns?: string[];
+  ipv4?: string[];
+  uri?: string[];
+  commonName?: string;
+  /** Default: tomorrow. */
+  expiresAtMs?: number;
+}): { cert: string; key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const algorithm = sequence(oid('2a8648ce3d040302')); // ecdsa-with-SHA256
-  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('tandem test')))));
+  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(names.commonName ?? 'tandem test')))));
   const dayMs = 86_400_000;
-  const validity = sequence(utcTime(Date.now() - dayMs), utcTime(Date.now() + dayMs));
+  const expiresAtMs = names.expiresAtMs ?? Date.now() + dayMs;
+  const validity = sequence(utcTime(Math.min(Date.now(), expiresAtMs) - dayMs), utcTime(expiresAtMs));
   const altNames = sequence(
     ...(names.dns ?? []).map((it) => der(0x82, Buffer.from(it))),
+    ...(names.uri ?? []).map((it) => der(0x86, Buffer.from(it))),
     ...(names.ipv4 ?? []).map((it) => der(0x87, Buffer.from(it.split('.').map(Number)))),
   );
   const extensions = sequence(
     sequence(oid('551d13'), der(0x01, Buffer.from([0xff])), der(0x04, sequence(der(0x01, Buffer.from([0xff]))))),
-    sequence(oid('551d11'), der(0x04, altNames)),
+    ...(altNames.length > 2 ? [sequence(oid('551d11'), der(0x04, altNames))] : []),
   );
   const serial = createHash('sha256').update(spki).digest().subarray(0, 8);
   serial[0] = 0x01;

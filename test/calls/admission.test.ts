@@ -68,6 +68,23 @@ describe('one reference', () => {
 });
 
 describe('a placement is refused', () => {
+  it('by the limits that the operator set, with the time to wait, and is free to try again', async () => {
+    const env = { BLOCKED_PREFIXES: '+9197', DESTINATION_LIMITS: '+9198:1', DAILY_SPEND_CAP_USD: '100' };
+    await using platform = await startPlatform({ env });
+    await platform.parties({ agent: { answer: 'manual' } });
+    const blocked = { ...PLACEMENT, customer_number: '+919700000001' };
+    const first = await platform.ask('POST', '/dialer/click2call', blocked);
+    expect(first).toMatchObject({ status: 403, body: { code: 'DESTINATION_BLOCKED' } });
+    await platform.place();
+    const limited = await platform.ask('POST', '/dialer/click2call', { ...PLACEMENT, reference_id: 'order-9' });
+    expect(limited).toMatchObject({ status: 429, body: { code: 'DESTINATION_RATE_LIMITED' } });
+    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(0);
+    const rules = await platform.ask('GET', '/dialer/calling-rules');
+    expect(rules.body.data).toMatchObject({
+      operator_limits: { daily_spend_cap_usd: 100, blocked_prefixes: ['+9197'] },
+    });
+  });
+
   it('with C2C_RATE_LIMITED and the time to wait after 20 calls in a minute', async () => {
     await using platform = await startPlatform();
     await platform.phone(AGENT, { answer: { status: 486 } });
@@ -94,6 +111,7 @@ describe('a placement is refused', () => {
   it('with CARRIER_LINE_DOWN while the carrier answers nothing, and admitted again once it does', async () => {
     await using platform = await startPlatform();
     await platform.parties({ agent: { answer: 'manual' } });
+    await platform.tandem.probeTrunks();
     platform.carrier.isSilent = true;
     await platform.tandem.probeTrunks();
     await platform.tandem.probeTrunks();
@@ -102,6 +120,24 @@ describe('a placement is refused', () => {
     platform.carrier.isSilent = false;
     await platform.tandem.probeTrunks();
     expect(await platform.place({ reference_id: 'order-5' })).toMatchObject({ reference_id: 'order-5' });
+  });
+
+  it('never because the carrier ignores OPTIONS, as long as it answers calls', async () => {
+    await using platform = await startPlatform({ carrier: { ignoresOptions: true } });
+    await platform.phone(AGENT, { answer: { status: 486 } });
+    for (let round = 0; round < 2; round += 1) await platform.tandem.probeTrunks();
+    const path = `/dialer/trunks/${platform.trunkId}`;
+    expect((await platform.ask('GET', path)).body.data).toMatchObject({
+      reachability: { state: 'unknown', since: null, reason: 'options_not_answered' },
+    });
+    const first = await platform.place();
+    await platform.ended(first.call_id);
+    await eventually(async () => {
+      const { data } = (await platform.ask('GET', path)).body as { data: { reachability?: { reason?: string } } };
+      return data.reachability?.reason === 'call_answered';
+    }, 'the carrier is up');
+    for (let round = 0; round < 2; round += 1) await platform.tandem.probeTrunks();
+    expect(await platform.place()).toMatchObject({ state: 'initiated' });
   });
 
   it('with INVALID_CALLBACK_URL when the callback would go inside, beyond what the operator allowed', async () => {

@@ -56,6 +56,25 @@ const legOf = async (callId: string, role: string): Promise<PublicLeg | undefine
   (await platform.call(callId)).legs.find((leg) => leg.role === role);
 
 describe('a third party', () => {
+  it('is not dialed when it is on the do-not-call list, and the talk goes on', async () => {
+    const { callId, ask } = await talk();
+    const list = await platform.ask('POST', '/dialer/do-not-call', { numbers: [THIRD] });
+    expect(list.status).toBe(200);
+    const refused = await ask('POST', 'legs', { endpoint: ENDPOINT });
+    expect([refused.status, refused.body.code]).toEqual([403, 'DO_NOT_CALL']);
+    expect(platform.carrier.inviteCounts.get(THIRD) ?? 0).toBe(0);
+    const placed = await platform.ask('POST', '/dialer/click2call', {
+      agent_number: '+919844444444',
+      customer_number: THIRD,
+    });
+    expect([placed.status, placed.body.code]).toEqual([403, 'DO_NOT_CALL']);
+    await platform.ask('DELETE', `/dialer/do-not-call/${encodeURIComponent(THIRD)}`);
+    expect((await ask('POST', 'legs', { endpoint: ENDPOINT })).status).toBe(202);
+    await platform.until(callId, 'leg.joined');
+    await ask('POST', 'hangup');
+    await platform.ended(callId);
+  });
+
   it('is dialed, hears and is heard by both, is recorded with the customer, leaves, and is billed by the second', async () => {
     const { agent, customer, guest, callId, ask } = await talk({ record: true });
     await platform.until(callId, 'recording.started');
@@ -87,6 +106,10 @@ describe('a third party', () => {
       'customer ended',
       'party ended',
     ]);
+    const [, customerLeg, third] = call.legs;
+    expect(third!.quality).toMatchObject({ codec: 'PCMU', packets_lost: 0 });
+    expect(third!.quality!.packets_received).toBeGreaterThan(30);
+    expect(customerLeg!.quality).toEqual(call.quality!.customer);
     const seconds = Math.ceil((Date.parse(call.legs[2]!.left_at!) - Date.parse(call.legs[2]!.joined_at!)) / 1000);
     expect(Math.abs(call.legs_cost_usd! - seconds * 0.01)).toBeLessThan(0.0101);
     const { rows } = await listUsage(

@@ -1,10 +1,14 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
 import type { CallEvent } from '../../bin/cli/api-client.ts';
 import type { CallSegment } from '../../machines/events.ts';
 import { concludeTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
 import { AGENT, CUSTOMER, DID, type Platform, SECRET, startPlatform } from '../calls/platform.ts';
+import { untilTruthy } from '../eventually.ts';
 import { beep } from '../media/answering/answers.ts';
+import { readPcapng } from '../runtime/pcapng-reader.ts';
 import { NOW } from '../storage/seed.ts';
 import { type CommandLineOptions, serverFolder, startTandemCommand, tandem } from './command-line.ts';
 
@@ -96,6 +100,41 @@ describe('tandem call', () => {
     expect((await run('call', 'supervise', callId, supervision, '--end')).stdout).toBe('The supervisor is gone.\n');
     agent.hangup();
     await platform.ended(callId);
+  });
+
+  it('transfer replaces the agent by another party, after a consultation or without', async () => {
+    const third = '+919833333333';
+    await platform.phone(third);
+    await platform.parties();
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    expect((await run('call', 'transfer', callId)).stderr).toContain('name the number to transfer to');
+    expect((await run('call', 'transfer', callId, third, '--attended')).stdout).toContain('is being dialed: leg_');
+    await platform.until(callId, 'leg.joined');
+    expect((await run('call', 'transfer', callId, '--cancel')).stdout).toBe('The target is gone.\n');
+    await run('call', 'transfer', callId, third, '--attended');
+    await platform.until(callId, 'leg.joined', ({ sequence }) => sequence > 10);
+    expect((await run('call', 'transfer', callId, '--complete')).stdout).toBe('The transfer is complete.\n');
+    await run('call', 'hangup', callId);
+    await platform.ended(callId);
+  });
+
+  it('ladder shows the SIP messages of a call', async () => {
+    await platform.parties({ customer: { answer: { status: 486 } } });
+    const { call_id: callId } = await platform.place();
+    await platform.ended(callId);
+    const ladder = async () => (await run('call', 'ladder', callId)).stdout;
+    await untilTruthy(async () => (await ladder()).includes('486 Busy Here'));
+    const lines = (await ladder()).split('\n');
+    expect(lines[0]).toMatch(`Call ${callId}: `);
+    expect(lines[2]?.trim().split(/\s+/)).toEqual(['agent', 'Tandem', 'customer']);
+    expect(lines.find((line) => line.includes('INVITE'))).toMatch(/^ +\+0\.000 +\|?<-+ INVITE \(SDP\) -+\|/);
+    expect(lines.find((line) => line.includes('486'))).toMatch(/\|<-+ 486 Busy Here -+\|/);
+    const file = join(folder.path, 'call.pcapng');
+    expect((await run('call', 'ladder', callId, '--pcap', file)).stdout).toBe(`${file} is written.\n`);
+    expect(readPcapng(await readFile(file)).packets.length).toBeGreaterThan(8);
+    const { stdout } = await run('call', 'ladder', callId, '--json');
+    expect(JSON.parse(stdout).data).toMatchObject({ call_id: callId, truncated: false });
   });
 
   it('transcript shows what was said, in the order in which it was said, and how the transcript ended', async () => {
@@ -219,6 +258,44 @@ describe('tandem call', () => {
   });
 });
 
+describe('tandem rules', () => {
+  it('shows and changes the limits and the do-not-call list', async () => {
+    const run = async (...argv: string[]) => (await tandem(['rules', ...argv, '--json'], options)).document;
+    const set = ['set', '--daily-cap', '50', '--block', '+882,+979', '--limits', '+44:5', '--hours', '00:00-23:59'];
+    expect(await run(...set, '--zone', 'Asia/Kolkata')).toMatchObject({
+      data: {
+        rules: {
+          daily_spend_cap_usd: 50,
+          blocked_prefixes: ['+882', '+979'],
+          destination_limits: [{ prefix: '+44', calls_per_minute: 5 }],
+          calling_hours: { time_zone: 'Asia/Kolkata', start: '00:00', end: '23:59' },
+        },
+      },
+    });
+    const { stdout } = await tandem(['rules', 'show'], options);
+    expect(stdout).toMatch(/^hours +00:00 to 23:59, Asia\/Kolkata$/m);
+    const off = ['set', '--daily-cap', 'off', '--block', '', '--limits', '', '--hours', 'off'];
+    expect(await run(...off)).toMatchObject({ data: { rules: { daily_spend_cap_usd: null, calling_hours: null } } });
+    expect(await run('block', '98123 40001,+919812340002')).toMatchObject({ data: { added: 2 } });
+    expect((await tandem(['rules', 'do-not-call'], options)).stdout).toBe('+919812340001\n+919812340002\n');
+    for (const number of ['+919812340001', '+919812340002']) {
+      expect(await run('allow', number)).toMatchObject({ data: { removed: true } });
+    }
+    expect(await run('allow', '+919812340001')).toMatchObject({ code: 'NOT_ON_DO_NOT_CALL' });
+  });
+
+  it.each([
+    [['set']],
+    [['set', '--daily-cap', 'much']],
+    [['set', '--limits', '+91']],
+    [['set', '--hours', '9-21', '--zone', 'UTC']],
+    [['set', '--hours', '09:00-21:00']],
+  ])('refuses %j and says what to type', async (argv) => {
+    const { exitCode, stderr } = await tandem(['rules', ...argv], options);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('takes') });
+  });
+});
+
 describe('tandem trunks', () => {
   it('adds, rents, shows, changes and removes a trunk', async () => {
     const added = await tandem(
@@ -234,7 +311,7 @@ describe('tandem trunks', () => {
         '--rent',
       ].concat(
         ['--password-stdin', '--codecs', 'PCMA', '--channels', '3', '--prefixes', '+91,+4930', '--price', '0.0125'],
-        ['--encryption', 'optional'],
+        ['--encryption', 'optional', '--health', 'none', '--health-interval', '60'],
         ['--numbers', '+911140000101,+911140000102', '--caller-id', '+911140000102', '--json'],
       ),
       { ...options, stdin: 'the password\n' },
@@ -247,6 +324,8 @@ describe('tandem trunks', () => {
       codecs: ['PCMA'],
       media_encryption: 'optional',
       channels: 3,
+      health: { mode: 'none', interval_seconds: 60 },
+      reachability: { state: 'unknown', since: null, reason: 'not_checked' },
       allowed_prefixes: ['+91', '+4930'],
       numbers: ['+911140000101', '+911140000102'],
       default_caller_id: '+911140000102',
@@ -259,20 +338,31 @@ describe('tandem trunks', () => {
 
     const { id } = added.document.data as { id: string };
     expect((await run('trunks', 'show', id)).stdout).toMatch(/^price +0\.0125 USD a minute$/m);
+    expect((await run('trunks', 'show', id)).stdout).toMatch(/^carrier +unknown \(not checked\)$/m);
     const changed = await run(
       'trunks',
       'set',
       'Second',
       '--status',
       'disabled',
+      '--register',
+      'yes',
       '--channels',
       '5',
       '--prefixes',
       '',
       '--json',
     );
-    expect(changed.document.data).toMatchObject({ ...fields, status: 'disabled', channels: 5, allowed_prefixes: [] });
-    expect((await run('trunks', 'list')).stdout).toMatch(/Second +sip:carrier\.example:5060 +disabled +5 +2 +0\.0125/);
+    expect(changed.document.data).toMatchObject({
+      ...fields,
+      status: 'disabled',
+      register: true,
+      channels: 5,
+      allowed_prefixes: [],
+    });
+    expect((await run('trunks', 'list')).stdout).toMatch(
+      /Second +sip:carrier\.example:5060 +disabled +5 +2 +0\.0125 +unknown/,
+    );
 
     expect(await run('trunks', 'remove', 'Second')).toMatchObject({
       exitCode: 0,

@@ -91,6 +91,13 @@ describe('tandem doctor', () => {
     expect(found.clock).toMatchObject({ status: 'ok', message: expect.stringContaining("the database server's") });
   });
 
+  it('shows which countries may be called, and warns of all', async () => {
+    const { NUMBER_PLAN: some } = await findings({ NUMBER_PLAN: 'IN,US' });
+    expect(some).toMatchObject({ status: 'ok', message: 'calls to IN (mobile numbers), US' });
+    const { NUMBER_PLAN: any } = await findings({ NUMBER_PLAN: 'any' });
+    expect(any).toMatchObject({ status: 'warn' });
+  });
+
   it('names a malformed setting', async () => {
     const { configuration } = await findings({ RTP_PORT_MIN: '3' });
     expect(configuration).toMatchObject({ status: 'fail', message: expect.stringContaining('RTP_PORT_MIN') });
@@ -236,6 +243,40 @@ describe('the database', () => {
     expect(outside.SIP_HOST).toMatchObject({ status: 'warn', advice: expect.stringContaining('SIP_HOST') });
     const advertised = await findings({ DATABASE_URL: database.url, RTP_HOST: '203.0.113.7' });
     expect(advertised.RTP_HOST).toMatchObject({ status: 'ok', message: expect.stringContaining('forward') });
+  });
+
+  it('reports which carriers respond, and since when', async () => {
+    await using database = await createTestDatabase();
+    const now = new Date('2026-01-31T09:30:00.000Z');
+    const rows = (
+      [
+        ['down', 'no_response', now],
+        ['up', 'call_answered', now],
+        ['unknown', 'not_checked', null],
+      ] as const
+    ).map(([reachability, reachabilityReason, reachabilitySince]) => ({
+      ...{ id: randomUUID(), name: reachability, sipUri: 'sip:127.0.0.1:5070', createdAt: now, updatedAt: now },
+      ...{ reachability, reachabilityReason, reachabilitySince },
+    }));
+    await database.sql`insert into trunks ${database.sql(rows)}`;
+    await database.sql`update trunks set register = true where name = 'up'`;
+    await database.sql`
+      insert into trunk_registrations (trunk_id, server, leased_until, state, last_error)
+      select id, 'boot-1', now(), 'failed', '403 Forbidden' from trunks where register`;
+    const found = await findings({ DATABASE_URL: database.url });
+    expect(found['registration of up']).toMatchObject({
+      status: 'warn',
+      message: 'The carrier does not accept it: 403 Forbidden.',
+    });
+    expect(found['carrier of down']).toMatchObject({
+      status: 'warn',
+      message: expect.stringContaining(
+        'not responded since 2026-01-31T09:30:00.000Z when the server ran last: no response',
+      ),
+      advice: expect.stringContaining('sip:127.0.0.1:5070 over UDP'),
+    });
+    expect(found['carrier of up']).toMatchObject({ status: 'ok', message: expect.stringContaining('call answered') });
+    expect(found['carrier of unknown']).toMatchObject({ status: 'ok', message: expect.stringContaining('not known') });
   });
 
   it('warns about media encryption whose keys travel in readable SIP', async () => {

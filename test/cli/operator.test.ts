@@ -196,6 +196,66 @@ describe('tandem workspaces', () => {
     expect(server.output()).not.toContain(token);
   });
 
+  it('lists and verifies numbers that trunks of other workspaces claim', async () => {
+    const { id: workspaceId } = await dataOf<{ id: string }>(
+      'workspaces',
+      'create',
+      'Tenant',
+      '--owner',
+      't@example.com',
+    );
+    const { api_key: key } = await dataOf<{ api_key: string }>(
+      'keys',
+      'create',
+      'Tenant robot',
+      '--workspace',
+      workspaceId,
+    );
+    const api = apiClient({ url, apiKey: key });
+    const body = { name: 'Carrier', sip_uri: 'sip:192.0.2.1', numbers: ['+912249200001'] };
+    await expect(api.post('/dialer/trunks', body)).rejects.toMatchObject({ code: 'TRUNK_HOST_NOT_ALLOWED' });
+    const trunks: string[] = [];
+    for (const sip_uri of ['sip:8.8.8.8', 'sip:8.8.4.4']) {
+      trunks.push((await api.post<{ id: string }>('/dialer/trunks', { ...body, sip_uri })).id);
+    }
+    expect((await run('numbers', 'claims')).stdout).toContain('+912249200001');
+    const ambiguous = await run('numbers', 'verify', '+912249200001', '--json');
+    expect([ambiguous.exitCode, ambiguous.document.code]).toEqual([1, 'AMBIGUOUS_TRUNK']);
+    const verified = await dataOf('numbers', 'verify', '+912249200001', '--trunk', trunks[1]!);
+    expect(verified).toMatchObject({ outbound_trunk_id: trunks[1], workspace_id: workspaceId });
+    const again = await run('numbers', 'verify', '+912249200001', '--json');
+    expect([again.exitCode, again.document.code]).toEqual([1, 'NUMBER_NOT_AVAILABLE']);
+    expect(await api.get('/dialer/pool')).toMatchObject({ available: ['+912249200001'] });
+  });
+
+  it('invites people, and warns that a closed server rejects them', async () => {
+    const { stdout } = await run('users', 'invite', 'Ada@Example.com');
+    expect(stdout).toMatch(/^token +inv_[\w-]{43}$/m);
+    expect(stdout).toContain('set REGISTRATION=invite');
+    type Invitation = { token: string; kind: string; role: string | null };
+    const made = await dataOf<Invitation>('users', 'invite', 'grace@example.com');
+    expect(made).toMatchObject({ kind: 'account', role: null, email: 'grace@example.com' });
+    const joining = ['--workspace', 'Default', '--role', 'viewer', '--hours', '1'];
+    const member = await dataOf<Invitation>('users', 'invite', 'grace@example.com', ...joining);
+    expect(member).toMatchObject({ kind: 'member', role: 'viewer' });
+    const body = { email: 'grace@example.com', password: 'four words nobody guesses', invitation: made.token };
+    await expect(apiClient({ url, apiKey: 'none' }).post('/auth/register', body)).rejects.toMatchObject({
+      code: 'REGISTRATION_CLOSED',
+      status: 403,
+    });
+    expect(server.output()).not.toContain(made.token);
+  });
+
+  it.each([
+    [['users', 'invite', 'nobody']],
+    [['users', 'invite', 'a@example.com', '--role', 'viewer']],
+    [['users', 'invite', 'a@example.com', '--workspace', 'Default', '--role', 'king']],
+    [['users', 'invite', 'a@example.com', '--hours', '721']],
+  ])('refuses %j and says what to type', async (argv) => {
+    const { exitCode, stderr } = await run(...argv);
+    expect({ exitCode, stderr }).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/takes|needs/) });
+  });
+
   it('leaves a trace of everything the operator did', async () => {
     const sql = connect({ url: (await runningDatabaseUrl(dataDir)) ?? '', max: 1 });
     try {
@@ -204,6 +264,8 @@ describe('tandem workspaces', () => {
       expect(rows.map(({ action }) => action)).toEqual([
         'api_key.created',
         'api_key.revoked',
+        'invitation.created',
+        'number.verified',
         'price.changed',
         'user.reset_link_created',
         'wallet.topped_up',

@@ -75,6 +75,8 @@ describe('the help', () => {
       'memory',
       'judge',
       'trunks',
+      'numbers',
+      'rules',
       'keys',
       'wallet',
       'prices',

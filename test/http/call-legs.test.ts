@@ -145,3 +145,44 @@ describe('a supervision', () => {
     expect((await ask('POST', 'supervise', admin, { endpoint: ENDPOINT })).status).toBe(400);
   });
 });
+
+describe('a transfer', () => {
+  it('is asked for by a writer, of the agent and blind unless the body says otherwise', async () => {
+    const { status, body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT });
+    expect({ status, leg: body.data.leg }).toMatchObject({ status: 202, leg: { role: 'party', state: 'dialing' } });
+    await ask('POST', 'transfer', writer, { endpoint: ENDPOINT, leg: PARTY, mode: 'attended' });
+    const added = { role: 'party', mode: null, endpoint: DIALED };
+    expect(dialer.added).toEqual([
+      { ...added, transfer: { leg: 'agent', mode: 'blind' } },
+      { ...added, transfer: { leg: PARTY, mode: 'attended' } },
+    ]);
+    for (const as of [reader, stranger]) {
+      expect([403, 404]).toContain((await ask('POST', 'transfer', as, { endpoint: ENDPOINT })).status);
+    }
+  });
+
+  it.each([
+    [{}],
+    [{ endpoint: { type: 'phone', number: '12' } }],
+    [{ endpoint: ENDPOINT, mode: 'warm' }],
+    [{ endpoint: ENDPOINT, leg: 7 }],
+    [{ endpoint: ENDPOINT, legs: 'agent' }],
+  ])('is refused with 4xx for %j, and nothing is dialed', async (body) => {
+    const { status } = await ask('POST', 'transfer', writer, body);
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+    expect(dialer.added).toEqual([]);
+  });
+
+  it('of what is no leg is refused', async () => {
+    const { body } = await ask('POST', 'transfer', writer, { endpoint: ENDPOINT, leg: 'boss' });
+    expect(body.code).toBe('LEG_NOT_FOUND');
+  });
+
+  it('is completed and cancelled', async () => {
+    expect((await ask('POST', 'transfer/complete', writer)).status).toBe(200);
+    expect((await ask('DELETE', 'transfer', writer)).status).toBe(200);
+    expect(dialer.controlled).toEqual([{ type: 'transfer.complete' }, { type: 'transfer.cancel' }]);
+    expect((await ask('DELETE', 'transfer', reader)).status).toBe(403);
+  });
+});

@@ -31,13 +31,13 @@ const SAID: CallSegment = {
 };
 
 /** A call whose customer said one thing, which sequence 3 tells. */
-async function transcribedCall(said: CallSegment = SAID) {
+async function transcribedCall(said = SAID) {
   const call = await seedCall(fixture, { by: caller, transcribe: true });
   await initiate(fixture, call.callId);
   await openTranscript(fixture.sql, { callId: call.callId, now: NOW });
   await fixture.sql.begin(async (tx) => {
     await addSegment(tx as never, call, { segment: said, eventSequence: 3, now: NOW });
-    const move = { event: 'transcript.final', state: 'bridged', leg: said.leg, sipStatus: null } as const;
+    const move = { event: 'transcript.final', state: 'bridged', leg: 'customer', sipStatus: null } as const;
     const moves = [{ ...move, hangupCause: null, detail: null, at: later(200), segment: said }];
     await recordMoves(tx as never, call.callId, moves);
   });

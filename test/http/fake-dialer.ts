@@ -133,6 +133,7 @@ export function legOf({ role, mode, endpoint }: NewLeg): PublicLeg {
     joined_at: null,
     left_at: null,
     hangup_cause: null,
+    quality: null,
   };
 }
 
@@ -144,6 +145,7 @@ export function callOf(request: PlaceCallRequest, callId = 'call-1'): PublicCall
     did: request.did ?? '+911140000001',
     agent_number: request.agentNumber,
     customer_number: request.customerNumber,
+    direction: 'outbound',
     state: 'initiated',
     call_done: false,
     terminal_event: null,

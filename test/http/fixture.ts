@@ -12,6 +12,7 @@ import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts'
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createRecordingExporter } from '../../actors/recordings/recording-exporter.ts';
 import { createRecordingLibrary } from '../../actors/recordings/recording-library.actor.ts';
+import { createTrunkTargets } from '../../actors/trunk-targets.actor.ts';
 import { createWebhookDesk } from '../../actors/webhooks/webhook-desk.actor.ts';
 import { createHttpServer } from '../../http/server.ts';
 import type { HttpServerOptions } from '../../http/server-options.ts';
@@ -172,6 +173,8 @@ export async function createHttpFixture(
     chat,
     models,
     now: () => now.current,
+    trunkTargets: createTrunkTargets({ sql, allowCidrs: [], resolve: async () => ['93.184.215.14'] }),
+    registration: 'open',
     ...options,
   });
   await app.ready();
@@ -190,14 +193,21 @@ export async function createHttpFixture(
     return { key, keyId: row.id, userId, workspaceId };
   }
 
-  async function addWorkspace({ plan = 'enterprise' }: { plan?: Plan } = {}): Promise<Member> {
+  async function addWorkspace({
+    plan = 'enterprise',
+    createdAt = now.current,
+  }: {
+    plan?: Plan;
+    createdAt?: Date;
+  } = {}): Promise<Member> {
     const email = `${randomBytes(8).toString('hex')}@example.com`;
     const owner = { email, passwordHash: null };
-    const { workspace, user } = await createWorkspace(sql, { name: 'Acme', plan, owner, now: now.current });
+    const { workspace, user } = await createWorkspace(sql, { name: 'Acme', plan, owner, now: createdAt });
     return await addKey(workspace.id, user.id, 'owner key');
   }
 
-  const owner = await addWorkspace();
+  // The oldest workspace is the operator's.
+  const owner = await addWorkspace({ createdAt: new Date(now.current.getTime() - 1) });
   return {
     app,
     sql,

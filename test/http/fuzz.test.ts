@@ -271,9 +271,11 @@ function encodeLeniently(text: string): string {
 }
 
 it('metadata comes back from the database as it was sent, odd keys and lone surrogates included', async () => {
-  const owner = await fixture.addMemberWith('owner', workspaceId);
+  // Another workspace: the first has whatever calling rules it was sent.
+  const { workspace } = await seedWorkspace(fixture.sql);
+  const owner = await fixture.addMemberWith('owner', workspace.id);
   const odd = JSON.parse('{"b":1,"a":{"__proto__":{"x":1},"constructor":null},"lone":"\\ud800","n":[1.5,-0.1,1e21]}');
-  const trunk = await seedTrunk(fixture.sql, { workspaceId, numbers: ['+912240000009'] });
+  const trunk = await seedTrunk(fixture.sql, { workspaceId: workspace.id, numbers: ['+912240000009'] });
   const call = await seedCall(fixture, { by: owner, trunkId: trunk.id, metadata: odd, referenceId: randomUUID() });
   const { raw } = await fixture.call('GET', `/dialer/click2call/${call.callId}`, { as: owner });
   expect(raw.toString()).toContain(`"metadata":${JSON.stringify(odd)}`);

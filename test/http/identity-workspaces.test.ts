@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { unsubscribeToken } from '../../http/unsubscribe-token.ts';
 import { removeMember } from '../../storage/queries/memberships.ts';
+import { verifyNumber } from '../../storage/queries/number-claims.ts';
 import { untilTruthy } from '../eventually.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
@@ -346,6 +347,7 @@ describe('the audit log', () => {
     };
     const { body } = await fixture.call('POST', '/dialer/trunks', { as, body: trunk });
     const trunkId = body.data.id;
+    await verifyNumber(fixture.sql, { e164: '+911140000077', trunkId, by: 'operator', now: fixture.now.current });
     await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as, body: { password: 'another-password' } });
     await fixture.call('POST', '/dialer/numbers', { as, body: { e164: '+911140000077' } });
     await fixture.call('PUT', '/dialer/caller-id', { as, body: { caller_id: '+911140000077' } });

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyNumber } from '../../storage/queries/number-claims.ts';
+import { recordTrunkHealth } from '../../storage/queries/trunk-health.ts';
+import { leaseRegistrations, recordRegistration } from '../../storage/queries/trunk-registrations.ts';
 import { getTrunk } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+import { callWith, sessionOf } from './identity-fixture.ts';
 import { seedCall } from './seed-calls.ts';
 
 let fixture: HttpFixture;
@@ -62,6 +66,7 @@ describe('numbers', () => {
       outbound_trunk_id: trunkId,
       monthly_price_usd: 0,
       rented_at: fixture.now.current.toISOString(),
+      inbound: null,
     });
     const again = await fixture.call('POST', '/dialer/numbers', { ...as, body: { e164: numbers[1] } });
     expect([again.status, again.body.code]).toEqual([409, 'NUMBER_NOT_AVAILABLE']);
@@ -116,6 +121,53 @@ describe('numbers', () => {
   });
 });
 
+describe('numbers that a trunk claims', () => {
+  const CLAIMED = '+912249100001';
+  const listing = (as: Member | undefined, numbers: string[]) =>
+    fixture.call('POST', '/dialer/trunks', {
+      ...(as && { as }),
+      body: { name: 'Claims', sip_uri: 'sip:carrier.example', numbers },
+    });
+
+  it('are neither rented nor offered before they are verified, and do not keep others from claiming them', async () => {
+    const first = await fixture.addWorkspace();
+    const second = await fixture.addWorkspace();
+    const claims = [await listing(first, [CLAIMED]), await listing(second, [CLAIMED])];
+    for (const { status, body } of claims) {
+      expect(status).toBe(201);
+      expect(body.data).toMatchObject({ numbers: [CLAIMED], unverified_numbers: [CLAIMED] });
+    }
+    const { body: pool } = await fixture.call('GET', '/dialer/pool', { as: first });
+    expect(pool.data).toMatchObject({ counts: { available: 0 }, available: [] });
+    const refused = await fixture.call('POST', '/dialer/numbers', { as: first, body: { e164: CLAIMED } });
+    expect([refused.status, refused.body.code]).toEqual([409, 'NUMBER_NOT_VERIFIED']);
+
+    const trunkId = claims[1]!.body.data.id;
+    await verifyNumber(fixture.sql, { e164: CLAIMED, trunkId, by: 'operator', now: fixture.now.current });
+    const rented = await fixture.call('POST', '/dialer/numbers', { as: second, body: { e164: CLAIMED } });
+    expect([rented.status, rented.body.data.outbound_trunk_id]).toEqual([201, trunkId]);
+    const beaten = await fixture.call('POST', '/dialer/numbers', { as: first, body: { e164: CLAIMED } });
+    expect([beaten.status, beaten.body.code]).toEqual([409, 'NUMBER_NOT_VERIFIED']);
+    const late = await listing(await fixture.addWorkspace(), [CLAIMED]);
+    expect([late.status, late.body.code]).toEqual([409, 'NUMBER_NOT_AVAILABLE']);
+  });
+
+  it('are verified at once on a trunk of the first workspace, whoever claimed them before', async () => {
+    const tenant = await fixture.addWorkspace();
+    const e164 = '+912249100002';
+    const { data: claim } = (await listing(tenant, [e164])).body;
+    const { data: trunk } = (await listing(undefined, [e164])).body;
+    expect(trunk).toMatchObject({ numbers: [e164], unverified_numbers: [] });
+    const late = verifyNumber(fixture.sql, { e164, trunkId: claim.id, by: 'operator', now: fixture.now.current });
+    await expect(late).rejects.toMatchObject({ code: 'NUMBER_NOT_AVAILABLE' });
+    expect((await fixture.call('POST', '/dialer/numbers', { body: { e164 } })).status).toBe(201);
+    // The claim of the tenant does not stand in the way of the owner's changes.
+    const kept = await fixture.call('PATCH', `/dialer/trunks/${trunk.id}`, { body: { numbers: [e164] } });
+    expect(kept.status).toBe(200);
+    await fixture.call('DELETE', `/dialer/trunks/${trunk.id}`);
+  });
+});
+
 describe('the caller ID', () => {
   it('is a number the workspace has rented', async () => {
     const { member, numbers } = await provisioned();
@@ -131,6 +183,18 @@ describe('the caller ID', () => {
 describe('trunks', () => {
   const NEW = { name: 'Carrier', sip_uri: 'sip:carrier.example:5060' };
 
+  it.each([
+    ['the transport tls', { ...NEW, transport: 'tls' }],
+    ['a sips URI', { ...NEW, sip_uri: 'sips:carrier.example' }],
+  ])('use TLS with %s', async (_what, body) => {
+    const { status, body: answer } = await fixture.call('POST', '/dialer/trunks', { body });
+    expect(status).toBe(201);
+    expect(answer.data).toMatchObject({ sip_uri: body.sip_uri, transport: 'tls' });
+    const url = `/dialer/trunks/${answer.data.id}`;
+    expect((await fixture.call('GET', url)).body.data.transport).toBe('tls');
+    await fixture.call('DELETE', url);
+  });
+
   it('are created with defaults, and their password is never shown again', async () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });
@@ -141,13 +205,26 @@ describe('trunks', () => {
       name: 'Carrier',
       sip_uri: 'sip:carrier.example:5060',
       transport: 'udp',
+      gateways: [
+        {
+          sip_uri: 'sip:carrier.example:5060',
+          transport: 'udp',
+          priority: 0,
+          weight: 1,
+          reachability: { state: 'unknown', since: null, reason: 'not_checked' },
+        },
+      ],
       username: 'tandem',
       register: false,
+      registration: null,
       codecs: ['PCMU', 'PCMA'],
       media_encryption: 'none',
       channels: 10,
+      health: { mode: 'options', interval_seconds: 30 },
+      reachability: { state: 'unknown', since: null, reason: 'not_checked' },
       allowed_prefixes: [],
       numbers: [],
+      unverified_numbers: [],
       status: 'active',
       default_caller_id: null,
       price_per_minute_usd: 0.012345678,
@@ -197,12 +274,30 @@ describe('trunks', () => {
     ['a URI with a header', { ...NEW, sip_uri: 'sip:carrier.example\r\nX: 1' }, 'sip_uri'],
     ['a URI with port 0', { ...NEW, sip_uri: 'sip:carrier.example:0' }, 'sip_uri'],
     ['a URI with port 65536', { ...NEW, sip_uri: 'sip:carrier.example:65536' }, 'sip_uri'],
-    ['another transport', { ...NEW, transport: 'tls' }, 'transport'],
+    ['another transport', { ...NEW, transport: 'sctp' }, 'transport'],
     ['a username that breaks out of its quotes', { ...NEW, username: 'a", uri="b' }, 'username'],
     ['another codec', { ...NEW, codecs: ['opus'] }, 'codecs.0'],
     ['another media encryption', { ...NEW, media_encryption: 'dtls' }, 'media_encryption'],
     ['no codec', { ...NEW, codecs: [] }, 'codecs'],
     ['comfort noise alone', { ...NEW, codecs: ['CN'] }, 'codecs'],
+    ['a registration without account', { ...NEW, register: true }, 'username'],
+    ['a gateway that is not sip_uri first', { ...NEW, gateways: [{ sip_uri: 'sip:b.example' }] }, 'gateways.0.sip_uri'],
+    [
+      'a first gateway over another transport',
+      { ...NEW, transport: 'udp', gateways: [{ sip_uri: NEW.sip_uri, transport: 'tcp' }] },
+      'gateways.0.transport',
+    ],
+    ['a gateway twice', { ...NEW, gateways: [{ sip_uri: NEW.sip_uri }, { sip_uri: NEW.sip_uri }] }, 'gateways.1'],
+    [
+      'a gateway with port 0',
+      { ...NEW, gateways: [{ sip_uri: NEW.sip_uri }, { sip_uri: 'sip:b.example:0' }] },
+      'gateways.1.sip_uri',
+    ],
+    ['a gateway of negative weight', { ...NEW, gateways: [{ sip_uri: NEW.sip_uri, weight: -1 }] }, 'gateways.0.weight'],
+    ['health of no kind', { ...NEW, health: {} }, 'health'],
+    ['another health mode', { ...NEW, health: { mode: 'ping' } }, 'health.mode'],
+    ['probes twice a second', { ...NEW, health: { interval_seconds: 0.5 } }, 'health.interval_seconds'],
+    ['probes every nine seconds', { ...NEW, health: { interval_seconds: 9 } }, 'health.interval_seconds'],
     ['half a channel', { ...NEW, channels: 0.5 }, 'channels'],
     ['channels as text', { ...NEW, channels: '5' }, 'channels'],
     ['a prefix without plus', { ...NEW, allowed_prefixes: ['91'] }, 'allowed_prefixes.0'],
@@ -219,7 +314,9 @@ describe('trunks', () => {
   it.each<[Record<string, unknown>, string[]]>([
     [
       { ...NEW, sip_uri: 'http://carrier.example' },
-      ['sip_uri is invalid. Expected: `sip:host` or `sip:host:port`. The dialed number becomes the user part.'],
+      [
+        'sip_uri is invalid. Expected: `sip:host` or `sip:host:port`. The dialed number becomes the user part. `sips:` means the transport `tls`.',
+      ],
     ],
     [
       { ...NEW, username: '"' },
@@ -246,6 +343,46 @@ describe('trunks', () => {
     expect(said).toEqual(messages);
   });
 
+  it('lead into a private network only from the first workspace', async () => {
+    const body = { ...NEW, name: 'Office', sip_uri: 'sip:10.0.0.1' };
+    expect((await fixture.call('POST', '/dialer/trunks', { body })).status).toBe(201);
+    const { member, trunkId } = await provisioned();
+    const refused = [
+      await fixture.call('POST', '/dialer/trunks', { as: member, body }),
+      await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body: { sip_uri: 'sip:127.0.0.1:22' } }),
+      await fixture.call('POST', '/dialer/trunks', { body: { ...body, sip_uri: 'sip:169.254.169.254' } }),
+    ];
+    for (const answer of refused) {
+      expect([answer.status, answer.body.code]).toEqual([403, 'TRUNK_HOST_NOT_ALLOWED']);
+    }
+    const kept = await fixture.call('GET', `/dialer/trunks/${trunkId}`, { as: member });
+    expect(kept.body.data.sip_uri).toBe('sip:127.0.0.1:5070');
+  });
+
+  it('and their numbers are limited for a workspace, except the first', async () => {
+    const quotas = { workspacesPerUser: 1, trunksPerWorkspace: 2, numbersPerWorkspace: 3 };
+    await using limited = await createHttpFixture({ quotas });
+    const as = await limited.addWorkspace();
+    const create = (numbers: string[], by = as) =>
+      limited.call('POST', '/dialer/trunks', { as: by, body: { ...NEW, numbers } });
+    const first = await create(['+912241000001', '+912241000002']);
+    expect(first.status).toBe(201);
+    const tooMany = await create(['+912241000003', '+912241000004']);
+    expect([tooMany.status, tooMany.body.code, tooMany.body.details]).toEqual([409, 'QUOTA_EXCEEDED', { limit: 3 }]);
+    const url = `/dialer/trunks/${first.body.data.id}`;
+    const change = (numbers: string[]) => limited.call('PATCH', url, { as, body: { numbers } });
+    expect((await change(['1', '2', '3'].map((n) => `+91224100000${n}`))).status).toBe(200);
+    expect((await change(['1', '2', '3', '4'].map((n) => `+91224100000${n}`))).body.code).toBe('QUOTA_EXCEEDED');
+    const together = await Promise.all([create([]), create([]), create([])]);
+    expect(together.map(({ status }) => status).toSorted()).toEqual([201, 409, 409]);
+    expect(together.find(({ status }) => status === 409)?.body.message).toContain('allows 2');
+    for (let i = 0; i < 4; i++) expect((await create([], limited.owner)).status).toBe(201);
+
+    const token = await sessionOf(limited, as);
+    const another = await callWith(limited, token, ['POST', '/workspaces', { name: 'Second' }]);
+    expect([another.status, another.body.code]).toEqual([409, 'QUOTA_EXCEEDED']);
+  });
+
   it('present by default one of their own numbers, or none', async () => {
     const { member, trunkId, numbers } = await provisioned();
     const change = (body: object) => fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
@@ -260,6 +397,85 @@ describe('trunks', () => {
       expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED']);
       expect(body.details).toEqual([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
     }
+  });
+
+  it('change their probing one field at a time, and keep what is known of the carrier', async () => {
+    const { member, trunkId } = await provisioned();
+    const since = new Date('2026-01-31T09:30:00.000Z');
+    const health = { state: 'up', reason: 'options_answered', gateways: [] } as const;
+    const address = { sipUri: 'sip:127.0.0.1:5070', transport: 'udp' as const, gateways: [] };
+    await recordTrunkHealth(fixture.sql, { trunkId, address, health, now: since });
+    const change = async (body: object) =>
+      (await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body })).body.data;
+    expect(await change({ health: { interval_seconds: 60 } })).toMatchObject({
+      health: { mode: 'options', interval_seconds: 60 },
+    });
+    expect(await change({ health: { mode: 'none' } })).toMatchObject({
+      health: { mode: 'none', interval_seconds: 60 },
+      reachability: { state: 'up', since: since.toISOString(), reason: 'options_answered' },
+    });
+    expect(await change({ transport: 'tcp' })).toMatchObject({
+      reachability: { state: 'unknown', since: null, reason: 'not_checked' },
+    });
+  });
+
+  it('have gateways, whose first is sip_uri', async () => {
+    const { member, trunkId } = await provisioned();
+    const change = async (body: object) =>
+      (await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body })).body.data;
+    const unknown = { state: 'unknown', since: null, reason: 'not_checked' };
+    const two = { sip_uri: 'sip:93.184.216.35', transport: 'udp', priority: 5, weight: 0, reachability: unknown };
+    expect(
+      await change({
+        gateways: [
+          { sip_uri: 'sip:93.184.216.34', transport: 'tcp' },
+          { ...two, reachability: undefined },
+        ],
+      }),
+    ).toMatchObject({
+      sip_uri: 'sip:93.184.216.34',
+      transport: 'tcp',
+      gateways: [
+        { sip_uri: 'sip:93.184.216.34', transport: 'tcp', priority: 0, weight: 1, reachability: unknown },
+        two,
+      ],
+    });
+    const moved = await change({ sip_uri: 'sip:93.184.216.36' });
+    expect(moved.gateways.map(({ sip_uri }: { sip_uri: string }) => sip_uri)).toEqual([
+      'sip:93.184.216.36',
+      'sip:93.184.216.35',
+    ]);
+    expect((await change({ gateways: [] })).gateways).toHaveLength(1);
+  });
+
+  it('lead to no private network through any of their gateways', async () => {
+    const { member, trunkId } = await provisioned();
+    const body = { gateways: [{ sip_uri: 'sip:93.184.216.34' }, { sip_uri: 'sip:169.254.169.254' }] };
+    const answer = await fixture.call('PATCH', `/dialer/trunks/${trunkId}`, { as: member, body });
+    expect(answer.body.code).toBe('TRUNK_HOST_NOT_ALLOWED');
+  });
+
+  it('show their registration, and register only with a username', async () => {
+    const { member, trunkId } = await provisioned();
+    const url = `/dialer/trunks/${trunkId}`;
+    const refused = await fixture.call('PATCH', url, { as: member, body: { register: true } });
+    expect([refused.status, refused.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    expect(refused.body.details).toEqual([{ path: 'username', message: 'must be set to register with the carrier' }]);
+    await fixture.call('PATCH', url, { as: member, body: { register: true, username: 'tandem' } });
+    const now = new Date('2026-01-31T09:30:00.000Z');
+    await leaseRegistrations(fixture.sql, 'boot-1');
+    const status = { state: 'registered', registeredAt: now, expiresAt: now, lastError: '503 Busy' } as const;
+    await recordRegistration(fixture.sql, { trunkId, server: 'boot-1', status });
+    expect((await fixture.call('GET', url, { as: member })).body.data).toMatchObject({
+      register: true,
+      registration: {
+        state: 'registered',
+        registered_at: now.toISOString(),
+        expires_at: now.toISOString(),
+        last_error: '503 Busy',
+      },
+    });
+    expect((await fixture.call('PATCH', url, { as: member, body: { username: null } })).status).toBe(400);
   });
 
   it('are changed by at least one field', async () => {

@@ -88,11 +88,19 @@ async function seed(): Promise<Record<string, Known>> {
   const hello = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
   const chat = (await fixture.call('POST', '/v1/chat/completions', { as: owner, body: hello })).body;
   await createUser(sql, { email: 'grace@example.com', passwordHash: null, now: now.current });
+  const invite = async (by: Member, email: string) => {
+    const url = `/workspaces/${by.workspaceId}/invitations`;
+    return (await fixture.call('POST', url, { as: by, body: { email, role: 'viewer' } })).body.data;
+  };
+  const revocable = await invite(owner, 'joan@example.com');
+  const [user] = await sql<{ email: string }[]>`select email from users where id = ${owner.userId}`;
+  const invitation = await invite(fixture.owner, user!.email);
   return {
     '/dialer/click2call': { path: { id: call.callId, leg_id: PARTY, supervision_id: SUPERVISOR } },
     '/dialer/recordings': { path: { id: recordingId } },
     '/dialer/trunks': { path: { id: trunk.id } },
     '/dialer/numbers': { path: { e164: trunk.numbers[0]! } },
+    '/dialer/do-not-call': { path: { e164: '+919812345678' } },
     '/memory': { path: { id: memory.ready } },
     retryMemory: { path: { id: memory.failed } },
     '/memory/collections': { path: { id: memory.collectionId } },
@@ -105,7 +113,8 @@ async function seed(): Promise<Record<string, Known>> {
     startJudgeBatch: { body: { rubric_id: rubric.id } },
     '/voices': { path: { id: voice.body.data.voice_id } },
     getModelForOpenai: { path: { id: 'svc-tiny' } },
-    '/workspaces': { path: { id: workspaceId, user_id: String(member.userId) } },
+    '/workspaces': { path: { id: workspaceId, user_id: String(member.userId), invitation_id: revocable.id } },
+    acceptInvitation: { body: { token: invitation.token } },
     '/developer/api': { path: { id: String(another.keyId) } },
     '/unsubscribe': { query: { token } },
     showPasswordReset: { query: { token: resetToken } },

@@ -42,6 +42,7 @@ function bareServer() {
     memory: {} as never,
     webhooks: {} as never,
     objects: fixture.objects,
+    trunkTargets: {} as never,
     secrets: createSecretBox(Buffer.alloc(32, 1)),
     urlSigningSecret: Buffer.alloc(32, 2),
     logger: createLogger({ level: 'silent' }),

@@ -131,6 +131,25 @@ describe('a placement that is right', () => {
   });
 });
 
+describe('a server with NUMBER_PLAN=US,GB', () => {
+  it('places calls to numbers of both countries, and to no others', async () => {
+    await using foreign = await createHttpFixture({ numberPlan: ['US', 'GB'] });
+    const ask = (body: object) => foreign.call('POST', '/dialer/click2call', { body });
+    const { status } = await ask({ agent_number: '(415) 555-0100', customer_number: '+44 20 7946 0958' });
+    expect(status).toBe(201);
+    expect(foreign.dialer.placed[0]).toMatchObject({ agentNumber: '+14155550100', customerNumber: '+442079460958' });
+    for (const number of [AGENT, '+919810000001', '911', '+18765550100']) {
+      const refused = await ask({ agent_number: '+14155550100', customer_number: number });
+      expect([refused.status, refused.body.code]).toEqual([400, 'INVALID_NUMBER']);
+      expect(refused.body.message).toMatch(/^customer_number must be a valid phone number of US, GB/);
+    }
+    const listed = await foreign.call('GET', '/dialer/click2call?customer_number=%2B442079460958');
+    expect(listed.status).toBe(200);
+    const unlisted = await foreign.call('GET', '/dialer/click2call?agent_number=9812345678');
+    expect([unlisted.status, unlisted.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+  });
+});
+
 describe('a placement that is wrong is refused before the dialer hears of it:', () => {
   it.each<[string, Record<string, unknown> | unknown[] | string, string, string?]>([
     ['no agent', { customer_number: CUSTOMER }, 'INVALID_NUMBER', 'agent_number'],

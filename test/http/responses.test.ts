@@ -4,7 +4,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CallEventSchema, CallSchema, RecordingSchema } from '../../http/schemas/call.ts';
 import { ErrorSchema } from '../../http/schemas/envelope.ts';
 import { TrunkSchema } from '../../http/schemas/trunk.ts';
-import { recordMoves } from '../../storage/queries/calls.ts';
 import { NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { finish, initiate, seedCall, seedRecordedCall } from './seed-calls.ts';
@@ -39,8 +38,7 @@ it('calls and their events are as the document says, from the first moment to th
   const steps = [
     () => Promise.resolve(),
     () => initiate(fixture, callId),
-    () => recordMoves(fixture.sql, callId, [], { quality: { agent: legQuality, customer: null } }),
-    () => finish(fixture, callId),
+    () => finish(fixture, callId, { quality: { agent: legQuality, customer: null } }),
   ];
   for (const step of steps) {
     await step();

@@ -1,8 +1,9 @@
+import { getCountries, getCountryCallingCode } from 'libphonenumber-js/max';
 import { describe, expect, it } from 'vitest';
 import { parseByteRange } from '../../http/byte-range.ts';
 import { parseJsonBody } from '../../http/json-body.ts';
 import { nanoToUsd, usdToNano } from '../../http/schemas/money.ts';
-import { normaliseE164, normaliseIndianMobile } from '../../http/schemas/phone-number.ts';
+import { normaliseCallable, normaliseE164, normaliseIndianMobile } from '../../http/schemas/phone-number.ts';
 import { parseTime } from '../../http/schemas/time.ts';
 import { TandemError } from '../../machines/errors.ts';
 import * as fc from '../properties.ts';
@@ -45,6 +46,75 @@ describe('Indian mobile numbers', () => {
     'are not %s',
     (text) => expect(normaliseIndianMobile(text)).toBeNull(),
   );
+});
+
+const mobileNumber = fc
+  .tuple(fc.constantFrom('+91', '91', '0', ''), fc.stringMatching(/^[5-9][0-9]{8,10}$/))
+  .map(([prefix, digits]) => prefix + digits);
+
+describe('numbers that a plan allows to call', () => {
+  it('are exactly Indian mobile numbers by default', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string({ unit: 'binary' }), fc.stringMatching(/^\+?[0-9 ]{0,16}$/), mobileNumber),
+        (text) => {
+          expect(normaliseCallable(text, ['IN'])).toBe(normaliseIndianMobile(text));
+        },
+      ),
+    );
+  });
+
+  it('have the national notation of the first country, or a plus sign', () => {
+    expect(normaliseCallable('(415) 555-0100', ['US', 'GB'])).toBe('+14155550100');
+    expect(normaliseCallable('+44 20 7946 0958', ['US', 'GB'])).toBe('+442079460958');
+    expect(normaliseCallable('020 7946 0958', ['GB', 'US'])).toBe('+442079460958');
+    expect(normaliseCallable('020 7946 0958', ['US', 'GB'])).toBeNull();
+    expect(normaliseCallable('98123 45678', ['IN', 'US'])).toBe('+919812345678');
+    expect(normaliseCallable('4155550100', 'any')).toBeNull();
+    expect(normaliseCallable('+14155550100', 'any')).toBe('+14155550100');
+  });
+
+  it('belong to a listed country, also where countries share a calling code', () => {
+    expect(normaliseCallable('+14165550100', ['US'])).toBeNull();
+    expect(normaliseCallable('+18765550100', ['US'])).toBeNull();
+    expect(normaliseCallable('+18765550100', ['US', 'JM'])).toBe('+18765550100');
+    expect(normaliseCallable('+442079460958', ['IN', 'US'])).toBeNull();
+    // Satellite phones have a calling code of their own, and no country.
+    expect(normaliseCallable('+881631555555', ['US', 'GB'])).toBeNull();
+    expect(normaliseCallable('+881631555555', 'any')).toBe('+881631555555');
+  });
+
+  it('are mobile numbers only in a listed India', () => {
+    expect(normaliseCallable('+911140000001', ['US', 'IN'])).toBeNull();
+    expect(normaliseCallable('+919812345678', ['US', 'IN'])).toBe('+919812345678');
+    expect(normaliseCallable('0919810000001', ['IN', 'US'])).toBeNull();
+    expect(normaliseCallable('+911140000001', 'any')).toBe('+911140000001');
+  });
+
+  it('are never emergency or short numbers, in any country', () => {
+    const short = Array.from({ length: 1_000 }, (_, number) => String(number));
+    const padded = short.slice(0, 100).map((number) => number.padStart(3, '0'));
+    for (const country of getCountries()) {
+      const code = getCountryCallingCode(country);
+      for (const number of [...short, ...padded, '1098', '1930']) {
+        expect(normaliseCallable(number, [country]), `${number} in ${country}`).toBeNull();
+        expect(normaliseCallable(`+${code}${number}`, [country]), `+${code} ${number}`).toBeNull();
+      }
+    }
+  });
+
+  it.each([
+    '+1415555010x',
+    '+14155550100;ext=5',
+    'tel:+14155550100',
+    '+1415555０100',
+    '1-800-FLOWERS',
+    '++14155550100',
+    '',
+  ])('exclude %j', (text) => {
+    expect(normaliseCallable(text, ['US'])).toBeNull();
+    expect(normaliseCallable(text, 'any')).toBeNull();
+  });
 });
 
 describe('numbers in +E.164', () => {

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type AdmitCallInput, admitCall, type CallRow, recordMoves, settleCall } from '../../storage/queries/calls.ts';
+import {
+  type AdmitCallInput,
+  admitCall,
+  type CallRow,
+  recordMoves,
+  type SettleCallInput,
+  settleCall,
+} from '../../storage/queries/calls.ts';
 import { createRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { admission, later, NOW } from '../storage/seed.ts';
 import type { HttpFixture, Member } from './fixture.ts';
@@ -36,7 +43,7 @@ export async function initiate({ sql }: HttpFixture, callId: string): Promise<vo
 export async function finish(
   { sql }: HttpFixture,
   callId: string,
-  { recordingId = null }: { recordingId?: string | null } = {},
+  { recordingId = null, quality = null }: Partial<Pick<SettleCallInput, 'recordingId' | 'quality'>> = {},
 ): Promise<void> {
   const move = { event: 'call.not_answered', state: 'failed', leg: 'agent', sipStatus: 486 } as const;
   await settleCall(sql, {
@@ -52,7 +59,7 @@ export async function finish(
     talkSeconds: 0,
     legSeconds: 0,
     totalSeconds: 2,
-    quality: null,
+    quality,
     recordingId,
     recordingStatus: recordingId === null ? null : 'processing',
     delivery: null,

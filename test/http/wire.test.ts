@@ -23,7 +23,26 @@ describe('on the wire', () => {
       400,
       'VALIDATION_FAILED',
     ],
-    ['no host', 'GET /dialer/pool HTTP/1.1\r\nconnection: close\r\n\r\n', 401, 'UNAUTHORIZED'],
+    ['no host', 'GET /dialer/pool HTTP/1.1\r\nconnection: close\r\n\r\n', 400, 'VALIDATION_FAILED'],
+    ['no host, in HTTP/1.0', 'GET /dialer/pool HTTP/1.0\r\n\r\n', 401, 'UNAUTHORIZED'],
+    [
+      'two hosts',
+      'GET /dialer/pool HTTP/1.1\r\nhost: a\r\nHost: a\r\nconnection: close\r\n\r\n',
+      400,
+      'VALIDATION_FAILED',
+    ],
+    [
+      'two hosts in one',
+      'GET /dialer/pool HTTP/1.1\r\nhost: a, b\r\nconnection: close\r\n\r\n',
+      400,
+      'VALIDATION_FAILED',
+    ],
+    [
+      'a handshake with two hosts',
+      'GET /ws/phone HTTP/1.1\r\nhost: a\r\nhost: b\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n',
+      400,
+      'VALIDATION_FAILED',
+    ],
     [
       'an unknown expectation',
       'GET /dialer/pool HTTP/1.1\r\nhost: a\r\nexpect: wonders\r\nconnection: close\r\n\r\n',

@@ -58,6 +58,25 @@ describe('a leg that is added', () => {
     ]);
   });
 
+  it('is transcribed as a third party while it talks, if the call is, and as a supervisor is not', () => {
+    const call = talking({ transcribe: true });
+    call.actor.send({ type: 'transcript.started' });
+    for (const [leg, mode] of [
+      ['leg_1', null],
+      ['leg_s', 'barge'],
+    ] as const) {
+      call.add(leg, mode);
+      call.answer(leg);
+      call.actor.send({ type: 'guest.connected', legId: leg });
+    }
+    call.end('leg_1');
+    call.end('leg_s');
+    expect(call.transcriptCommands).toEqual([
+      { type: 'join', leg: 'leg_1' },
+      { type: 'leave', leg: 'leg_1' },
+    ]);
+  });
+
   it('that gets no port is refused, and forgotten', () => {
     const call = talking();
     const controlId = call.ask({ type: 'leg.add', leg: 'leg_1', role: 'party', mode: null });

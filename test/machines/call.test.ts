@@ -298,7 +298,7 @@ describe('a call that is transcribed', () => {
     const call = startCall({ transcribe: true });
     for (const step of PATHS.bridged) call.tell(step);
     call.tell('tap.overrun');
-    expect(call.transcriptCommands).toEqual([{ type: 'overrun' }]);
+    expect(call.transcriptCommands).toEqual([{ type: 'overrun', leg: 'agent' }]);
   });
 });
 

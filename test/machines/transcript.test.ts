@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createActor, fromCallback, fromPromise, SimulatedClock } from 'xstate';
-import type { CallSegment, LegName } from '../../machines/events.ts';
+import type { CallSegment, LegId } from '../../machines/events.ts';
 import {
   type ConcludeInput,
   type EarCommand,
@@ -24,7 +24,9 @@ const PATHS = {
 const EVENTS: Record<string, TranscriptEvent> = {
   'ear.said': { type: 'ear.said', segment: segment('agent') },
   'ear.ended': { type: 'ear.ended', leg: 'agent' },
-  'ear.failed': { type: 'ear.failed', reason: 'OVERLOADED' },
+  'ear.failed': { type: 'ear.failed', leg: 'agent', reason: 'OVERLOADED' },
+  'leg.joined': { type: 'leg.joined', leg: 'leg_1' },
+  'leg.left': { type: 'leg.left', leg: 'leg_1' },
   'talk.over': { type: 'talk.over' },
   stopped: { type: 'stopped', reason: 'INSUFFICIENT_FUNDS' },
 };
@@ -75,10 +77,41 @@ describe('a transcript', () => {
 
   it('ends for both legs when one ear fails, and closes the other', async () => {
     const transcript = startTranscript();
-    transcript.report('customer', { type: 'ear.failed', reason: 'OVERLOADED' });
+    transcript.report('customer', { type: 'ear.failed', leg: 'customer', reason: 'OVERLOADED' });
     await transcript.take('stored');
     expect(transcript.concluded).toEqual([{ callId: 'call-1', error: 'OVERLOADED' }]);
     expect(transcript.ears.size).toBe(0);
+  });
+
+  it('has an ear for a third party, which finishes when it leaves, and is not over before that ear is', async () => {
+    const transcript = startTranscript();
+    await transcript.take('leg.joined');
+    await transcript.take('leg.joined');
+    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer', 'leg_1']);
+    await transcript.take('leg.left');
+    expect(transcript.finished).toEqual(['leg_1']);
+    await transcript.take('talk.over');
+    for (const leg of ['agent', 'customer']) transcript.report(leg, { type: 'ear.ended', leg });
+    expect(transcript.state()).toBe('finishing');
+    transcript.report('leg_1', { type: 'ear.said', segment: segment('leg_1', 'goodbye') });
+    transcript.report('leg_1', { type: 'ear.ended', leg: 'leg_1' });
+    expect([transcript.said, transcript.state()]).toEqual([['leg_1: goodbye'], 'storing']);
+  });
+
+  it('continues without a third party whose ear fails, and says so', async () => {
+    const transcript = startTranscript();
+    await transcript.take('leg.joined');
+    transcript.report('leg_1', { type: 'ear.failed', leg: 'leg_1', reason: 'OVERLOADED' });
+    expect(transcript.failed).toEqual(['leg_1: OVERLOADED']);
+    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
+    expect(transcript.state()).toBe('listening');
+  });
+
+  it('opens no ear for a party that joins after the talk', async () => {
+    const transcript = startTranscript();
+    await transcript.take('talk.over');
+    await transcript.take('leg.joined');
+    expect([...transcript.ears.keys()]).toEqual(['agent', 'customer']);
   });
 
   it('gives up last words that do not come', async () => {
@@ -92,8 +125,9 @@ describe('a transcript', () => {
 
 function startTranscript() {
   const clock = new SimulatedClock();
-  const ears = new Map<LegName, (report: EarReport) => void>();
-  const finished: LegName[] = [];
+  const ears = new Map<LegId, (report: EarReport) => void>();
+  const finished: LegId[] = [];
+  const failed: string[] = [];
   const said: string[] = [];
   const concluded: ConcludeInput[] = [];
   let storing: PromiseWithResolvers<void> | null = null;
@@ -115,13 +149,15 @@ function startTranscript() {
     { clock, input: { callId: 'call-1' } },
   );
   actor.on('said', ({ segment: { leg, text } }) => said.push(`${leg}: ${text}`));
+  actor.on('leg.failed', ({ leg, reason }) => failed.push(`${leg}: ${reason}`));
   actor.start();
   return {
     ears,
+    failed,
     finished,
     said,
     concluded,
-    report: (leg: LegName, report: EarReport) => ears.get(leg)?.(report),
+    report: (leg: LegId, report: EarReport) => ears.get(leg)?.(report),
     async take(happening: string) {
       const event = EVENTS[happening];
       if (event) actor.send(event);
@@ -138,6 +174,6 @@ function innermostState(value: unknown): string {
   return typeof value === 'string' ? value : innermostState(Object.values(value as object)[0]);
 }
 
-function segment(leg: LegName, text = 'hello'): CallSegment {
+function segment(leg: LegId, text = 'hello'): CallSegment {
   return { leg, utteranceId: 1, text, language: 'en', startMs: 0, endMs: 900, confidence: 0.9, words: [] };
 }

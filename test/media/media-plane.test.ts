@@ -151,8 +151,8 @@ describe('the media plane', () => {
     ]);
     expect(toneLevelDbov(agent.samplesHeard('PCMU'), 1000)).toBeGreaterThan(-15);
     await session.setRouting({ hears: {}, watched: [] });
-    await session.removeParty('guest');
-    await session.removeParty('guest');
+    expect(await session.removeParty('guest')).toMatchObject({ codec: 'PCMU', packets_received: 30 });
+    expect(await session.removeParty('guest')).toBeNull();
     expect(() => session.localOf('guest')).toThrow(RangeError);
     const again = await session.addParty('guest-again');
     expect(again.rtpPort).toBe(rtpPort);

@@ -95,7 +95,8 @@ describe('the composition', () => {
     const given = Object.keys(tandem?.environment ?? {});
     expect([...given, ...interpolations.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
     // Those of the embedded SIP server, which drachtio replaces, and of the command line, which the image does not have.
-    const irrelevant = ['SIP_HOST', 'SIP_PORT', 'SIP_TRANSPORTS', 'TANDEM_URL'];
+    const embeddedTls = ['PORT', 'CERT', 'KEY', 'CA', 'CLIENTS'].map((name) => `SIP_TLS_${name}`);
+    const irrelevant = ['SIP_HOST', 'SIP_PORT', 'SIP_TRANSPORTS', ...embeddedTls, 'TANDEM_URL'];
     expect(settingNames().filter((name) => !given.includes(name) && !irrelevant.includes(name))).toEqual([]);
   });
 

@@ -28,10 +28,25 @@ export interface Baresip {
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
   /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
   command: (name: string) => Promise<void>;
-  /** What it heard in its first call, at 8 kHz, or at 16 kHz in G.722. Only after the call: the file is finished at its end. */
+  /** Calls a SIP URI. */
+  dial: (uri: string) => Promise<void>;
+  /** What it has written so far. */
+  output: () => string;
+  /**
+   * What it heard in its first call, at the rate of its codec: 8 kHz, 16 for G.722, 48 for Opus. Only after the call, at
+   * whose end the file is finished.
+   */
   heard: () => Promise<Int16Array>;
   stop: () => Promise<void>;
 }
+
+/** Sampling rate and channels, as its accounts name codecs. */
+const FORMATS: Readonly<Record<Codec, string>> = {
+  PCMU: '8000/1',
+  PCMA: '8000/1',
+  G722: '16000/1',
+  OPUS: '48000/2',
+};
 
 /** Starts baresip as the called party, playing a tone and keeping what it hears, and waits until it listens. */
 export async function startBaresip(options: BaresipOptions = {}): Promise<Baresip> {
@@ -49,7 +64,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   const evenRtpPort = rtpPort + (rtpPort % 2);
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
   await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort, commandPort }));
-  const codecList = codecs.map((codec) => `${codec}/${codec === 'G722' ? 16_000 : 8000}/1`).join(',');
+  const codecList = codecs.map((codec) => `${codec}/${FORMATS[codec]}`).join(',');
   const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
   await writeFile(
     join(folder, 'accounts'),
@@ -58,10 +73,13 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   await writeFile(join(folder, 'contacts'), '');
   const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });
   await untilListening(port, transport, peer);
+  await untilListening(commandPort, 'tcp', peer);
   return {
     sipUri: `sip:127.0.0.1:${port}`,
     address: { host: '127.0.0.1', port, transport },
-    command: (name) => sendCommand(commandPort, name),
+    command: (name) => sendCommand(commandPort, { command: name }),
+    dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
+    output: peer.output,
     heard: () => heardIn(folder),
     stop: async () => {
       await peer.stop();
@@ -71,14 +89,19 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
 }
 
 /** One JSON object in a netstring; the answer says that it was understood. */
-async function sendCommand(port: number, command: string): Promise<void> {
-  const text = JSON.stringify({ command });
+async function sendCommand(port: number, message: { command: string; params?: string }): Promise<void> {
+  const text = JSON.stringify(message);
   const socket = connect(port, '127.0.0.1');
   await once(socket, 'connect');
   socket.write(`${text.length}:${text},`);
-  const [answer] = (await once(socket, 'data')) as [Buffer];
+  let answer = '';
+  // Events of its own may come before.
+  while (!answer.includes('"response":true')) {
+    const [chunk] = (await once(socket, 'data')) as [Buffer];
+    answer += chunk.toString('latin1');
+  }
   socket.destroy();
-  if (!answer.toString('latin1').includes('"ok":true')) throw new Error(`baresip: ${answer.toString('latin1')}`);
+  if (!answer.includes('"ok":true')) throw new Error(`baresip: ${answer}`);
 }
 
 function configOf(options: { folder: string; port: number; rtpPort: number; commandPort: number }): string {
@@ -96,7 +119,7 @@ function configOf(options: { folder: string; port: number; rtpPort: number; comm
     `rtp_ports ${rtpPort}-${rtpPort + 20}`,
     `snd_path ${folder}`,
     'module_path /usr/lib/baresip/modules',
-    ...['g711', 'g722', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
+    ...['g711', 'g722', 'opus', 'aufile', 'sndfile', 'srtp'].map((name) => `module ${name}.so`),
     `ctrl_tcp_listen 127.0.0.1:${commandPort}`,
     ...['account', 'menu', 'ctrl_tcp'].map((name) => `module_app ${name}.so`),
     '',

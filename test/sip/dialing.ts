@@ -31,6 +31,7 @@ export function dialLeg(gateway: SipGateway, request: Partial<DialRequest> & { t
     calledNumber: '+919876543210',
     localMedia: { host: '127.0.0.1', rtpPort: 40_000 },
     callId: 'call-1',
+    leg: 'agent',
     signal: controller.signal,
     onEvent: (event) => log.add(event),
     ...request,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { header, headers } from '../../sip/message/index.ts';
 import { createDrachtioGateway } from '../../sip/sip-gateway.drachtio.ts';
+import type { TrunkSign } from '../../sip/sip-gateway.ts';
 import { dialLeg, trunkOf } from './dialing.ts';
 import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
 
@@ -43,6 +44,20 @@ describe('an answered call', () => {
     expect(await dialed.over()).toEqual({ type: 'leg.ended', by: 'local', hangupCause: 'NORMAL_CLEARING' });
     expect(await phone.until('bye')).toMatchObject({ by: 'peer', reason: 'Q.850;cause=16;text="NORMAL_CLEARING"' });
     expect(types(dialed.log.all)).toEqual(['leg.ringing', 'leg.answered', 'leg.ended']);
+  });
+
+  test('goes to the address that was checked, under the name of the trunk', async () => {
+    const phone = await network.phone();
+    const trunk = trunkOf(`sip:carrier.invalid:${phone.address.port}`, { address: '127.0.0.1' });
+    const signal = new AbortController().signal;
+    expect(await network.gateway.probe(trunk, signal)).toMatchObject({ reachable: true });
+    const dialed = dialLeg(network.gateway, { trunk });
+    const invite = await phone.until('invite');
+    await dialed.log.until('leg.answered');
+    expect(invite.uri).toBe(`sip:${CUSTOMER_NUMBER}@carrier.invalid:${phone.address.port}`);
+    expect(headers(invite.message, 'Route')).toEqual([]);
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await dialed.over();
   });
 
   test('shows the caller id in From and P-Asserted-Identity, and our call id', async () => {
@@ -356,6 +371,31 @@ describe('a peer that changes its mind', () => {
   });
 });
 
+describe('a session timer (RFC 4028)', () => {
+  test('is asked for in the INVITE, with the peer to refresh', async () => {
+    const phone = await network.phone();
+    dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    const { message } = await phone.until('invite');
+    expect(header(message, 'Session-Expires')).toBe('1800;refresher=uas');
+    expect(headers(message, 'Supported')).toEqual(['timer', '100rel']);
+  });
+
+  test('is agreed to when the peer asks for it, if it is not too short for us', async () => {
+    const phone = await network.phone();
+    dialLeg(network.gateway, { trunk: trunkOf(phone.sipUri) });
+    await phone.until('confirmed');
+    const update = (value: string) => phone.call.ask('UPDATE', [['Session-Expires', value]], '');
+    const agreed = await update('600;refresher=uac');
+    expect([agreed.statusCode, header(agreed, 'Session-Expires'), header(agreed, 'Require')]).toEqual([
+      200,
+      '600;refresher=uac',
+      'timer',
+    ]);
+    const refused = await update('60');
+    expect([refused.statusCode, header(refused, 'Min-SE')]).toEqual([422, '90']);
+  });
+});
+
 describe('a key that comes in an INFO', () => {
   const RELAY = [['Content-Type', 'application/dtmf-relay']] as const;
   const withoutEvents = (sdp: string) =>
@@ -527,6 +567,53 @@ describe('the SIP server', () => {
   });
 });
 
+describe('the sign of a trunk', () => {
+  async function signsOf(trunk: ReturnType<typeof trunkOf>) {
+    const signs: TrunkSign[] = [];
+    const dialed = dialLeg(network.gateway, { trunk, onSign: (sign) => signs.push(sign) });
+    await dialed.over();
+    return signs;
+  }
+
+  test('is an answer when the carrier refuses the call, with any status', async () => {
+    const carrier = await network.carrier();
+    carrier.failures.set(CUSTOMER_NUMBER, 503);
+    expect(await signsOf(trunkOf(carrier.sipUri))).toEqual([{ type: 'answered' }]);
+  });
+
+  test('is an answer once for a call that is challenged, rings and is answered', async () => {
+    const auth = { username: 'me', password: 'secret', realm: 'r', challenge: 407 } as const;
+    const phone = await network.phone();
+    const carrier = await network.carrier({ auth, routes: new Map([[CUSTOMER_NUMBER, phone.address]]) });
+    const signs: TrunkSign[] = [];
+    const dialed = dialLeg(network.gateway, {
+      trunk: trunkOf(carrier.sipUri, auth),
+      onSign: (sign) => signs.push(sign),
+    });
+    await dialed.log.until('leg.answered');
+    expect(signs).toEqual([{ type: 'answered' }]);
+  });
+
+  test('is a transport error when the connection is refused', async () => {
+    const carrier = await network.carrier();
+    const trunk = trunkOf(carrier.sipUri, { transport: 'tcp' });
+    await carrier.stop();
+    expect(await signsOf(trunk)).toEqual([{ type: 'unanswered', reason: 'transport_error' }]);
+  });
+
+  test('is no response when the INVITE times out, also after the leg was given up', async () => {
+    const impatient = await TestNetwork.start({}, { t1Ms: 5 });
+    onTestFinished(() => impatient.stop());
+    const carrier = await impatient.carrier();
+    carrier.isSilent = true;
+    const { promise: sign, resolve } = Promise.withResolvers<TrunkSign>();
+    const dialed = dialLeg(impatient.gateway, { trunk: trunkOf(carrier.sipUri), onSign: resolve });
+    await carrier.log.until('request', ({ method }) => method === 'INVITE');
+    dialed.controller.abort();
+    expect(await sign).toEqual({ type: 'unanswered', reason: 'no_response' });
+  });
+});
+
 describe('probing a trunk', () => {
   const signal = new AbortController().signal;
 
@@ -548,7 +635,7 @@ describe('probing a trunk', () => {
     const trunk = trunkOf(carrier.sipUri, { transport: 'tcp' });
     await carrier.stop();
     const probe = await network.gateway.probe(trunk, signal);
-    expect(probe.reachable).toBe(false);
+    expect(probe).toMatchObject({ reachable: false, silence: 'transport_error' });
   });
 
   test('ends when its signal is aborted', async () => {

@@ -425,6 +425,22 @@ describe('inside a dialog', () => {
   });
 });
 
+test('a session timer that is too short for the peer is asked for again, longer, and not without end', async () => {
+  const asked: string[] = [];
+  const server = await scripted({
+    onMessage: (message) => {
+      if (methodOf(message) !== 'INVITE') return;
+      asked.push(/^session-expires: (.*)$/im.exec(message.sip)?.[1] ?? '');
+      const transactionId = `INVITE-${asked.length}`;
+      confirm(message, transactionId);
+      respond(message, transactionId, `422 Session Interval Too Small\r\nMin-SE: ${3600 * asked.length}`);
+    },
+  });
+  const dialed = dialLeg(await gatewayTo(server.port), { trunk: TRUNK });
+  expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 422 });
+  expect(asked).toEqual([1800, 3600, 7200, 10_800].map((seconds) => `${seconds};refresher=uas`));
+});
+
 test('a reliable provisional answer is acknowledged with PRACK', async () => {
   const prack = Promise.withResolvers<ScriptedMessage>();
   const server = await scripted({

@@ -63,6 +63,18 @@ describe('the offer', () => {
     expect(lines).toContain('a=rtpmap:102 telephone-event/48000');
   });
 
+  test('reads from a peer with Opus whether it wants no packets in pauses', () => {
+    const reader: Reader = { ...LOCAL, codecs: ['OPUS'] };
+    const read = (parameters: string) =>
+      readRemoteMedia(
+        sdp(CONNECTION, 'm=audio 5004 RTP/AVP 98', 'a=rtpmap:98 opus/48000/2', `a=fmtp:98 ${parameters}`),
+        reader,
+      ).usesDtx;
+    expect(read('useinbandfec=1; usedtx=1')).toBe(true);
+    expect(read('usedtx=0;useinbandfec=1')).toBeUndefined();
+    expect(read('x-usedtx=1')).toBeUndefined();
+  });
+
   test('names comfort noise if asked to, which needs a codec with a clock of 8 kHz', () => {
     const offer = buildOffer({ ...LOCAL, hasComfortNoise: true });
     expect(offer).toContain('m=audio 40000 RTP/AVP 0 8 13 101\r\n');

@@ -1,5 +1,6 @@
 import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import type { SipTimers } from '../../sip/embedded/sip-timers.ts';
+import type { TlsSettings } from '../../sip/embedded/transport/tls-security.ts';
 import {
   createDrachtioGateway,
   type DrachtioGateway,
@@ -23,7 +24,11 @@ export class TestNetwork {
   gateway!: DrachtioGateway;
   server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
 
-  static async start(options: Partial<DrachtioGatewayOptions> = {}, timers: Partial<SipTimers> = {}) {
+  static async start(
+    options: Partial<DrachtioGatewayOptions> = {},
+    timers: Partial<SipTimers> = {},
+    tls?: TlsSettings,
+  ) {
     const network = new TestNetwork();
     const controller = new AbortController();
     network.server = await startEmbeddedSipServer({
@@ -33,6 +38,7 @@ export class TestNetwork {
       secret: SECRET,
       signal: controller.signal,
       timers,
+      ...(tls ? { tls } : {}),
     });
     network.cleanUp(() => network.server.close());
     const { controlHost, controlPort } = network.server;

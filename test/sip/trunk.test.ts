@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SipError } from '../../sip/sip-error.ts';
-import { calledUri, readTrunkUri, trunkUri } from '../../sip/trunk.ts';
+import { calledUri, nextHopOf, readTrunkUri, trunkUri } from '../../sip/trunk.ts';
 
 function codeOf(act: () => unknown): string {
   try {
@@ -10,6 +10,23 @@ function codeOf(act: () => unknown): string {
   }
   return 'nothing thrown';
 }
+
+test('the transport TLS is named, but for sips, which means it', () => {
+  expect(trunkUri({ sipUri: 'sip:carrier.example', transport: 'tls' })).toBe('sip:carrier.example;transport=tls');
+  expect(calledUri({ sipUri: 'sips:carrier.example:5071', transport: 'tls' }, '100')).toBe(
+    'sips:100@carrier.example:5071',
+  );
+});
+
+test('the next hop over TLS keeps the name, which the certificate must prove', () => {
+  const address = '192.0.2.7';
+  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tls', address })).toEqual({
+    proxy: 'sip:carrier.example;transport=tls;maddr=192.0.2.7',
+  });
+  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tcp', address })).toEqual({
+    proxy: 'sip:192.0.2.7;transport=tcp',
+  });
+});
 
 test('the called number becomes the user part at the trunk', () => {
   expect(calledUri({ sipUri: 'sip:carrier.example:5080', transport: 'udp' }, '+919876543210')).toBe(
@@ -24,7 +41,6 @@ test('a TCP trunk says so in every URI, whatever its parameters said', () => {
 
 test.each([
   'carrier.example',
-  'sips:carrier.example',
   'sip:user@carrier.example',
   'sip:carrier.example:0',
   'sip:carrier.example:65536',

@@ -8,6 +8,8 @@ export interface CarrierAuth {
   challenge: 401 | 407;
   /** Default MD5. */
   algorithm?: 'MD5' | 'SHA-256';
+  /** How often each nonce may be used; the next request is told that it is stale. Default: any number of times. */
+  nonceUses?: number;
   /** Also asks inside dialogs: BYE and re-INVITE. Default false. */
   inDialog?: boolean;
 }
@@ -15,7 +17,10 @@ export interface CarrierAuth {
 /** Digest authentication as a server does it (RFC 3261 §22, RFC 7616), strict about what it is shown. */
 export class DigestChallenger {
   readonly #auth: CarrierAuth;
-  readonly #nonces = new Set<string>();
+  /** Nonce to the highest count it was used with (RFC 7616 §3.4). */
+  readonly #nonces = new Map<string, number>();
+  /** The uses of each nonce are up. */
+  readonly #stale = new Set<string>();
 
   constructor(auth: CarrierAuth) {
     this.#auth = auth;
@@ -29,13 +34,22 @@ export class DigestChallenger {
 
   /** Null when the request carries good credentials. */
   refusalOf(request: SipRequest): { status: number; headers: [string, string][] } | null {
-    const { challenge, realm, algorithm = 'MD5' } = this.#auth;
+    const { challenge, realm, algorithm = 'MD5', nonceUses = Number.POSITIVE_INFINITY } = this.#auth;
     const credentials = header(request, challenge === 401 ? 'Authorization' : 'Proxy-Authorization');
-    if (credentials !== undefined && this.#isGood(request, credentials)) return null;
+    if (credentials !== undefined && this.#isGood(request, credentials)) {
+      const given = parametersOf(credentials);
+      const used = Number.parseInt(given.get('nc') ?? '', 16);
+      if (used > (this.#nonces.get(given.get('nonce') ?? '') ?? 0) && used <= nonceUses) {
+        this.#nonces.set(given.get('nonce') ?? '', used);
+        return null;
+      }
+      this.#stale.add(given.get('nonce') ?? '');
+    }
+    const isStale = credentials !== undefined && this.#stale.has(parametersOf(credentials).get('nonce') ?? '');
     const nonce = randomBytes(12).toString('hex');
-    this.#nonces.add(nonce);
+    this.#nonces.set(nonce, 0);
     const name = challenge === 401 ? 'WWW-Authenticate' : 'Proxy-Authenticate';
-    const value = `Digest realm="${realm}", nonce="${nonce}", opaque="o-1", algorithm=${algorithm}, qop="auth"`;
+    const value = `Digest realm="${realm}", nonce="${nonce}", opaque="o-1", algorithm=${algorithm}, qop="auth"${isStale ? ', stale=true' : ''}`;
     return { status: challenge, headers: [[name, value]] };
   }
 

@@ -33,10 +33,23 @@ export interface LoopbackCarrierOptions {
   routes?: Map<string, CarrierRoute>;
   /** Stays in the path of ACK, BYE and re-INVITE (RFC 3261 §16.6, doubled by RFC 5658 between transports). */
   recordRoute?: boolean;
-  /** Asks for digest credentials. */
-  auth?: CarrierAuth;
+  /** Asks for digest credentials; several challengers ask one after the other. */
+  auth?: CarrierAuth | readonly CarrierAuth[];
+  /** Takes REGISTERs (RFC 3261 §10.3). Default: answers 405. */
+  registrar?: CarrierRegistrar;
+  /** Answers calls, but not OPTIONS, as many carriers do. Default false. */
+  ignoresOptions?: boolean;
   /** Changes the SDP of each INVITE that it forwards. */
   alterOffer?: (sdp: string) => string;
+}
+
+export interface CarrierRegistrar {
+  /** What it grants at most. Default 3600. */
+  expiresS?: number;
+  /** Answers 423 to less. Default 0. */
+  minExpiresS?: number;
+  /** Registers somebody else's contact for every account too. Default false. */
+  hasOthers?: boolean;
 }
 
 export type CarrierEvent =
@@ -57,20 +70,30 @@ export class LoopbackCarrier {
   readonly inviteCounts = new Map<string, number>();
   /** Numbers whose calls the carrier itself ends with this status. */
   readonly failures = new Map<string, number>();
+  /** Goes with those of 503. */
+  retryAfterS: number | null = null;
   /** Takes everything and says nothing. */
   isSilent = false;
   readonly log = new EventLog<CarrierEvent>();
+  /** Accounts, as the user parts of their addresses, to contact and granted seconds. */
+  readonly bindings = new Map<string, { contact: string; expiresS: number }>();
+  /** Answers every REGISTER with this status and these headers. */
+  refusesRegister: { status: number; headers?: [string, string][] } | null = null;
+  readonly #registrar: CarrierRegistrar | null;
   readonly #recordRoute: boolean;
+  readonly #ignoresOptions: boolean;
   readonly #alterOffer: (sdp: string) => string;
-  readonly #challenger: DigestChallenger | null;
+  readonly #challengers: readonly DigestChallenger[];
   readonly #callIds = new Set<string>();
   #endpoint!: SipEndpoint;
 
   private constructor(options: LoopbackCarrierOptions) {
     this.routes = options.routes ?? new Map();
     this.#recordRoute = options.recordRoute ?? false;
+    this.#ignoresOptions = options.ignoresOptions ?? false;
     this.#alterOffer = options.alterOffer ?? ((sdp) => sdp);
-    this.#challenger = options.auth === undefined ? null : new DigestChallenger(options.auth);
+    this.#challengers = [options.auth ?? []].flat().map((auth) => new DigestChallenger(auth));
+    this.#registrar = options.registrar ?? null;
   }
 
   static async start(options: LoopbackCarrierOptions): Promise<LoopbackCarrier> {
@@ -117,20 +140,28 @@ export class LoopbackCarrier {
     const number = uri.user === null ? '' : decodeURIComponent(uri.user);
     if (request.method === 'INVITE' && toTag === null) this.#count(number, header(request, 'Call-ID') ?? '');
 
-    if (this.#challenger?.isDue(request)) {
-      const refusal = this.#challenger.refusalOf(request);
-      if (refusal !== null) {
-        this.#answer(request, from, refusal.status, refusal.headers);
-        return;
-      }
+    if (request.method === 'REGISTER' && this.refusesRegister !== null) {
+      this.#answer(request, from, this.refusesRegister.status, this.refusesRegister.headers);
+      return;
+    }
+    for (const challenger of this.#challengers) {
+      const refusal = challenger.isDue(request) ? challenger.refusalOf(request) : null;
+      if (refusal === null) continue;
+      this.#answer(request, from, refusal.status, refusal.headers);
+      return;
+    }
+    if (request.method === 'REGISTER') {
+      this.#takeRegister(request, from);
+      return;
     }
     if (isForUs && uri.user === null && request.method === 'OPTIONS') {
-      this.#answer(request, from, 200);
+      if (!this.#ignoresOptions) this.#answer(request, from, 200);
       return;
     }
     const failure = toTag === null && request.method !== 'CANCEL' ? this.failures.get(number) : undefined;
     if (failure !== undefined && request.method !== 'ACK') {
-      this.#answer(request, from, failure);
+      const isPaused = failure === 503 && this.retryAfterS !== null;
+      this.#answer(request, from, failure, isPaused ? [['Retry-After', String(this.retryAfterS)]] : []);
       return;
     }
     const route = isForUs ? this.routes.get(number) : undefined;
@@ -139,6 +170,26 @@ export class LoopbackCarrier {
       return;
     }
     this.#forwardRequest(request, from, route ?? null);
+  }
+
+  #takeRegister(request: SipRequest, from: SipPeer): void {
+    if (this.#registrar === null) {
+      this.#answer(request, from, 405);
+      return;
+    }
+    const { expiresS: mostS = 3600, minExpiresS = 0, hasOthers = false } = this.#registrar;
+    const account = decodeURIComponent(parseUri(parseNameAddr(header(request, 'To') ?? '').uri).user ?? '');
+    const contact = header(request, 'Contact') ?? '';
+    const askedS = Number(header(request, 'Expires') ?? mostS);
+    if (askedS > 0 && askedS < minExpiresS) {
+      this.#answer(request, from, 423, [['Min-Expires', String(minExpiresS)]]);
+      return;
+    }
+    const expiresS = Math.min(askedS, mostS);
+    if (expiresS === 0) this.bindings.delete(account);
+    else this.bindings.set(account, { contact, expiresS });
+    const others = hasOthers ? '"A, <b>" <sip:other@192.0.2.9:5060>;expires=7, ' : '';
+    this.#answer(request, from, 200, expiresS === 0 ? [] : [['Contact', `${others}${contact};expires=${expiresS}`]]);
   }
 
   #count(number: string, callId: string): void {

@@ -55,6 +55,22 @@ describe('the legs of a call, as its log tells them', () => {
     ]);
   });
 
+  it('take the role of the leg that they replace by a transfer, and are billed all the same', () => {
+    const data = { leg_id: 'leg_2', replaces: 'agent', mode: 'blind' };
+    const transferred = [
+      told('leg.dialing', 5, { data: { leg_id: 'leg_2', role: 'party' } }),
+      told('leg.joined', 6, { data: { leg_id: 'leg_2' } }),
+      told('transfer.completed', 6, { data }),
+      told('leg.left', 7, { leg: 'agent', hangupCause: 'BLIND_TRANSFER' }),
+    ].reduce<readonly CallLeg[]>((before, move) => legsAfter(before, move as never, endpointOf), legs.slice(0, 2));
+    expect(transferred.map(({ legId, role, state }) => [legId, role, state])).toEqual([
+      ['agent', 'agent', 'ended'],
+      ['customer', 'customer', 'answered'],
+      ['leg_2', 'agent', 'answered'],
+    ]);
+    expect(guestSecondsOf(transferred, { from: at(5), to: at(20) })).toBe(14);
+  });
+
   it('are billed by every second begun, for those that were added, within the talk', () => {
     expect(guestSecondsOf(legs, { from: at(5), to: at(20) })).toBe(6);
     expect(guestSecondsOf(legs, { from: at(5), to: at(10) })).toBe(2);

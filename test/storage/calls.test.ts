@@ -231,12 +231,10 @@ onEveryServer('calls', (database) => {
       move({ event: 'leg.ringing', leg: 'agent', sipStatus: 180 }),
     ]);
     expect(stored).toMatchObject({ events: [{ sequence: 2 }, { sequence: 3 }] });
-    const quality = { agent: null, customer: null };
     const patched = await recordMoves(sql, call.callId, [move({ event: 'call.bridged', state: 'bridged' })], {
       answerTime: later(5),
-      quality,
     });
-    expect(patched).toMatchObject({ call: { state: 'bridged', seq: 4, answerTime: later(5), quality } });
+    expect(patched).toMatchObject({ call: { state: 'bridged', seq: 4, answerTime: later(5) } });
     await settleCall(sql, completion(call.callId));
     expect(await recordMoves(sql, call.callId, [move({})])).toBe(false);
     expect((await getCallById(sql, call.callId))?.state).toBe('completed');

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { SqlOrTx } from '../../storage/database.ts';
 import { topUp } from '../../storage/ledger.ts';
 import type { AdmitCallInput } from '../../storage/queries/calls.ts';
+import { verifyNumber } from '../../storage/queries/number-claims.ts';
 import { rentNumber } from '../../storage/queries/numbers.ts';
 import { type CreateTrunkInput, createTrunk, type TrunkRow } from '../../storage/queries/trunks.ts';
 import { createWorkspace, type UserRow, type WorkspaceRow } from '../../storage/queries/workspaces.ts';
@@ -55,9 +56,12 @@ export async function seedTrunk(
     now: NOW,
     ...overrides,
   });
+  for (const e164 of trunk.numbers) {
+    await verifyNumber(sql, { e164, trunkId: trunk.id, by: 'operator', now: NOW });
+  }
   const first = trunk.numbers[0];
   if (first !== undefined) await rentNumber(sql, { workspaceId, e164: first, now: NOW });
-  return trunk;
+  return { ...trunk, unverifiedNumbers: [] };
 }
 
 export function admission(overrides: Partial<AdmitCallInput> & { workspaceId: string }): AdmitCallInput {

@@ -133,7 +133,7 @@ async function tell(sql: Sql, call: CallRow, said: CallSegment) {
       select seq from calls where call_id = ${call.callId} for no key update`;
     const outcome = await addSegment(tx, call, { segment: said, eventSequence: seq + 1, now: NOW });
     if (outcome !== 'stored') return outcome;
-    const move = { event: 'transcript.final', state: 'bridged', leg: said.leg, sipStatus: null } as const;
+    const move = { event: 'transcript.final', state: 'bridged', leg: null, sipStatus: null } as const;
     await recordMoves(tx, call.callId, [{ ...move, hangupCause: null, detail: null, at: NOW, segment: said }]);
     return outcome;
   });

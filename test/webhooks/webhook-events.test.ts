@@ -21,6 +21,8 @@ test('the events are those of the specification', () => {
       'voice.created',
       'voice.ready',
       'voice.failed',
+      'trunk.down',
+      'trunk.up',
     ].sort(),
   );
 });

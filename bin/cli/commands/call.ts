@@ -1,4 +1,7 @@
+import { writeFile } from 'node:fs/promises';
 import type { PublicCall, PublicLeg, PublicTranscript } from '../../../actors/call-view.ts';
+import type { PublicSipTrace } from '../../../http/schemas/sip-message.ts';
+import { sipLadder } from '../../../http/sip-ladder.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import type { CallEvent } from '../api-client.ts';
 import { type Command, defineAction, type Outcome, UsageError } from '../command.ts';
@@ -13,7 +16,7 @@ const PATH = '/dialer/click2call';
 const place = defineAction({
   summary: 'Place a call: ring the agent, then the customer, and bridge them.',
   parameters: [
-    { name: 'AGENT', about: 'agent, rung first: an Indian mobile number, or browser or browser:USER_ID' },
+    { name: 'AGENT', about: 'agent, rung first: a number that NUMBER_PLAN allows, or browser or browser:USER_ID' },
     { name: 'CUSTOMER', about: 'customer, rung once the agent has answered' },
   ],
   options: {
@@ -209,6 +212,30 @@ const remove = defineAction({
   },
 });
 
+const transfer = defineAction({
+  summary: 'Replace the agent or the customer of a live call by another party.',
+  parameters: [ID, { name: 'NUMBER', about: 'number to dial, or browser or browser:USER_ID', optional: true }],
+  options: {
+    leg: { value: 'LEG', about: 'leg to replace: agent (default), customer or a leg_id' },
+    attended: { about: 'the leg talks with the target first, until --complete or --cancel' },
+    complete: { about: 'complete an attended transfer; takes no NUMBER' },
+    cancel: { about: 'hang up the target; takes no NUMBER' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [id = '', number = ''] }) {
+    const path = `${pathOf(id)}/transfer`;
+    const api = openApi(values);
+    if (values.complete) {
+      return { data: await api.post<{ call: PublicCall }>(`${path}/complete`), text: 'The transfer is complete.' };
+    }
+    if (values.cancel) return { data: await api.delete<{ call: PublicCall }>(path), text: 'The target is gone.' };
+    if (number === '') throw new UsageError('name the number to transfer to, or give --complete or --cancel');
+    const mode = values.attended ? 'attended' : 'blind';
+    const data = await api.post<{ leg: PublicLeg }>(path, { endpoint: endpointOf(number), leg: values.leg, mode });
+    return { data, text: `The target is being dialed: ${data.leg.leg_id}` };
+  },
+});
+
 const supervise = defineAction({
   summary: 'Let a supervisor listen to a live call, whisper to the agent or barge in. Admins and owners only.',
   parameters: [
@@ -261,6 +288,21 @@ const transcript = defineAction({
     if (data.status === 'none') return { data, text: 'The call has no transcript.' };
     const status = `The transcript is ${data.status}${data.error === null ? '' : `: ${data.error}`}.`;
     return { data, text: `${table(['FROM', 'LEG', 'SAID'], rows, 'Nothing was understood.')}\n${status}` };
+  },
+});
+
+const ladder = defineAction({
+  summary: 'Show the SIP messages of a call as a ladder. Admins and owners only.',
+  parameters: [ID],
+  options: { pcap: { value: 'FILE', about: 'write them to a capture file for Wireshark instead' }, ...API_OPTIONS },
+  async run({ values, arguments: [id = ''] }) {
+    if (values.pcap !== undefined) {
+      const bytes = await openApi(values).file(`${pathOf(id)}/sip.pcapng`);
+      await writeFile(values.pcap, bytes);
+      return { data: { file: values.pcap, bytes: bytes.length }, text: `${values.pcap} is written.` };
+    }
+    const data = await openApi(values).get<PublicSipTrace>(`${pathOf(id)}/sip`);
+    return { data, text: sipLadder(data).trimEnd() };
   },
 });
 
@@ -320,9 +362,11 @@ export const callCommand: Command = {
     play,
     add,
     remove,
+    transfer,
     supervise,
     recording,
     transcript,
+    ladder,
     list,
   },
   notes: 'With --follow, the exit code is 0 if the parties were bridged, else 1.',

@@ -10,12 +10,15 @@ import { type Finding, fail, ok } from '../doctor/finding.ts';
 import { checkLanguage } from '../doctor/language.ts';
 import { checkMediaEncryption } from '../doctor/media-encryption.ts';
 import { checkMemoryIndex } from '../doctor/memory-index.ts';
+import { checkNumberPlan } from '../doctor/number-plan.ts';
 import { checkObjects } from '../doctor/objects.ts';
 import { checkPorts } from '../doctor/ports.ts';
 import { checkRecognition } from '../doctor/recognition.ts';
 import { checkRuntime, checkTools } from '../doctor/runtime.ts';
 import { checkServer, findRunningServer } from '../doctor/server.ts';
+import { checkSipTls } from '../doctor/sip-tls.ts';
 import { checkSynthesis } from '../doctor/synthesis.ts';
+import { checkTrunks } from '../doctor/trunks.ts';
 import { checkWebRtc } from '../doctor/webrtc.ts';
 import { readSettings } from '../settings.ts';
 import type { Terminal } from '../terminal.ts';
@@ -50,6 +53,7 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     return;
   }
   yield ok('configuration', 'every setting is understood');
+  yield checkNumberPlan(config);
   yield* await checkDataFolder(config);
   terminal.progress('objects ...');
   yield await checkObjects(config);
@@ -64,10 +68,14 @@ async function* examine(terminal: Terminal): AsyncGenerator<Finding> {
     const server = await findRunningServer(config);
     yield checkServer(server);
     yield* await checkPorts(config, server);
+    yield* present(await checkSipTls(config));
     yield await checkDatagrams(config);
     yield checkWebRtc();
     yield* await checkAddresses(config, sql);
-    if (sql !== null) yield* await checkMediaEncryption(sql);
+    if (sql !== null) {
+      yield* await checkTrunks(sql, server);
+      yield* await checkMediaEncryption(sql);
+    }
     yield* present(await checkDrachtio(config));
   } finally {
     await sql?.end({ timeout: 1 });

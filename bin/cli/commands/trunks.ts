@@ -13,6 +13,10 @@ interface Trunk {
   codecs: string[];
   media_encryption: string;
   channels: number;
+  gateways: { sip_uri: string; transport: string; priority: number; weight: number; reachability: { state: string } }[];
+  health: { mode: string; interval_seconds: number };
+  registration: { state: string; expires_at: string | null; last_error: string | null } | null;
+  reachability: { state: string; since: string | null; reason: string };
   allowed_prefixes: string[];
   numbers: string[];
   status: string;
@@ -23,12 +27,19 @@ interface Trunk {
 
 /** What `add` and `set` have in common. Lists are given with commas. */
 const TRUNK_OPTIONS = {
-  transport: { value: 'udp|tcp', about: 'default udp' },
+  transport: { value: 'udp|tcp|tls', about: 'default udp' },
+  gateways: {
+    value: 'LIST',
+    about: 'SIP URIs to try in this order, the SIP URI of the trunk first; "" leaves only that',
+  },
   username: { value: 'TEXT', about: 'user name for digest authentication' },
   'password-stdin': { about: 'read the password from standard input, which keeps it out of process lists' },
   codecs: { value: 'LIST', about: 'codecs in order of preference: PCMU, PCMA, G722, OPUS, CN (default PCMU,PCMA)' },
   encryption: { value: 'none|optional|required', about: 'media encryption with SRTP (default none)' },
   channels: { value: 'N', about: 'concurrent calls (default 10)' },
+  register: { value: 'yes|no', about: 'register the user name at the carrier (default no)' },
+  health: { value: 'options|none', about: 'whether to probe the carrier with OPTIONS (default options)' },
+  'health-interval': { value: 'SECONDS', about: 'time between probes, 10 to 3600 (default 30)' },
   prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
   numbers: { value: 'LIST', about: 'numbers that the carrier assigned, in +E.164' },
   'caller-id': { value: 'NUMBER', about: 'default caller ID: one of its numbers' },
@@ -41,7 +52,7 @@ const list = defineAction({
   async run({ values }) {
     const trunks = await allTrunks(openApi(values));
     const text = table(
-      ['ID', 'NAME', 'SIP', 'STATUS', 'CHANNELS', 'NUMBERS', 'USD/MIN'],
+      ['ID', 'NAME', 'SIP', 'STATUS', 'CHANNELS', 'NUMBERS', 'USD/MIN', 'CARRIER'],
       trunks.map((trunk) => [
         trunk.id,
         trunk.name,
@@ -50,6 +61,7 @@ const list = defineAction({
         trunk.channels,
         trunk.numbers.length,
         trunk.price_per_minute_usd,
+        trunk.reachability.state,
       ]),
       'No trunk exists yet. Add one with tandem trunks add NAME SIP_URI.',
     );
@@ -127,17 +139,39 @@ export const trunksCommand: Command = { actions: { list, show, add, set, remove 
 async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<string, unknown>> {
   const body = {
     transport: values.transport,
+    gateways: values.gateways === undefined ? undefined : gatewaysOf(values.gateways),
     username: values.username,
     password: values['password-stdin'] ? await readPassword() : undefined,
     codecs: values.codecs === undefined ? undefined : listOf(values.codecs),
     media_encryption: values.encryption,
     channels: values.channels === undefined ? undefined : numberOf('--channels', values.channels),
+    register: values.register === undefined ? undefined : yesOrNo('--register', values.register),
+    health: healthOf(values),
     allowed_prefixes: values.prefixes === undefined ? undefined : listOf(values.prefixes),
     numbers: values.numbers === undefined ? undefined : listOf(values.numbers),
     default_caller_id: values['caller-id'],
     price_per_minute_usd: values.price === undefined ? undefined : numberOf('--price', values.price),
   };
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
+}
+
+/** In order of preference. */
+function gatewaysOf(text: string): Record<string, unknown>[] {
+  return listOf(text).map((sipUri, index) => ({ sip_uri: sipUri, priority: index }));
+}
+
+function yesOrNo(option: string, text: string): boolean {
+  if (text !== 'yes' && text !== 'no') throw new UsageError(`${option} takes yes or no, not ${JSON.stringify(text)}`);
+  return text === 'yes';
+}
+
+function healthOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Record<string, unknown> | undefined {
+  const interval = values['health-interval'];
+  if (values.health === undefined && interval === undefined) return undefined;
+  return {
+    ...(values.health !== undefined && { mode: values.health }),
+    ...(interval !== undefined && { interval_seconds: numberOf('--health-interval', interval) }),
+  };
 }
 
 /** @throws CommandError with the code of the API; the trunk stays. */
@@ -205,8 +239,12 @@ function outcomeOf(trunk: Trunk) {
     ['id', trunk.id],
     ['name', trunk.name],
     ['sip', `${trunk.sip_uri} (${trunk.transport})`],
+    ['gateways', trunk.gateways.length === 1 ? null : trunk.gateways.map(describeGateway).join(', ')],
     ['status', trunk.status],
+    ['carrier', reachabilityOf(trunk)],
+    ['health', trunk.health.mode === 'none' ? 'none' : `OPTIONS every ${trunk.health.interval_seconds} s`],
     ['username', trunk.username],
+    ['registration', registrationOf(trunk)],
     ['codecs', trunk.codecs.join(', ')],
     ['encryption', trunk.media_encryption],
     ['channels', trunk.channels],
@@ -216,4 +254,20 @@ function outcomeOf(trunk: Trunk) {
     ['price', `${trunk.price_per_minute_usd} USD a minute`],
   ]);
   return { data: trunk, text };
+}
+
+function describeGateway({ sip_uri, transport, priority, weight, reachability }: Trunk['gateways'][number]): string {
+  return `${sip_uri} (${transport}, priority ${priority}, weight ${weight}, ${reachability.state})`;
+}
+
+function reachabilityOf({ reachability: { state, since, reason } }: Trunk): string {
+  return `${state}${since === null ? '' : ` since ${since}`} (${reason.replaceAll('_', ' ')})`;
+}
+
+/** Null: it does not register. */
+function registrationOf({ registration }: Trunk): string | null {
+  if (registration === null) return null;
+  const { state, expires_at, last_error } = registration;
+  const until = expires_at === null ? '' : ` until ${expires_at}`;
+  return `${state}${until}${last_error === null ? '' : `, last error: ${last_error}`}`;
 }

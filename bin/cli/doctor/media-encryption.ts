@@ -12,6 +12,6 @@ export async function checkMediaEncryption(sql: Sql): Promise<Finding[]> {
     const check = `media encryption of ${name}`;
     if (transport === 'tls') return ok(check, `${mediaEncryption}, with keys that TLS protects`);
     const message = `${mediaEncryption}, but its keys travel readable in SIP over ${transport.toUpperCase()}.`;
-    return warn(check, message, 'Reach the carrier over a VPN or a private network.');
+    return warn(check, message, 'Set its transport to tls, or reach the carrier over a VPN or a private network.');
   });
 }

@@ -40,6 +40,11 @@ async function checkSipPorts(config: Config, server: RunningServer): Promise<Fin
       return fail(check, `${sipPort}/${transport} cannot be opened: ${trouble}`, 'Set SIP_PORT to a free one.');
     }
   }
+  if (config.sipTlsCert !== null && config.sipTlsPort !== 0) {
+    const trouble = await tryTcp(host, config.sipTlsPort);
+    const advice = 'Set SIP_TLS_PORT to a free one.';
+    if (trouble !== null) return fail(check, `${config.sipTlsPort}/tls cannot be opened: ${trouble}`, advice);
+  }
   return ok(check, `${sipPort} is free, ${sipTransports.join(' and ')}`);
 }
 

@@ -2,8 +2,8 @@ import { SipParseError, type SipRequest } from '../../message/index.ts';
 import { giveUpMs } from '../sip-timers.ts';
 import type { TransportName } from '../transport/remote.ts';
 import { AUTOMATIC_ACK, type SendResult } from './application.ts';
-import { type CoreContext, type EndDialog, reachableHop } from './context.ts';
-import type { Dialog, EndReason } from './dialogs.ts';
+import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
+import type { Dialog, EndDialog, EndReason } from './dialogs.ts';
 import { dialogNextHop, inDialogRequest, sequenceOf } from './outgoing.ts';
 
 /** ACKs of the 2xx responses to our INVITEs (RFC 3261 §13.2.2.4): made on the application's word, repeated by us. */
@@ -54,7 +54,7 @@ export class Acknowledgements {
   }
 
   #send(dialog: Dialog, invite: SipRequest, asked: SipRequest | null, done: (result: SendResult) => void): void {
-    const { resolve, layer } = this.#context;
+    const { layer } = this.#context;
     dialog.unacknowledged?.stopTimer();
     dialog.unacknowledged = null;
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
@@ -63,7 +63,7 @@ export class Acknowledgements {
       return;
     }
     const request = this.#make(dialog, invite, asked, hop.transport);
-    resolve(hop, (remote) => {
+    resolveWithin(this.#context, dialog, hop, (remote) => {
       if (remote) {
         dialog.lastAck = { sequence: sequenceOf(invite), request, remote };
         layer.send(request, remote);

@@ -1,4 +1,12 @@
-import { header, headers, parseNameAddr, parseUri, type SipMessage, type SipRequest } from '../../message/index.ts';
+import {
+  header,
+  headers,
+  parseNameAddr,
+  parseUri,
+  type SipMessage,
+  type SipRequest,
+  tagOf,
+} from '../../message/index.ts';
 import { InviteServerTransaction } from '../transactions/invite-server.ts';
 import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
@@ -36,6 +44,11 @@ export interface Dialog {
   isInviting: boolean;
   /** The peer's INVITE that has no final response yet, or whose 2xx has no ACK yet. */
   incomingInvite: IncomingTransaction | null;
+  stopSessionTimers: () => void;
+  /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
+  reliableSequence: number;
+  /** Where its INVITE came from or went to. Over TLS its requests go there if their target is only an address. */
+  readonly flow: Remote;
 }
 
 /** Written into the Reason header (RFC 3326). */
@@ -43,6 +56,9 @@ export interface EndReason {
   cause: number;
   text: string;
 }
+
+/** Ends a dialog that its application cannot or will not end: BYE to the peer, and the same BYE to the application. */
+export type EndDialog = (dialog: Dialog, reason: EndReason) => void;
 
 export class DialogTable {
   readonly #byId = new Map<string, Dialog>();
@@ -67,6 +83,7 @@ export class DialogTable {
     if (server instanceof InviteServerTransaction) server.acknowledged();
     dialog.unacknowledged?.stopTimer();
     dialog.unacknowledged = null;
+    dialog.stopSessionTimers();
     if (this.#byId.get(dialog.id) === dialog) this.#byId.delete(dialog.id);
     this.#byTags.delete(tagsKey(dialog.callId, dialog.localTag, dialog.remoteTag));
   }
@@ -115,10 +132,22 @@ export function dialogId(callId: string, fromTag: string): string {
 
 /** URI of the Contact, or null when there is none that a request could be sent to. */
 export function contactUri(message: SipMessage): string | null {
-  const contact = header(message, 'contact');
-  if (contact === undefined) return null;
+  return addressUri(header(message, 'contact') ?? '');
+}
+
+/** Where requests to a caller go. Callers of RFC 2543, which need no Contact, are reached by their From (§6.13 there). */
+export function callerUri(invite: SipRequest): string | null {
+  return contactUri(invite) ?? (isOldCaller(invite) ? addressUri(header(invite, 'from') ?? '') : null);
+}
+
+/** Callers of RFC 3261 have a tag. */
+export function isOldCaller(invite: SipRequest): boolean {
+  return tagOf(header(invite, 'from')) === null;
+}
+
+function addressUri(address: string): string | null {
   try {
-    const { uri } = parseNameAddr(contact);
+    const { uri } = parseNameAddr(address);
     parseUri(uri);
     return uri;
   } catch {

@@ -25,6 +25,11 @@ interface OutgoingInvite {
   cancel: SipRequest | null;
 }
 
+interface Answer {
+  response: SipResponse;
+  source: Remote;
+}
+
 /**
  * INVITEs that we send (RFC 3261 §13.2, §14.1): early and forked dialogs, CANCEL held until the first 1xx, ACK and BYE
  * for forks that nobody wants.
@@ -99,24 +104,23 @@ export class Invites {
     else if (response.statusCode >= 200) this.#accepted(invite, response, source);
     else {
       const tag = tagOf(header(response, 'to'));
-      if (tag !== null && !invite.reinvited) this.#progress(invite, tag, response);
-      this.#deliver(invite, response, source);
+      const dialog = tag === null || invite.reinvited ? null : this.#progress(invite, tag, { response, source });
+      if (dialog === null || isNews(dialog, response)) this.#deliver(invite, response, source);
     }
   }
 
   /** A 1xx makes or refreshes an early dialog (RFC 3261 §12.1.2). */
-  #progress(invite: OutgoingInvite, tag: string, response: SipResponse): void {
+  #progress(invite: OutgoingInvite, tag: string, answer: Answer): Dialog | null {
     const known = invite.forks.get(tag);
-    if (known) {
-      const target = contactUri(response);
-      if (target !== null) known.remoteTarget = target;
-    } else if (invite.forks.size < MAX_FORKS) this.#fork(invite, tag, response);
+    if (known === undefined) return invite.forks.size < MAX_FORKS ? this.#fork(invite, tag, answer) : null;
+    known.remoteTarget = contactUri(answer.response) ?? known.remoteTarget;
+    return known;
   }
 
   #accepted(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
     const tag = tagOf(header(response, 'to')) ?? '';
     const mayFork = !invite.reinvited && invite.forks.size < MAX_FORKS;
-    const dialog = invite.forks.get(tag) ?? (mayFork ? this.#fork(invite, tag, response) : null);
+    const dialog = invite.forks.get(tag) ?? (mayFork ? this.#fork(invite, tag, { response, source }) : null);
     if (!dialog) return;
     if (invite.winner !== null) {
       const isNewFork = dialog !== invite.winner && dialog.state === 'early';
@@ -141,6 +145,7 @@ export class Invites {
       // Other forks may have rung since: the id now stands for this one.
       this.#context.dialogs.add(dialog);
     }
+    this.#context.sessionTimers.agree(dialog, response, true);
     this.#acknowledgements.expect(dialog, invite.request, invite.id);
     if (!invite.reinvited && dialog.unacknowledged) dialog.unacknowledged.endAfterAck = reasonToEnd(invite, response);
     this.#deliver(invite, response, source);
@@ -156,7 +161,7 @@ export class Invites {
     this.#deliver(invite, response, source);
   }
 
-  #fork(invite: OutgoingInvite, tag: string, response: SipResponse): Dialog {
+  #fork(invite: OutgoingInvite, tag: string, { response, source }: Answer): Dialog {
     const { request } = invite;
     const dialog: Dialog = {
       id: invite.dialogId,
@@ -176,6 +181,9 @@ export class Invites {
       lastAck: null,
       isInviting: false,
       incomingInvite: null,
+      stopSessionTimers: () => {},
+      reliableSequence: 0,
+      flow: { ...source, ...(invite.remote.name === undefined ? {} : { name: invite.remote.name }) },
     };
     invite.forks.set(tag, dialog);
     if (invite.winner === null) this.#context.dialogs.add(dialog);
@@ -210,6 +218,15 @@ export class Invites {
 function reasonToEnd(invite: OutgoingInvite, answer: SipResponse): EndReason | null {
   if (contactUri(answer) === null) return NO_CONTACT;
   return invite.cancel ? CROSSED_CANCEL : null;
+}
+
+/** False for a reliable response that came before, or ahead of one that was lost and will be repeated (RFC 3262 §4). */
+function isNews(dialog: Dialog, response: SipResponse): boolean {
+  const sequence = Number.parseInt(header(response, 'rseq') ?? '', 10);
+  if (Number.isNaN(sequence)) return true;
+  if (dialog.reliableSequence !== 0 && sequence !== dialog.reliableSequence + 1) return false;
+  dialog.reliableSequence = sequence;
+  return true;
 }
 
 /** The 2xx, not the 1xx before it, says what the route is (RFC 3261 §13.2.2.4). */

@@ -21,6 +21,8 @@ import type { Dialog } from './dialogs.ts';
 export interface LocalAddress {
   host: string;
   port: number;
+  /** Null: nobody can connect over TLS. Via and Contact then name the standard port, and peers reuse our connections. */
+  tlsPort: number | null;
 }
 
 /** What the application may not set: the server's own business, or read elsewhere. */
@@ -121,13 +123,14 @@ export function addApplicationHeaders(
   asked: SipMessage,
   local: LocalAddress,
   transport: TransportName,
+  isSecure = message.kind === 'request' && isSips(message.uri),
 ): void {
   for (const each of asked.headers) {
     if (NOT_TAKEN.has(each.key)) continue;
-    message.headers.push(localized(each, local, transport));
+    message.headers.push(localized(each, local, { transport, isSecure }));
   }
   if (message.kind === 'request' && TARGET_REFRESH.has(message.method) && !hasHeader(message, 'contact')) {
-    appendHeader(message, 'Contact', defaultContact(local, transport));
+    appendHeader(message, 'Contact', defaultContact(local, transport, isSecure));
   }
   if (message.body.length > 0 && !hasHeader(message, 'content-type')) {
     if (message.body.toString('latin1', 0, 3) !== 'v=0') {
@@ -137,8 +140,28 @@ export function addApplicationHeaders(
   }
 }
 
-export function defaultContact(local: LocalAddress, transport: TransportName): string {
-  return `<sip:${uriHost(local.host)}:${local.port}${transport === 'tcp' ? ';transport=tcp' : ''}>`;
+/** `isSecure`: the request URI is `sips`, and so must the Contact be (RFC 3261 §8.1.1.8, §12.1.1). */
+export function defaultContact(local: LocalAddress, transport: TransportName, isSecure: boolean): string {
+  const scheme = isSecure ? 'sips' : 'sip';
+  return `<${scheme}:${uriHost(local.host)}:${portOf(local, transport)}${transportParameter(transport, isSecure)}>`;
+}
+
+function portOf(local: LocalAddress, transport: TransportName): number {
+  return transport === 'tls' ? (local.tlsPort ?? 5061) : local.port;
+}
+
+function transportParameter(transport: TransportName, isSecure: boolean): string {
+  if (transport === 'udp') return '';
+  return `;transport=${isSecure ? 'tcp' : transport}`;
+}
+
+export function isSips(uri: string): boolean {
+  return /^sips:/i.test(uri);
+}
+
+interface ContactKind {
+  transport: TransportName;
+  isSecure: boolean;
 }
 
 export function newTag(): string {
@@ -151,7 +174,10 @@ export function sequenceOf(message: SipMessage): number {
 
 function newVia(local: LocalAddress, transport: TransportName): string {
   const branch = `z9hG4bK${randomBytes(16).toString('hex')}`;
-  return `SIP/2.0/${transport.toUpperCase()} ${uriHost(local.host)}:${local.port};branch=${branch};rport`;
+  // `alias`: requests of the peer may come back on this connection (RFC 5923 §5).
+  const alias = transport === 'tls' ? ';alias' : '';
+  const sentBy = `${uriHost(local.host)}:${portOf(local, transport)}`;
+  return `SIP/2.0/${transport.toUpperCase()} ${sentBy};branch=${branch};rport${alias}`;
 }
 
 function newCallId(): string {
@@ -190,26 +216,28 @@ function routing(dialog: Dialog): { uri: string; routes: readonly string[] } {
 }
 
 /** `localhost` in what the application wrote stands for the address it cannot know; bare URIs gain brackets. */
-function localized(line: SipHeader, local: LocalAddress, transport: TransportName): SipHeader {
+function localized(line: SipHeader, local: LocalAddress, contact: ContactKind): SipHeader {
   if (line.key !== 'contact' && line.key !== 'p-asserted-identity') return line;
   const values = headers({ kind: 'request', method: '', uri: '', headers: [line], body: Buffer.alloc(0) }, line.key);
   const written = values.map((value) => {
     if (value === '*') return value;
     const address = parseNameAddr(value);
-    address.uri = withoutLocalhost(address.uri, local, line.key === 'contact' ? transport : null);
+    address.uri = withoutLocalhost(address.uri, local, line.key === 'contact' ? contact : null);
     return formatNameAddr(address);
   });
   return { ...line, value: written.join(', ') };
 }
 
 /** A Contact must be reachable, so it gets port and transport too. */
-function withoutLocalhost(uriText: string, local: LocalAddress, contactTransport: TransportName | null): string {
+function withoutLocalhost(uriText: string, local: LocalAddress, contact: ContactKind | null): string {
   if (!/^sips?:(?:[^@]*@)?localhost(?![\w.-])/i.test(uriText)) return uriText;
   const uri = parseUri(uriText);
   uri.host = uriHost(local.host);
-  if (contactTransport !== null) {
-    uri.port = local.port;
-    if (contactTransport === 'tcp') uri.params.set('transport', 'tcp');
+  if (contact !== null) {
+    const { transport, isSecure } = contact;
+    uri.port = portOf(local, transport);
+    if (isSecure) uri.scheme = 'sips';
+    if (transport !== 'udp') uri.params.set('transport', isSecure ? 'tcp' : transport);
   }
   return formatUri(uri);
 }

@@ -1,7 +1,6 @@
 import {
   appendHeader,
   createResponse,
-  formatNameAddr,
   header,
   parseNameAddr,
   type SipRequest,
@@ -39,12 +38,10 @@ export function synthesizedResponse(request: SipRequest, why: 'timeout' | 'trans
     : responseTo(request, 503, 'Service Unavailable', null);
 }
 
+/** Otherwise as it came: its sender may compare. */
 export function withTag(to: string, tag: string): string {
   try {
-    const address = parseNameAddr(to);
-    if (address.params.has('tag')) return to;
-    address.params.set('tag', tag);
-    return formatNameAddr(address);
+    return parseNameAddr(to).params.has('tag') ? to : `${to};tag=${tag}`;
   } catch {
     // A 400 for a To that cannot be read returns it as it came.
     return to;

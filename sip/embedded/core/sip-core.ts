@@ -15,6 +15,7 @@ import type { CoreContext } from './context.ts';
 import { DialogTable } from './dialogs.ts';
 import { type LocalAddress, newTag } from './outgoing.ts';
 import { responseTo } from './responses.ts';
+import { SessionTimers } from './session-timers.ts';
 import { type Done, UserAgentClient } from './user-agent-client.ts';
 import { UserAgentServer } from './user-agent-server.ts';
 
@@ -65,6 +66,11 @@ export class SipCore implements NetworkListener {
       local,
       transports,
       resolve,
+      sessionTimers: new SessionTimers({
+        clock,
+        endDialog: (dialog, reason) => this.#client.endDialog(dialog, reason),
+        refresh: (dialog, seconds) => this.#client.refreshSession(dialog, seconds),
+      }),
     };
     this.#client = new UserAgentClient(context);
     this.#server = new UserAgentServer({
@@ -79,6 +85,11 @@ export class SipCore implements NetworkListener {
     else if (isAddressable(message)) this.#layer.receiveRequest(message, source);
     else if (message.method !== 'ACK')
       this.#refuseStatelessly(message, source, 400, 'Bad Request - CSeq cannot be read');
+  }
+
+  isExpected(message: SipRequest | SipResponse): boolean {
+    if (message.kind === 'response') return this.#layer.isAwaited(message);
+    return isAddressable(message) && (this.#server.isExpected(message) || this.#layer.isRunning(message));
   }
 
   onUnreachable(remote: Remote): void {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { header, SipParseError, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
+import { createRequest, header, SipParseError, type SipRequest, type SipResponse, tagOf } from '../../message/index.ts';
 import type { NextHop } from '../transport/next-hop.ts';
 import type { Remote } from '../transport/remote.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { type Application, AUTOMATIC_ACK, NO_DIALOG, type SendResult } from './application.ts';
-import { type CoreContext, reachableHop } from './context.ts';
+import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
 import { contactUri, type Dialog, dialogId, type EndReason } from './dialogs.ts';
 import { Invites } from './invites.ts';
 import { dialogNextHop, inDialogRequest, newRequest } from './outgoing.ts';
@@ -18,6 +18,14 @@ interface Ready {
   ok: true;
   request: SipRequest;
   hop: NextHop;
+}
+
+interface Routing {
+  application: Application;
+  ready: Ready;
+  /** Null for a request outside any dialog. */
+  dialog: Dialog | null;
+  receive: (response: SipResponse, source: null) => void;
 }
 
 /** Requests that leave us: what `sip` commands ask for, and the BYEs that the server makes of its own accord. */
@@ -54,7 +62,7 @@ export class UserAgentClient {
         transactionId: id,
         dialogId: isInvite ? callDialogId : null,
       });
-    this.#route(application, ready, receive, (remote, isResolved) => {
+    this.#route({ application, ready, dialog: null, receive }, (remote, isResolved) => {
       done({ ok: true, message: request, remote, transactionId: id, dialogId: null });
       if (!isResolved) return;
       if (isInvite) {
@@ -84,7 +92,7 @@ export class UserAgentClient {
       this.#followUp(dialog, request, response);
       application.deliverResponse({ response, source, transactionId, dialogId: id });
     };
-    this.#route(application, ready, receive, (remote, isResolved) => {
+    this.#route({ application, ready, dialog, receive }, (remote, isResolved) => {
       done({ ok: true, message: request, remote, transactionId, dialogId: id });
       if (!isResolved) return;
       if (request.method === 'INVITE') {
@@ -105,16 +113,36 @@ export class UserAgentClient {
     dialog.unacknowledged = null;
     this.#context.dialogs.remove(dialog);
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
-    const { local, resolve } = this.#context;
+    const { local } = this.#context;
     const transport = hop?.transport ?? 'udp';
     const bye = inDialogRequest({ dialog, method: 'BYE', asked: null, local, transport });
     bye.headers.push({ key: 'reason', name: 'Reason', value: `SIP;cause=${reason.cause};text="${reason.text}"` });
     if (hop) {
-      resolve(hop, (remote) => {
+      resolveWithin(this.#context, dialog, hop, (remote) => {
         if (remote) this.#startRequest(bye, remote, () => {});
       });
     }
     if (isApplications) dialog.application.deliverEnd({ request: bye, dialogId: dialog.id });
+  }
+
+  /** Asks the peer to let the session last for so many further seconds (RFC 4028 §7.4), by an UPDATE without an offer. */
+  refreshSession(dialog: Dialog, seconds: number): void {
+    const hop = reachableHop(this.#context, dialogNextHop(dialog));
+    if (!hop) return;
+    const headers = [
+      ['Supported', 'timer'],
+      ['Session-Expires', `${seconds};refresher=uac`],
+    ] as const;
+    const asked = createRequest({ method: 'UPDATE', uri: 'sip:placeholder', headers });
+    const { local, sessionTimers } = this.#context;
+    const request = inDialogRequest({ dialog, method: 'UPDATE', asked, local, transport: hop.transport });
+    resolveWithin(this.#context, dialog, hop, (remote) => {
+      if (!remote || dialog.state === 'ended') return;
+      this.#startRequest(request, remote, (response) => {
+        this.#followUp(dialog, request, response);
+        if (response.statusCode >= 300) sessionTimers.refused(dialog, response);
+      });
+    });
   }
 
   /** The application is gone: its calls, which nobody controls any more, end. */
@@ -149,16 +177,16 @@ export class UserAgentClient {
 
   /** A name that does not resolve is a 503 for the application, after the echo of the request it never sent. */
   #route(
-    application: Application,
-    { request, hop }: Ready,
-    receive: (response: SipResponse, source: null) => void,
+    { application, ready: { request, hop }, dialog, receive }: Routing,
     go: (remote: Remote, isResolved: boolean) => void,
   ): void {
-    this.#context.resolve(hop, (remote) => {
+    const take = (remote: Remote | null): void => {
       if (!application.isOpen) return;
       go(remote ?? { transport: hop.transport, host: '', port: 0, connectionId: null }, remote !== null);
       if (!remote) this.#context.clock.after(0, () => receive(synthesizedResponse(request, 'transport'), null));
-    });
+    };
+    if (dialog) resolveWithin(this.#context, dialog, hop, take);
+    else this.#context.resolve(hop, take);
   }
 
   #startRequest(
@@ -179,6 +207,7 @@ export class UserAgentClient {
     const { statusCode } = response;
     if (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300) {
       dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
+      this.#context.sessionTimers.agree(dialog, response, true);
     }
     // After a challenge the application sends the BYE again, with credentials, in the same dialog.
     const isChallenge = statusCode === 401 || statusCode === 407;

@@ -11,9 +11,9 @@ import { InviteServerTransaction } from '../transactions/invite-server.ts';
 import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
 import type { Application, SendResult } from './application.ts';
-import type { CoreContext, EndDialog } from './context.ts';
-import { contactUri, type Dialog, routeSetOf } from './dialogs.ts';
-import { addApplicationHeaders, defaultContact, newTag, sequenceOf } from './outgoing.ts';
+import type { CoreContext } from './context.ts';
+import { callerUri, contactUri, type Dialog, type EndDialog, routeSetOf } from './dialogs.ts';
+import { addApplicationHeaders, defaultContact, isSips, newTag, sequenceOf } from './outgoing.ts';
 import { responseTo } from './responses.ts';
 import { type Refusal, refusalOf } from './validation.ts';
 
@@ -94,6 +94,7 @@ export class UserAgentServer {
     if (incoming.request.method === 'UPDATE' && isSuccess(asked) && pending.dialog) {
       // A target refresh like a re-INVITE (RFC 3311 §5.2).
       pending.dialog.remoteTarget = contactUri(incoming.request) ?? pending.dialog.remoteTarget;
+      this.#context.sessionTimers.agree(pending.dialog, response, false);
     }
     if (asked.statusCode >= 200) this.#pending.delete(transactionId);
     incoming.server.respond(response);
@@ -127,9 +128,15 @@ export class UserAgentServer {
     } else if (IN_DIALOG_ONLY.has(request.method)) refuse(incoming, NO_SUCH_CALL);
     else {
       const application = this.#options.route(request.method);
-      if (!application) refuse(incoming, UNAVAILABLE);
+      if (!application) refuse(incoming, KNOWN_METHODS.has(request.method) ? UNAVAILABLE : this.#notImplemented());
       else this.#hand(incoming, application, null);
     }
+  }
+
+  /** RFC 3261 §8.2.1 with §21.5.2. */
+  #notImplemented(): Refusal {
+    const allowed = [...KNOWN_METHODS].filter((each) => ALWAYS_ALLOWED.has(each) || this.#options.route(each) !== null);
+    return { statusCode: 501, reasonPhrase: 'Not Implemented', headers: [['Allow', allowed.join(', ')]] };
   }
 
   #receiveInDialog(incoming: IncomingTransaction): void {
@@ -210,6 +217,7 @@ export class UserAgentServer {
     if (statusCode < 200) return;
     if (isInitial) dialog.state = 'confirmed';
     else dialog.remoteTarget = contactUri(incoming.request) ?? dialog.remoteTarget;
+    this.#context.sessionTimers.agree(dialog, response, false);
     this.#answered.set(incoming.id, dialog);
   }
 
@@ -229,12 +237,15 @@ export class UserAgentServer {
       state: 'early',
       localSequence: 0,
       remoteSequence: sequenceOf(request),
-      remoteTarget: contactUri(request) ?? '',
+      remoteTarget: callerUri(request) ?? '',
       routeSet: routeSetOf(request, 'uas'),
       unacknowledged: null,
       lastAck: null,
       isInviting: false,
       incomingInvite: pending.incoming,
+      stopSessionTimers: () => {},
+      reliableSequence: 0,
+      flow: pending.incoming.source,
     };
     this.#context.dialogs.add(dialog);
     return dialog;
@@ -248,14 +259,14 @@ export class UserAgentServer {
     const makesDialog = statusCode > 100 && statusCode < 300 && DIALOG_FORMING.has(request.method);
     if (makesDialog) response.headers.push(...request.headers.filter(({ key }) => key === 'record-route'));
     try {
-      addApplicationHeaders(response, asked, this.#context.local, remote.transport);
+      addApplicationHeaders(response, asked, this.#context.local, remote.transport, isSips(request.uri));
     } catch (error) {
       if (error instanceof SipParseError) return null;
       throw error;
     }
     const needsContact = makesDialog || (request.method === 'UPDATE' && isSuccess(asked));
     if (needsContact && !hasHeader(response, 'contact')) {
-      appendHeader(response, 'Contact', defaultContact(this.#context.local, remote.transport));
+      appendHeader(response, 'Contact', defaultContact(this.#context.local, remote.transport, isSips(request.uri)));
     }
     return response;
   }
@@ -287,5 +298,12 @@ function refusalOfReinvite(dialog: Dialog): Refusal | null {
 
 const DIALOG_FORMING: ReadonlySet<string> = new Set(['INVITE', 'SUBSCRIBE']);
 const IN_DIALOG_ONLY: ReadonlySet<string> = new Set(['BYE', 'PRACK', 'UPDATE']);
+/** Those of RFC 3261 and of its registered extensions (IANA "SIP Methods"). */
+const KNOWN_METHODS: ReadonlySet<string> = new Set([
+  ...['INVITE', 'ACK', 'BYE', 'CANCEL', 'OPTIONS', 'REGISTER', 'PRACK'],
+  ...['SUBSCRIBE', 'NOTIFY', 'PUBLISH', 'INFO', 'REFER', 'MESSAGE', 'UPDATE'],
+]);
+/** Within dialogs, without anybody asking for them. */
+const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(['ACK', 'BYE', 'CANCEL', 'PRACK', 'UPDATE']);
 const NO_SUCH_CALL: Refusal = { statusCode: 481, reasonPhrase: 'Call/Transaction Does Not Exist' };
 const UNAVAILABLE: Refusal = { statusCode: 503, reasonPhrase: 'Service Unavailable' };

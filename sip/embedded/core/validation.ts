@@ -4,9 +4,11 @@ import {
   parseCSeq,
   parseNameAddr,
   parseUri,
+  parseVia,
   type SipRequest,
   uriScheme,
 } from '../../message/index.ts';
+import { isOldCaller } from './dialogs.ts';
 
 export interface Refusal {
   statusCode: number;
@@ -25,9 +27,9 @@ export function refusalOf(request: SipRequest): Refusal | null {
     if (!line || line.value === '') return badRequest(`Missing ${line?.name ?? name} header`);
     if (lines.length > 1) return badRequest(`More than one ${line.name} header`);
   }
-  if (request.method === 'INVITE' && header(request, 'contact') === undefined)
+  if (request.method === 'INVITE' && header(request, 'contact') === undefined && !isOldCaller(request))
     return badRequest('Missing Contact header');
-  return refusalOfSyntax(request) ?? refusalOfExtensions(request);
+  return refusalOfSyntax(request) ?? refusalOfExtensions(request) ?? refusalOfContent(request);
 }
 
 function refusalOfSyntax(request: SipRequest): Refusal | null {
@@ -36,17 +38,20 @@ function refusalOfSyntax(request: SipRequest): Refusal | null {
       return badRequest('CSeq names another method');
     parseNameAddr(header(request, 'from') ?? '');
     parseNameAddr(header(request, 'to') ?? '');
+    for (const via of headers(request, 'via')) parseVia(via);
     for (const route of headers(request, 'record-route')) parseUri(parseNameAddr(route).uri);
-    if (request.method === 'INVITE') parseUri(parseNameAddr(header(request, 'contact') ?? '').uri);
+    const contacts = headers(request, 'contact').map((contact) => parseNameAddr(contact).uri);
+    if (request.method === 'INVITE' && contacts[0] !== undefined) parseUri(contacts[0]);
     const scheme = uriScheme(request.uri);
     if (scheme === null) return badRequest('The request URI is not a URI');
-    if (scheme === 'sip' || scheme === 'sips') parseUri(request.uri);
-    else if (scheme !== 'tel') return { statusCode: 416, reasonPhrase: 'Unsupported URI Scheme' };
+    if (scheme === 'sip' || scheme === 'sips') {
+      if (parseUri(request.uri).headers !== null) return badRequest('The request URI holds headers');
+    } else if (scheme !== 'tel') return { statusCode: 416, reasonPhrase: 'Unsupported URI Scheme' };
   } catch {
     return badRequest('A header or the request URI cannot be read');
   }
   const hops = header(request, 'max-forwards');
-  if (hops !== undefined && !(/^\d{1,3}$/.test(hops) && Number(hops) <= 255)) return badRequest('Bad Max-Forwards');
+  if (hops !== undefined && !(/^\d{1,10}$/.test(hops) && Number(hops) <= 255)) return badRequest('Bad Max-Forwards');
   return null;
 }
 
@@ -58,9 +63,35 @@ function refusalOfExtensions(request: SipRequest): Refusal | null {
   return { statusCode: 420, reasonPhrase: 'Bad Extension', headers: [['Unsupported', unsupported.join(', ')]] };
 }
 
+/**
+ * RFC 3261 §8.2.3: the body of an INVITE must be SDP, alone or in a multipart body, unless its sender calls it optional;
+ * §21.4.7: the sender must accept SDP in return.
+ */
+function refusalOfContent(request: SipRequest): Refusal | null {
+  if (request.method !== 'INVITE') return null;
+  const type = mediaType(header(request, 'content-type') ?? '');
+  const isOptional = /;\s*handling\s*=\s*"?optional\b/i.test(header(request, 'content-disposition') ?? '');
+  if (request.body.length > 0 && type !== '' && type !== SDP && !type.startsWith('multipart/') && !isOptional) {
+    return {
+      statusCode: 415,
+      reasonPhrase: 'Unsupported Media Type',
+      headers: [['Accept', `${SDP}, multipart/mixed`]],
+    };
+  }
+  const accepted = headers(request, 'accept').map(mediaType);
+  if (accepted.length === 0 || accepted.some((each) => TAKES_SDP.has(each))) return null;
+  return { statusCode: 406, reasonPhrase: 'Not Acceptable' };
+}
+
+function mediaType(value: string): string {
+  return value.split(';', 1)[0]?.replace(/\s/g, '').toLowerCase() ?? '';
+}
+
 function badRequest(why: string): Refusal {
   return { statusCode: 400, reasonPhrase: `Bad Request - ${why}` };
 }
 
+const SDP = 'application/sdp';
+const TAKES_SDP: ReadonlySet<string> = new Set([SDP, 'application/*', '*/*']);
 /** Extensions that need nothing from this server; what the application does with them is its own affair. */
 const SUPPORTED: ReadonlySet<string> = new Set(['replaces', 'norefersub', 'tdialog', 'histinfo', 'eventlist']);

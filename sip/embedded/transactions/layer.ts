@@ -108,6 +108,21 @@ export class TransactionLayer {
     this.#options.network.send(serializeMessage(message), remote, onFailure);
   }
 
+  /** The response is for a request of ours. */
+  isAwaited(response: SipResponse): boolean {
+    return this.#outgoing.has(outgoingKey(response));
+  }
+
+  /** The request is a retransmission, an ACK or a CANCEL of one that we have. */
+  isRunning(request: SipRequest): boolean {
+    try {
+      const method = request.method === 'ACK' || request.method === 'CANCEL' ? 'INVITE' : request.method;
+      return this.#incoming.has(incomingKey(request, method));
+    } catch {
+      return false;
+    }
+  }
+
   receiveResponse(response: SipResponse, source: Remote): void {
     // Via of another element on top, or below ours: not for a user agent (RFC 3261 §8.1.3.3).
     if (headers(response, 'via').length !== 1) return;
@@ -206,7 +221,7 @@ export class TransactionLayer {
   }
 
   #common(remote: Remote): { reliable: boolean; clock: Clock; timers: SipTimers } {
-    return { reliable: remote.transport === 'tcp', clock: this.#options.clock, timers: this.#options.timers };
+    return { reliable: remote.transport !== 'udp', clock: this.#options.clock, timers: this.#options.timers };
   }
 }
 

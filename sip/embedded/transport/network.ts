@@ -1,44 +1,52 @@
-import { header, headers, parseMessage, parseVia, type SipMessage, SipParseError } from '../../message/index.ts';
-import { type Network, type NetworkListener, type Remote, stampSource, type TransportName } from './remote.ts';
+import type { SipParseError } from '../../message/index.ts';
+import type { Clock } from '../clock.ts';
+import { createReception } from './reception.ts';
+import type { Network, NetworkListener, Remote, TransportName } from './remote.ts';
+import { type SourceLimitOptions, SourceLimits } from './source-limits.ts';
 import { openTcpTransport, type TcpTransport } from './tcp-transport.ts';
+import { createTlsSecurity, type TlsSettings } from './tls-security.ts';
 import { openUdpTransport, type UdpTransport } from './udp-transport.ts';
 
 export interface NetworkOptions {
   host: string;
   port: number;
-  transports: readonly TransportName[];
+  transports: readonly ('udp' | 'tcp')[];
+  /** Null: no TLS. */
+  tls: TlsSettings | null;
+  /** A TLS peer did not prove its name; `reason` is a code of Node or OpenSSL. */
+  onUntrusted: (name: string, reason: string) => void;
   listener: NetworkListener;
   /** A request that cannot be read, but can be answered. Its Via is stamped. */
   onBroken: (error: SipParseError, source: Remote) => void;
   /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
   onFault: (error: unknown) => void;
+  sourceLimits?: SourceLimitOptions;
+  /** Sees each message that is sent, and each that is taken. Never throws. */
+  onSeen?: (direction: 'sent' | 'received', bytes: Buffer, remote: Remote) => void;
+  /** For the deadlines of connections. */
+  clock?: Clock;
 }
 
 export interface OpenNetwork extends Network {
   readonly port: number;
+  /** Null: no TLS listener. */
+  readonly tlsPort: number | null;
   close(): Promise<void>;
   dump(): unknown;
 }
 
-/** Opens the SIP sockets, UDP and TCP on the same port. @throws the error of `bind` or `listen`. */
+/**
+ * Opens the SIP sockets, UDP and TCP on the same port, TLS on its own.
+ * @throws the error of `bind` or `listen`, or of a certificate or key that cannot be used.
+ */
 export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork> {
-  let dropped = 0;
-  const receive = (bytes: Buffer, source: Remote): void => {
-    // Keepalives (CRLF, zeros), STUN and RTP start with no letter (RFC 5626 §4.4, RFC 5389 §6).
-    if (bytes.length < SHORTEST_MESSAGE || !isLetter(bytes[0])) {
-      dropped++;
-      return;
-    }
-    try {
-      const message = parseMessage(bytes);
-      if (message.kind === 'request') stampTopVia(message, source);
-      options.listener.onMessage(message, source);
-    } catch (error) {
-      dropped++;
-      if (!(error instanceof SipParseError)) options.onFault(error);
-      else if (error.request && canAnswer(error.request, source)) options.onBroken(error, source);
-    }
-  };
+  const { listener, onBroken, onFault, onSeen } = options;
+  const limits = new SourceLimits(options.sourceLimits ?? SOURCE_LIMITS);
+  const reception = createReception({
+    ...{ listener, onBroken, onFault, limits },
+    ...(onSeen && { onSeen: (bytes, source) => onSeen('received', bytes, source) }),
+  });
+  const { receive } = reception;
 
   /** What sockets call back, where a throw would end the thread. */
   const contained = (act: () => void): void => {
@@ -49,6 +57,9 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
     }
   };
 
+  const unreachable = (transport: TransportName) => (host: string, port: number) =>
+    contained(() => options.listener.onUnreachable({ transport, host, port, connectionId: null }));
+
   const wantsUdp = options.transports.includes('udp');
   const wantsTcp = options.transports.includes('tcp');
   const openUdp = (): Promise<UdpTransport> =>
@@ -56,37 +67,56 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       host: options.host,
       port: options.port,
       onDatagram: (bytes, host, port) => receive(bytes, { transport: 'udp', host, port, connectionId: null }),
-      onUnreachable: (host, port) =>
-        contained(() => options.listener.onUnreachable({ transport: 'udp', host, port, connectionId: null })),
+      onUnreachable: unreachable('udp'),
     });
+  const streams = options.clock ? { clock: options.clock } : {};
   const openTcp = (port: number): Promise<TcpTransport> =>
     openTcpTransport({
-      host: options.host,
-      port,
+      ...{ host: options.host, port, ...streams },
+      onClosed: unreachable('tcp'),
       onFrame: (bytes, host, port, connectionId) => receive(bytes, { transport: 'tcp', host, port, connectionId }),
+    });
+  const openTls = (settings: TlsSettings): Promise<TcpTransport> =>
+    openTcpTransport({
+      ...{ host: options.host, port: settings.port, ...streams },
+      security: createTlsSecurity(settings),
+      onUntrusted: options.onUntrusted,
+      onClosed: unreachable('tls'),
+      onFrame: (bytes, host, port, connectionId) => receive(bytes, { transport: 'tls', host, port, connectionId }),
     });
 
   const { udp, tcp } = await openSamePort(wantsUdp ? openUdp : null, wantsTcp ? openTcp : null, options.port);
+  const tls = options.tls && (await openTls(options.tls).catch((error: unknown) => closeAndThrow([udp, tcp], error)));
   return {
     port: udp?.port ?? tcp?.port ?? 0,
+    tlsPort: tls?.port || null,
     send(bytes, remote, whenFailed) {
+      onSeen?.('sent', bytes, remote);
       const onFailure = (): void => contained(whenFailed);
       if (remote.transport === 'udp' && udp) {
         // Responses go wherever requests claim to come from, which must not cost a socket each.
         const wantsErrors = bytes.toString('latin1', 0, 4) !== 'SIP/';
         udp.send({ bytes, host: remote.host, port: remote.port, wantsErrors, onFailure });
-      } else if (remote.transport === 'tcp' && tcp) {
-        tcp.send(bytes, remote.host, remote.port, remote.connectionId, onFailure);
-      } else setImmediate(onFailure);
+      } else {
+        const streams = remote.transport === 'tcp' ? tcp : tls;
+        if (streams && remote.transport !== 'udp') streams.send(bytes, remote, onFailure);
+        else setImmediate(onFailure);
+      }
     },
     distrust(remote) {
-      if (remote.transport === 'tcp') tcp?.distrust(remote.host, remote.port);
+      if (remote.transport === 'tcp') tcp?.distrust(remote);
+      else if (remote.transport === 'tls') tls?.distrust(remote);
     },
     async close() {
-      await Promise.all([udp?.close(), tcp?.close()]);
+      await Promise.all([udp?.close(), tcp?.close(), tls?.close()]);
     },
-    dump: () => ({ dropped, udp: udp?.dump() ?? null, tcp: tcp?.dump() ?? null }),
+    dump: () => ({ ...reception.dump(), udp: udp?.dump() ?? null, tcp: tcp?.dump() ?? null, tls: tls?.dump() ?? null }),
   };
+}
+
+async function closeAndThrow(opened: ({ close(): Promise<void> } | null)[], error: unknown): Promise<never> {
+  await Promise.all(opened.map((each) => each?.close()));
+  throw error;
 }
 
 /** With "any port", the one that UDP was given may be taken for TCP: then another is tried. */
@@ -106,26 +136,6 @@ async function openSamePort(
   }
 }
 
-function stampTopVia(request: SipMessage & { kind: 'request' }, source: Remote): void {
-  const via = header(request, 'via');
-  if (via === undefined) throw new SipParseError('BAD_VIA', 'A request has no Via');
-  stampSource(request, parseVia(via), source);
-}
-
-/** Without a Via there is no way back, and an ACK is never answered. */
-function canAnswer(request: SipMessage & { kind: 'request' }, source: Remote): boolean {
-  if (request.method === 'ACK' || headers(request, 'via').length === 0) return false;
-  try {
-    stampTopVia(request, source);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function isLetter(byte: number | undefined): boolean {
-  return byte !== undefined && ((byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a));
-}
-
-const SHORTEST_MESSAGE = 16;
+/** A carrier sends some ten messages a call; those of known calls pass anyway. */
+const SOURCE_LIMITS: SourceLimitOptions = { perSecond: 500, burst: 1000 };
 const MAX_PORT_ATTEMPTS = 10;

@@ -1,26 +1,29 @@
 import { lookup } from 'node:dns';
 import { isIP } from 'node:net';
 import { parseUri, type SipUri } from '../../message/index.ts';
-import type { Remote, TransportName } from './remote.ts';
+import { defaultPort, type Remote, type TransportName } from './remote.ts';
 
 /** Next hop of a request, before its name is resolved. */
 export interface NextHop {
   transport: TransportName;
   /** Name or address, without brackets. */
   host: string;
+  /** What the URI names, which a certificate must prove (RFC 5922 §4): `host`, unless `maddr` leads elsewhere. */
+  name: string;
   port: number;
 }
 
 /**
- * @returns null when the URI asks for a transport that is not enabled, TLS included.
+ * @returns null when the URI asks for a transport that is not enabled.
  * @throws SipParseError when it is not a SIP URI.
  */
 export function nextHopOf(uriText: string, enabled: readonly TransportName[]): NextHop | null {
   const uri = parseUri(uriText);
   const transport = transportOf(uri, enabled);
   if (transport === null || !enabled.includes(transport)) return null;
-  const host = uri.params.get('maddr') ?? uri.host;
-  return { transport, host: host.replace(/^\[|\]$/g, ''), port: uri.port ?? 5060 };
+  const name = withoutBrackets(uri.host);
+  const host = withoutBrackets(uri.params.get('maddr') ?? uri.host);
+  return { transport, host, name, port: uri.port ?? defaultPort(transport) };
 }
 
 export type Resolver = (hop: NextHop, done: (remote: Remote | null) => void) => void;
@@ -32,8 +35,7 @@ export type Resolver = (hop: NextHop, done: (remote: Remote | null) => void) => 
 export function createResolver(): Resolver {
   const waiting = new Map<string, ((address: string | null) => void)[]>();
   return (hop, done) => {
-    const finish = (address: string | null): void =>
-      done(address === null ? null : { transport: hop.transport, host: address, port: hop.port, connectionId: null });
+    const finish = (address: string | null): void => done(address === null ? null : remoteAt(hop, address));
     if (isIP(hop.host) !== 0) {
       finish(hop.host);
       return;
@@ -52,9 +54,19 @@ export function createResolver(): Resolver {
   };
 }
 
+export function remoteAt(hop: NextHop, address: string): Remote {
+  const remote: Remote = { transport: hop.transport, host: address, port: hop.port, connectionId: null };
+  return hop.transport === 'tls' ? { ...remote, name: hop.name } : remote;
+}
+
 function transportOf(uri: SipUri, enabled: readonly TransportName[]): TransportName | null {
-  if (uri.scheme === 'sips') return null;
   const wanted = uri.params.get('transport')?.toLowerCase();
+  // `sips` means TLS over whatever stream is named (RFC 3261 §26.2.2).
+  if (uri.scheme === 'sips') return wanted === undefined || wanted === 'tcp' || wanted === 'tls' ? 'tls' : null;
   if (wanted === undefined) return enabled.includes('udp') ? 'udp' : 'tcp';
-  return wanted === 'udp' || wanted === 'tcp' ? wanted : null;
+  return wanted === 'udp' || wanted === 'tcp' || wanted === 'tls' ? wanted : null;
+}
+
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
 }

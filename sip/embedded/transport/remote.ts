@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net';
 import { formatVia, header, parseVia, type SipMessage, type SipRequest, type Via } from '../../message/index.ts';
 
-export type TransportName = 'udp' | 'tcp';
+export type TransportName = 'udp' | 'tcp' | 'tls';
 
 /** Where a message came from or goes to. */
 export interface Remote {
@@ -9,8 +9,10 @@ export interface Remote {
   /** An IP address, without brackets. */
   host: string;
   port: number;
-  /** TCP: the connection a request came on, which its responses must use while it is open (RFC 3261 §18.2.2). */
+  /** TCP and TLS: the connection a request came on, which its responses use while it is open (RFC 3261 §18.2.2). */
   connectionId: number | null;
+  /** TLS: the name or address that the peer's certificate must prove. Default: `host`. */
+  name?: string;
 }
 
 /** What the SIP core needs from the network. */
@@ -23,8 +25,15 @@ export interface Network {
 
 export interface NetworkListener {
   onMessage(message: SipMessage, source: Remote): void;
-  /** The peer's host said that nobody listens there (ICMP), so requests in flight to it are lost. */
+  /** True if a message belongs to a call or a request of ours. */
+  isExpected(message: SipMessage): boolean;
+  /** Nobody listens there (ICMP), or the connection was closed: requests in flight to it are lost. */
   onUnreachable(remote: Remote): void;
+}
+
+/** RFC 3261 §19.1.2. */
+export function defaultPort(transport: TransportName): number {
+  return transport === 'tls' ? 5061 : 5060;
 }
 
 export function remoteKey(remote: Remote): string {
@@ -48,7 +57,7 @@ export function stampSource(request: SipRequest, via: Via, source: Remote): void
 export function responseRemote(request: SipRequest, source: Remote): Remote {
   const via = parseVia(header(request, 'via') ?? '');
   // Should its connection be closed by then, the peer listens where its Via says.
-  if (source.transport === 'tcp') return { ...source, port: via.port ?? 5060 };
+  if (source.transport !== 'udp') return { ...source, port: via.port ?? defaultPort(source.transport) };
   // `maddr` is not followed: it would let anybody aim our responses at a third party.
   if (via.params.has('rport')) return source;
   return { ...source, port: via.port ?? 5060 };

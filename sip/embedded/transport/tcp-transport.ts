@@ -1,31 +1,44 @@
 import { once } from 'node:events';
 import net from 'node:net';
+import tls from 'node:tls';
 import { SipParseError, StreamFramer } from '../../message/index.ts';
+import { type Clock, systemClock } from '../clock.ts';
+import type { Remote } from './remote.ts';
+import type { TlsSecurity } from './tls-security.ts';
 
 export interface TcpTransportOptions {
   host: string;
   port: number;
-  /** How long a stranger may take over its first message; 32 000. */
-  firstMessageWithinMs?: number;
+  clock?: Clock;
+  /** Makes the streams TLS. */
+  security?: TlsSecurity;
+  /** TLS: a peer did not prove its name, or broke off the handshake. */
+  onUntrusted?: (name: string, reason: string) => void;
+  /** A connection was closed, and none to its peer is left: requests sent over it are lost unless they were answered. */
+  onClosed?: (host: string, port: number) => void;
   onFrame: (bytes: Buffer, host: string, port: number, connectionId: number) => void;
 }
 
 export interface TcpTransport {
+  /** 0: it does not listen. */
   readonly port: number;
   /** New requests to that address get another connection; the old one is left to its calls. */
-  distrust(host: string, port: number): void;
-  /** Uses the connection with that id while it is open, else any to that address, else a new one. */
-  send(bytes: Buffer, host: string, port: number, connectionId: number | null, onFailure: () => void): void;
+  distrust(remote: Pick<Remote, 'host' | 'port'>): void;
+  /** Uses the connection with that id while it is open, else one to that address and name, else a new one. */
+  send(bytes: Buffer, remote: Omit<Remote, 'transport'>, onFailure: () => void): void;
   close(): Promise<void>;
   dump(): unknown;
 }
 
 interface Connection {
   id: number;
-  key: string;
+  host: string;
+  port: number;
+  /** Under which requests find it; null for connections that a peer opened over TLS, whose name is not proven. */
+  key: string | null;
   socket: net.Socket;
-  /** It has sent something whole. */
-  hasSpoken: boolean;
+  /** Of the message that has begun, or of a stranger's first one. */
+  deadline: (() => void) | null;
   /** Of what was written while connecting: called when it fails. */
   failures: Set<() => void>;
 }
@@ -34,75 +47,120 @@ interface Connection {
 export async function openTcpTransport(options: TcpTransportOptions): Promise<TcpTransport> {
   const connections = new Map<number, Connection>();
   const byAddress = new Map<string, Connection>();
+  const clock = options.clock ?? systemClock;
+  const counts = { refused: 0, tooSlow: 0, unreadable: 0 };
   let nextId = 1;
   let closed = false;
 
-  const server = net.createServer({ noDelay: true }, (socket) => {
-    if (connections.size >= MAX_CONNECTIONS) socket.destroy();
-    else expectMessage(adopt(socket, socket.remoteAddress ?? '', socket.remotePort ?? 0));
-  });
-  server.listen({ host: options.host, port: options.port });
-  await once(server, 'listening');
-  server.on('error', () => {});
+  const { security } = options;
+  const accept = (socket: net.Socket): void => {
+    if (connections.size >= MAX_CONNECTIONS) {
+      counts.refused++;
+      socket.destroy();
+      return;
+    }
+    const { remoteAddress: host = '', remotePort: port = 0 } = socket;
+    expectMessage(adopt(socket, { host, port, key: security ? null : keyOf({ host, port }) }));
+  };
+  const server = createServer(security, accept);
+  if (server) {
+    server.maxConnections = MAX_CONNECTIONS;
+    server.on('drop', () => counts.refused++);
+    server.on('tlsClientError', () => counts.refused++);
+    server.listen({ host: options.host, port: options.port });
+    await once(server, 'listening');
+    server.on('error', () => {});
+  }
 
   /** Whoever only holds connections open must not keep others out, one byte at a time or none. */
   function expectMessage(connection: Connection): void {
-    const { socket } = connection;
-    const timer = setTimeout(() => {
-      if (!connection.hasSpoken) socket.destroy();
-    }, options.firstMessageWithinMs ?? FIRST_MESSAGE_WITHIN_MS);
-    socket.once('close', () => clearTimeout(timer));
+    connection.deadline ??= clock.after(MESSAGE_WITHIN_MS, () => {
+      counts.tooSlow++;
+      connection.socket.destroy();
+    });
   }
 
-  function adopt(socket: net.Socket, host: string, port: number): Connection {
-    const connection: Connection = {
-      id: nextId++,
-      key: `${host}:${port}`,
-      socket,
-      hasSpoken: false,
-      failures: new Set(),
-    };
+  function messageCame(connection: Connection): void {
+    connection.deadline?.();
+    connection.deadline = null;
+  }
+
+  function adopt(socket: net.Socket, peer: Pick<Connection, 'host' | 'port' | 'key'>): Connection {
+    const connection: Connection = { id: nextId++, ...peer, socket, deadline: null, failures: new Set() };
     connections.set(connection.id, connection);
-    byAddress.set(connection.key, connection);
+    if (connection.key !== null) byAddress.set(connection.key, connection);
     const framer = new StreamFramer();
     // A peer that vanished without a word is noticed within a minute, not with the next call.
     socket.setKeepAlive(true, KEEPALIVE_AFTER_MS);
     socket.setTimeout(IDLE_MS, () => socket.destroy());
-    socket.on('data', (chunk) => readChunk(framer, chunk, connection, host, port));
+    socket.on('data', (chunk) => readChunk(framer, chunk, connection));
     socket.on('error', () => {});
     socket.on('close', () => {
+      messageCame(connection);
       connections.delete(connection.id);
-      if (byAddress.get(connection.key) === connection) byAddress.delete(connection.key);
+      if (connection.key !== null && byAddress.get(connection.key) === connection) byAddress.delete(connection.key);
       for (const fail of connection.failures) fail();
+      if (!closed && !hasConnectionTo(connection)) options.onClosed?.(connection.host, connection.port);
     });
     return connection;
   }
 
-  function readChunk(framer: StreamFramer, chunk: Buffer, connection: Connection, host: string, port: number): void {
+  function hasConnectionTo({ host, port }: Connection): boolean {
+    return [...byAddress.values()].some((each) => each.host === host && each.port === port);
+  }
+
+  function readChunk(framer: StreamFramer, chunk: Buffer, connection: Connection): void {
+    const { host, port, id } = connection;
     try {
       for (const frame of framer.push(chunk)) {
-        connection.hasSpoken = true;
-        if (frame.type === 'message') options.onFrame(frame.bytes, host, port, connection.id);
-        else connection.socket.write('\r\n');
+        messageCame(connection);
+        if (frame.type === 'message') options.onFrame(frame.bytes, host, port, id);
+        else answerPing(connection.socket);
       }
+      if (framer.isInMessage) expectMessage(connection);
     } catch (error) {
       if (!(error instanceof SipParseError)) throw error;
+      counts.unreadable++;
       // Where the next message starts is no longer known.
       connection.socket.destroy();
     }
   }
 
-  function connectionTo(host: string, port: number): Connection {
-    const existing = byAddress.get(`${host}:${port}`);
+  /** A peer that sends pings and reads no answers is dropped, like any that does not read. */
+  function answerPing(socket: net.Socket): void {
+    if (socket.writableLength > MAX_UNSENT_BYTES) socket.destroy();
+    else socket.write('\r\n');
+  }
+
+  function connectionTo(remote: Omit<Remote, 'transport'>): Connection {
+    const { host, port } = remote;
+    const key = keyOf(remote);
+    const existing = byAddress.get(key);
     if (existing) return existing;
-    return adopt(net.connect({ host, port, noDelay: true }), host, port);
+    if (!security) return adopt(net.connect({ host, port, noDelay: true }), { host, port, key });
+    const name = remote.name ?? host;
+    const socket = security.connect(host, port, name);
+    let isTrusted = false;
+    socket.once('secureConnect', () => {
+      isTrusted = true;
+    });
+    socket.once('error', (error) => {
+      if (!isTrusted) options.onUntrusted?.(name, reasonOf(error));
+    });
+    return adopt(socket, { host, port, key });
+  }
+
+  /** Over TLS a connection is good for the name that it was opened for (RFC 5922 §7.5). */
+  function keyOf({ host, port, name }: Pick<Remote, 'host' | 'port' | 'name'>): string {
+    return security ? `${name ?? host}@${host}:${port}` : `${host}:${port}`;
   }
 
   return {
-    port: (server.address() as net.AddressInfo).port,
-    send(bytes, host, port, connectionId, onFailure) {
+    port: server ? (server.address() as net.AddressInfo).port : 0,
+    send(bytes, remote, onFailure) {
       if (closed) return;
-      const connection = (connectionId === null ? null : connections.get(connectionId)) ?? connectionTo(host, port);
+      const { connectionId } = remote;
+      const connection = (connectionId === null ? null : connections.get(connectionId)) ?? connectionTo(remote);
       const { socket, failures } = connection;
       if (socket.writableLength > MAX_UNSENT_BYTES) {
         socket.destroy();
@@ -115,8 +173,10 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
         if (failures.delete(onFailure) && error) onFailure();
       });
     },
-    distrust(host, port) {
-      byAddress.delete(`${host}:${port}`);
+    distrust({ host, port }) {
+      for (const [key, connection] of byAddress) {
+        if (connection.host === host && connection.port === port) byAddress.delete(key);
+      }
     },
     async close() {
       closed = true;
@@ -129,17 +189,31 @@ export async function openTcpTransport(options: TcpTransportOptions): Promise<Tc
       const timer = setTimeout(() => {
         for (const { socket } of connections.values()) socket.destroy();
       }, CLOSE_GRACE_MS);
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+      const closing = [...connections.values()].map(
+        ({ socket }) => new Promise((resolve) => socket.once('close', resolve)),
+      );
+      if (server) await new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all(closing);
       clearTimeout(timer);
     },
-    dump: () => ({ connections: connections.size }),
+    dump: () => ({ connections: connections.size, ...counts }),
   };
+}
+
+function createServer(security: TlsSecurity | undefined, accept: (socket: net.Socket) => void): net.Server | null {
+  if (!security) return net.createServer({ noDelay: true }, accept);
+  return security.server && tls.createServer({ ...security.server, noDelay: true }, accept);
+}
+
+function reasonOf(error: Error): string {
+  return 'code' in error ? String(error.code) : error.message;
 }
 
 const MAX_CONNECTIONS = 2048;
 /** Beyond what the kernel holds already: only a peer that does not read at all gets there. */
 const MAX_UNSENT_BYTES = 256 * 1024;
-const FIRST_MESSAGE_WITHIN_MS = 32_000;
+/** For a stranger's first message, and for the rest of each message that has begun: 64 * T1. */
+const MESSAGE_WITHIN_MS = 32_000;
 const CLOSE_GRACE_MS = 500;
 const KEEPALIVE_AFTER_MS = 30_000;
 /** Longer than the keepalive of any RFC 5626 peer, and than most calls; a closed connection is opened again. */

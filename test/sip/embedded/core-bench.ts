@@ -19,6 +19,8 @@ import { SimulatedClock } from './simulated-clock.ts';
 
 export const PEER: Remote = { transport: 'udp', host: '192.0.2.7', port: 5060, connectionId: null };
 
+type Headers = readonly (readonly [string, string])[];
+
 /** The user agent without sockets, threads or real time: what it sends is in `sent`, what it tells in `delivered`. */
 export class CoreBench {
   readonly clock = new SimulatedClock();
@@ -28,7 +30,8 @@ export class CoreBench {
   readonly application: Application;
   isOpen = true;
 
-  constructor(clock?: Clock) {
+  /** `methods`: those that the application takes; all without it. */
+  constructor(clock?: Clock, methods?: ReadonlySet<string>) {
     const self = this;
     const take = (message: SipMessage, transactionId: string, dialogId: string | null): void => {
       self.delivered.push({ message, transactionId, dialogId });
@@ -43,11 +46,11 @@ export class CoreBench {
     };
     this.core = new SipCore({
       network: { send: (bytes) => void this.sent.push(parseMessage(bytes)), distrust: () => {} },
-      local: { host: '192.0.2.1', port: 5060 },
+      local: { host: '192.0.2.1', port: 5060, tlsPort: null },
       transports: ['udp'],
       timers: sipTimers(),
       resolve: createResolver(),
-      route: () => (this.isOpen ? this.application : null),
+      route: (method) => (this.isOpen && (methods?.has(method) ?? true) ? this.application : null),
       clock: clock ?? this.clock,
     });
   }
@@ -78,13 +81,18 @@ export class CoreBench {
     return this.execute({ type: 'in-dialog', dialogId, message: createRequest({ method, uri: 'sip:placeholder' }) });
   }
 
-  respond(transactionId: string, statusCode: number): SendResult | null {
-    return this.execute({ type: 'response', transactionId, message: createResponse({ statusCode }) });
+  respond(transactionId: string, statusCode: number, headers: Headers = []): SendResult | null {
+    return this.execute({ type: 'response', transactionId, message: createResponse({ statusCode, headers }) });
   }
 
   /** The peer's answer to a request of ours. */
-  answer(request: SipRequest, statusCode: number, toTag = 'peer-tag', contact = 'sip:peer@192.0.2.7'): void {
-    this.core.onMessage(answerTo(request, statusCode, toTag, contact), PEER);
+  answer(
+    request: SipRequest,
+    statusCode: number,
+    toTag = 'peer-tag',
+    { contact = 'sip:peer@192.0.2.7', headers = [] }: { contact?: string; headers?: Headers } = {},
+  ): void {
+    this.core.onMessage(answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]), PEER);
   }
 
   /** A request of the peer within the dialog that our `invite` made. */
@@ -141,14 +149,11 @@ export class CoreBench {
   }
 }
 
-function answerTo(request: SipRequest, statusCode: number, toTag: string, contact: string): SipResponse {
+function answerTo(request: SipRequest, statusCode: number, toTag: string, added: Headers): SipResponse {
   const to = header(request, 'to') ?? '';
   const response = createResponse({
     statusCode,
-    headers: [
-      ['To', tagOf(to) === null ? `${to};tag=${toTag}` : to],
-      ['Contact', `<${contact}>`],
-    ],
+    headers: [['To', tagOf(to) === null ? `${to};tag=${toTag}` : to], ...added],
   });
   response.headers.push(...request.headers.filter(({ key }) => ['via', 'from', 'call-id', 'cseq'].includes(key)));
   return response;

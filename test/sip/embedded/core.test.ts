@@ -93,7 +93,7 @@ describe('within a dialog', () => {
   it('an answer whose Contact cannot be reached ends the call that could not be acknowledged', () => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
-    bench.answer(request, 200, 'peer-tag', 'sips:peer@192.0.2.7');
+    bench.answer(request, 200, 'peer-tag', { contact: 'sips:peer@192.0.2.7' });
     bench.inDialog(dialogId, 'ACK');
     expect(bench.delivered.at(-1)).toMatchObject({ transactionId: 'unsolicited', dialogId });
     expect(bench.counts.dialogs).toBe(0);
@@ -102,7 +102,7 @@ describe('within a dialog', () => {
   it.each(['', 'sip:peer@192.0.2.7:0'])('an answer with the Contact <%s> ends the call after its ACK', (contact) => {
     const bench = new CoreBench();
     const { request, dialogId } = bench.invite();
-    bench.answer(request, 200, 'peer-tag', contact);
+    bench.answer(request, 200, 'peer-tag', { contact });
     expect(bench.delivered.map(({ message }) => kindOf(message))).toEqual(['200']);
     bench.inDialog(dialogId, 'ACK');
     expect(bench.delivered.map(({ message }) => kindOf(message))).toEqual(['200', 'BYE']);
@@ -133,7 +133,7 @@ const STEPS = [
   (bench: CoreBench, call: Call) => bench.answer(call.request, 183, 'other-fork'),
   (bench: CoreBench, call: Call) => bench.answer(call.request, 200),
   (bench: CoreBench, call: Call) => bench.answer(call.request, 200, 'other-fork'),
-  (bench: CoreBench, call: Call) => bench.answer(call.request, 200, 'third', 'sip:[broken'),
+  (bench: CoreBench, call: Call) => bench.answer(call.request, 200, 'third', { contact: 'sip:[broken' }),
   (bench: CoreBench, call: Call) => bench.answer(call.request, 486),
   (bench: CoreBench, call: Call) => bench.answer(call.request, 407),
   (bench: CoreBench, call: Call) => bench.answer(bench.requests('INVITE').at(-1) ?? call.request, 200),

@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import Srf from 'drachtio-srf';
-import { type EmbeddedSipServer, startEmbeddedSipServer } from '../../../sip/embedded/embedded-sip-server.ts';
+import {
+  type EmbeddedSipServer,
+  type EmbeddedSipServerOptions,
+  startEmbeddedSipServer,
+} from '../../../sip/embedded/embedded-sip-server.ts';
 import { header, parseVia, type SipMessage } from '../../../sip/message/index.ts';
 import { SipPeer } from './sip-peer.ts';
 
@@ -66,12 +70,16 @@ export class Harness {
   readonly #opened: (() => Promise<void>)[] = [];
 
   async start(
-    options: { transports?: readonly ('udp' | 'tcp')[]; onExit?: (error: Error | null) => void; timers?: object } = {},
+    options: Partial<Pick<EmbeddedSipServerOptions, 'transports' | 'tls' | 'sipHost' | 'onExit' | 'onUntrusted'>> & {
+      timers?: object;
+    } = {},
   ): Promise<{ server: EmbeddedSipServer; srf: TestSrf }> {
     const server = await startEmbeddedSipServer({
-      sipHost: '127.0.0.1',
+      sipHost: options.sipHost ?? '127.0.0.1',
       sipPort: 0,
       transports: options.transports ?? ['udp', 'tcp'],
+      ...(options.tls ? { tls: options.tls } : {}),
+      ...(options.onUntrusted ? { onUntrusted: options.onUntrusted } : {}),
       secret: SECRET,
       signal: new AbortController().signal,
       timers: { ...TEST_TIMERS, ...options.timers },

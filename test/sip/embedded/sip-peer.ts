@@ -1,6 +1,7 @@
 import dgram from 'node:dgram';
 import { once } from 'node:events';
 import net from 'node:net';
+import tls from 'node:tls';
 import {
   appendHeader,
   createRequest,
@@ -26,7 +27,7 @@ interface Waiter {
 
 /** A SIP element that says only what a test makes it say. Knows nothing of transactions. */
 export class SipPeer {
-  readonly transport: 'udp' | 'tcp';
+  readonly transport: 'udp' | 'tcp' | 'tls';
   readonly port: number;
   /** Everything that arrived and was not yet taken by `next`. */
   readonly inbox: SipMessage[] = [];
@@ -34,10 +35,11 @@ export class SipPeer {
   readonly #write: (bytes: Buffer, port: number) => void;
   readonly #close: () => Promise<void>;
   #peerPort = 0;
+  #dropStreams = (): void => {};
   #closing: Promise<void> | null = null;
 
   private constructor(
-    transport: 'udp' | 'tcp',
+    transport: 'udp' | 'tcp' | 'tls',
     port: number,
     write: (bytes: Buffer, port: number) => void,
     close: () => Promise<void>,
@@ -63,7 +65,16 @@ export class SipPeer {
   }
 
   /** Listens, and answers on the connection that the last message came on. */
-  static async tcp(): Promise<SipPeer> {
+  static tcp(): Promise<SipPeer> {
+    return SipPeer.#stream(null);
+  }
+
+  /** Shows its certificate also where it connects, and believes everybody there. */
+  static tls(options: tls.TlsOptions): Promise<SipPeer> {
+    return SipPeer.#stream(options);
+  }
+
+  static async #stream(security: tls.TlsOptions | null): Promise<SipPeer> {
     const sockets = new Set<net.Socket>();
     let last: net.Socket | null = null;
     const adopt = (socket: net.Socket): void => {
@@ -78,15 +89,17 @@ export class SipPeer {
         }
       });
     };
-    const server = net.createServer(adopt);
+    const server = security ? tls.createServer(security, adopt) : net.createServer(adopt);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const peer: SipPeer = new SipPeer(
-      'tcp',
+      security ? 'tls' : 'tcp',
       (server.address() as net.AddressInfo).port,
       (bytes, port) => {
         if (!last || last.destroyed) {
-          last = net.connect(port, '127.0.0.1');
+          last = security
+            ? tls.connect({ ...certificateOf(security), port, host: '127.0.0.1', rejectUnauthorized: false })
+            : net.connect(port, '127.0.0.1');
           adopt(last);
         }
         last.write(bytes);
@@ -96,11 +109,19 @@ export class SipPeer {
         await new Promise<void>((resolve) => server.close(() => resolve()));
       },
     );
+    peer.#dropStreams = () => {
+      for (const socket of sockets) socket.destroy();
+    };
     return peer;
   }
 
   get uri(): string {
-    return `sip:peer@127.0.0.1:${this.port}${this.transport === 'tcp' ? ';transport=tcp' : ''}`;
+    return `sip:peer@127.0.0.1:${this.port}${this.transport === 'udp' ? '' : `;transport=${this.transport}`}`;
+  }
+
+  /** Closes the streams that it has, as a carrier that restarts does. */
+  dropStreams(): void {
+    this.#dropStreams();
   }
 
   async close(): Promise<void> {
@@ -224,4 +245,8 @@ export class SipPeer {
     if (waiter) waiter.resolve(message);
     else this.inbox.push(message);
   }
+}
+
+function certificateOf({ cert, key }: tls.TlsOptions): tls.ConnectionOptions {
+  return { ...(cert ? { cert } : {}), ...(key ? { key } : {}) };
 }

@@ -3,7 +3,9 @@ import net from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { openTcpTransport, type TcpTransport } from '../../../sip/embedded/transport/tcp-transport.ts';
 import { serializeMessage } from '../../../sip/message/index.ts';
+import { untilTruthy } from '../../eventually.ts';
 import { Harness, untilRouted } from './server-harness.ts';
+import { SimulatedClock } from './simulated-clock.ts';
 import { SipPeer } from './sip-peer.ts';
 
 const harness = new Harness();
@@ -12,7 +14,7 @@ afterEach(() => harness.closeAll());
 const OPTIONS = 'OPTIONS sip:a@127.0.0.1 SIP/2.0\r\n\r\n';
 
 async function open(
-  options: { firstMessageWithinMs?: number; onFrame?: (connectionId: number, port: number) => void } = {},
+  options: { clock?: SimulatedClock; onFrame?: (connectionId: number, port: number) => void } = {},
 ): Promise<TcpTransport> {
   const { onFrame = () => {}, ...rest } = options;
   const transport = await openTcpTransport({
@@ -40,32 +42,46 @@ function closing(socket: net.Socket): Promise<void> {
 }
 
 it('a connection that never sends a whole message is closed, however slowly it goes on sending', async () => {
-  const transport = await open({ firstMessageWithinMs: 100 });
+  const clock = new SimulatedClock();
+  const transport = await open({ clock });
   const socket = await connect(transport.port);
   const closed = closing(socket);
-  let isClosed = false;
-  void closed.then(() => {
-    isClosed = true;
-  });
-  const drip = (): void => {
-    if (!isClosed) socket.write('I', () => setTimeout(drip, 5));
-  };
-  drip();
+  await untilTruthy(() => clock.pendingCount === 1);
+  for (const byte of 'INVITE sip:a@127.0.0.1 SIP/2.0') {
+    socket.write(byte);
+    clock.advance(900);
+  }
+  clock.advance(31_999 - clock.nowMs);
+  expect(transport.dump()).toMatchObject({ connections: 1, tooSlow: 0 });
+  clock.advance(1);
+  await closed;
+  expect(transport.dump()).toMatchObject({ tooSlow: 1 });
+});
+
+it('a connection that stops in the middle of its second message is closed', async () => {
+  const clock = new SimulatedClock();
+  let count = 0;
+  const transport = await open({ clock, onFrame: () => count++ });
+  const socket = await connect(transport.port);
+  const closed = closing(socket);
+  socket.write(`${OPTIONS}\r\nOPTIONS sip:a@127.0.0.1 SIP/2.0\r\nVia: `);
+  await untilTruthy(() => count === 1 && clock.pendingCount === 1);
+  clock.advance(32_000);
   await closed;
 });
 
-it('a connection that has sent a message stays open', async () => {
-  const spoken = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+it('a connection between messages stays open, a single CRLF of its own included', async () => {
+  const clock = new SimulatedClock();
   let count = 0;
-  const transport = await open({ firstMessageWithinMs: 50, onFrame: () => spoken[count++]?.resolve() });
+  const transport = await open({ clock, onFrame: () => count++ });
   const socket = await connect(transport.port);
   socket.write(OPTIONS);
-  await spoken[0]?.promise;
-  const silent = await connect(transport.port);
-  await closing(silent);
+  await untilTruthy(() => count === 1);
+  socket.write('\r\n');
+  clock.advance(120_000);
   socket.write(OPTIONS);
-  await spoken[1]?.promise;
-  expect(count).toBe(2);
+  await untilTruthy(() => count === 2);
+  expect(clock.pendingCount).toBe(0);
 });
 
 it('a peer that never reads costs no more than a bounded buffer', async () => {
@@ -80,7 +96,7 @@ it('a peer that never reads costs no more than a bounded buffer', async () => {
   let sent = 0;
   let isRefused = false;
   while (!isRefused && sent < 64 * 1024 * 1024) {
-    transport.send(bytes, '127.0.0.1', port, id, () => {
+    transport.send(bytes, { host: '127.0.0.1', port, connectionId: id }, () => {
       isRefused = true;
       failed.resolve();
     });
@@ -104,7 +120,7 @@ it('a peer that never reads does not keep the transport from closing', async () 
   socket.write(OPTIONS);
   const { id, port } = await from.promise;
   // More than the kernel takes, in one piece.
-  transport.send(Buffer.alloc(32 * 1024 * 1024), '127.0.0.1', port, id, () => {});
+  transport.send(Buffer.alloc(32 * 1024 * 1024), { host: '127.0.0.1', port, connectionId: id }, () => {});
   await transport.close();
   await closing(socket);
   expect(socket.destroyed).toBe(true);

@@ -46,6 +46,27 @@ it('tells in the usage log and among the payments of what was charged and paid i
   expect(due).toEqual([{ e164: '+911140000001', later: true, soon: true }]);
 });
 
+it('takes unrented numbers of other workspaces as claims, and keeps all others', async () => {
+  await using database = await createTestDatabase({ max: 1 });
+  const { sql } = database;
+  await sql`create schema earlier`;
+  await sql`set search_path to earlier`;
+  for (const { name, text } of await readMigrations()) {
+    if (name === '0001_foundation') {
+      await sql.unsafe(text);
+      await sql.unsafe(EARLIER_DATA);
+      await sql.unsafe(TENANT_DATA);
+    }
+    if (name === '0003_billing' || name === '0023_number_claims') await sql.unsafe(text);
+  }
+  expect(await sql`select e164, verified_by from numbers order by e164`).toEqual([
+    { e164: '+911140000001', verifiedBy: 'operator' },
+    { e164: '+911140000002', verifiedBy: 'operator' },
+    { e164: '+911140000003', verifiedBy: 'operator' },
+    { e164: '+911140000004', verifiedBy: null },
+  ]);
+});
+
 const WORKSPACE = '00000000-0000-4000-8000-000000000001';
 const EARLIER_DATA = `
   insert into users (email, created_at) values ('owner@example.com', now());
@@ -65,4 +86,15 @@ const EARLIER_DATA = `
     (gen_random_uuid(), 't', 'top_up', '${WORKSPACE}', null, 100, 100, 0, 100, 'one_time', '${NOW.toISOString()}'),
     (gen_random_uuid(), 'h', 'hold', '${WORKSPACE}', 'call-1', 50, 50, 100, 100, null, now()),
     (gen_random_uuid(), 's', 'settle', '${WORKSPACE}', 'call-1', 30, 30, 100, 70, null, now());
+`;
+
+const TENANT = '00000000-0000-4000-8000-000000000002';
+const TENANT_DATA = `
+  insert into workspaces (id, name, owner_user_id, created_at) values
+    ('${TENANT}', 'Tenant', 1, now() + interval '1 day');
+  insert into trunks (id, name, sip_uri, owner_workspace_id, created_at, updated_at) values
+    ('${TENANT}', 'Own', 'sip:b', '${TENANT}', now(), now());
+  insert into numbers (e164, trunk_id, workspace_id, status, created_at, rented_at) values
+    ('+911140000003', '${TENANT}', '${TENANT}', 'assigned', now(), now()),
+    ('+911140000004', '${TENANT}', null, 'available', now(), null);
 `;

@@ -1,0 +1,207 @@
+import { TandemError } from '../machines/errors.ts';
+import { BackOff } from '../runtime/back-off.ts';
+import type { Clock } from '../runtime/clock.ts';
+import { pause, repeat, within } from '../runtime/waiting.ts';
+import type { RegisterOutcome, SipGateway, TrunkSign } from '../sip/sip-gateway.ts';
+import type { Sql } from '../storage/database.ts';
+import {
+  leaseRegistrations,
+  type RegistrationStatus,
+  recordRegistration,
+  releaseRegistration,
+} from '../storage/queries/trunk-registrations.ts';
+import type { TrunkRow } from '../storage/queries/trunks.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+import { trunkEndpoint } from './call-dialog.ts';
+import type { Logger } from './logger.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
+
+/**
+ * Keeps the trunks with `register` registered at their carriers (RFC 3261 §10): refreshes before the expiry, waits longer
+ * after each failure, and removes the registration when the trunk is disabled, deleted or changed, and at shutdown. Of the
+ * servers on one database only one registers a trunk.
+ */
+export interface TrunkRegistrar {
+  /** Looks now for trunks to register, and for those to leave. */
+  sync(): Promise<void>;
+  /** Removes the registrations, which takes at most two seconds. */
+  close(): Promise<void>;
+}
+
+export interface TrunkRegistrarOptions {
+  sip: SipGateway;
+  sql: Sql;
+  secrets: SecretBox;
+  trunkTargets: TrunkTargets;
+  /** Takes what the REGISTERs show of the trunks. */
+  trunks: { registering(trunk: TrunkRow): (sign: TrunkSign) => void };
+  /** Names this server in leases. */
+  boot: string;
+  clock: Clock;
+  logger: Logger;
+}
+
+/** Until a change of a trunk takes effect. */
+const SYNC_INTERVAL_MS = 5_000;
+const EXPIRES_S = 600;
+const RETRY = { firstMs: 5_000, longestMs: 300_000 };
+/** Registrars lock accounts that insist on a refused password. */
+const RETRY_REFUSED = { firstMs: 60_000, longestMs: 1_800_000 };
+const OFFLINE_RETRY_MS = 1_000;
+const UNREGISTER_TIMEOUT_MS = 2_000;
+const NOT_YET: RegistrationStatus = { state: 'registering', registeredAt: null, expiresAt: null, lastError: null };
+
+interface Keeper {
+  settings: string;
+  leave: AbortController;
+  left: Promise<void>;
+}
+
+export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
+  const { sip, sql, boot, clock, logger } = options;
+  const keepers = new Map<string, Keeper>();
+  const closing = new AbortController();
+  let syncing: Promise<void> = Promise.resolve();
+
+  async function store(trunkId: string, status: RegistrationStatus): Promise<void> {
+    await recordRegistration(sql, { trunkId, server: boot, status }).catch((error) =>
+      logger.warn({ trunkId, err: error }, 'state of a registration could not be stored'),
+    );
+  }
+
+  /** Registers one trunk and refreshes it, until it is left. */
+  async function keep(row: TrunkRow, leave: AbortSignal): Promise<void> {
+    const registration = sip.openRegistration(trunkEndpoint(row, options.secrets));
+    const retry = new BackOff(RETRY);
+    const retryRefused = new BackOff(RETRY_REFUSED);
+    let status = NOT_YET;
+    let isRegistered = false;
+
+    async function become(next: RegistrationStatus): Promise<void> {
+      status = next;
+      await store(row.id, next);
+    }
+
+    async function attempt(expiresS: number, signal: AbortSignal): Promise<RegisterOutcome> {
+      const address = await options.trunkTargets.check(row, signal);
+      return await registration.register({ expiresS, address, signal });
+    }
+
+    async function refresh(): Promise<number> {
+      const outcome = await attempt(EXPIRES_S, leave);
+      if (leave.aborted) {
+        // The REGISTER may be on its way.
+        isRegistered = true;
+        return 0;
+      }
+      if (sip.state !== 'connected' && outcome.type === 'unanswered') return OFFLINE_RETRY_MS;
+      options.trunks.registering(row)(outcome.type === 'unanswered' ? outcome : { type: 'answered' });
+      const now = clock.now();
+      if (outcome.type === 'registered') {
+        retry.reset();
+        retryRefused.reset();
+        if (!isRegistered) logger.info({ trunkId: row.id }, 'trunk registered');
+        isRegistered = true;
+        const registeredAt = status.state === 'registered' ? status.registeredAt : new Date(now);
+        const expiresAt = new Date(now + outcome.expiresS * 1000);
+        await become({ state: 'registered', registeredAt, expiresAt, lastError: null });
+        return refreshAfterMs(outcome.expiresS);
+      }
+      const lastError = errorOf(outcome);
+      if (status.lastError !== lastError) logger.warn({ trunkId: row.id, reason: lastError }, 'trunk not registered');
+      // A refresh that fails leaves the carrier with the old one until it expires.
+      const isStill = status.expiresAt !== null && status.expiresAt.getTime() > now;
+      await become({ ...status, ...(!isStill && FAILED), lastError });
+      if (outcome.type === 'unanswered') return retry.next();
+      const isFinal = outcome.sipStatus === 401 || outcome.sipStatus === 403 || outcome.sipStatus === 407;
+      return Math.max((outcome.retryAfterS ?? 0) * 1000, (isFinal ? retryRefused : retry).next());
+    }
+
+    while (!leave.aborted) {
+      const waitMs =
+        sip.state === 'connected'
+          ? await refresh().catch(async (error) => {
+              if (leave.aborted) return 0;
+              const isRefused = error instanceof TandemError && error.code === 'TRUNK_HOST_NOT_ALLOWED';
+              if (!isRefused) logger.warn({ trunkId: row.id, err: error }, 'trunk could not be registered');
+              const lastError = isRefused ? 'host_not_allowed' : 'internal_error';
+              await become({ ...status, ...FAILED, lastError });
+              return retry.next();
+            })
+          : OFFLINE_RETRY_MS;
+      await pause(waitMs, { clock, signal: leave }).catch(() => {});
+    }
+    if (isRegistered && sip.state === 'connected') {
+      const late = new AbortController();
+      const work = attempt(0, late.signal).catch(() => {});
+      await within(work, { ms: UNREGISTER_TIMEOUT_MS });
+      late.abort();
+    }
+    await releaseRegistration(sql, { trunkId: row.id, server: boot }).catch(() => {});
+  }
+
+  async function leaveTrunk(trunkId: string, keeper: Keeper): Promise<void> {
+    keeper.leave.abort();
+    await keeper.left;
+    if (keepers.get(trunkId) === keeper) keepers.delete(trunkId);
+  }
+
+  function startKeeper(row: TrunkRow): void {
+    const leave = new AbortController();
+    const warn = (error: unknown) => logger.warn({ trunkId: row.id, err: error }, 'trunk could not be registered');
+    const left = keep(row, leave.signal).catch(async (error) => {
+      warn(error);
+      await store(row.id, { ...NOT_YET, state: 'failed', lastError: 'internal_error' });
+    });
+    keepers.set(row.id, { settings: settingsOf(row), leave, left });
+  }
+
+  async function syncNow(): Promise<void> {
+    if (closing.signal.aborted) return;
+    const rows = new Map((await leaseRegistrations(sql, boot)).map((row) => [row.id, row]));
+    const isCurrent = ([id, { settings }]: [string, Keeper]) => {
+      const row = rows.get(id);
+      return row !== undefined && settingsOf(row) === settings;
+    };
+    const leaving = [...keepers].filter((entry) => !isCurrent(entry));
+    await Promise.all(leaving.map(([id, keeper]) => leaveTrunk(id, keeper)));
+    // One that was changed has given up its lease with the old settings: the next lines take it again.
+    const isChanged = leaving.some(([id]) => rows.has(id));
+    const toKeep = isChanged ? await leaseRegistrations(sql, boot) : [...rows.values()];
+    if (closing.signal.aborted) return;
+    for (const row of toKeep) if (!keepers.has(row.id)) startKeeper(row);
+  }
+
+  /** One after the other. */
+  function sync(): Promise<void> {
+    syncing = syncing.catch(() => {}).then(syncNow);
+    return syncing;
+  }
+
+  const warn = (error: unknown) => logger.warn({ err: error }, 'trunks to register could not be read');
+  void repeat(() => sync().catch(warn), { everyMs: SYNC_INTERVAL_MS, clock, signal: closing.signal });
+  return {
+    sync,
+    async close() {
+      closing.abort();
+      await syncing.catch(() => {});
+      await Promise.all([...keepers].map(([id, keeper]) => leaveTrunk(id, keeper)));
+    },
+  };
+}
+
+const FAILED = { state: 'failed', registeredAt: null, expiresAt: null } as const;
+
+/** Early enough for a few retries; a registrar may grant next to nothing. */
+function refreshAfterMs(expiresS: number): number {
+  return Math.max(5_000, expiresS * 800);
+}
+
+function errorOf(outcome: Exclude<RegisterOutcome, { type: 'registered' }>): string {
+  return outcome.type === 'unanswered' ? outcome.reason : `${outcome.sipStatus} ${outcome.reason}`.trim();
+}
+
+/** What a registration depends on: one that was made with other settings is removed. */
+function settingsOf({ sipUri, transport, username, passwordEncrypted }: TrunkRow): string {
+  return JSON.stringify([sipUri, transport, username, passwordEncrypted?.toString('base64') ?? null]);
+}

@@ -1,0 +1,115 @@
+import { Type } from 'typebox';
+import type { CallControl } from '../../actors/dialer.ts';
+import type { CallRow } from '../../storage/queries/calls.ts';
+import { type Principal, principalOf } from '../auth.ts';
+import type { HttpApp, HttpContext } from '../context.ts';
+import { LegObjectSchema } from '../schemas/call.ts';
+import { EndpointSchema, readEndpoint } from '../schemas/endpoint.ts';
+import { REFUSALS, shared, success, successOf } from '../schemas/envelope.ts';
+import { legOf } from './call-control.ts';
+
+const TAGS = ['click-to-call'];
+const IdParams = Type.Object({ id: Type.String({ description: 'call_id or reference_id of the call.' }) });
+const CallData = Type.Object({ call: shared('Call') });
+
+const TransferBody = Type.Object(
+  {
+    endpoint: EndpointSchema,
+    leg: Type.Optional(
+      Type.String({
+        default: 'agent',
+        description: 'Leg that is replaced: `agent`, `customer`, or the leg_id of a leg that took such a place before.',
+      }),
+    ),
+    mode: Type.Optional(
+      Type.Enum(['blind', 'attended'], {
+        default: 'blind',
+        description:
+          '`blind`: the leg is replaced as soon as the target answers. `attended`: it talks with the target first, until the transfer is completed or cancelled.',
+      }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ endpoint: { type: 'phone', number: '+919800000003' }, leg: 'agent', mode: 'attended' }],
+  },
+);
+
+interface CallTransferOptions {
+  context: HttpContext;
+  findCall: (id: string, principal: Principal) => Promise<CallRow>;
+}
+
+/** Transfers of a live call. */
+export function callTransferRoutes(app: HttpApp, { context, findCall }: CallTransferOptions): void {
+  const { dialer, numberPlan } = context;
+
+  app.post(
+    '/dialer/click2call/:id/transfer',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'transferCall',
+        summary: 'Transfer a call',
+        description:
+          'Dials a target that takes the place of one of the two parties: a phone over the trunk of the call, or the browser of a user. The response arrives when the target is being dialed. Meanwhile the leg that is replaced hears ringing, and the other party hears music. If the target does not answer, both talk again. The call goes on under its id, with its recording and transcript. Adds the events `transfer.started`, and `transfer.completed`, `transfer.failed` or `transfer.cancelled`. The target is billed as a further leg. Tandem extension.',
+        params: IdParams,
+        body: TransferBody,
+        response: {
+          202: successOf(Type.Object({ leg: LegObjectSchema }), 'The target is being dialed.'),
+          ...REFUSALS,
+        },
+      },
+    },
+    async (request, reply) => {
+      const principal = principalOf(request);
+      const { endpoint: written, leg = 'agent', mode = 'blind' } = request.body;
+      const endpoint = readEndpoint(written, { ownUserId: principal.userId, numberPlan });
+      const transfer = { leg: legOf(leg), mode };
+      const { callId } = await findCall(request.params.id, principal);
+      const target = { workspaceId: principal.workspaceId, callId };
+      const added = await dialer.addLeg(target, { role: 'party', mode: null, endpoint, transfer });
+      return reply.status(202).send(success({ leg: added }));
+    },
+  );
+
+  app.post(
+    '/dialer/click2call/:id/transfer/complete',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'completeCallTransfer',
+        summary: 'Complete an attended transfer',
+        description:
+          'Hangs up the leg that consulted the target, which now talks with the other party. The leg completes the transfer, too, by hanging up. Tandem extension.',
+        params: IdParams,
+        response: { 200: successOf(CallData, 'The call, with the target in its place.'), ...REFUSALS },
+      },
+    },
+    async (request) => success({ call: await control(request, { type: 'transfer.complete' }) }),
+  );
+
+  app.delete(
+    '/dialer/click2call/:id/transfer',
+    {
+      config: { access: 'writer' },
+      schema: {
+        tags: TAGS,
+        operationId: 'cancelCallTransfer',
+        summary: 'Cancel a transfer',
+        description: 'Hangs up the target of a transfer. Both parties talk again. Tandem extension.',
+        params: IdParams,
+        response: { 200: successOf(CallData, 'The call, as it was before the transfer.'), ...REFUSALS },
+      },
+    },
+    async (request) => success({ call: await control(request, { type: 'transfer.cancel' }) }),
+  );
+
+  async function control(request: Parameters<typeof principalOf>[0] & { params: { id: string } }, wanted: CallControl) {
+    const principal = principalOf(request);
+    const { callId } = await findCall(request.params.id, principal);
+    return await dialer.control({ workspaceId: principal.workspaceId, callId }, wanted);
+  }
+}

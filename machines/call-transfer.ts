@@ -1,0 +1,43 @@
+import { isTalking, type Talk, talkWithout } from './call-control.ts';
+import { isLegName, type LegId, type LegName, type Transfer, type TransferMode } from './events.ts';
+
+/** Transfers: one leg of a talk takes the place of another. Plain data and pure functions. */
+
+/** The legs that talk in the two places of a call. */
+export function principalsOf({ standIns }: Pick<Talk, 'standIns'>): Record<LegName, LegId> {
+  const principals: Record<LegName, LegId> = { agent: 'agent', customer: 'customer' };
+  for (const [leg, place] of Object.entries(standIns)) principals[place] = leg;
+  return principals;
+}
+
+/** The place that a leg has; null for a leg that is beside the two, or has left. */
+export function placeOf(talk: Pick<Talk, 'standIns'>, leg: LegId): LegName | null {
+  const { agent, customer } = principalsOf(talk);
+  if (leg === agent) return 'agent';
+  return leg === customer ? 'customer' : null;
+}
+
+/** A transfer that begins: `target` is being dialed to take the place of `leaving`. */
+export function transferOf(
+  talk: Pick<Talk, 'standIns'>,
+  { leaving, target, mode }: { leaving: LegId; target: LegId; mode: TransferMode },
+): Transfer {
+  const place = placeOf(talk, leaving) ?? 'agent';
+  const staying = principalsOf(talk)[place === 'agent' ? 'customer' : 'agent'];
+  return { leaving, staying, target, place, mode };
+}
+
+/** After the leaving leg has hung up, before its successor talks. */
+export function withoutLeaving(talk: Talk, leg: LegId): Talk {
+  return isLegName(leg) ? { ...talk, left: [...talk.left, leg] } : talkWithout(talk, leg);
+}
+
+/** Once the target has taken its place. Nothing is left of the transfer, and of what the leaving leg was. */
+export function talkAfterTransfer(talk: Talk): Talk {
+  const { transfer } = talk;
+  if (transfer === null) return talk;
+  const { leaving, target, place } = transfer;
+  const { [leaving]: _, ...standIns } = talk.standIns;
+  const rest = isTalking(talk, leaving) ? withoutLeaving(talk, leaving) : talk;
+  return { ...rest, transfer: null, standIns: { ...standIns, [target]: place } };
+}

@@ -1,0 +1,59 @@
+import { header, LEAST_SESSION_S, parseSessionExpires, type SipResponse } from '../../message/index.ts';
+import type { Clock } from '../clock.ts';
+import type { Dialog, EndDialog } from './dialogs.ts';
+
+interface SessionTimersOptions {
+  clock: Clock;
+  endDialog: EndDialog;
+  /** Asks the peer to agree to so many further seconds; a refusal comes to `refused`. */
+  refresh: (dialog: Dialog, seconds: number) => void;
+}
+
+/** RFC 4028: refreshes the sessions that we are to refresh, and ends every session that was not refreshed in time. */
+export class SessionTimers {
+  readonly #options: SessionTimersOptions;
+
+  constructor(options: SessionTimersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Takes what a 2xx to an INVITE or UPDATE agrees on, in place of what was agreed before; without an interval the session
+   * does not expire (§7.2).
+   * @param isOurRequest whether we are the UAC of that request
+   */
+  agree(dialog: Dialog, response: SipResponse, isOurRequest: boolean): void {
+    dialog.stopSessionTimers();
+    const agreed = parseSessionExpires(header(response, 'session-expires'));
+    if (agreed === null || dialog.state === 'ended') return;
+    const { clock, endDialog } = this.#options;
+    const seconds = Math.max(LEAST_SESSION_S, agreed.seconds);
+    const isOurs = ((agreed.refresher ?? 'uac') === 'uac') === isOurRequest;
+    // The BYE of the side that waits comes first (§10).
+    const graceS = isOurs ? 0 : Math.min(MOST_GRACE_S, seconds / 3);
+    const stopExpiry = clock.after((seconds - graceS) * 1000, () => endDialog(dialog, EXPIRED));
+    let stopRefresh = (): void => {};
+    const refreshAfter = (delayS: number): void => {
+      stopRefresh = clock.after(delayS * 1000, () => {
+        refreshAfter(RETRY_S);
+        this.#options.refresh(dialog, seconds);
+      });
+    };
+    if (isOurs) refreshAfter(seconds / 2);
+    dialog.stopSessionTimers = () => {
+      stopExpiry();
+      stopRefresh();
+    };
+  }
+
+  /** A refresh of ours was refused. Unless the peer has lost the dialog, the next attempt follows. */
+  refused(dialog: Dialog, response: SipResponse): void {
+    const { statusCode } = response;
+    if (statusCode === 408 || statusCode === 481) this.#options.endDialog(dialog, EXPIRED);
+  }
+}
+
+const MOST_GRACE_S = 32;
+/** Longer than the timeout of a refresh. */
+const RETRY_S = 40;
+const EXPIRED = { cause: 408, text: 'The session expired' };

@@ -1,0 +1,90 @@
+import { header, headers, parseMessage, parseVia, type SipMessage, SipParseError } from '../../message/index.ts';
+import { type NetworkListener, type Remote, stampSource } from './remote.ts';
+import type { SourceLimits } from './source-limits.ts';
+
+export interface ReceptionOptions {
+  listener: Pick<NetworkListener, 'onMessage' | 'isExpected'>;
+  /** A request that cannot be read, but can be answered. Its Via is stamped. */
+  onBroken: (error: SipParseError, source: Remote) => void;
+  /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
+  onFault: (error: unknown) => void;
+  limits: SourceLimits;
+  /** Sees the bytes of what is handed on or refused. Never throws. */
+  onSeen?: (bytes: Buffer, source: Remote) => void;
+}
+
+export interface Reception {
+  /** Never throws. */
+  receive(bytes: Buffer, source: Remote): void;
+  /** Messages that were not handed on: noise, broken ones, and those of sources beyond their limit. */
+  dump(): { noise: number; broken: number; limited: number; sources: number };
+}
+
+/** Reads what the sockets received, and hands on what is SIP. */
+export function createReception({ listener, onBroken, onFault, limits, onSeen }: ReceptionOptions): Reception {
+  const counts = { noise: 0, broken: 0, limited: 0 };
+
+  function read(bytes: Buffer, source: Remote, expectedOnly: boolean): void {
+    const message = parseMessage(bytes);
+    if (expectedOnly && !listener.isExpected(message)) {
+      counts.limited++;
+      return;
+    }
+    onSeen?.(bytes, source);
+    if (message.kind === 'request') stampTopVia(message, source);
+    listener.onMessage(message, source);
+  }
+
+  return {
+    receive(bytes, source) {
+      // Keepalives (CRLF, zeros), STUN and RTP start with no letter (RFC 5626 §4.4, RFC 5389 §6).
+      if (bytes.length < SHORTEST_MESSAGE || !startsMethod(bytes[0])) {
+        counts.noise++;
+        return;
+      }
+      const verdict = limits.take(source.host);
+      if (verdict === 'rejected') {
+        counts.limited++;
+        return;
+      }
+      try {
+        read(bytes, source, verdict === 'expected-only');
+      } catch (error) {
+        if (!(error instanceof SipParseError)) onFault(error);
+        else {
+          counts.broken++;
+          if (verdict === 'accepted') onSeen?.(bytes, source);
+          if (verdict === 'accepted' && error.request && canAnswer(error.request, source)) onBroken(error, source);
+        }
+      }
+    },
+    dump: () => ({ ...counts, sources: limits.size }),
+  };
+}
+
+function stampTopVia(request: SipMessage & { kind: 'request' }, source: Remote): void {
+  const via = header(request, 'via');
+  if (via === undefined) throw new SipParseError('BAD_VIA', 'A request has no Via');
+  stampSource(request, parseVia(via), source);
+}
+
+/** Without a Via there is no way back, and an ACK is never answered. */
+function canAnswer(request: SipMessage & { kind: 'request' }, source: Remote): boolean {
+  if (request.method === 'ACK' || headers(request, 'via').length === 0) return false;
+  try {
+    stampTopVia(request, source);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Methods are tokens (RFC 3261 §25.1), which RFC 4475 §3.1.1.2 takes at its word. */
+function startsMethod(byte: number | undefined): boolean {
+  return byte !== undefined && TOKEN_BYTES.has(byte);
+}
+
+const TOKEN_BYTES: ReadonlySet<number> = new Set(
+  Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.!%*_+`'~", 'latin1'),
+);
+const SHORTEST_MESSAGE = 16;

@@ -1,0 +1,65 @@
+export interface SourceLimitOptions {
+  /** Messages per second that one source may send for long. */
+  perSecond: number;
+  /** Messages that it may send at once after a pause. */
+  burst: number;
+  /** Monotonic time; tests replace it. */
+  nowMs?: () => number;
+}
+
+export type Verdict = 'accepted' | 'expected-only' | 'rejected';
+
+/**
+ * A token bucket for each source address, /64 for IPv6. A source that has emptied its bucket may only send what belongs
+ * to calls that we know. At ten times that, its messages are not even read.
+ */
+export class SourceLimits {
+  /** Ordered by last use. */
+  readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
+  readonly #options: Required<SourceLimitOptions>;
+
+  constructor(options: SourceLimitOptions) {
+    this.#options = { nowMs: () => performance.now(), ...options };
+  }
+
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  /** Counts one message. */
+  take(host: string): Verdict {
+    const { perSecond, burst, nowMs } = this.#options;
+    const source = sourceOf(host);
+    const now = nowMs();
+    const bucket = this.#buckets.get(source) ?? { tokens: burst, atMs: now };
+    const refilled = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond);
+    // The bucket goes below zero, so that expected messages are counted too.
+    bucket.tokens = Math.max(refilled - 1, -READ_AT_MOST * burst);
+    bucket.atMs = now;
+    this.#buckets.delete(source);
+    this.#buckets.set(source, bucket);
+    this.#forgetOldest();
+    if (bucket.tokens >= 0) return 'accepted';
+    return bucket.tokens > -READ_AT_MOST * burst ? 'expected-only' : 'rejected';
+  }
+
+  /** A forgotten source starts with a full bucket, so forged sources can only make room, not take it. */
+  #forgetOldest(): void {
+    if (this.#buckets.size <= MAX_SOURCES) return;
+    const oldest = this.#buckets.keys().next().value;
+    if (oldest !== undefined) this.#buckets.delete(oldest);
+  }
+}
+
+/** An IPv6 customer has 2^64 addresses of its own. */
+function sourceOf(host: string): string {
+  if (!host.includes(':') || host.includes('.')) return host;
+  const [head = '', tail] = host.split('%', 1)[0]?.split('::') ?? [];
+  const groups = head === '' ? [] : head.split(':');
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length);
+  const whole = [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...(tail ? tail.split(':') : [])];
+  return whole.slice(0, 4).join(':');
+}
+
+const READ_AT_MOST = 10;
+const MAX_SOURCES = 20_000;

@@ -1,0 +1,55 @@
+import { isIP } from 'node:net';
+import tls from 'node:tls';
+import { certificateError } from './certificate-name.ts';
+
+/** PEM texts, so that they can be handed to a thread. */
+export interface TlsSettings {
+  /** Port of the listener, which is opened only with a certificate; 0 for any. */
+  port: number;
+  /** Ours: the listener shows it, and so do connections to peers that ask for one. */
+  certificate: { cert: string; key: string } | null;
+  /** Authorities whose certificates are believed; null: those of the system and of Node. */
+  ca: string | null;
+  /** The listener accepts only peers with a certificate of these authorities. */
+  demandsClientCertificate: boolean;
+}
+
+/** How connections over TLS are opened and accepted (RFC 3261 §26.3.1, RFC 5922). */
+export interface TlsSecurity {
+  /** Null: nobody may connect. */
+  readonly server: tls.TlsOptions | null;
+  /** The socket reports a certificate that does not prove `name` as an error. */
+  connect(host: string, port: number, name: string): tls.TLSSocket;
+}
+
+/** @throws the error of OpenSSL when a certificate or key cannot be read, or do not belong together. */
+export function createTlsSecurity(settings: TlsSettings): TlsSecurity {
+  const context: tls.SecureContextOptions = {
+    ca: settings.ca ?? [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])],
+    minVersion: 'TLSv1.2',
+    ...settings.certificate,
+  };
+  // Shared by all connections: reading the authorities takes milliseconds.
+  const secureContext = tls.createSecureContext(context);
+  return {
+    server: settings.certificate && {
+      ...context,
+      requestCert: settings.demandsClientCertificate,
+      rejectUnauthorized: settings.demandsClientCertificate,
+      handshakeTimeout: HANDSHAKE_WITHIN_MS,
+    },
+    connect(host, port, name) {
+      const socket = tls.connect({
+        host,
+        port,
+        secureContext,
+        ...(isIP(name) === 0 ? { servername: name } : {}),
+        checkServerIdentity: (_host, certificate) => certificateError(name, certificate),
+      });
+      socket.setNoDelay(true);
+      return socket;
+    },
+  };
+}
+
+const HANDSHAKE_WITHIN_MS = 10_000;

@@ -1,0 +1,61 @@
+import type { HangupCause } from '../machines/events.ts';
+import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
+import { ALLOWED_METHODS } from './leg-invite.ts';
+import { parseNameAddr, parseUri } from './message/index.ts';
+import type { InboundCall, LegDialog } from './sip-gateway.ts';
+import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
+
+/** The INVITE of a peer that has no final response yet. */
+export class ReceivedCall implements InboundCall {
+  readonly called: string;
+  readonly caller: string;
+  readonly source: { host: string; port: number };
+  readonly #reply: SrfReply;
+  readonly #abandoned = new AbortController();
+  readonly #answer: InboundCall['answer'];
+  #isOver = false;
+
+  /** @param answer makes the leg, which sends the 200 */
+  constructor(request: SrfReceivedRequest, reply: SrfReply, answer: InboundCall['answer']) {
+    this.#reply = reply;
+    this.#answer = answer;
+    this.called = userOf(request.uri);
+    this.caller = userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
+    this.source = { host: request.source_address, port: request.source_port };
+    request.on('cancel', () => {
+      if (this.#isOver) return;
+      this.#isOver = true;
+      this.#abandoned.abort();
+    });
+  }
+
+  get abandoned(): AbortSignal {
+    return this.#abandoned.signal;
+  }
+
+  ring(): void {
+    if (!this.#isOver) this.#reply.send(180, {});
+  }
+
+  refuse(cause: HangupCause): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#reply.send(statusOfCause(cause), { headers: { Reason: reasonHeaderOf(cause), Allow: ALLOWED_METHODS } });
+  }
+
+  answer(request: Parameters<InboundCall['answer']>[0]): LegDialog {
+    this.#isOver = true;
+    return this.#answer(request);
+  }
+}
+
+/** Of a URI or a name-addr, without parameters of a telephone number (RFC 3966); empty if it cannot be read. */
+function userOf(address: string | undefined): string {
+  if (address === undefined) return '';
+  try {
+    const { user } = parseUri(parseNameAddr(address).uri);
+    return decodeURIComponent(user ?? '').replace(/;.*$/s, '');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,147 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
+import { printable } from './leg-outcome.ts';
+import { parseNameAddr, parseUri } from './message/index.ts';
+import type { RegisterOutcome, RegisterRequest, TrunkEndpoint, TrunkRegistration } from './sip-gateway.ts';
+import type { SrfConnection } from './srf-connection.ts';
+import type { SrfResponse, SrfSentRequest } from './srf-types.ts';
+import { nextHopOf, readTrunkUri, trunkUri } from './trunk.ts';
+import { LONGEST_DELTA_S, SILENT, secondsOf, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
+
+export interface RegistrationParts {
+  trunk: TrunkEndpoint;
+  /** Null while there is no SIP server. */
+  connection: () => SrfConnection | null;
+  /** Until a REGISTER counts as unanswered although the SIP server says nothing. */
+  timeoutMs: number;
+}
+
+/** REGISTERs in one exchange: two challenges, a stale nonce each, and a 423. */
+const MOST_REQUESTS = 6;
+
+/** Registers the account of a trunk at its registrar, which is the host of its URI. */
+export class Registration implements TrunkRegistration {
+  readonly #parts: RegistrationParts;
+  readonly #credentials: LegCredentials;
+  readonly #callId = randomUUID();
+  readonly #fromTag = randomBytes(8).toString('hex');
+  #sequence = 0;
+
+  constructor(parts: RegistrationParts) {
+    this.#parts = parts;
+    this.#credentials = new LegCredentials(parts.trunk, 'REGISTER');
+  }
+
+  async register({ expiresS, address = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
+    const { trunk } = this.#parts;
+    let expires = expiresS;
+    let nextHop = nextHopOf({ ...trunk, address });
+    let authorization: Record<string, string> = {};
+    try {
+      authorization = this.#credentials.again(trunkUri(trunk));
+      for (let sent = 1; ; sent += 1) {
+        const answer = await this.#send({ expires, nextHop, authorization, signal });
+        if (answer === null) return SILENT;
+        const { request, response } = answer;
+        const sign = signOfResponse(response);
+        if (sign.type !== 'answered') return sign;
+        if (response.status < 300) return { type: 'registered', expiresS: grantedS(request, response, expires) };
+        const challenger = challengerOf(response);
+        const headers = isChallenge(response.status) ? this.#credentials.answer(response, request.uri) : null;
+        const leastS = response.status === 423 ? secondsOf(response.get('Min-Expires')) : null;
+        if (headers !== null) {
+          authorization = headers;
+          if (challenger !== null) nextHop = { proxy: challenger };
+        } else if (leastS !== null && leastS > expires && leastS < LONGEST_DELTA_S && expires > 0) {
+          expires = leastS;
+          authorization = this.#credentials.again(request.uri);
+        } else return refusal(response);
+        if (sent === MOST_REQUESTS) return refusal(response);
+      }
+    } catch {
+      // Not an address, or a user name that fits no URI.
+      return UNREACHABLE;
+    }
+  }
+
+  /** Null when no response came in time. */
+  async #send(options: {
+    expires: number;
+    nextHop: { proxy?: string };
+    authorization: Record<string, string>;
+    signal: AbortSignal;
+  }): Promise<{ request: SrfSentRequest; response: SrfResponse } | null> {
+    const { expires, nextHop, authorization, signal } = options;
+    const { trunk, connection, timeoutMs } = this.#parts;
+    const current = connection();
+    if (current === null || signal.aborted) return null;
+    const uri = trunkUri(trunk);
+    const user = encodeURIComponent(trunk.username ?? '');
+    const account = `<sip:${user}@${readTrunkUri(trunk.sipUri).host}>`;
+    this.#sequence += 1;
+    const headers = {
+      From: `${account};tag=${this.#fromTag}`,
+      To: account,
+      'Call-ID': this.#callId,
+      CSeq: `${this.#sequence} REGISTER`,
+      // The server puts its own address in the place of this one.
+      Contact: `<sip:${user}@localhost>`,
+      Expires: String(expires),
+      'User-Agent': 'Tandem',
+      ...authorization,
+    };
+    const { promise, resolve } = Promise.withResolvers<{ request: SrfSentRequest; response: SrfResponse } | null>();
+    const giveUp = () => resolve(null);
+    const timer = setTimeout(giveUp, timeoutMs);
+    signal.addEventListener('abort', giveUp, { once: true });
+    current.request(uri, { ...nextHop, method: 'REGISTER', headers }, (outcome) => {
+      if (outcome.kind !== 'sent') {
+        giveUp();
+        return;
+      }
+      const { request } = outcome;
+      request.on('response', (response: SrfResponse) => {
+        if (response.status >= 200) resolve({ request, response });
+      });
+    });
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+}
+
+function refusal(response: SrfResponse): RegisterOutcome {
+  return {
+    type: 'refused',
+    sipStatus: response.status,
+    reason: printable(response.reason),
+    retryAfterS: secondsOf(response.get('Retry-After')),
+  };
+}
+
+/** Of our Contact if the registrar lists it, else of the response (RFC 3261 §10.2.4). */
+function grantedS(request: SrfSentRequest, response: SrfResponse, askedS: number): number {
+  const own = addressOf(request.get('Contact') ?? '');
+  for (const contact of contactsOf(response.get('Contact') ?? '')) {
+    const seconds = addressOf(contact) === own ? secondsOf(/;\s*expires\s*=\s*"?(\d+)/i.exec(contact)?.[1]) : null;
+    if (seconds !== null) return seconds;
+  }
+  return secondsOf(response.get('Expires')) ?? askedS;
+}
+
+/** Commas between brackets or quotes part nothing. */
+function contactsOf(header: string): string[] {
+  return header.slice(0, 8192).match(/(?:"(?:[^"\\]|\\.)*"|<[^>]*>|[^,"<])+/g) ?? [];
+}
+
+function addressOf(contact: string): string | null {
+  try {
+    const { user, host, port } = parseUri(parseNameAddr(contact.trim()).uri);
+    return `${user}@${host.toLowerCase()}:${port ?? 5060}`;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,60 @@
+import type { SqlOrTx } from '../database.ts';
+
+/** At most so many calls a minute to numbers with a prefix. */
+export interface DestinationLimit {
+  /** E.164 with the plus sign. */
+  prefix: string;
+  callsPerMinute: number;
+}
+
+/** Limits that the operator sets for every workspace, and each workspace for itself. Both apply. */
+export interface CallingLimits {
+  /** Null: no cap. */
+  dailySpendCapNano: bigint | null;
+  blockedPrefixes: readonly string[];
+  destinationLimits: readonly DestinationLimit[];
+}
+
+/** Times of day at which customers may be called. An end before the start is on the next day. */
+export interface CallingHours {
+  /** IANA name, such as `Asia/Kolkata`. */
+  timeZone: string;
+  /** `HH:MM`, included. */
+  start: string;
+  /** `HH:MM`, excluded. */
+  end: string;
+}
+
+export interface CallingRules extends CallingLimits {
+  /** Null: at any time. */
+  callingHours: CallingHours | null;
+}
+
+export const NO_CALLING_LIMITS: CallingLimits = { dailySpendCapNano: null, blockedPrefixes: [], destinationLimits: [] };
+
+/** The rules that a workspace set for itself. */
+export async function getCallingRules(sql: SqlOrTx, workspaceId: string): Promise<CallingRules> {
+  const [row] = await sql<CallingRules[]>`
+    select daily_spend_cap_nano, blocked_prefixes, destination_limits, calling_hours
+    from calling_rules where workspace_id = ${workspaceId}`;
+  return row ?? { ...NO_CALLING_LIMITS, callingHours: null };
+}
+
+/** Only the fields present are written. */
+export async function updateCallingRules(
+  sql: SqlOrTx,
+  { workspaceId, patch, now }: { workspaceId: string; patch: Partial<CallingRules>; now: Date },
+): Promise<CallingRules> {
+  await sql`
+    insert into calling_rules (workspace_id, updated_at) values (${workspaceId}, ${now}) on conflict do nothing`;
+  const { dailySpendCapNano, blockedPrefixes, destinationLimits, callingHours } = patch;
+  const changes = {
+    updatedAt: now,
+    ...(dailySpendCapNano !== undefined && { dailySpendCapNano }),
+    ...(blockedPrefixes !== undefined && { blockedPrefixes: [...blockedPrefixes] }),
+    ...(destinationLimits !== undefined && { destinationLimits: sql.json(destinationLimits as never) }),
+    ...(callingHours !== undefined && { callingHours: callingHours && sql.json(callingHours as never) }),
+  };
+  await sql`update calling_rules set ${sql(changes as never)} where workspace_id = ${workspaceId}`;
+  return await getCallingRules(sql, workspaceId);
+}

@@ -1,0 +1,41 @@
+import type { LegEndpoint } from '../../machines/events.ts';
+import type { SqlOrTx } from '../database.ts';
+import type { GatewayAddresses } from './trunk-gateways.ts';
+
+/** What becomes of a call to a number. */
+export type InboundRule = { action: 'reject' } | ForwardRule;
+
+/** The caller is connected with an endpoint, which takes the agent's place. */
+export interface ForwardRule {
+  action: 'forward';
+  endpoint: LegEndpoint;
+  ringTimeoutS: number;
+  maxDurationS: number;
+  record: boolean;
+  transcribe: boolean;
+  /** What is said to the endpoint on answering, before it is connected; plain or SSML. Null: nothing. */
+  announce: string | null;
+  /** Null: the usual voice. */
+  voiceId: string | null;
+}
+
+/** A rented number that was called. */
+export interface CalledNumber {
+  e164: string;
+  workspaceId: string;
+  trunkId: string;
+  trunk: GatewayAddresses;
+  inbound: InboundRule | null;
+}
+
+/** The rented numbers among these, on trunks in service. A number stands on one trunk only once it is rented. */
+export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
+  const rows = await sql<(Omit<CalledNumber, 'trunk'> & GatewayAddresses)[]>`
+    select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways
+    from numbers n join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
+    where n.e164 = any(${[...e164s]}) and n.status = 'assigned'`;
+  return rows.map(({ sipUri, transport, gateways, ...number }) => ({
+    ...number,
+    trunk: { sipUri, transport, gateways },
+  }));
+}

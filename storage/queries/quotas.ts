@@ -1,0 +1,63 @@
+import { TandemError } from '../../machines/errors.ts';
+import type { Tx } from '../database.ts';
+import { operatorWorkspaceId } from './workspaces.ts';
+
+/** Upper limits of what users and workspaces can create. */
+export interface Quotas {
+  /** Workspaces that a user owns. */
+  workspacesPerUser: number;
+  /** Trunks that a workspace owns. The operator's workspace has no limit. */
+  trunksPerWorkspace: number;
+  /** Numbers on the trunks that a workspace owns. The operator's workspace has no limit. */
+  numbersPerWorkspace: number;
+}
+
+export const DEFAULT_QUOTAS: Quotas = { workspacesPerUser: 10, trunksPerWorkspace: 20, numbersPerWorkspace: 1000 };
+
+/** Locks the user until the transaction ends, so that requests cannot pass together. @throws TandemError QUOTA_EXCEEDED */
+export async function requireWorkspaceQuota(
+  tx: Tx,
+  { userId, quotas: { workspacesPerUser: limit } }: { userId: number; quotas: Quotas },
+): Promise<void> {
+  await tx`select id from users where id = ${userId} for no key update`;
+  const [row] = await tx<{ owned: number }[]>`
+    select count(*)::int as owned from memberships where user_id = ${userId} and role = 'owner'`;
+  if ((row?.owned ?? 0) < limit) return;
+  throw exceeded(
+    `You own ${row?.owned} workspaces, and this server allows ${limit}. Ask the operator for more.`,
+    limit,
+  );
+}
+
+interface TrunkQuota {
+  workspaceId: string;
+  quotas: Quotas;
+  newTrunks: number;
+  /** Those that its trunks list already count once. */
+  newNumbers: readonly string[];
+}
+
+/** Locks the workspace until the transaction ends. @throws TandemError QUOTA_EXCEEDED */
+export async function requireTrunkQuota(tx: Tx, { workspaceId, quotas, newTrunks, newNumbers }: TrunkQuota) {
+  await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+  if ((await operatorWorkspaceId(tx)) === workspaceId) return;
+  const [row] = await tx<{ trunks: number; numbers: number }[]>`
+    select count(distinct t.id)::int as trunks, count(n.e164) filter (where not n.e164 = any(${[...newNumbers]}))::int as numbers
+    from trunks t left join numbers n on n.trunk_id = t.id
+    where t.owner_workspace_id = ${workspaceId} and t.deleted_at is null`;
+  const { trunks, numbers } = row ?? { trunks: 0, numbers: 0 };
+  const { trunksPerWorkspace, numbersPerWorkspace } = quotas;
+  if (newTrunks > 0 && trunks + newTrunks > trunksPerWorkspace) {
+    const message = `The workspace has ${trunks} trunks, and this server allows ${trunksPerWorkspace}.`;
+    throw exceeded(`${message} Delete one, or ask the operator for more.`, trunksPerWorkspace);
+  }
+  const listed = numbers + new Set(newNumbers).size;
+  if (newNumbers.length > 0 && listed > numbersPerWorkspace) {
+    const message = `The trunks of the workspace would list ${listed} numbers, and this server allows ${numbersPerWorkspace}.`;
+    throw exceeded(`${message} Remove some, or ask the operator for more.`, numbersPerWorkspace);
+  }
+}
+
+function exceeded(message: string, limit: number): TandemError {
+  return new TandemError('QUOTA_EXCEEDED', message, { details: { limit } });
+}

@@ -1,0 +1,53 @@
+import { inTransaction, type SqlOrTx } from '../database.ts';
+import type { TrunkRow } from './trunks.ts';
+
+export interface RegistrationStatus {
+  /** `registering`: no answer yet. */
+  state: 'registering' | 'registered' | 'failed';
+  /** The first success since the last failure. */
+  registeredAt: Date | null;
+  /** When the carrier forgets it without a refresh. */
+  expiresAt: Date | null;
+  lastError: string | null;
+}
+
+/** How long a server may be silent before another one registers its trunks. */
+const LEASE_S = 30;
+
+/**
+ * Takes the trunks to register that no other server keeps, extends the leases of those that this one keeps, and returns
+ * all that it keeps. The clock of the database decides.
+ */
+export async function leaseRegistrations(sql: SqlOrTx, server: string): Promise<TrunkRow[]> {
+  return await inTransaction(sql, async (tx) => {
+    await tx`
+      insert into trunk_registrations as r (trunk_id, server, leased_until)
+      select id, ${server}, now() + make_interval(secs => ${LEASE_S}) from trunks
+      where register and status = 'active' and deleted_at is null order by id
+      on conflict (trunk_id) do update set server = excluded.server, leased_until = excluded.leased_until
+      where r.leased_until < now() or (r.server = ${server} and r.leased_until < now() + make_interval(secs => ${LEASE_S / 2}))`;
+    return await tx<TrunkRow[]>`
+      select t.*, '{}'::text[] as numbers, '{}'::text[] as unverified_numbers from trunks t join trunk_registrations r on r.trunk_id = t.id
+      where r.server = ${server} and t.register and t.status = 'active' and t.deleted_at is null order by t.id`;
+  });
+}
+
+/** Nothing when another server has taken over. */
+export async function recordRegistration(
+  sql: SqlOrTx,
+  { trunkId, server, status }: { trunkId: string; server: string; status: RegistrationStatus },
+): Promise<void> {
+  const { state, registeredAt, expiresAt, lastError } = status;
+  await sql`
+    update trunk_registrations set state = ${state}, registered_at = ${registeredAt}, expires_at = ${expiresAt},
+      last_error = ${lastError}
+    where trunk_id = ${trunkId} and server = ${server}`;
+}
+
+/** Ends the lease: another server may register the trunk at once. */
+export async function releaseRegistration(
+  sql: SqlOrTx,
+  { trunkId, server }: { trunkId: string; server: string },
+): Promise<void> {
+  await sql`delete from trunk_registrations where trunk_id = ${trunkId} and server = ${server}`;
+}

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { type CallTraceOptions, openCallTrace } from '../../actors/call-trace.ts';
+import type { CallMessage } from '../../sip/trace/wire-message.ts';
+import type { Sql } from '../../storage/database.ts';
+import { admitCall } from '../../storage/queries/calls.ts';
+import { sipMessagesOf } from '../../storage/queries/sip-messages.ts';
+import { admission, NOW, seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { createTestDatabase } from '../storage/test-database.ts';
+import { createTestClock, createTestLogger } from './fakes.ts';
+
+const DAY_MS = 86_400_000;
+let database: Awaited<ReturnType<typeof createTestDatabase>>;
+let sql: Sql;
+let callId: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = database.sql;
+});
+afterAll(() => database.drop());
+beforeEach(async () => {
+  callId = await seedCall();
+});
+
+/** Each in a workspace of its own, which may place calls at once. */
+async function seedCall(): Promise<string> {
+  const workspaceId = (await seedWorkspace(sql)).workspace.id;
+  const number = `+9111${String(numbers++).padStart(8, '0')}`;
+  await seedTrunk(sql, { workspaceId, numbers: [number] });
+  return (await admitCall(sql, admission({ workspaceId, did: number }))).call.callId;
+}
+let numbers = 0;
+
+function open(options: Partial<CallTraceOptions> = {}) {
+  const clock = createTestClock();
+  const logger = createTestLogger();
+  const trace = openCallTrace({ sql, percent: 100, keptDays: 7, clock, logger, ...options });
+  onTestFinished(() => trace[Symbol.asyncDispose]());
+  return { trace, clock };
+}
+
+function message(changes: Partial<CallMessage> = {}): CallMessage {
+  return {
+    ...{ callId, leg: 'agent', atMs: NOW.getTime(), direction: 'sent', transport: 'udp', sipCallId: 'a' },
+    ...{ local: { host: '10.0.0.1', port: 5060 }, remote: null, text: 'INVITE' },
+    ...changes,
+  };
+}
+
+const kept = async (id = callId) => (await sipMessagesOf(sql, id)).map((row) => row.message.toString('latin1'));
+
+describe('the trace of a call', () => {
+  it('keeps messages byte for byte, in order', async () => {
+    const { trace } = open();
+    for (const text of ['first', 'sec\xf6nd\x00', 'third']) trace.add(message({ text }));
+    await trace.flush();
+    expect(await kept()).toEqual(['first', 'sec\xf6nd\x00', 'third']);
+    expect((await sipMessagesOf(sql, callId))[0]).toMatchObject({
+      ...{ leg: 'agent', at: NOW, direction: 'sent', localHost: '10.0.0.1', localPort: 5060, remoteHost: null },
+      isCut: false,
+    });
+  });
+
+  it('stores by itself, and stores the rest when it closes', async () => {
+    const { trace, clock } = open();
+    trace.add(message({ text: 'first' }));
+    clock.advance(250);
+    await expect.poll(() => kept()).toEqual(['first']);
+    trace.add(message({ text: 'second' }));
+    await trace[Symbol.asyncDispose]();
+    expect(await kept()).toEqual(['first', 'second']);
+  });
+
+  it('ends with one message cut off after 500, or after 1 MB', async () => {
+    const { trace } = open();
+    for (let i = 0; i < 600; i++) trace.add(message({ text: 'x'.repeat(1_100) }));
+    await trace.flush();
+    const rows = await sipMessagesOf(sql, callId);
+    expect(rows.length).toBe(501);
+    expect(rows.filter(({ isCut }) => isCut)).toEqual([rows.at(-1)]);
+    expect(rows.at(-1)?.message.length).toBe(1_000);
+    const large = await seedCall();
+    for (let i = 0; i < 60; i++) trace.add(message({ callId: large, text: 'x'.repeat(60_000) }));
+    await trace.flush();
+    expect((await kept(large)).length).toBe(17);
+  });
+
+  it('leaves out messages of calls that do not exist, and keeps the others', async () => {
+    const { trace } = open();
+    trace.add(message({ callId: 'gone' }));
+    trace.add(message());
+    await trace.flush();
+    expect(await kept()).toEqual(['INVITE']);
+    expect(trace.dump()).toEqual({ waiting: 0, lost: 0 });
+  });
+
+  it('samples whole calls, and each alike', async () => {
+    const ids: string[] = [];
+    while (ids.length < 30) ids.push(await seedCall());
+    const counts = async () => await Promise.all(ids.map(async (id) => (await kept(id)).length));
+    for (let round = 0; round < 2; round++) {
+      const { trace } = open({ percent: 50 });
+      for (const id of ids) trace.add(message({ callId: id }));
+      await trace.flush();
+    }
+    const found = await counts();
+    expect(new Set(found)).toEqual(new Set([0, 2]));
+  });
+
+  it('deletes messages when their days have passed', async () => {
+    const { trace, clock } = open({ keptDays: 2 });
+    trace.add(message({ text: 'old' }));
+    trace.add(message({ text: 'new', atMs: NOW.getTime() + DAY_MS }));
+    await trace.flush();
+    clock.jumpTo(new Date(NOW.getTime() + 2 * DAY_MS + 1));
+    await trace.sweep();
+    expect(await kept()).toEqual(['new']);
+  });
+
+  it('counts what a broken database loses, and goes on', async () => {
+    const broken = ((text: unknown) =>
+      Array.isArray(text) && 'raw' in text ? Promise.reject(new Error('no database')) : {}) as unknown as Sql;
+    const { trace } = open({ sql: broken });
+    trace.add(message());
+    await trace.flush();
+    trace.add(message());
+    await trace.flush();
+    expect(trace.dump()).toEqual({ waiting: 0, lost: 2 });
+  });
+});

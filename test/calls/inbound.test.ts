@@ -1,0 +1,184 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicCall } from '../../actors/call-view.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { eventually } from '../eventually.ts';
+import { startBaresip } from '../peers/baresip.ts';
+import { peerAvailable } from '../peers/programs.ts';
+import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, DID, type Platform, startPlatform } from './platform.ts';
+
+/** Whole calls that come in: baresip calls a rented number, and a softphone is the endpoint. */
+
+const RULE = `/dialer/numbers/${encodeURIComponent(DID)}/inbound`;
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+const clean: (() => PromiseLike<unknown>)[] = [];
+afterEach(async () => {
+  for (const step of clean.splice(0).reverse()) await step();
+});
+
+async function forward(rule: Record<string, unknown> = {}) {
+  const answer = await platform.ask('PUT', RULE, {
+    action: 'forward',
+    endpoint: { type: 'phone', number: AGENT },
+    ...rule,
+  });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+  return answer.body.data;
+}
+
+const callsOf = async (): Promise<PublicCall[]> => {
+  const { body } = await platform.ask('GET', '/dialer/click2call?limit=100');
+  return (body.data as unknown as { calls: PublicCall[] }).calls;
+};
+
+/** Baresip calls a number; resolves with its call once there is one. */
+async function call(number = DID, options: Parameters<typeof startBaresip>[0] = {}) {
+  const caller = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, ...options });
+  clean.push(() => caller.stop());
+  const before = (await callsOf()).map(({ call_id }) => call_id);
+  const { host, port } = platform.tandem.sip!;
+  await caller.dial(`sip:${number}@${host}:${port}`);
+  const callId = () =>
+    eventually(async () => {
+      const found = (await callsOf()).find(({ call_id }) => !before.includes(call_id));
+      expect(found).toBeDefined();
+      return found!.call_id;
+    });
+  return { caller, callId };
+}
+
+describe.skipIf(!peerAvailable('baresip'))('a call to a number with a rule to forward', () => {
+  it('is connected with the endpoint, recorded, billed, and logged as a call from the customer', async () => {
+    expect(await forward({ record: true })).toMatchObject({
+      inbound: { action: 'forward', ring_timeout: 30, record: true, transcribe: false },
+    });
+    const agent = await platform.phone(AGENT, { audio: { kind: 'tone', frequencyHz: AGENT_HZ } });
+    const { caller, callId } = await call();
+    const id = await callId();
+    const invite = await agent.until('invite');
+    expect(invite.from).toBe(DID);
+    await platform.until(id, 'recording.started');
+    await platform.untilRelayed(id, 100);
+    expect(agent.heard().toneLevels([CUSTOMER_HZ], 500)[0]).toBeGreaterThan(-20);
+    agent.hangup();
+    const events = (await platform.ended(id)).map(({ event }) => event);
+    expect(events).toEqual([
+      'call.pending',
+      'call.initiated',
+      'agent.ringing',
+      'agent.answered',
+      'customer.dialing',
+      'call.bridged',
+      'recording.started',
+      'call.completed',
+    ]);
+    const ended = await platform.call(id);
+    expect(ended).toMatchObject({
+      direction: 'inbound',
+      placed_via: 'inbound',
+      did: DID,
+      agent_number: AGENT,
+      customer_number: CUSTOMER,
+      state: 'completed',
+      leg: 'agent',
+      billing_status: 'billed',
+    });
+    expect(ended.reference_id).toMatch(/^in-/);
+    expect(toneLevelDbov((await caller.heard()).subarray(-4000), AGENT_HZ)).toBeGreaterThan(-25);
+    const { left, right } = await platform.recordingOf(id);
+    const middle = (samples: Int16Array) => samples.subarray(samples.length >> 2, samples.length >> 1);
+    expect(toneLevelDbov(middle(left), AGENT_HZ)).toBeGreaterThan(-25);
+    expect(toneLevelDbov(middle(right), CUSTOMER_HZ)).toBeGreaterThan(-25);
+  });
+
+  it('ends when the caller hangs up while they talk', async () => {
+    await forward();
+    const agent = await platform.phone(AGENT);
+    const { caller, callId } = await call();
+    const id = await callId();
+    await platform.until(id, 'call.bridged');
+    await caller.command('hangup');
+    await agent.until('bye');
+    await platform.ended(id);
+    expect(await platform.call(id)).toMatchObject({ state: 'completed', leg: 'customer' });
+  });
+
+  it('is given up when the caller cancels while the endpoint rings', async () => {
+    await forward();
+    const agent = await platform.phone(AGENT, { answer: 'manual' });
+    const { caller, callId } = await call();
+    const id = await callId();
+    await agent.until('ringing');
+    await caller.command('hangup');
+    await agent.until('cancelled');
+    await platform.ended(id);
+    expect(await platform.call(id)).toMatchObject({
+      state: 'failed',
+      terminal_event: 'call.not_answered',
+      hangup_cause: 'ORIGINATOR_CANCEL',
+      leg: 'customer',
+      cost_usd: null,
+    });
+  });
+
+  it('is refused as busy when the endpoint is busy', async () => {
+    await forward();
+    await platform.phone(AGENT, { answer: { status: 486 } });
+    const { caller, callId } = await call();
+    await platform.ended(await callId());
+    await eventually(() => expect(caller.output()).toContain('486 Busy Here'));
+  });
+
+  it('holds and is transferred as a call that was placed is', async () => {
+    await forward();
+    const agent = await platform.phone(AGENT);
+    const target = await platform.phone('+919833333333', { audio: { kind: 'tone', frequencyHz: 880 } });
+    const { callId } = await call();
+    const id = await callId();
+    await platform.until(id, 'call.bridged');
+    const path = `/dialer/click2call/${id}`;
+    expect((await platform.ask('POST', `${path}/hold`, { leg: 'customer' })).status).toBe(200);
+    expect((await platform.ask('POST', `${path}/resume`, { leg: 'customer' })).status).toBe(200);
+    const endpoint = { type: 'phone', number: '+919833333333' };
+    expect((await platform.ask('POST', `${path}/transfer`, { endpoint })).status).toBe(202);
+    await platform.until(id, 'transfer.completed');
+    await agent.until('bye');
+    await target.untilHeard(({ packets }) => packets > 30);
+    target.hangup();
+    await platform.ended(id);
+  });
+});
+
+describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () => {
+  it('is refused for a number that is not rented, and for one without a rule or with a rule to reject', async () => {
+    const stranger = await call('+911140000099');
+    await eventually(() => expect(stranger.caller.output()).toContain('404 Not Found'));
+    await platform.ask('PUT', RULE, { action: 'reject' });
+    const rejected = await call();
+    await eventually(() => expect(rejected.caller.output()).toContain('603 Decline'));
+  });
+
+  it('is refused without a number of the caller', async () => {
+    await forward();
+    const { caller } = await call(DID, { user: 'anonymous' });
+    await eventually(() => expect(caller.output()).toContain('403 Forbidden'));
+  });
+
+  it('is refused as unknown when it does not come from the trunk', async () => {
+    await forward();
+    await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7' } });
+    const rule = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
+    expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
+    const caller = await startBaresip({ user: CUSTOMER });
+    clean.push(() => caller.stop());
+    await caller.dial(`sip:${DID}@127.0.0.1:${other.tandem.sip!.port}`);
+    await eventually(() => expect(caller.output()).toContain('404 Not Found'));
+  });
+});

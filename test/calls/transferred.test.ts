@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PublicLeg } from '../../actors/call-view.ts';
+import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { eventually } from '../eventually.ts';
+import type { Softphone } from '../softphone/softphone.ts';
+import { AGENT_HZ, CUSTOMER_HZ, type Platform, startPlatform } from './platform.ts';
+
+/** Whole calls that are transferred to a third phone. */
+
+const TARGET = '+919833333333';
+const TARGET_HZ = 880;
+const HEARD_DBOV = -25;
+const UNHEARD_DBOV = -45;
+
+let platform: Platform;
+beforeAll(async () => {
+  platform = await startPlatform();
+});
+afterAll(async () => {
+  await platform[Symbol.asyncDispose]();
+});
+
+async function talk(target: Parameters<Platform['phone']>[1] = {}) {
+  const third = await platform.phone(TARGET, { audio: { kind: 'tone', frequencyHz: TARGET_HZ }, ...target });
+  const phones = await platform.parties();
+  const { call_id: callId } = await platform.place({ record: true });
+  await platform.until(callId, 'recording.started');
+  const ask = (method: string, below: string, body?: unknown) =>
+    platform.ask(method, `/dialer/click2call/${callId}/${below}`, body);
+  const transfer = (body: Record<string, unknown> = {}) =>
+    ask('POST', 'transfer', { endpoint: { type: 'phone', number: TARGET }, ...body });
+  return { ...phones, third, callId, ask, transfer };
+}
+
+/** Waits until a phone hears this tone and not that one. */
+async function hears(phone: Softphone, wanted: number, unwanted: number): Promise<void> {
+  await eventually(() => {
+    const pcm = phone.heard().pcm.subarray(-2000);
+    expect(toneLevelDbov(pcm, wanted)).toBeGreaterThan(HEARD_DBOV);
+    expect(toneLevelDbov(pcm, unwanted)).toBeLessThan(UNHEARD_DBOV);
+  });
+}
+
+describe('a blind transfer of the agent', () => {
+  it('joins customer and target, hangs up the agent, records the target in its place and bills it as a leg', async () => {
+    const { agent, customer, third, callId, transfer } = await talk();
+    const asked = await transfer();
+    expect(asked.status).toBe(202);
+    const { leg_id: legId } = (asked.body.data as unknown as { leg: PublicLeg }).leg;
+    const completed = await platform.until(callId, 'transfer.completed');
+    expect(completed).toMatchObject({ data: { leg_id: legId, replaces: 'agent', mode: 'blind' } });
+    await agent.until('bye');
+    await hears(customer, TARGET_HZ, AGENT_HZ);
+    await hears(third, CUSTOMER_HZ, AGENT_HZ);
+    await platform.until(callId, 'leg.left', ({ leg }) => leg === 'agent');
+    const live = await platform.call(callId);
+    expect(live.state).toBe('bridged');
+    expect(live.legs.map(({ leg_id, role, state }) => [leg_id, role, state])).toEqual([
+      ['agent', 'agent', 'ended'],
+      ['customer', 'customer', 'answered'],
+      [legId, 'agent', 'answered'],
+    ]);
+    expect(live.legs[0]).toMatchObject({ hangup_cause: 'BLIND_TRANSFER' });
+    third.hangup();
+    const events = await platform.ended(callId);
+    expect(events.at(-1)).toMatchObject({ event: 'call.completed', leg: 'agent' });
+    const call = await platform.call(callId);
+    expect(call).toMatchObject({ hangup_cause: 'NORMAL_CLEARING', billing_status: 'billed' });
+    expect(call.legs_cost_usd).toBeGreaterThan(0);
+    const { left, right } = await platform.recordingOf(callId);
+    const end = left.length - 4000;
+    expect(toneLevelDbov(left.subarray(end - 4000, end), TARGET_HZ)).toBeGreaterThan(HEARD_DBOV);
+    expect(toneLevelDbov(right.subarray(end - 4000, end), TARGET_HZ)).toBeLessThan(UNHEARD_DBOV);
+  });
+
+  it('to a phone that is busy lets agent and customer talk again', async () => {
+    const { agent, customer, callId, transfer } = await talk({ answer: { status: 486 } });
+    expect((await transfer()).status).toBe(202);
+    expect(await platform.until(callId, 'transfer.failed')).toMatchObject({ hangup_cause: 'USER_BUSY' });
+    await hears(customer, AGENT_HZ, TARGET_HZ);
+    agent.hangup();
+    await platform.ended(callId);
+    expect((await platform.call(callId)).legs_cost_usd).toBeNull();
+  });
+});
+
+describe('an attended transfer of the customer', () => {
+  it('lets customer and target talk alone, then target and agent', async () => {
+    const { agent, customer, third, callId, ask, transfer } = await talk();
+    expect((await transfer({ leg: 'customer', mode: 'attended' })).status).toBe(202);
+    expect((await transfer()).body).toMatchObject({ code: 'TRANSFER_IN_PROGRESS' });
+    await platform.until(callId, 'leg.joined');
+    await hears(third, CUSTOMER_HZ, AGENT_HZ);
+    await hears(customer, TARGET_HZ, AGENT_HZ);
+    expect((await ask('POST', 'transfer/complete')).status).toBe(200);
+    await customer.until('bye');
+    await hears(agent, TARGET_HZ, CUSTOMER_HZ);
+    agent.hangup();
+    await third.until('bye');
+    const events = (await platform.ended(callId)).map(({ event }) => event);
+    expect(events.filter((event) => event.startsWith('transfer.'))).toEqual(['transfer.started', 'transfer.completed']);
+  });
+
+  it('that is cancelled hangs up the target alone', async () => {
+    const { agent, customer, third, callId, ask, transfer } = await talk();
+    await transfer({ mode: 'attended' });
+    await platform.until(callId, 'leg.joined');
+    expect((await ask('DELETE', 'transfer')).status).toBe(200);
+    await third.until('bye');
+    await hears(customer, AGENT_HZ, TARGET_HZ);
+    expect((await ask('DELETE', 'transfer')).body).toMatchObject({ code: 'TRANSFER_NOT_FOUND' });
+    agent.hangup();
+    await platform.ended(callId);
+  });
+});

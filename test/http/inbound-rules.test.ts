@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+
+const NUMBER = '+912240000077';
+const PATH = `/dialer/numbers/${encodeURIComponent(NUMBER)}/inbound`;
+const FORWARD = { action: 'forward', endpoint: { type: 'phone', number: '98123 45678' } };
+
+let fixture: HttpFixture;
+let writer: Member;
+let reader: Member;
+let stranger: Member;
+
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+  const { workspace } = await seedWorkspace(fixture.sql, { balanceNano: 10_000_000_000n });
+  writer = await fixture.addMemberWith('developer', workspace.id);
+  reader = await fixture.addMemberWith('viewer', workspace.id);
+  stranger = await fixture.addMemberWith('owner', (await seedWorkspace(fixture.sql)).workspace.id);
+  await seedTrunk(fixture.sql, { workspaceId: workspace.id, numbers: [NUMBER] });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+const put = (body: unknown, as = writer) => fixture.call('PUT' as 'POST', PATH, { as, body });
+
+describe('the rule for calls to a number', () => {
+  it('is set with its defaults, shown with the number, and written to the audit log', async () => {
+    const { status, body } = await put(FORWARD);
+    const rule = {
+      action: 'forward',
+      endpoint: { type: 'phone', number: '+919812345678' },
+      ring_timeout: 30,
+      max_duration: 3600,
+      record: false,
+      transcribe: false,
+      announce: null,
+      voice_id: null,
+    };
+    expect({ status, inbound: body.data.inbound }).toEqual({ status: 200, inbound: rule });
+    const { body: listed } = await fixture.call('GET', '/dialer/numbers', { as: reader });
+    expect(listed.data.numbers).toMatchObject([{ e164: NUMBER, inbound: rule }]);
+    const [entry] = await fixture.sql`select details from audit_log where action = 'number.inbound_changed'`;
+    expect(entry!.details).toEqual({ action: 'forward' });
+  });
+
+  it('takes a browser, options and a rule to reject', async () => {
+    const options = { ring_timeout: 20, max_duration: 600, record: true, transcribe: true, announce: 'Sales.' };
+    const { body } = await put({ action: 'forward', endpoint: { type: 'webrtc', user_id: writer.userId }, ...options });
+    expect(body.data.inbound).toMatchObject({ endpoint: { type: 'webrtc', user_id: writer.userId }, ...options });
+    expect((await put({ action: 'reject' })).body.data.inbound).toEqual({ action: 'reject' });
+  });
+
+  it.each([
+    [{}],
+    [{ action: 'forward' }],
+    [{ action: 'reject', record: true }],
+    [{ ...FORWARD, endpoint: { type: 'phone', number: '12' } }],
+    [{ ...FORWARD, ring_timeout: 4 }],
+    [{ ...FORWARD, max_duration: 1e9 }],
+    [{ ...FORWARD, announce: '' }],
+    [{ ...FORWARD, surprise: 1 }],
+  ])('is refused with 400 for %j', async (body) => {
+    expect((await put(body)).status).toBe(400);
+  });
+
+  it('is for writers of the workspace that rents the number', async () => {
+    expect((await put(FORWARD, reader)).status).toBe(403);
+    expect((await put(FORWARD, stranger)).body.code).toBe('NUMBER_NOT_FOUND');
+    const malformed = await fixture.call('PUT' as 'POST', '/dialer/numbers/none/inbound', {
+      as: writer,
+      body: FORWARD,
+    });
+    expect(malformed.body.code).toBe('NUMBER_NOT_FOUND');
+  });
+});

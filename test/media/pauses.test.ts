@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import { isOpusPause, OpusEncoder } from '../../media/codecs/opus.ts';
+import { levelDbov } from '../../media/dsp/level.ts';
+import { FRAME_SAMPLES, silenceFrames, toneFrames } from '../../media/dsp/tones.ts';
+import { Bench, expectContinuous } from './relay-bench.ts';
+import type { RtpPhone } from './rtp-phone.ts';
+import { whiteNoise } from './sounds.ts';
+
+/** Pauses that are not sent (discontinuous transmission). */
+
+const TONE = toneFrames('PCMU', { frequenciesHz: [700], durationMs: 1000 });
+const SILENCE = Array.from({ length: 100 }, () => silenceFrames('PCMU')[0]!);
+const QUIET_DBOV = -55;
+
+/** The agent says a second of tone, two seconds of silence and the tone again; all arrives in time. */
+async function agentPauses(bench: Bench): Promise<void> {
+  for (const payload of [...TONE, ...SILENCE, ...TONE]) {
+    bench.agent.say(bench.ports.agent, 'PCMU', payload);
+    await bench.settled('agent');
+    bench.pace(1);
+  }
+}
+
+const timesMs = ({ heard }: RtpPhone, clockHz: number): number[] =>
+  heard.map(({ header }) => ((header.timestamp - heard[0]!.header.timestamp) >>> 0) / (clockHz / 1000));
+
+describe('a party that takes no Opus in pauses', () => {
+  it('is sent few packets in a pause, and what follows has the marker and its time', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('OPUS', { usesDtx: true }) });
+    bench.setPath('bridged');
+    await agentPauses(bench);
+    await bench.settled('customer');
+    const { heard } = bench.customer;
+    expect(heard.length).toBeGreaterThan(100);
+    expect(heard.length).toBeLessThan(150);
+    expect(heard.some(({ payload }) => isOpusPause(payload.length))).toBe(false);
+    const times = timesMs(bench.customer, 48_000);
+    const pauses = times.flatMap((time, i) => (i > 0 && time - times[i - 1]! > 20 ? [i] : []));
+    expect(pauses.length).toBeGreaterThan(1);
+    for (const i of pauses) expect(heard[i]!.header.marker).toBe(true);
+    expect(times.at(-1)! - times[0]!).toBeGreaterThan(3900);
+    for (const time of times) expect(time % 20).toBe(0);
+    heard.forEach(({ header }, i) => {
+      expect(header.sequence).toBe((heard[0]!.header.sequence + i) & 0xffff);
+    });
+  });
+
+  it('is sent every frame if it has not asked for that', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('OPUS') });
+    bench.setPath('bridged');
+    await agentPauses(bench);
+    await bench.customer.hears(200);
+    expect(new Set(timesMs(bench.customer, 48_000).map((time, i) => time - 20 * i))).toEqual(new Set([0]));
+  });
+});
+
+describe('a party that takes comfort noise', () => {
+  it('is sent some in place of the quiet frames of a party that is transcoded for it', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ customer: bench.customer.remote('G722', { hasComfortNoise: true }) });
+    bench.setPath('bridged');
+    await agentPauses(bench);
+    await bench.settled('customer');
+    const { heard } = bench.customer;
+    const noise = heard.filter(({ header }) => header.payloadType === 13);
+    // 1.8 s, five a second.
+    expect(noise.length).toBeGreaterThanOrEqual(8);
+    expect(noise.length).toBeLessThanOrEqual(10);
+    for (const { payload } of noise) expect(payload[0]).toBeGreaterThan(62);
+    expect(heard.length).toBeLessThan(125);
+    const after = heard.findLastIndex(({ header }) => header.payloadType === 13) + 1;
+    expect(heard[after]!.header).toMatchObject({ payloadType: 9, marker: true });
+    expectContinuous(heard.map(({ header }) => header));
+  });
+});
+
+describe('a party that pauses in Opus', () => {
+  it('is heard as noise of the level that it had, not as a loss, and is not taken for gone', async () => {
+    await using bench = await Bench.open();
+    await bench.connect({ agent: bench.agent.remote('OPUS') });
+    bench.setPath('bridged');
+    for (const packet of await noiseInOpus(150)) {
+      if (packet !== null) bench.agent.say(bench.ports.agent, 'OPUS', packet);
+      else bench.agent.timestamp = (bench.agent.timestamp + 960) >>> 0;
+      await bench.settled('agent');
+      bench.pace(1);
+    }
+    await bench.customer.hears(140);
+    const heard = bench.customer.samplesHeard('PCMU');
+    const levelAt = (frame: number) => levelDbov(heard.subarray(frame * FRAME_SAMPLES, (frame + 10) * FRAME_SAMPLES));
+    const before = levelAt(10);
+    for (let frame = 30; frame < 130; frame += 10) {
+      expect(Math.abs(levelAt(frame) - before), `frame ${frame}`).toBeLessThan(5);
+    }
+    expect(bench.partyDump('agent').playout).toMatchObject({ samplesConcealed: 0 });
+    expect(bench.session.quality().agent).toMatchObject({ packets_lost: 0 });
+  });
+});
+
+/** Quiet noise, of which the encoder leaves out what is no news; null for a packet that is not sent. */
+async function noiseInOpus(frames: number): Promise<(Uint8Array | null)[]> {
+  const encoder = await OpusEncoder.open();
+  encoder.dtx = true;
+  const noise = Int16Array.from(whiteNoise(2 * FRAME_SAMPLES * frames, 1000, 7));
+  const gain = 10 ** ((QUIET_DBOV - levelDbov(noise)) / 20);
+  let isPause = false;
+  const packets = Array.from({ length: frames }, (_, frame) => {
+    const part = noise.subarray(2 * FRAME_SAMPLES * frame, 2 * FRAME_SAMPLES * (frame + 1));
+    const packet = encoder.encode(part.map((sample) => Math.round(sample * gain)));
+    const wasPause = isPause;
+    isPause = isOpusPause(packet.length);
+    return isPause && wasPause ? null : packet;
+  });
+  encoder.close();
+  expect(packets.filter((packet) => packet === null).length).toBeGreaterThan(frames / 3);
+  return packets;
+}

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { header } from '../../../sip/message/index.ts';
+import { CoreBench } from './core-bench.ts';
+
+/** Session timers (RFC 4028) of the embedded server. */
+
+const MINUTE = 60_000;
+
+/** A call whose answer agreed on a timer. */
+function agreed(value: string | null) {
+  const bench = new CoreBench();
+  const call = bench.invite();
+  bench.answer(call.request, 200, 'peer-tag', { headers: value === null ? [] : [['Session-Expires', value]] });
+  bench.inDialog(call.dialogId, 'ACK');
+  // What the transactions of the INVITE still wait for.
+  bench.clock.advance(MINUTE);
+  return { bench, ...call, passMinutes: (count: number) => bench.clock.advance(count * MINUTE) };
+}
+
+const ends = (bench: CoreBench) => bench.delivered.filter(({ transactionId }) => transactionId === 'unsolicited');
+
+describe('a session that the peer refreshes', () => {
+  it('ends with BYE, with its cause, shortly before it expires', () => {
+    const { bench, passMinutes } = agreed('600;refresher=uas');
+    passMinutes(8);
+    expect(bench.requests('BYE')).toEqual([]);
+    passMinutes(1);
+    expect(bench.requests('BYE').map((bye) => header(bye, 'reason'))).toContain(
+      'SIP;cause=408;text="The session expired"',
+    );
+    expect(ends(bench)).toHaveLength(1);
+    expect(bench.counts.dialogs).toBe(0);
+  });
+
+  it.each(['INVITE', 'UPDATE'])('goes on after its %s', (method) => {
+    const { bench, request, passMinutes } = agreed('600;refresher=uas');
+    passMinutes(8);
+    bench.fromPeer(request, method, 1);
+    bench.respond(bench.transactionOf(method), 200, [['Session-Expires', '600;refresher=uac']]);
+    if (method === 'INVITE') bench.fromPeer(request, 'ACK', 1);
+    passMinutes(9);
+    expect(bench.requests('BYE')).toEqual([]);
+    passMinutes(1);
+    expect(ends(bench)).toHaveLength(1);
+  });
+
+  it('lasts for ever once a request of the peer has agreed on no timer', () => {
+    const { bench, request, passMinutes } = agreed('600;refresher=uas');
+    bench.fromPeer(request, 'UPDATE', 1);
+    bench.respond(bench.transactionOf('UPDATE'), 200);
+    passMinutes(600);
+    expect([bench.requests('BYE'), bench.counts.dialogs]).toEqual([[], 1]);
+  });
+
+  it('leaves no timer behind when it is hung up', () => {
+    const { bench, dialogId, passMinutes } = agreed('600;refresher=uas');
+    bench.inDialog(dialogId, 'BYE');
+    bench.answer(bench.requests('BYE')[0]!, 200);
+    passMinutes(1);
+    expect(bench.clock.pendingCount).toBe(0);
+  });
+});
+
+describe('a session that we refresh', () => {
+  it('is refreshed by UPDATE at half of its time, again and again', () => {
+    const { bench, passMinutes } = agreed('600;refresher=uac');
+    passMinutes(3);
+    expect(bench.requests('UPDATE')).toEqual([]);
+    passMinutes(1);
+    const [update] = bench.requests('UPDATE');
+    expect(header(update!, 'session-expires')).toBe('600;refresher=uac');
+    expect(header(update!, 'supported')).toBe('timer');
+    bench.answer(update!, 200, '', { headers: [['Session-Expires', '300;refresher=uac']] });
+    passMinutes(2);
+    expect(bench.requests('UPDATE')).toHaveLength(1);
+    bench.clock.advance(MINUTE / 2);
+    expect(bench.requests('UPDATE')).toHaveLength(2);
+    expect(bench.delivered.filter(({ message }) => message.kind === 'response')).toHaveLength(1);
+  });
+
+  it('is refreshed once more after a refusal, and ends when it expires', () => {
+    const { bench, passMinutes } = agreed('600;refresher=uac');
+    passMinutes(4);
+    bench.answer(bench.requests('UPDATE')[0]!, 500);
+    passMinutes(1);
+    bench.answer(bench.requests('UPDATE')[1]!, 500);
+    expect(bench.requests('BYE')).toEqual([]);
+    passMinutes(5);
+    expect(ends(bench)).toHaveLength(1);
+  });
+
+  it.each([481, 408])('ends at once when the peer answers %i', (status) => {
+    const { bench, passMinutes } = agreed('600;refresher=uac');
+    passMinutes(4);
+    bench.answer(bench.requests('UPDATE')[0]!, status);
+    expect(ends(bench)).toHaveLength(1);
+  });
+});
+
+describe('an answer', () => {
+  it('without a timer makes a session that does not expire', () => {
+    const { bench, passMinutes } = agreed(null);
+    passMinutes(6000);
+    expect(bench.requests('BYE')).toEqual([]);
+  });
+
+  it.each(['0', '1;refresher=uac', '30'])('with %s counts as 90 seconds, the least there is', (value) => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', { headers: [['Session-Expires', value]] });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(44_000);
+    expect([bench.requests('UPDATE'), bench.requests('BYE')]).toEqual([[], []]);
+  });
+
+  it.each(['', 'soon', '-1', '90 seconds'])('with %j in place of a number makes no timer', (value) => {
+    const { bench, passMinutes } = agreed(value);
+    passMinutes(600);
+    expect(bench.requests('BYE')).toEqual([]);
+  });
+});
+
+describe('a reliable provisional response', () => {
+  it('is delivered once, and in order', () => {
+    const bench = new CoreBench();
+    const { request } = bench.invite();
+    for (const sequence of [7, 7, 9, 8, 8, 9]) {
+      bench.answer(request, 183, 'peer-tag', {
+        headers: [
+          ['Require', '100rel'],
+          ['RSeq', `${sequence}`],
+        ],
+      });
+    }
+    const delivered = bench.delivered.map(({ message }) => header(message, 'rseq'));
+    expect(delivered).toEqual(['7', '8', '9']);
+  });
+});

@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { header, parseNameAddr, parseUri } from '../../sip/message/index.ts';
+import type { CarrierAuth } from '../softphone/digest-challenger.ts';
+import type { LoopbackCarrier } from '../softphone/loopback-carrier.ts';
+import { dialLeg, trunkOf } from './dialing.ts';
+import { CUSTOMER_NUMBER, TestNetwork } from './test-network.ts';
+
+const ACCOUNT = { username: 'tandem', password: 's3cret' };
+const signal = new AbortController().signal;
+
+let network: TestNetwork;
+beforeEach(async () => {
+  network = await TestNetwork.start();
+});
+afterEach(() => network.stop());
+
+function registers(carrier: LoopbackCarrier) {
+  return carrier.log.all.flatMap((event) =>
+    event.type === 'request' && event.method === 'REGISTER' ? [event.message] : [],
+  );
+}
+
+function challenge(changes: Partial<CarrierAuth> = {}): CarrierAuth {
+  return { ...ACCOUNT, realm: 'carrier', challenge: 401, ...changes };
+}
+
+describe('a registration', () => {
+  test.each(['udp', 'tcp'] as const)(
+    'binds the account to an address that the carrier can call, over %s',
+    async (transport) => {
+      const carrier = await network.carrier({ registrar: { expiresS: 300 } });
+      const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, { ...ACCOUNT, transport }));
+      expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 300 });
+      const { contact } = carrier.bindings.get('tandem')!;
+      const uri = parseUri(parseNameAddr(contact).uri);
+      expect(uri).toMatchObject({ user: 'tandem', host: '127.0.0.1', port: network.server.sipPort });
+      expect(uri.params.get('transport')).toBe(transport === 'tcp' ? 'tcp' : undefined);
+    },
+  );
+
+  test('refreshes and ends with the same Call-ID and a growing CSeq', async () => {
+    const carrier = await network.carrier({ registrar: {} });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    await registration.register({ expiresS: 600, signal });
+    await registration.register({ expiresS: 600, signal });
+    expect(await registration.register({ expiresS: 0, signal })).toEqual({ type: 'registered', expiresS: 0 });
+    expect(carrier.bindings.size).toBe(0);
+    const sent = registers(carrier);
+    expect(new Set(sent.map((request) => header(request, 'Call-ID'))).size).toBe(1);
+    expect(sent.map((request) => header(request, 'CSeq'))).toEqual(['1 REGISTER', '2 REGISTER', '3 REGISTER']);
+  });
+
+  test.each(['MD5', 'SHA-256'] as const)('answers a challenge with %s, and uses its nonce again', async (algorithm) => {
+    const carrier = await network.carrier({ registrar: {}, auth: challenge({ algorithm }) });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    for (let refresh = 0; refresh < 3; refresh += 1) {
+      expect(await registration.register({ expiresS: 600, signal })).toMatchObject({ type: 'registered' });
+    }
+    expect(registers(carrier)).toHaveLength(4);
+  });
+
+  test('answers a stale nonce with the new one', async () => {
+    const carrier = await network.carrier({ registrar: {}, auth: challenge({ nonceUses: 1 }) });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    for (let refresh = 0; refresh < 2; refresh += 1) {
+      expect(await registration.register({ expiresS: 600, signal })).toMatchObject({ type: 'registered' });
+    }
+    expect(registers(carrier)).toHaveLength(4);
+  });
+
+  test('answers a proxy and the registrar behind it in one exchange', async () => {
+    const auth = [challenge({ challenge: 407, realm: 'proxy' }), challenge({ algorithm: 'SHA-256' })];
+    const carrier = await network.carrier({ registrar: {}, auth });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    expect(await registration.register({ expiresS: 600, signal })).toMatchObject({ type: 'registered' });
+    expect(registers(carrier)).toHaveLength(3);
+  });
+
+  test('asks for the interval that the registrar demands', async () => {
+    const carrier = await network.carrier({ registrar: { minExpiresS: 1800 }, auth: challenge() });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 1800 });
+  });
+
+  test('finds its own contact between those of others', async () => {
+    const carrier = await network.carrier({ registrar: { expiresS: 90, hasOthers: true } });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, ACCOUNT));
+    expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 90 });
+  });
+
+  test('is refused with a wrong password, which it sends once', async () => {
+    const carrier = await network.carrier({ registrar: {}, auth: challenge() });
+    const trunk = trunkOf(carrier.sipUri, { ...ACCOUNT, password: 'wrong' });
+    const outcome = await network.gateway.openRegistration(trunk).register({ expiresS: 600, signal });
+    expect(outcome).toMatchObject({ type: 'refused', sipStatus: 401, retryAfterS: null });
+    expect(registers(carrier)).toHaveLength(2);
+  });
+
+  test('reports when the carrier wants to be asked again', async () => {
+    const carrier = await network.carrier();
+    carrier.refusesRegister = { status: 503, headers: [['Retry-After', '120 (maintenance)']] };
+    const outcome = await network.gateway
+      .openRegistration(trunkOf(carrier.sipUri, ACCOUNT))
+      .register({ expiresS: 600, signal });
+    expect(outcome).toEqual({ type: 'refused', sipStatus: 503, reason: 'From the carrier', retryAfterS: 120 });
+  });
+
+  test('ends after a few requests at a registrar that is never content', async () => {
+    const carrier = await network.carrier();
+    const nonce = 'Digest realm="carrier", nonce="1", stale=true';
+    carrier.refusesRegister = { status: 401, headers: [['WWW-Authenticate', nonce]] };
+    const outcome = await network.gateway
+      .openRegistration(trunkOf(carrier.sipUri, ACCOUNT))
+      .register({ expiresS: 600, signal });
+    expect(outcome).toMatchObject({ type: 'refused', sipStatus: 401 });
+    expect(registers(carrier).length).toBeLessThanOrEqual(6);
+  });
+
+  test('is unanswered when nothing listens, when the carrier is silent, and when it is aborted', async () => {
+    const carrier = await network.carrier();
+    const trunk = trunkOf(carrier.sipUri, { ...ACCOUNT, transport: 'tcp' });
+    carrier.isSilent = true;
+    const controller = new AbortController();
+    const waiting = network.gateway.openRegistration(trunk).register({ expiresS: 600, signal: controller.signal });
+    await carrier.log.until('request', ({ method }) => method === 'REGISTER');
+    controller.abort();
+    expect(await waiting).toEqual({ type: 'unanswered', reason: 'no_response' });
+    await carrier.stop();
+    const gone = await network.gateway.openRegistration(trunk).register({ expiresS: 600, signal });
+    expect(gone).toEqual({ type: 'unanswered', reason: 'transport_error' });
+    const nonsense = network.gateway.openRegistration(trunkOf('nonsense', ACCOUNT));
+    expect(await nonsense.register({ expiresS: 600, signal })).toMatchObject({ type: 'unanswered' });
+  });
+
+  test('escapes a user name so that it stays one part of the address', async () => {
+    const username = 'me;x=1@elsewhere>';
+    const carrier = await network.carrier({ registrar: {}, auth: challenge({ username }) });
+    const registration = network.gateway.openRegistration(trunkOf(carrier.sipUri, { ...ACCOUNT, username }));
+    expect(await registration.register({ expiresS: 600, signal })).toMatchObject({ type: 'registered' });
+    expect([...carrier.bindings.keys()]).toEqual([username]);
+  });
+});
+
+describe('the challenges of a call', () => {
+  test.each([
+    { of: 'a proxy and the carrier behind it', auth: [challenge({ challenge: 407, realm: 'p' }), challenge()] },
+    {
+      of: 'a proxy and the carrier with SHA-256',
+      auth: [challenge({ challenge: 407, realm: 'p', algorithm: 'SHA-256' }), challenge({ algorithm: 'SHA-256' })],
+    },
+    {
+      of: 'both, also inside the dialog',
+      auth: [challenge({ challenge: 407, realm: 'p', inDialog: true }), challenge({ nonceUses: 1, inDialog: true })],
+    },
+  ])('are answered, of $of', async ({ auth }) => {
+    const phone = await network.phone();
+    const carrier = await network.carrier({
+      auth,
+      recordRoute: true,
+      routes: new Map([[CUSTOMER_NUMBER, phone.address]]),
+    });
+    const dialed = dialLeg(network.gateway, { trunk: trunkOf(carrier.sipUri, ACCOUNT) });
+    await dialed.log.until('leg.answered');
+    dialed.leg.hangup('NORMAL_CLEARING');
+    await phone.until('bye');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'local' });
+  });
+});

@@ -1,0 +1,197 @@
+import { expect, it } from 'vitest';
+import { type CallingRules, NO_CALLING_LIMITS, updateCallingRules } from '../../storage/queries/calling-rules.ts';
+import {
+  type AdmitCallInput,
+  admitCall,
+  recordMoves,
+  requireRoomForLeg,
+  settleCall,
+} from '../../storage/queries/calls.ts';
+import { addToDoNotCall, onDoNotCall } from '../../storage/queries/do-not-call.ts';
+import { onEveryServer } from './every-server.ts';
+import { admission, later, NOW, seedTrunk, seedWorkspace } from './seed.ts';
+
+const AGENT = '+919810000001';
+const CUSTOMER = '+919810000002';
+const THIRD = '+919810000003';
+
+onEveryServer('the permission to call', (database) => {
+  async function ready(rules: Partial<CallingRules> = {}) {
+    const { sql } = database();
+    const workspaceId = (await seedWorkspace(sql)).workspace.id;
+    const trunk = await seedTrunk(sql, { workspaceId });
+    await updateCallingRules(sql, { workspaceId, patch: rules, now: NOW });
+    const place = async (overrides: Partial<AdmitCallInput> = {}) => {
+      const { call } = await admitCall(sql, admission({ workspaceId, ...overrides }));
+      return call;
+    };
+    const addLeg = (overrides: Partial<Parameters<typeof requireRoomForLeg>[1]> = {}) =>
+      requireRoomForLeg(sql, {
+        ...{ trunkId: trunk.id, workspaceId, number: THIRD, role: 'party', now: NOW },
+        callingLimits: NO_CALLING_LIMITS,
+        ...overrides,
+      });
+    return { sql, workspaceId, place, addLeg };
+  }
+
+  it('rejects blocked prefixes, of the workspace and of the operator, whichever number has them', async () => {
+    const { place, addLeg } = await ready({ blockedPrefixes: ['+91981'] });
+    const other = { agentNumber: '+919800000001', customerNumber: '+919800000002' };
+    const blocked = { code: 'DESTINATION_BLOCKED' };
+    await expect(place({ ...other, agentNumber: AGENT })).rejects.toMatchObject(blocked);
+    await expect(place({ ...other, customerNumber: CUSTOMER })).rejects.toMatchObject(blocked);
+    await expect(addLeg()).rejects.toMatchObject(blocked);
+    await expect(addLeg({ role: 'supervisor' })).rejects.toMatchObject(blocked);
+    await place(other);
+    const callingLimits = { ...NO_CALLING_LIMITS, blockedPrefixes: ['+9198'] };
+    await expect(place({ ...other, callingLimits })).rejects.toMatchObject(blocked);
+    await expect(addLeg({ number: '+919800000003', callingLimits })).rejects.toMatchObject(blocked);
+    await addLeg({ number: '+919800000003' });
+  });
+
+  it('rejects listed customers and parties, but not agents and supervisors', async () => {
+    const { sql, workspaceId, place, addLeg } = await ready();
+    expect(await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER, CUSTOMER, THIRD], now: NOW })).toBe(2);
+    expect(await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER, AGENT], now: NOW })).toBe(1);
+    const listed = { code: 'DO_NOT_CALL' };
+    await expect(place()).rejects.toMatchObject(listed);
+    await expect(addLeg()).rejects.toMatchObject(listed);
+    await addLeg({ role: 'supervisor' });
+    // AGENT is listed as well.
+    await place({ customerNumber: '+919810000009' });
+    const elsewhere = (await seedWorkspace(sql)).workspace.id;
+    expect(await onDoNotCall(sql, { workspaceId: elsewhere, numbers: [CUSTOMER] })).toEqual([]);
+    expect(await onDoNotCall(sql, { workspaceId, numbers: ['+919810000009', THIRD, CUSTOMER] })).toEqual([
+      CUSTOMER,
+      THIRD,
+    ]);
+  });
+
+  it('calls customers within the hours of their time zone only', async () => {
+    const callingHours = { timeZone: 'Asia/Kolkata', start: '09:00', end: '21:00' };
+    const { place, addLeg } = await ready({ callingHours });
+    const early = new Date('2026-01-31T03:29:59Z');
+    const outside = {
+      code: 'OUTSIDE_CALLING_HOURS',
+      details: { time_zone: 'Asia/Kolkata', start: '09:00', end: '21:00' },
+    };
+    await expect(place({ now: early })).rejects.toMatchObject(outside);
+    await expect(addLeg({ now: early })).rejects.toMatchObject(outside);
+    await addLeg({ now: early, role: 'supervisor' });
+    await place({ now: new Date('2026-01-31T03:30:00Z') });
+    await place({ now: new Date('2026-01-31T15:29:59Z') });
+    await expect(place({ now: new Date('2026-01-31T15:30:00Z') })).rejects.toMatchObject(outside);
+  });
+
+  it('knows hours that last over midnight', async () => {
+    const { place } = await ready({ callingHours: { timeZone: 'UTC', start: '22:00', end: '02:00' } });
+    await place({ now: new Date('2026-01-31T23:00:00Z') });
+    await place({ now: new Date('2026-02-01T01:59:00Z') });
+    const refused = { code: 'OUTSIDE_CALLING_HOURS' };
+    await expect(place({ now: new Date('2026-02-01T02:00:00Z') })).rejects.toMatchObject(refused);
+    await expect(place({ now: new Date('2026-02-01T21:59:00Z') })).rejects.toMatchObject(refused);
+  });
+
+  it('limits calls per minute to a prefix, and says when there is room', async () => {
+    const { place } = await ready({ destinationLimits: [{ prefix: '+9198', callsPerMinute: 2 }] });
+    await place({ now: NOW });
+    await place({ now: later(10_000) });
+    const third = place({ now: later(20_500) });
+    await expect(third).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED', retryAfterS: 40 });
+    await place({ now: later(20_500), agentNumber: '+917000000001', customerNumber: '+917000000002' });
+    await place({ now: later(60_000) });
+    await expect(place({ now: later(60_001) })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
+  });
+
+  it('applies the limits of the operator beside those of the workspace', async () => {
+    const { place } = await ready({ destinationLimits: [{ prefix: '+91', callsPerMinute: 5 }] });
+    const callingLimits = { ...NO_CALLING_LIMITS, destinationLimits: [{ prefix: '+919', callsPerMinute: 1 }] };
+    await place({ callingLimits });
+    const second = place({ callingLimits });
+    await expect(second).rejects.toMatchObject({ details: { prefix: '+919', limit: 1 } });
+  });
+
+  it('lets exactly as many through as allowed when they come at once', async () => {
+    const { place } = await ready({ destinationLimits: [{ prefix: '+91', callsPerMinute: 3 }] });
+    const answers = await Promise.allSettled(Array.from({ length: 8 }, () => place()));
+    expect(answers.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+  });
+
+  it('counts added legs, each once, also when their call has ended', async () => {
+    const { sql, place, addLeg } = await ready({ destinationLimits: [{ prefix: '+9170', callsPerMinute: 2 }] });
+    const call = await place();
+    const number = '+917000000001';
+    const dialing = (legId: string, ms: number) => ({
+      event: 'leg.dialing',
+      state: 'bridged' as const,
+      ...{ leg: null, sipStatus: null, hangupCause: null, detail: null },
+      ...{ at: later(ms), data: { leg_id: legId, role: 'party' } },
+    });
+    const leg = { role: 'party', number, mode: null, state: 'dialing', muted: false };
+    const legs = ['leg_1', 'leg_2'].map((legId) => ({
+      ...{ ...leg, legId, joinedAt: null, leftAt: null, hangupCause: null },
+    }));
+    const own = ['agent', 'customer'].map((role) => ({ ...legs[0], legId: role, role, number: null }));
+    await recordMoves(sql, call.callId, [dialing('leg_1', 1_000)]);
+    await sql`update calls set legs = ${sql.json([...own, ...legs] as never)} where call_id = ${call.callId}`;
+    await addLeg({ number, now: later(2_000) });
+    await recordMoves(sql, call.callId, [dialing('leg_2', 2_000)]);
+    const refused = { code: 'DESTINATION_RATE_LIMITED', retryAfterS: 58 };
+    await expect(addLeg({ number, now: later(3_000) })).rejects.toMatchObject(refused);
+    await settleCall(sql, { ...ended(call.callId, later(4_000)), talkSeconds: 1 });
+    await expect(addLeg({ number, now: later(5_000) })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
+    await addLeg({ number, now: later(61_500) });
+  });
+
+  it('stops at the daily spend cap, until the day of the time zone ends', async () => {
+    const rules = { dailySpendCapNano: 30_000_000n };
+    const { sql, place, addLeg } = await ready({
+      ...rules,
+      callingHours: { timeZone: 'Asia/Kolkata', start: '00:00', end: '23:59' },
+    });
+    const noon = new Date('2026-01-31T06:30:00Z');
+    const call = await place({ now: noon, agentRingTimeoutS: 5, customerRingTimeoutS: 5, trunkId: null });
+    // What is reserved for a live call counts: 70 s at 0.06 USD a minute.
+    const reached = {
+      code: 'DAILY_SPEND_CAP_REACHED',
+      details: { resets_at: '2026-01-31T18:30:00.000Z' },
+    };
+    await expect(place({ now: noon })).rejects.toMatchObject(reached);
+    await settleCall(sql, { ...ended(call.callId, noon), talkSeconds: 29 });
+    const second = await place({ now: noon, agentRingTimeoutS: 5, customerRingTimeoutS: 5 });
+    await settleCall(sql, { ...ended(second.callId, noon), talkSeconds: 1 });
+    await expect(place({ now: noon })).rejects.toMatchObject(reached);
+    await expect(addLeg({ now: noon })).rejects.toMatchObject(reached);
+    await place({ now: new Date('2026-01-31T18:30:00Z') });
+  });
+
+  it('stops at the cap of the operator where it is the lower one', async () => {
+    const { place } = await ready({ dailySpendCapNano: 1_000_000_000_000n });
+    const callingLimits = { ...NO_CALLING_LIMITS, dailySpendCapNano: 1n };
+    await place({ callingLimits });
+    await expect(place({ callingLimits })).rejects.toMatchObject({ code: 'DAILY_SPEND_CAP_REACHED' });
+    await place();
+  });
+
+  it('replays a live call under its reference whatever the rules say, and leaves nothing behind', async () => {
+    const { sql, workspaceId, place } = await ready();
+    const call = await place({ referenceId: 'order-1' });
+    await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER], now: NOW });
+    expect((await place({ referenceId: 'order-1' })).callId).toBe(call.callId);
+    await expect(place({ referenceId: 'order-2' })).rejects.toMatchObject({ code: 'DO_NOT_CALL' });
+    expect(await sql`select 1 from calls where reference_id = 'order-2'`).toHaveLength(0);
+  });
+});
+
+function ended(callId: string, at: Date) {
+  return {
+    callId,
+    move: {
+      ...{ event: 'call.completed', state: 'completed' as const, leg: null, sipStatus: null, detail: null, at },
+      hangupCause: 'NORMAL_CLEARING',
+    },
+    ...{ terminalEvent: 'call.completed' as const, hangupCause: 'NORMAL_CLEARING', leg: null, error: null },
+    ...{ errorDetail: null, answerTime: at, endTime: at, legSeconds: 0, totalSeconds: 60, quality: null },
+    ...{ recordingId: null, recordingStatus: null, delivery: null },
+  };
+}
