@@ -11,15 +11,13 @@ const ROOT = resolve(import.meta.dirname, '..');
 const COVERED: readonly string[] = [
   'openapi.json',
   '{README,CONTRIBUTING}.md',
-  'docs/{README,api,architecture,codecs,object-storage,phone,recordings}.md',
-  'docs/{chat,judge,language-models,memory,memory-api,text-correction}.md',
-  'docs/{speech-accuracy,speech-models,speech-text,stt-websocket,voices}.md',
+  'docs/*.md',
   '{bench,bin,language,media,speech,storage,test}/**/README.md',
   '.env.example',
   '*.ts',
   '{http,machines,runtime,sip}/**/*.{ts,md}',
   'bin/**/*.ts',
-  '{actors,media,speech,storage}/**/*.ts',
+  '{actors,language,media,speech,storage}/**/*.ts',
 ];
 
 /** Phrases of the dialect that this project once had, and what to write instead. */
@@ -127,12 +125,18 @@ function stringLiterals(file: string): Text[] {
     const literals = line.matchAll(/'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|`((?:[^`\\]|\\.)*)`/g);
     return [...literals].flatMap(({ 1: single, 2: double, 3: template, index: start }) => {
       const text = single ?? double ?? template ?? '';
-      if (!text.includes(' ')) return [];
+      if (!text.includes(' ') || isWordList(text)) return [];
       // Help texts of the command line start in lower case.
       const isHelp = /\b(?:about|summary): $/.test(line.slice(0, start));
       return [{ file, place: String(index + 1), text: isHelp ? text.charAt(0).toUpperCase() + text.slice(1) : text }];
     });
   });
+}
+
+/** Such as the verbs that a rule of language knows: many words, none twice, without punctuation. */
+function isWordList(text: string): boolean {
+  const words = text.split(' ');
+  return words.length > 12 && new Set(words).size === words.length && /^[a-z ]+$/.test(text);
 }
 
 /** Every line or table cell outside of code blocks, without markers such as `#` and `-` and without code spans. */

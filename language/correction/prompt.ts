@@ -33,7 +33,7 @@ export function messagesFor({
 }
 
 const INSTRUCTIONS = [
-  'You correct spelling, grammar, capitals and punctuation of a text that somebody wrote or dictated.',
+  'You correct spelling, grammar, capitals and punctuation of a text that a person wrote or dictated.',
   'The message is one JSON object. `text` is the text. `before` is what stands before it, for you to know, not to repeat.',
   '`keep` are words of the text that are written as they have to be: leave them as they are. `style` and `appContext` say',
   'how it is to read and where it will be sent: `tone`; whether to mend capitals (`autoCapitalize`) and punctuation',
