@@ -97,7 +97,7 @@ const BEHIND_IT_IS = new Set(
 );
 const BEHIND_I_WOULD = new Set('like love rather prefer say be go need want appreciate suggest recommend'.split(' '));
 const VERBS = new Set(
-  'be do go see call get let send come take check make try have ask tell give need talk wait meet bring help eat play start say discuss keep move look work use find think not just probably also never always say hope begin focus'.split(
+  'be do go see call get let send come take check make try have ask tell give need talk wait meet bring help eat play start say discuss keep move look work use find think not just probably also never always hope begin focus'.split(
     ' ',
   ),
 );
