@@ -9,6 +9,8 @@ import { Track } from '../recording/track.ts';
  */
 
 const HOLDBACK_MS = 60;
+/** Between two calls of `judge`. After more than that this thread stood still, and packets wait in the socket. */
+const LATE_AFTER_MS = 600;
 const SAMPLES_PER_MS = 8;
 /** An echo comes back within this time. */
 const ECHO_MS = 400;
@@ -34,14 +36,16 @@ export class AnswerEar {
   #heardPower = 0;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #result: AnswerResult | null = null;
+  #judgedAtMs: number;
 
   constructor({ nowMs, onResult }: AnswerEarOptions) {
     this.#startedAtMs = nowMs;
+    this.#judgedAtMs = nowMs;
     this.#onResult = onResult;
     this.#track = new Track({
       timeline: this.#timeline,
       startedAtMs: nowMs,
-      makeRoom: (atMs) => this.judge(atMs),
+      makeRoom: (atMs) => this.#judgeUntil(this.#track.sampleAt(atMs), atMs),
     });
   }
 
@@ -53,8 +57,9 @@ export class AnswerEar {
   /** Decodes a packet to its place. Allocates nothing. */
   addAudio(audio: PacketAudio, nowMs: number): void {
     if (this.isOver) return;
-    this.#track.add(audio, nowMs);
-    this.judge(nowMs);
+    const end = this.#track.add(audio, nowMs);
+    // Not until now: after a stall of this thread, the next packets of that time have not been read yet.
+    this.#judgeUntil(Math.min(end, this.#track.sampleAt(nowMs)), nowMs);
   }
 
   /** Something of that mean square was said to the party, which may send an echo of it. */
@@ -64,10 +69,16 @@ export class AnswerEar {
     this.#heardAtMs = nowMs;
   }
 
-  /** Judges what is due. Call every few hundred milliseconds also when no packet comes. */
+  /** Judges what is due, also when no packet comes. Call every 250 ms. A late call leaves all to the next one. */
   judge(nowMs: number): void {
+    const isLate = nowMs - this.#judgedAtMs > LATE_AFTER_MS;
+    this.#judgedAtMs = nowMs;
+    if (!isLate) this.#judgeUntil(this.#track.sampleAt(nowMs), nowMs);
+  }
+
+  #judgeUntil(sample: number, nowMs: number): void {
     const timeline = this.#timeline;
-    const dueSample = (nowMs - this.#startedAtMs - HOLDBACK_MS) * SAMPLES_PER_MS;
+    const dueSample = sample - HOLDBACK_MS * SAMPLES_PER_MS;
     while (!this.isOver && dueSample - timeline.taken >= ANSWER_WINDOW_SAMPLES) {
       timeline.take(ANSWER_WINDOW_SAMPLES, due);
       const mayEcho = nowMs - this.#heardAtMs <= ECHO_MS + HOLDBACK_MS;

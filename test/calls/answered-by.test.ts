@@ -66,6 +66,8 @@ describe('a call with machine detection', () => {
 
   it('hangs both up when a machine answers, and reports why', async () => {
     const { agent, customer, callId } = await answeredBy(await machine(), 'hangup', { record: true });
+    const detected = await platform.until(callId, 'machine.detected');
+    expect(detected.data?.result).toBe('machine');
     const events = await platform.ended(callId);
     expect(found(events)).toEqual(['machine']);
     const detail = 'an answering machine answered';

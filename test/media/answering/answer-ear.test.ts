@@ -59,6 +59,26 @@ describe('the ear of a party that has answered', () => {
     expect(bench.nowMs - endMs).toBeLessThanOrEqual(1250);
   });
 
+  it.each([700, 900, 2500])('takes no stall of its own thread for a pause: %i ms', (stallMs) => {
+    const bench = openEar();
+    const greeting = words(6000);
+    const startedAtMs = bench.nowMs;
+    let timestamp = 0;
+    const hearUntil = (ms: number): void => {
+      for (; timestamp / 8 < ms; timestamp += FRAME_SAMPLES) {
+        bench.say(greeting.subarray(timestamp, timestamp + FRAME_SAMPLES), timestamp);
+      }
+    };
+    // A tick comes before the packets of its time, as timers do after a stall.
+    for (let ms = 250; ms <= 6000; ms += ms === 1000 ? stallMs : 250) {
+      bench.nowMs = startedAtMs + ms;
+      bench.ear.judge(bench.nowMs);
+      hearUntil(ms);
+    }
+    expect(bench.results).toHaveLength(1);
+    expect(bench.results[0]).toMatch(/^machine/);
+  });
+
   it('finds a person through the echo of what the agent says', () => {
     for (const isKnown of [true, false]) {
       const bench = openEar();
@@ -112,7 +132,7 @@ describe('the ear of a party that has answered', () => {
           const datagram = Uint8Array.from({ length: bytes }, () => random() * 256);
           ear.addAudio(heardPacket(datagram, { codec: 'PCMA', ssrc, timestamp }), nowMs);
         }
-        ear.judge(nowMs + 120_000);
+        for (let ms = 0; ms <= 120_000; ms += 250) ear.judge(nowMs + ms);
         expect(results.length).toBeGreaterThanOrEqual(1);
         expect(results.length).toBeLessThanOrEqual(2);
         expect(ear.isOver).toBe(true);
