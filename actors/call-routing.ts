@@ -1,6 +1,6 @@
 import { OPEN_TALK, type Talk } from '../machines/call-control.ts';
 import type { MediaCommand } from '../machines/call-events.ts';
-import type { LegId } from '../machines/events.ts';
+import type { LegId, LegName } from '../machines/events.ts';
 import type { HeardParty, LoopedSound, Routing } from '../media/media-plane.ts';
 
 /** The two parties of a click-to-call, as the media plane names them. */
@@ -28,7 +28,7 @@ export function talkRouting(talk: Talk): Routing {
   const parties: LegId[] = [...present, ...Object.keys(talk.guests)];
   const recordedBeside: Record<LegId, 0 | 1> = {};
   for (const [leg, mode] of Object.entries(talk.guests)) {
-    const place = talk.standIns[leg];
+    const place = placeOnRecording(leg, talk);
     if (place !== undefined) recordedBeside[leg] = RECORDING_CHANNELS[place];
     else if (mode === null) recordedBeside[leg] = RECORDING_CHANNELS.customer;
     else if (mode === 'barge') recordedBeside[leg] = RECORDING_CHANNELS.agent;
@@ -39,6 +39,11 @@ export function talkRouting(talk: Talk): Routing {
     watched: parties.filter((leg) => !isHeld(leg, talk) && talk.guests[leg] !== 'listen'),
     recordedBeside,
   };
+}
+
+/** The target of a blind transfer has its place from its first word on; one that is consulted first may not get it. */
+function placeOnRecording(leg: LegId, { standIns, transfer }: Talk): LegName | undefined {
+  return transfer?.mode === 'blind' && transfer.target === leg ? transfer.place : standIns[leg];
 }
 
 function heardBy(leg: LegId, parties: readonly LegId[], talk: Talk): Routing['hears'][string] {

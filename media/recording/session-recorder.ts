@@ -31,13 +31,14 @@ interface SessionRecorderOptions {
 
 /** What a further party says, until it is added to its channel. */
 interface Voice {
-  channel: Channel;
   timeline: Timeline;
   track: Track;
   /** Where the last of its packets ends, in samples. */
   end: number;
   hasEnded: boolean;
 }
+
+const CHANNELS = [0, 1] as const satisfies Channel[];
 
 export class SessionRecorder {
   readonly filePath: string;
@@ -47,7 +48,8 @@ export class SessionRecorder {
   readonly #samplesPerMs: number;
   readonly #timeline: Timeline;
   readonly #tracks: readonly [Track, Track];
-  readonly #voices = new Map<string, Voice>();
+  /** By party, for each channel: a party moves to the other channel when it takes the place of a leg. */
+  readonly #voices: Record<Channel, Map<string, Voice>> = { 0: new Map(), 1: new Map() };
   readonly #startedAtMs: number;
 
   constructor(options: SessionRecorderOptions) {
@@ -74,22 +76,27 @@ export class SessionRecorder {
     if (!this.isPaused) this.#tracks[channel].add(audio, nowMs);
   }
 
-  /** As `addAudio`, for a further party, whose voice is added to what the channel has. Allocates nothing after the first. */
+  /**
+   * As `addAudio`, for a further party, whose voice is added to what the channel has. Allocates nothing after the first
+   * packet on that channel.
+   */
   addVoice(party: string, channel: Channel, audio: PacketAudio, nowMs: number): void {
     if (this.isPaused) return;
-    let voice = this.#voices.get(party);
+    let voice = this.#voices[channel].get(party);
     if (voice === undefined) {
       const timeline = new Timeline(1, { samplesPerTick: this.#timeline.samplesPerTick, taken: this.#timeline.taken });
-      voice = { channel, timeline, track: this.#trackOf(timeline, 0), end: 0, hasEnded: false };
-      this.#voices.set(party, voice);
+      voice = { timeline, track: this.#trackOf(timeline, 0), end: 0, hasEnded: false };
+      this.#voices[channel].set(party, voice);
     }
     voice.end = Math.max(voice.end, voice.track.add(audio, nowMs));
   }
 
   /** The party says nothing more. Idempotent. */
   endVoice(party: string): void {
-    const voice = this.#voices.get(party);
-    if (voice !== undefined) voice.hasEnded = true;
+    for (const channel of CHANNELS) {
+      const voice = this.#voices[channel].get(party);
+      if (voice !== undefined) voice.hasEnded = true;
+    }
   }
 
   /** Writes what is too old to change, once there is enough for a write. Call every few hundred milliseconds. */
@@ -120,19 +127,21 @@ export class SessionRecorder {
       const samples = Math.min(MS_PER_WRITE * this.#samplesPerMs, position - this.#timeline.taken);
       const chunk = new Int16Array(2 * samples);
       this.#timeline.take(samples, chunk);
-      for (const [party, voice] of this.#voices) this.#addTo(chunk, samples, party, voice);
+      for (const channel of CHANNELS) this.#addVoices(chunk, samples, channel);
       this.#file.write(chunk);
     }
   }
 
-  #addTo(chunk: Int16Array, samples: number, party: string, { channel, timeline, end, hasEnded }: Voice): void {
-    const said = new Int16Array(samples);
-    timeline.take(samples, said);
-    for (let i = 0; i < samples; i++) {
-      const sum = chunk[2 * i + channel]! + said[i]!;
-      chunk[2 * i + channel] = Math.max(-32_768, Math.min(32_767, sum));
+  #addVoices(chunk: Int16Array, samples: number, channel: Channel): void {
+    for (const [party, { timeline, end, hasEnded }] of this.#voices[channel]) {
+      const said = new Int16Array(samples);
+      timeline.take(samples, said);
+      for (let i = 0; i < samples; i++) {
+        const sum = chunk[2 * i + channel]! + said[i]!;
+        chunk[2 * i + channel] = Math.max(-32_768, Math.min(32_767, sum));
+      }
+      if (hasEnded && timeline.taken >= end) this.#voices[channel].delete(party);
     }
-    if (hasEnded && timeline.taken >= end) this.#voices.delete(party);
   }
 
   dump(): unknown {

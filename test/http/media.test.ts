@@ -89,7 +89,7 @@ describe('a signed media URL', () => {
       `/media/${key}`,
       path.replace(/expires=\d+/, 'expires=99999999999'),
       path.replace(/expires=\d+/, 'expires=x'),
-      path.replace(/signature=./, 'signature=-'),
+      path.replace(/signature=(.)/, (_, first) => `signature=${first === '-' ? 'A' : '-'}`),
       path.replace(/signature=.*/, 'signature='),
       path.replace(/signature=.*/, 'signature=%00'),
     ];

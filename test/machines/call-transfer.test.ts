@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { talkRouting } from '../../actors/call-routing.ts';
-import type { CallControl, Talk } from '../../machines/call-control.ts';
+import { type CallControl, OPEN_TALK, type Talk } from '../../machines/call-control.ts';
 import type { CallOutcome } from '../../machines/call-events.ts';
 import { AGENT_MEDIA, PATHS, startCall } from './call-bench.ts';
 
@@ -82,6 +82,18 @@ describe('a blind transfer', () => {
     call.end(TARGET);
     expect(call.outcome()).toMatchObject({ state: 'completed', hangupCause: 'NORMAL_CLEARING', leg: 'customer' });
   });
+
+  it.each([
+    { mode: 'blind', channel: 0 },
+    { mode: 'attended', channel: 1 },
+  ] as const)(
+    'records a target that answers a $mode transfer of the agent on channel $channel',
+    ({ mode, channel }) => {
+      const transfer = { leaving: 'agent', staying: 'customer', target: TARGET, place: 'agent', mode } as const;
+      const talk = { ...OPEN_TALK, guests: { [TARGET]: null }, transfer };
+      expect(talkRouting(talk).recordedBeside).toEqual({ [TARGET]: channel });
+    },
+  );
 
   it('goes on when who is replaced hangs up first, and ends the call if the target fails then', () => {
     for (const succeeds of [true, false]) {

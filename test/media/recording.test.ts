@@ -88,6 +88,21 @@ describe('a recording', () => {
     expect(isSilent(customer.subarray(0, 8000)) && isSilent(customer.subarray(16_000))).toBe(true);
   });
 
+  it('follows a further party to the other channel', async () => {
+    const session = new Session();
+    await session.recorder.open();
+    for (let i = 0; i < 100; i++) {
+      const packet = heardPacket(low[i % 50]!, { ssrc: 3, timestamp: i * 160 });
+      session.recorder.addVoice('third', i < 50 ? 1 : 0, packet, session.nowMs);
+      session.advance(20);
+    }
+    const [agent, customer] = await session.finish();
+    expect(extent(customer)[1]).toBeLessThan(8000);
+    expect(extent(agent)[0]).toBeGreaterThanOrEqual(8000);
+    expect(toneLevelDbov(agent.subarray(8000), 500)).toBeGreaterThan(-14);
+    expect(toneLevelDbov(customer.subarray(0, 8000), 500)).toBeGreaterThan(-14);
+  });
+
   it('is silent where packets were lost or the party was silent, and right after it', async () => {
     const session = new Session();
     await session.recorder.open();
