@@ -20,6 +20,7 @@ import { createLogger, type Logger } from './logging.ts';
 import { TandemError } from './machines/errors.ts';
 import { openMedia } from './media/open-media.ts';
 import { systemClock as clock } from './runtime/clock.ts';
+import { replaceFetchTransport } from './runtime/fetch-transport.ts';
 import { createSealingKeys } from './runtime/sealed-file/format.ts';
 import { openSip } from './sip/open-sip.ts';
 import { openHepSender } from './sip/trace/hep-sender.ts';
@@ -85,6 +86,7 @@ export async function startTandem(
     return closed;
   };
   try {
+    await replaceFetchTransport();
     // Speech engines and tokenizer take a while to load; they do so while storage and SIP start.
     const tokenizer = inBackground(loadTokenizer());
     const startingEngines = inBackground(openSpeechEngines(config, { logger }));

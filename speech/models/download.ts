@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { Compile } from 'typebox/schema';
+import { replaceFetchTransport } from '../../runtime/fetch-transport.ts';
 import { ModelError } from './model-error.ts';
 
 export interface DownloadOptions {
@@ -34,6 +35,7 @@ export interface Downloaded {
  */
 export async function download(options: DownloadOptions): Promise<Downloaded> {
   const { url, path, sha256: expected, signal } = options;
+  await replaceFetchTransport();
   await mkdir(dirname(path), { recursive: true });
   let bytesBefore = -1;
   while (true) {

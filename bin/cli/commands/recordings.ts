@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { replaceFetchTransport } from '../../../runtime/fetch-transport.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
 import { type Api, ApiError } from '../api-client.ts';
 import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
@@ -115,6 +116,7 @@ async function mint(api: Api, { id, form, terminal }: MintRequest): Promise<Reco
 }
 
 async function save(url: string, file: string): Promise<void> {
+  await replaceFetchTransport();
   const response = await fetch(url).catch((cause: unknown) => {
     throw new CommandError('UNREACHABLE', `${new URL(url).origin} cannot be reached. Check TANDEM_PUBLIC_URL.`, {
       cause,

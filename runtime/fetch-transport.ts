@@ -1,0 +1,17 @@
+/**
+ * Replaces the transport behind the global `fetch` of this thread. The one inside Node 24.21 ends the process with
+ * `assert(!this.paused)` when a server closes its connection while the reader of a body is behind
+ * (https://github.com/nodejs/undici/issues/5360). Obeys the proxy variables if `NODE_USE_ENV_PROXY` is 1, as Node does.
+ * Idempotent. Call it before the first `fetch` of a body that is read as it comes.
+ */
+export async function replaceFetchTransport(): Promise<void> {
+  replaced ??= replace();
+  await replaced;
+}
+
+let replaced: Promise<void> | null = null;
+
+async function replace(): Promise<void> {
+  const { Agent, EnvHttpProxyAgent, setGlobalDispatcher } = await import('undici');
+  setGlobalDispatcher(process.env.NODE_USE_ENV_PROXY === '1' ? new EnvHttpProxyAgent() : new Agent());
+}
