@@ -320,7 +320,7 @@ export const CompletionBody = Type.Partial(
         max_tokens: 200,
       },
       {
-        text: 'we dont ship untill monday',
+        text: 'we dont ship on monday, its a holiday',
         dictionary: [{ term: 'tandem', replacement: 'Tandem' }],
         style: { tone: 'professional', autoCapitalize: true, autoPunctuate: true },
         appContext: 'email',

@@ -48,7 +48,7 @@ export const chatCommand: Command = {
   notes: `Examples:
   tandem chat 'What is a tandem exchange?'
   tandem chat --chat chat_3f0a9f0e-8f0b-4c1e-9a59-3c7a5f6f2f11 'And who built the first?'
-  tandem chat --correct --replace 'tandem=Tandem' 'we dont ship tandem untill monday'
+  tandem chat --correct --replace 'tandem=Tandem' 'we dont ship tandem on monday'
   tandem chat --system 'Sum it up in a sentence.' - < report.txt`,
 };
 

@@ -43,6 +43,13 @@ describe('the guide to text correction', () => {
     expect(byRules(written, { dictionary: [[term, replacement]] })).toBe(corrected);
   });
 
+  it('agrees with the README about what a command prints', () => {
+    const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
+    const [, written = '', printed] = /chat --correct '(.+?)' +# (.+)/.exec(readme) ?? [];
+    const style = { autoCapitalize: true, autoPunctuate: true };
+    expect(byRules(written, { style })).toBe(printed);
+  });
+
   it('names the model that the rules are', () => {
     expect(guide).toContain(`\`${RULES_MODEL}\``);
   });
