@@ -49,7 +49,8 @@ export async function requireFunds(
 }
 
 /**
- * Charges for the length of the file, once, if there is text, and tells webhooks, both or neither.
+ * Charges once for the length of the file, silence included, unless noise covered all speech. Stores the webhook event in
+ * the same transaction.
  * @throws TandemError `INSUFFICIENT_CREDITS` when other work was faster
  */
 export async function settleTranscription(
@@ -61,7 +62,7 @@ export async function settleTranscription(
   const { deliveries, charged } = await inTransaction(sql, async (tx) => {
     const { durationMs } = audio;
     const charged =
-      file.text === ''
+      file.text === '' && file.unusable.includes('low_snr_dropped')
         ? null
         : await charge(tx, {
             ...(await priceOf(tx, { workspaceId, diarize, durationMs })),

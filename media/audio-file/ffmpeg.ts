@@ -53,7 +53,8 @@ export interface Decoded {
 
 /**
  * Decodes the first audio stream of a file into a WAV file of 16-bit samples.
- * @throws TandemError `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`; the signal's reason when aborted
+ * @throws TandemError `AUDIO_NOT_READABLE`, `AUDIO_STREAM_MISSING`, `AUDIO_TOO_LONG` for too many samples; the signal's
+ * reason when aborted
  */
 export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const { program, inputPath, wavPath, longestMs, signal, format = null } = options;
@@ -62,7 +63,10 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
   const fileBytes = HEADER_BYTES + seconds * sampleRateHz * 2 * 2;
   const layouts = format === null ? 'mono|stereo' : 'mono';
   const filter = `aformat=sample_fmts=s16:sample_rates=${sampleRateHz}:channel_layouts=${layouts}`;
-  const report = createReport();
+  const tooLarge = new AbortController();
+  const report = createReport((samples) => {
+    if (samples > MOST_SAMPLES) tooLarge.abort(tooManySamples());
+  });
   const output = await open(wavPath, 'wx', 0o600);
   try {
     const exitCode = await runConfined({
@@ -73,7 +77,7 @@ export async function decodeToWav(options: DecodeOptions): Promise<Decoded> {
       memoryBytes: program.kind === 'system' ? MOST_MEMORY_BYTES : null,
       cpuSeconds: MOST_CPU_SECONDS,
       fileBytes,
-      signal,
+      signal: AbortSignal.any([signal, tooLarge.signal]),
     });
     if (exitCode >= NOT_STARTED_FROM && exitCode <= NOT_STARTED_TO)
       throw new Error(`ffmpeg cannot be run: ${exitCode}`);
@@ -94,8 +98,10 @@ const HEADER_BYTES = 4096;
 const NOT_STARTED_FROM = 125;
 const NOT_STARTED_TO = 127;
 const MOST_MEMORY_BYTES = 2 ** 31;
-/** An hour takes the bundled one less than ten, on a machine of today. */
-const MOST_CPU_SECONDS = 300;
+/** Decoding an hour of speech takes the bundled program less than 10 s. */
+const MOST_CPU_SECONDS = 60;
+/** In all channels, before resampling: 70 minutes of stereo at 48 kHz. A few kilobytes can promise hours at 655 kHz. */
+const MOST_SAMPLES = 70 * 60 * 48_000 * 2;
 
 /**
  * Containers that hold their audio themselves. Playlists and scripts (hls, concat, dash, lavfi) would have other files
@@ -126,8 +132,26 @@ function argumentsFor({
   ];
 }
 
+function tooManySamples(): TandemError {
+  const message = 'The audio has too many samples. Send it in parts, with one or two channels at up to 48 kHz.';
+  return new TandemError('AUDIO_TOO_LONG', message, { details: { most_samples: MOST_SAMPLES } });
+}
+
+/** Of a layout as ffmpeg names it: `mono`, `stereo`, `5.1(side)`, `7.1.4`, `hexadecagonal`, `24 channels`. */
+function channelsOf(layout: string): number {
+  if (layout === 'mono') return 1;
+  if (layout === 'stereo' || layout === 'downmix') return 2;
+  const named = /^(\d+) channels/.exec(layout)?.[1];
+  if (named !== undefined) return Number(named);
+  const speakers = /^\d+(\.\d+)+/.exec(layout)?.[0].split('.') ?? [];
+  return speakers.length > 0 ? speakers.reduce((sum, count) => sum + Number(count), 0) : MOST_NAMED_CHANNELS;
+}
+
+/** `hexadecagonal` has the most of those that are named by a word. */
+const MOST_NAMED_CHANNELS = 16;
+
 /** Reads ffmpeg's account of a file as it is written, and keeps none of it: names and tags in there are a stranger's. */
-function createReport() {
+function createReport(onSamples: (promised: number) => void) {
   let rest = '';
   let container: string | null = null;
   let hasAudio = false;
@@ -138,6 +162,8 @@ function createReport() {
   function takeLine(line: string): void {
     container ??= /^\[info\] Input #0, ([a-z0-9_]+)/.exec(line)?.[1] ?? null;
     hasAudio ||= /^\[info\] {3}Stream #0:\d+.*: Audio: /.test(line);
+    const [, rateHz, layout] = /^\[info\] {3}Stream #0:\d+.*: Audio: .*?, (\d+) Hz, ([^,]+)/.exec(line) ?? [];
+    if (layout !== undefined) onSamples(((promisedMs ?? 0) / 1000) * Number(rateHz) * channelsOf(layout));
     isGuess ||= line.includes('Estimating duration from bitrate');
     const [, hours, minutes, seconds] = /^\[info\] {3}Duration: (\d+):(\d\d):(\d\d(?:\.\d+)?)/.exec(line) ?? [];
     if (seconds !== undefined) promisedMs ??= (Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds)) * 1000;

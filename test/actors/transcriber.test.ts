@@ -170,20 +170,24 @@ describe('a file that is transcribed', () => {
   });
 });
 
-describe('what cannot be understood costs nothing', () => {
+describe('audio without a text', () => {
   it.each([
-    ['low_snr_dropped', ['low_snr_dropped']],
-    ['speech_end_no_result', ['no_speech_detected']],
-    ['hallucination_rejected', ['hallucination_rejected']],
-  ] as const)('%s', async (reason, warnings) => {
-    const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
-    hear(({ tell }) => tell(unusable(reason)));
-    const { transcript, charge } = await transcribe();
-    expect(transcript).toMatchObject({ text: '', language: null, warning_codes: warnings, cost_usd: 0, segments: [] });
-    expect(charge).toBeNull();
-    expect(await wallet()).toBe(10n * USD);
-    expect(await webhooks()).toMatchObject([{ event: 'stt.completed', data: { text: '', language: 'und' } }]);
-  });
+    { reason: 'low_snr_dropped', warning: 'low_snr_dropped', isCharged: false },
+    { reason: 'speech_end_no_result', warning: 'no_speech_detected', isCharged: true },
+    { reason: 'hallucination_rejected', warning: 'hallucination_rejected', isCharged: true },
+  ] as const)(
+    'has the warning $warning, and is charged by its length: $isCharged',
+    async ({ reason, warning, isCharged }) => {
+      const { transcribe, hear, wallet, webhooks } = await setUp({ webhook: true });
+      hear(({ tell }) => tell(unusable(reason)));
+      const { transcript, charge } = await transcribe();
+      expect(transcript).toMatchObject({ text: '', language: null, warning_codes: [warning], segments: [] });
+      expect(transcript.cost_usd > 0).toBe(isCharged);
+      expect(await wallet()).toBe(10n * USD - (charge?.chargedNano ?? 0n));
+      expect((charge?.chargedNano ?? 0n) > 0n).toBe(isCharged);
+      expect(await webhooks()).toMatchObject([{ event: 'stt.completed', data: { text: '', language: 'und' } }]);
+    },
+  );
 
   it('a part of a file that was dropped has a warning of its own', async () => {
     const { transcribe, hear } = await setUp();

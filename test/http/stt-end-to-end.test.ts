@@ -180,13 +180,14 @@ describe('a file', () => {
     ]);
   });
 
-  it('of silence asks no engine and costs nothing', async () => {
+  it('of silence asks no engine, and is charged by its length', async () => {
     const before = await balance();
     const { status, body } = await post(wavFile(new Int16Array(5 * 16_000)), 'silence.wav');
     expect(status).toBe(200);
-    expect(body).toMatchObject({ text: '', warning_codes: ['no_speech_detected'], segments: [], cost_usd: 0 });
+    expect(body).toMatchObject({ text: '', warning_codes: ['no_speech_detected'], segments: [] });
     expect(asked).toEqual([]);
-    expect(await balance()).toBe(before);
+    expect(body.cost_usd).toBeGreaterThan(0);
+    expect(before - (await balance())).toBe(BigInt(Math.round(body.cost_usd * 1e9)));
   });
 });
 

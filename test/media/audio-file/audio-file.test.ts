@@ -141,6 +141,22 @@ describe.each(programs)('what is no plain WAV is decoded by the $kind ffmpeg', (
     await file.dispose();
   });
 
+  it.each([
+    { channels: 1, refused: true },
+    { channels: 0, refused: false },
+  ])('refuses a file that promises more samples than may be decoded: $refused', async ({ channels, refused }) => {
+    const bytes = Buffer.from(await speechAs('flac'));
+    // STREAMINFO (RFC 9639 §8.2): the 36 bits of the number of samples end at byte 26. 2^32 samples, or unknown.
+    bytes.writeUInt8((bytes.readUInt8(21) & 0xf0) | channels, 21);
+    bytes.writeUInt32BE(0, 22);
+    const path = await put('promise.flac', bytes);
+    const opening = opened(path, { ffmpeg });
+    if (refused)
+      await expect(opening).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG', details: { most_samples: 403_200_000 } });
+    else await (await opening).dispose();
+    expect(await leftBehind()).toEqual([]);
+  });
+
   it('stops at the longest that may be', async () => {
     const path = await put('long.flac', await speechAs('flac'));
     await expect(opened(path, { ffmpeg, longestMs: 2_000 })).rejects.toMatchObject({ code: 'AUDIO_TOO_LONG' });
