@@ -7,7 +7,7 @@ import { createPreparation, keepsWords, lastingEntries, type PreparedPart } from
 import { messagesFor } from './prompt.ts';
 import { applyDictionary, correctByRules, RULES_MODEL } from './rules/correct-by-rules.ts';
 import { type ApplyDictionary, createDictionary } from './rules/dictionary.ts';
-import { streamByRules } from './stream-by-rules.ts';
+import { streamByRules, usageOfRules } from './stream-by-rules.ts';
 import type { CorrectionPart, CorrectionRequest } from './text-correction.ts';
 import { mostAnswerTokens, promptTokensOf } from './tokens-needed.ts';
 import { windowsOf } from './windows.ts';
@@ -26,10 +26,12 @@ interface Tools {
 /**
  * A text is corrected part by part. The answer about a part is held back until all of it has come and has been found to be
  * that part, corrected; then it is passed on, and the next part asked for. So nothing is ever sent that has to be
- * taken back, and a text of any length fits the model. A part whose answer is none is corrected by rules.
+ * taken back, and a text of any length fits the model. A part whose answer is rejected is corrected by rules, and uses what
+ * the rules use.
  */
 export async function* correctByModel(request: ModelCorrection, tools: Tools): AsyncGenerator<CorrectionPart, void> {
   const { dictionary, signal } = request;
+  const { countTokens } = tools;
   const putWords = await runInSlices(createDictionary(dictionary), signal);
   const putLasting = await runInSlices(createDictionary(lastingEntries(dictionary)), signal);
   const prepare = createPreparation(putWords);
@@ -48,14 +50,19 @@ export async function* correctByModel(request: ModelCorrection, tools: Tools): A
       if (answer.outcome === 'failed') {
         // With its retries it failed for good, and is not asked again.
         const rest = { ...request, text: request.text.slice(at) };
-        add(yield* streamByRules(rest, tools.countTokens), usage);
+        add(yield* streamByRules(rest, countTokens), usage);
         rejected++;
         break;
       }
       const byRules = await runInSlices(correctByRules({ ...request, text: part.text }, putWords), signal);
       const corrected = await correctedBy(answer, { ...prepared, byRules }, { putLasting, signal });
-      if (corrected === null) rejected++;
-      else byModel.parts++;
+      if (corrected === null) {
+        rejected++;
+        add(await usageOfRules({ text: part.text, corrected: byRules, countTokens, signal }), usage);
+      } else {
+        byModel.parts++;
+        if (answer.outcome === 'answered') add(answer.used, usage);
+      }
       if (answer.outcome === 'answered') byModel.model = answer.model;
       before = corrected ?? byRules;
       yield { type: 'text', text: before };
@@ -85,10 +92,13 @@ async function correctedBy(
   return keepsWords(put.text, words) ? put.text : null;
 }
 
-type Answer = { outcome: 'answered'; text: string; model: string } | { outcome: 'unusable' } | { outcome: 'failed' };
+type Answer =
+  | { outcome: 'answered'; text: string; model: string; used: TokenUsage }
+  | { outcome: 'unusable' }
+  | { outcome: 'failed' };
 
 /**
- * Tells what is used as it goes, and adds it up in the end, however that comes.
+ * Yields what is used as it goes, on top of the usage before.
  * @throws the signal's reason; what the model throws, unless rules may do what it fails at
  */
 async function* answerTo(
@@ -107,20 +117,16 @@ async function* answerTo(
   const mostCharacters = mostCharactersFor(text);
   let answer = '';
   let produced = 0;
-  let isAnswering = false;
   try {
     const maxTokens = mostAnswerTokens(countTokens(text));
     yield { type: 'used', usage: sum(usage, taken) };
     const whose = onBehalfOf === undefined ? {} : { onBehalfOf };
     for await (const part of models.stream({ model, messages, temperature: 0, maxTokens, ...whose, signal })) {
       if (part.type === 'finished') {
-        if (isCounted(part.usage)) Object.assign(taken, part.usage);
-        isAnswering = true;
-        return part.reason === 'stop'
-          ? { outcome: 'answered', text: answer, model: part.model }
-          : { outcome: 'unusable' };
+        if (part.reason !== 'stop') return { outcome: 'unusable' };
+        const used = isCounted(part.usage) ? part.usage : taken;
+        return { outcome: 'answered', text: answer, model: part.model, used };
       }
-      isAnswering = true;
       if (part.type === 'toolCall') return { outcome: 'unusable' };
       // Nobody is endless by saying nothing.
       produced += Math.max(1, part.text.length);
@@ -134,9 +140,6 @@ async function* answerTo(
     signal.throwIfAborted();
     if (!mayFallBack || !(error instanceof TandemError)) throw error;
     return { outcome: 'failed' };
-  } finally {
-    // A model that has not begun took nothing.
-    if (isAnswering) add(taken, usage);
   }
 }
 

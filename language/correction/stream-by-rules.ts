@@ -12,6 +12,18 @@ export async function* streamByRules(
   const { text, signal } = request;
   const corrected = await runInSlices(correctByRules(request), signal);
   for (const piece of piecesOf(corrected)) yield { type: 'text', text: piece };
+  return await usageOfRules({ text, corrected, countTokens, signal });
+}
+
+interface CorrectedByRules {
+  text: string;
+  corrected: string;
+  countTokens: CountTokens;
+  signal: AbortSignal;
+}
+
+/** The tokens of the text and of its correction. @throws the signal's reason */
+export async function usageOfRules({ text, corrected, countTokens, signal }: CorrectedByRules): Promise<TokenUsage> {
   return {
     promptTokens: await runInSlices(countInSlices(text, countTokens), signal),
     completionTokens: await runInSlices(countInSlices(corrected, countTokens), signal),
