@@ -1,4 +1,6 @@
 import { Type } from 'typebox';
+import { type Principal, roleAllows, scopesAllow } from './auth.ts';
+import { PERMISSIONS } from './permissions.ts';
 import { nanoToDecimal } from './schemas/money.ts';
 
 /** The charge that a response reports. */
@@ -9,10 +11,18 @@ export interface ChargeForHeaders {
   balanceAfterNano: bigint;
 }
 
-/** The three headers of every billed response (platform specification, Memory ingest). */
-export function billingHeaders({ entryId, chargedNano, balanceAfterNano }: ChargeForHeaders): Record<string, string> {
+/**
+ * The three headers of every billed response (platform specification, Memory ingest). The balance is only for callers who
+ * may read the wallet, as by `GET /billing/wallet`.
+ */
+export function billingHeaders(
+  { entryId, chargedNano, balanceAfterNano }: ChargeForHeaders,
+  principal: Principal,
+): Record<string, string> {
+  const { access, scope } = PERMISSIONS['GET /billing/wallet']!;
+  const maySeeBalance = roleAllows(principal.role, access) && (scope === null || scopesAllow(principal, scope));
   return {
-    'x-credit-balance': nanoToDecimal(balanceAfterNano),
+    ...(maySeeBalance && { 'x-credit-balance': nanoToDecimal(balanceAfterNano) }),
     'x-credit-charged': nanoToDecimal(chargedNano),
     'x-billing-tx': entryId,
   };
@@ -21,7 +31,8 @@ export function billingHeaders({ entryId, chargedNano, balanceAfterNano }: Charg
 /** The same headers for the document. */
 export const BILLING_HEADERS = {
   'x-credit-balance': Type.String({
-    description: 'Wallet balance after the charge, in USD. Only sent if something was charged.',
+    description:
+      'Wallet balance after the charge, in USD. Only for owners, with a key that may read the wallet, and only if something was charged.',
   }),
   'x-credit-charged': Type.String({ description: 'Charged amount, in USD.' }),
   'x-billing-tx': Type.String({ description: 'Id of the entry in the usage log.' }),

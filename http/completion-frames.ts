@@ -1,6 +1,7 @@
 import type { Answering, AnswerPart, AnswerPiece, FinishedAnswer } from '../actors/chat/chat-desk.ts';
 import { TandemError } from '../machines/errors.ts';
 import { LATE, within } from '../runtime/waiting.ts';
+import type { Principal } from './auth.ts';
 import { billingHeaders } from './billing-headers.ts';
 import { openaiError } from './openai-errors.ts';
 import { toRefusal } from './refusals.ts';
@@ -33,7 +34,7 @@ export async function* withHeartbeats(
  */
 export async function* completionFrames(
   parts: AsyncIterable<AnswerPart | 'heartbeat'>,
-  { answering, withUsage }: { answering: Answering; withUsage: boolean },
+  { answering, withUsage, principal }: { answering: Answering; withUsage: boolean; principal: Principal },
 ): AsyncGenerator<string, void> {
   const { id, chatId, isNewChat, createdAt } = answering;
   const same = { id, object: 'chat.completion.chunk', created: secondsOf(createdAt), model: answering.model };
@@ -65,7 +66,7 @@ export async function* completionFrames(
     const last = { ...same, model };
     yield frame({ ...last, choices: [{ index: 0, delta: role, finish_reason: reason }], ...noUsage });
     if (withUsage) yield frame({ ...last, choices: [], ...used });
-    const billing = charge === null ? null : billingHeaders(charge);
+    const billing = charge === null ? null : billingHeaders(charge, principal);
     yield frame({ type: 'done', response_time_ms: responseTimeMs, ...last, choices: [], ...used, billing });
     yield 'data: [DONE]\n\n';
   }

@@ -16,6 +16,8 @@ export interface ErrorBody {
 
 /** 429 and 503 always have a `Retry-After`, even if the error names no time. */
 const DEFAULT_RETRY_AFTER_S = 5;
+/** For errors that last until the operator changes a setting. */
+const RETRY_AFTER_NEW_SETTINGS_S = 3600;
 
 export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
   const retryAfterS = retryAfterOf(refusal);
@@ -33,9 +35,9 @@ export function errorBody(refusal: TandemError, requestId: string): ErrorBody {
 
 /** Whole seconds, at least 1; null unless the status is 429 or 503. */
 export function retryAfterOf(refusal: TandemError): number | null {
-  // A missing setting is not fixed in seconds.
-  if (!refusal.retryable || (refusal.status !== 429 && refusal.status !== 503)) return null;
-  return Math.max(1, Math.ceil(refusal.retryAfterS ?? DEFAULT_RETRY_AFTER_S));
+  if (refusal.status !== 429 && refusal.status !== 503) return null;
+  const defaultS = refusal.retryable ? DEFAULT_RETRY_AFTER_S : RETRY_AFTER_NEW_SETTINGS_S;
+  return Math.max(1, Math.ceil(refusal.retryAfterS ?? defaultS));
 }
 
 /** Converts anything that was thrown to an error of the catalogue. Keeps the cause for the log. */

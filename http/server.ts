@@ -148,9 +148,21 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   });
   limitBodyTime(app as unknown as FastifyInstance, { bodyTimeoutMs: options.bodyTimeoutMs ?? BODY_TIMEOUT_MS });
   allowOrigins(app as unknown as FastifyInstance, context.corsOrigins);
+  const refuseUnknown = (request: FastifyRequest, reply: FastifyReply): never => {
+    const methods = allowedMethods(request.url);
+    if (methods.length === 0) {
+      throw new TandemError('NOT_FOUND', 'No such path. GET /openapi.json lists all operations.');
+    }
+    reply.header('allow', methods.join(', '));
+    throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
+  };
   admitRequests(app as unknown as FastifyInstance, {
     context,
     onFailure: (request, failure) => logFailure(request.id, failure),
+  });
+  // Before the body is read: a body that cannot be parsed would hide that the path is unknown.
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.is404) refuseUnknown(request, reply);
   });
   app.addHook('onSend', async (_request, reply) => {
     // A kept-alive connection would delay the close.
@@ -162,14 +174,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     await Promise.all([running.finish(), ...sockets.map((each) => each.close())]);
   });
   app.setErrorHandler((error, request, reply) => refuse(error, request, reply));
-  app.setNotFoundHandler((request, reply) => {
-    const methods = allowedMethods(request.url);
-    if (methods.length === 0) {
-      throw new TandemError('NOT_FOUND', 'No such path. GET /openapi.json lists all operations.');
-    }
-    reply.header('allow', methods.join(', '));
-    throw new TandemError('METHOD_NOT_ALLOWED', `This path only supports ${methods.join(', ')}.`);
-  });
+  app.setNotFoundHandler(refuseUnknown);
 
   shareSchemas(app as unknown as FastifyInstance);
   app.register(swagger, OPENAPI_OPTIONS);

@@ -98,8 +98,21 @@ function detailsOf(schema: TSchema, errors: readonly ValidationError[]): Invalid
     }
     return [{ path: path === '' ? 'body' : path, message: messageOf(schema, error) }];
   });
-  return details.slice(0, MAX_DETAILS);
+  return withoutAlternatives(details).slice(0, MAX_DETAILS);
 }
+
+/** One detail for each path: a value that matches none of several alternatives has an error for each. */
+function withoutAlternatives(details: readonly InvalidField[]): InvalidField[] {
+  const byPath = new Map<string, string>();
+  for (const { path, message } of details) {
+    const before = byPath.get(path);
+    const isAlternative = before?.startsWith(MUST_BE) && message.startsWith(MUST_BE) && before !== message;
+    byPath.set(path, isAlternative ? `${before} or ${message.slice(MUST_BE.length)}` : (before ?? message));
+  }
+  return [...byPath].map(([path, message]) => ({ path, message }));
+}
+
+const MUST_BE = 'must be ';
 
 /**
  * True if an earlier error covers this one: an unknown field also does not match `false`, and an invalid nullable field
@@ -115,10 +128,16 @@ function messageOf(schema: TSchema, { keyword, schemaPath, params, message }: Va
       return `must be ${TYPE_NAMES[params.type ?? ''] ?? params.type}`;
     case 'enum':
       return `must be one of ${params.allowedValues?.join(', ')}`;
+    case 'const':
+      return `must be ${JSON.stringify(schemaAt(schema, schemaPath).const)}`;
     case 'minimum':
       return `must be at least ${params.limit}`;
     case 'maximum':
       return `must be at most ${params.limit}`;
+    case 'exclusiveMinimum':
+      return `must be more than ${params.limit}`;
+    case 'exclusiveMaximum':
+      return `must be less than ${params.limit}`;
     case 'minProperties':
       return 'must have at least one field';
     case 'pattern': {
@@ -139,7 +158,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   object: 'a JSON object',
 };
 
-function schemaAt(schema: TSchema, schemaPath: string): { description?: string } {
+function schemaAt(schema: TSchema, schemaPath: string): { description?: string; const?: unknown } {
   let found: unknown = schema;
   for (const step of schemaPath.split('/').slice(1)) found = (found as Record<string, unknown> | undefined)?.[step];
   return found ?? {};

@@ -146,10 +146,13 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
       if (!first.done) yield first.value;
       yield* parts;
     }
-    const frames = withStallTimeout(completionFrames(all(), { answering, withUsage }), {
-      withinMs: context.stallTimeoutMs,
-      onStalled: () => reply.raw.destroy(),
-    });
+    const frames = withStallTimeout(
+      completionFrames(all(), { answering, withUsage, principal: principalOf(request) }),
+      {
+        withinMs: context.stallTimeoutMs,
+        onStalled: () => reply.raw.destroy(),
+      },
+    );
     return reply
       .headers({
         'content-type': 'text/event-stream; charset=utf-8',
@@ -164,7 +167,7 @@ export function chatRoutes(app: HttpApp, context: HttpContext): void {
     const { ended, answering } = await startCompletion({ request, reply }, ask);
     try {
       const { body, finished } = await wholeCompletion(answering);
-      if (finished.charge !== null) reply.headers(billingHeaders(finished.charge));
+      if (finished.charge !== null) reply.headers(billingHeaders(finished.charge, principalOf(request)));
       return body;
     } catch (error) {
       throw toCompletionError(error, { ended, request, reply });

@@ -121,7 +121,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
           },
           ended.signal,
         );
-        if (charge !== null) reply.headers(billingHeaders(charge));
+        if (charge !== null) reply.headers(billingHeaders(charge, principalOf(request)));
         return success(presentEvaluation(evaluation));
       } catch (error) {
         if (reply.raw.destroyed) return reply.hijack();

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Type } from 'typebox';
 import type { PendingDocument } from '../../actors/documents/document-desk.ts';
-import { callerOf } from '../auth.ts';
+import { callerOf, principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -74,7 +74,7 @@ export function memoryDocumentRoutes(app: HttpApp, context: HttpContext): void {
             fileName: name,
             by,
           });
-          if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
+          if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge, principalOf(request)));
           return reply
             .code(202)
             .send(

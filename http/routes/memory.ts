@@ -70,7 +70,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
     async (request, reply) => {
       const memories = readMemories([request.body], (field) => field);
       const ingested = await memory.ingest({ memories, by: memoryCallerOf(request) });
-      if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
+      if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge, principalOf(request)));
       return reply.code(202).send(success(presentIngested(ingested)));
     },
   );
@@ -92,7 +92,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
     async (request, reply) => {
       const memories = readMemories(request.body.memories, (field, index) => `memories.${index}.${field}`);
       const ingested = await memory.ingest({ memories, by: memoryCallerOf(request) });
-      if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge));
+      if (ingested.charge !== null) reply.headers(billingHeaders(ingested.charge, principalOf(request)));
       return reply.code(202).send(success(presentBatch(ingested)));
     },
   );
@@ -115,7 +115,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       const { query, limit = DEFAULT_LIMIT } = request.body;
       const search = { ...readScope(request.body), query: readQuery(query), limit, by: memoryCallerOf(request) };
       const found = await memory.search(search, clientSignal(reply, closing));
-      if (found.charge !== null) reply.headers(billingHeaders(found.charge));
+      if (found.charge !== null) reply.headers(billingHeaders(found.charge, principalOf(request)));
       return success(presentFound(found));
     },
   );
@@ -141,7 +141,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       const maxTokens = body.max_tokens ?? DEFAULT_MAX_TOKENS;
       const wanted = { ...readScope(body), asked, maxTokens, by: memoryCallerOf(request) };
       const assembled = await memory.context(wanted, clientSignal(reply, closing));
-      if (assembled.charge !== null) reply.headers(billingHeaders(assembled.charge));
+      if (assembled.charge !== null) reply.headers(billingHeaders(assembled.charge, principalOf(request)));
       return success(presentContext(assembled));
     },
   );
@@ -233,7 +233,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
       const { memory: retried, charge } = await memory.retry(keyOf(request));
       return reply
         .code(202)
-        .headers(billingHeaders(charge))
+        .headers(billingHeaders(charge, principalOf(request)))
         .send(success(presentStatus(retried)));
     },
   );

@@ -118,7 +118,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         await recordAction(tx, request, { action: 'number.rented', target: { type: 'number', id: e164 }, now: at });
         return number;
       });
-      if (rented.charge !== null) reply.headers(billingHeaders(rented.charge));
+      if (rented.charge !== null) reply.headers(billingHeaders(rented.charge, principalOf(request)));
       return reply.code(201).send(success(presentNumber(rented)));
     },
   );

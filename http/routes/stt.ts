@@ -73,7 +73,7 @@ export function sttRoutes(app: HttpApp, context: HttpContext): void {
           const { workspaceId, userId, apiKeyId, plan } = principalOf(request);
           const sender = { workspaceId, userId, apiKeyId, plan, fileName: file.name, mediaType: file.mediaType };
           const { transcript, charge } = await pending.transcribe({ ...form, ...sender });
-          if (charge !== null) reply.headers(billingHeaders(charge));
+          if (charge !== null) reply.headers(billingHeaders(charge, principalOf(request)));
           return { success: true, request_id: request.id, ...transcript };
         },
       );

@@ -72,7 +72,7 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
         'cache-control': 'no-cache, no-transform',
         // Stops nginx from buffering lines.
         'x-accel-buffering': 'no',
-        ...billingHeaders(spoken.charge),
+        ...billingHeaders(spoken.charge, principalOf(request)),
       })
       .send(Readable.from(lines));
   }

@@ -8,7 +8,15 @@ import { clientSignal } from '../client-signal.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { acceptForms, receiveForm, type UploadedFile } from '../multipart.ts';
 import { mintPlaybackUrl } from '../playback.ts';
-import { REFUSALS, responseOf, success, successOf } from '../schemas/envelope.ts';
+import {
+  PAGE_QUERY,
+  PaginationSchema,
+  paginationOf,
+  REFUSALS,
+  responseOf,
+  success,
+  successOf,
+} from '../schemas/envelope.ts';
 import {
   AddedSamplesSchema,
   CreatedVoiceSchema,
@@ -68,16 +76,18 @@ export function voiceRoutes(app: HttpApp, context: HttpContext): void {
             description:
               '`ready`: voices you can use. `all`: also voices of the workspace that are in progress or failed.',
           }),
+          ...PAGE_QUERY,
         }),
         response: { 200: responseOf(ListResponse), ...REFUSALS },
       },
     },
     async (request) => {
       const { workspaceId } = principalOf(request);
-      const { model, status } = request.query;
-      const data = await voices.list({ workspaceId, tier: model, unready: status === 'all' });
-      const message = `${data.length} ${model} voices.`;
-      return { success: true, message, data: data.map(presentListedVoice), meta: { model } };
+      const { model, status, page, limit } = request.query;
+      const all = await voices.list({ workspaceId, tier: model, unready: status === 'all' });
+      const data = all.slice((page - 1) * limit, page * limit).map(presentListedVoice);
+      const meta = { model, pagination: paginationOf({ page, limit }, all.length) };
+      return { success: true, message: `${all.length} ${model} voices.`, data, meta };
     },
   );
 
@@ -301,7 +311,7 @@ const ListResponse = Type.Object(
     success: Type.Literal(true),
     message: Type.String({ examples: ['1 quality voices.'] }),
     data: Type.Array(ListedVoiceSchema),
-    meta: Type.Object({ model: Type.Enum(['quality', 'fast']) }),
+    meta: Type.Object({ model: Type.Enum(['quality', 'fast']), pagination: PaginationSchema }),
   },
   { description: 'The voices.' },
 );

@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import type { PublicLanguage, TranscribeRequest } from '../../actors/stt/transcriber.ts';
 import { WARNING_CODES } from '../../actors/stt/transcriber.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { languageOfTag } from '../language-tag.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
 import { WorkspaceIdSchema } from './workspace.ts';
@@ -17,7 +18,8 @@ export const TranscriptionFormSchema = Type.Object(
     language: Type.Optional(
       Type.String({
         default: 'auto',
-        description: 'Spoken language: an ISO 639-1 code from GET /stt/languages, or `auto` to detect it.',
+        description:
+          'Spoken language: an ISO 639-1 code from GET /stt/languages, a tag with a region such as `en-IN`, or `auto` to detect it.',
         examples: ['en'],
       }),
     ),
@@ -126,8 +128,8 @@ export function parseTranscriptionForm(fields: FormFields, languages: readonly P
 
 /** Null for automatic detection. */
 function languagesOf(form: Form): string[] | null {
-  const [language = 'auto', ...more] = form.list('language').map((code) => code.toLowerCase());
-  const languages = [...new Set(form.list('languages').map((code) => code.toLowerCase()))];
+  const [language = 'auto', ...more] = form.list('language').map(languageOfTag);
+  const languages = [...new Set(form.list('languages').map(languageOfTag))];
   if (more.length > 0) form.refuse('language', 'must be one language. Send several in languages');
   if (languages.length > 1 && languages.includes('auto')) form.refuse('languages', 'must not combine auto with others');
   if (languages.length === 0 || languages[0] === 'auto') return language === 'auto' ? null : [language];

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import type { SttSettings } from '../../actors/stt/live-stt.ts';
 import { LONGEST_LIVE_UTTERANCE_MS } from '../../machines/utterances.ts';
+import { languageOfTag } from '../language-tag.ts';
 import { type InvalidField, validationFailed } from '../validation.ts';
 
 export const SAMPLE_RATES = [8_000, 16_000, 24_000, 44_100, 48_000];
@@ -82,7 +83,7 @@ function readLanguages(languages: ConfigBlock['languages']): SttSettings['langua
   if (typeof languages === 'string' && languages.toLowerCase() !== 'auto') {
     throw invalid({ path: 'languages', message: 'must be an array of ISO 639-1 codes, or null' });
   }
-  const codes = typeof languages === 'string' ? [] : (languages ?? []).map((code) => code.toLowerCase());
+  const codes = typeof languages === 'string' ? [] : (languages ?? []).map(languageOfTag);
   const wanted = [...new Set(codes.filter((code) => code !== 'auto'))];
   if (wanted.length > MAX_LANGUAGES) {
     throw invalid({ path: 'languages', message: `must have at most ${MAX_LANGUAGES} entries` });

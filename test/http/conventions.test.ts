@@ -37,6 +37,11 @@ describe('the error envelope', () => {
     expectRefusal(await fixture.call('POST', '/nowhere', { as: null, body: {} }), 404, 'NOT_FOUND');
   });
 
+  it.each(['application/json', 'text/csv'])('wraps an unknown path whatever the body is: %s', async (type) => {
+    const answer = await fixture.call('POST', '/nowhere', { body: '{bad', headers: { 'content-type': type } });
+    expectRefusal(answer, 404, 'NOT_FOUND');
+  });
+
   it('wraps another method on a known path, with Allow', async () => {
     const answer = await fixture.call('DELETE', '/dialer/click2call/some-id');
     expectRefusal(answer, 405, 'METHOD_NOT_ALLOWED');

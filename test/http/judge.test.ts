@@ -130,9 +130,10 @@ describe('POST /judge/evaluate', () => {
     expect(before - (await balance())).toBe(300_000n);
     expect(headers).toMatchObject({
       'x-credit-charged': '0.0003',
-      'x-credit-balance': String(Number(before - 300_000n) / 1e9),
       'x-billing-tx': expect.stringMatching(/^[0-9a-f-]{36}$/),
     });
+    // Who asked is not the owner.
+    expect(headers).not.toHaveProperty('x-credit-balance');
     expect(asked()).toEqual({ input: 'Where is it?', context: 'A parcel.', candidate: { output: OUTPUT } });
     const url = `/judge/evaluations/${body.data.id}`;
     expect((await fixture.call('GET', url, { as: caller })).body.data).toEqual(body.data);

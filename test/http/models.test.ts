@@ -75,13 +75,12 @@ describe('GET /models', () => {
 });
 
 describe('a request for a language model, where none is configured', () => {
-  it('is refused with what to set, and not told to come again', async () => {
+  it('is refused with what to set, and may be tried again in an hour', async () => {
     fixture.models.models = [];
     const { status, body, headers } = await fixture.call('POST', '/judge/evaluate', {
       body: { questions: { polite: { type: 'choice', criteria: { yes: 'It is.', no: 'It is not.' } } }, output: 'Hi.' },
     });
     expect([status, body.code]).toEqual([503, 'LLM_NOT_CONFIGURED']);
-    expect(headers['retry-after']).toBeUndefined();
-    expect(body).not.toHaveProperty('retry_after');
+    expect([headers['retry-after'], body.retry_after]).toEqual(['3600', 3600]);
   });
 });

@@ -142,6 +142,7 @@ describe('POST /stt', () => {
   it.each<[string, FormPart[], string[] | null]>([
     ['auto', [field('language', 'auto')], null],
     ['capitals', [field('language', 'EN')], ['en']],
+    ['a tag with a region', [field('language', 'en-IN')], ['en']],
     ['commas', [field('languages', 'en, hi')], ['en', 'hi']],
     ['repetition', [field('languages', 'en'), field('languages', 'hi'), field('languages', 'en')], ['en', 'hi']],
     ['JSON', [field('languages', '["en","hi"]')], ['en', 'hi']],

@@ -38,10 +38,10 @@ describe('GET /voices', () => {
       success: true,
       message: '0 quality voices.',
       data: [],
-      meta: { model: 'quality' },
+      meta: { model: 'quality', pagination: { page: 1, limit: 20, total: 0, pages: 0 } },
     });
     const fast = await fixture.call('GET', '/voices?model=fast');
-    expect(fast.body.meta).toEqual({ model: 'fast' });
+    expect(fast.body.meta).toEqual({ model: 'fast', pagination: { page: 1, limit: 20, total: 1, pages: 1 } });
     expect(fast.body.data).toEqual([
       {
         voice_id: FAKE_VOICE.id,
@@ -63,6 +63,11 @@ describe('GET /voices', () => {
     expect((await fixture.call('GET', '/voices')).body.data).toEqual([]);
     const { body } = await fixture.call('GET', '/voices?status=all');
     expect(body.data).toMatchObject([{ voice_id: id, model: 'svc Quality', status: 'pending', is_custom: true }]);
+  });
+
+  it('pages', async () => {
+    const paged = await fixture.call('GET', '/voices?model=fast&page=2&limit=1');
+    expect(paged.body).toMatchObject({ data: [], meta: { pagination: { page: 2, limit: 1, total: 1, pages: 1 } } });
   });
 
   it('knows no other model', async () => {

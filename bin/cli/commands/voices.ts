@@ -31,6 +31,19 @@ interface Voice {
   sample_url: string | null;
 }
 
+const PAGE_LENGTH = 100;
+
+async function allVoices(api: Api, model: string | undefined): Promise<ListedVoice[]> {
+  const voices: ListedVoice[] = [];
+  for (let page = 1; ; page++) {
+    const paging = { page: String(page), limit: String(PAGE_LENGTH) };
+    const query = new URLSearchParams({ status: 'all', ...(model !== undefined && { model }), ...paging });
+    const listed = await api.get<ListedVoice[]>(`/voices?${query}`);
+    voices.push(...listed);
+    if (listed.length < PAGE_LENGTH) return voices;
+  }
+}
+
 const list = defineAction({
   summary: 'List voices: those of the workspace in any state, then built-in ones.',
   options: {
@@ -39,8 +52,7 @@ const list = defineAction({
     ...API_OPTIONS,
   },
   async run({ values }) {
-    const query = new URLSearchParams({ status: 'all', ...(values.model && { model: values.model }) });
-    const all = await openApi(values).get<ListedVoice[]>(`/voices?${query}`);
+    const all = await allVoices(openApi(values), values.model);
     const voices = all.filter(({ labels }) => values.language === undefined || labels.language === values.language);
     const text = table(
       ['ID', 'NAME', 'LANGUAGE', 'GENDER', 'ACCENT', 'WPM', 'STATUS'],

@@ -1,0 +1,24 @@
+import { Type } from 'typebox';
+import { describe, expect, it } from 'vitest';
+import { compileCheck } from '../../http/validation.ts';
+
+const check = compileCheck(
+  Type.Object({
+    n: Type.Optional(Type.Literal(1)),
+    tone: Type.Optional(Type.Union([Type.Literal('calm'), Type.Literal('kind')])),
+    shape: Type.Optional(Type.Union([Type.Object({}), Type.Array(Type.String())])),
+    speed: Type.Optional(Type.Number({ exclusiveMinimum: 0, exclusiveMaximum: 4 })),
+  }),
+);
+
+describe('the message about an invalid field', () => {
+  it.each([
+    [{ n: 2 }, 'n must be 1.'],
+    [{ tone: 'loud' }, 'tone must be "calm" or "kind".'],
+    [{ shape: 5 }, 'shape must be a JSON object or an array.'],
+    [{ speed: 0 }, 'speed must be more than 0.'],
+    [{ speed: 4 }, 'speed must be less than 4.'],
+  ])('for %j names the accepted values', (value, message) => {
+    expect(check(value)?.message).toBe(message);
+  });
+});
