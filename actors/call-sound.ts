@@ -88,7 +88,7 @@ async function speak(
   { text, voiceId }: { text: string; voiceId: string | null },
   { sql, synthesis, voices, readScript, workspaceId, signal }: MakingOptions & { workspaceId: string },
 ): Promise<CallSound> {
-  const { recipe } = await voices.resolve({ workspaceId, voiceId });
+  const { recipe } = await voices.resolve({ workspaceId, voiceId, text });
   const script = scriptOf(text, { language: recipe.language, readScript });
   await requireCovered(sql, { workspaceId, script });
   const late = AbortSignal.timeout(SPOKEN_WITHIN_MS);

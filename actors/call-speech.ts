@@ -108,9 +108,9 @@ export function createCallSpeechDesk(options: CallSpeechOptions): CallSpeechDesk
 }
 
 /** A voice that was asked for must be there; without one the call can still be made. */
-async function recipeFor({ workspaceId, voiceId }: SpeechRequest, { voices }: CallSpeechOptions) {
+async function recipeFor({ workspaceId, voiceId, announce, whisper }: SpeechRequest, { voices }: CallSpeechOptions) {
   try {
-    return (await voices.resolve({ workspaceId, voiceId })).recipe;
+    return (await voices.resolve({ workspaceId, voiceId, text: announce ?? whisper ?? '' })).recipe;
   } catch (error) {
     if (voiceId === null && error instanceof TandemError) return null;
     throw error;

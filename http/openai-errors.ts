@@ -10,12 +10,9 @@ export interface OpenaiError {
   code: string;
 }
 
-/** These aliases under /v1/ return the errors of the operations they are aliases of. */
-const SPEECH_ALIASES = ['/v1/stream', '/v1/transcribe'];
-
 /** Whether OpenAI clients call this path and expect errors in their format. */
 export function isOpenaiPath(path: string): boolean {
-  return path.startsWith('/v1/') && !SPEECH_ALIASES.includes(path);
+  return path.startsWith('/v1/');
 }
 
 /** The envelope with the error in the format of OpenAI, for both kinds of clients. */

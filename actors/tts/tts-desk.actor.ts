@@ -112,7 +112,7 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
     async speak(request, listening) {
       requireOpen();
       const { workspaceId, voiceId } = request;
-      const voice = await voices.resolve({ workspaceId, voiceId });
+      const voice = await voices.resolve({ workspaceId, voiceId, text: request.text });
       const script = scriptOf(request.text, { language: voice.recipe.language, readScript });
       requireOpen();
       listening.throwIfAborted();

@@ -7,7 +7,7 @@ export interface VoiceDesk {
    * What to speak with. Null `voiceId`: the usual voice.
    * @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY`
    */
-  resolve(options: { workspaceId: string; voiceId: string | null }): Promise<SpeakableVoice>;
+  resolve(options: { workspaceId: string; voiceId: string | null; text?: string }): Promise<SpeakableVoice>;
   /** Voices of the tier, the workspace's own first; only those that are ready, or all. */
   list(options: { workspaceId: string; tier: VoiceTier; unready?: boolean }): Promise<VoiceView[]>;
   /** @throws TandemError `VOICE_NOT_FOUND` */
@@ -73,7 +73,7 @@ export interface VoiceView {
   approximate: boolean | null;
   language: string;
   languageName: string;
-  gender: 'female' | 'male' | null;
+  gender: 'female' | 'male';
   accent: string;
   age: string | null;
   wordsPerMinute: number | null;

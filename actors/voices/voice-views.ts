@@ -23,7 +23,7 @@ export function viewOfCatalogue(voice: CatalogueVoice): VoiceView {
     approximate: null,
     language,
     languageName,
-    gender,
+    gender: gender ?? heardGender(recipe),
     accent,
     age,
     wordsPerMinute: paceOf(recipe),
@@ -47,7 +47,7 @@ export function viewOfRow(row: VoiceRow, languageName: string): VoiceView {
     approximate,
     language,
     languageName,
-    gender,
+    gender: gender ?? heardGender(row.recipe as VoiceRecipe | null),
     accent: accent ?? 'Neutral',
     age,
     wordsPerMinute: row.recipe === null ? null : paceOf(row.recipe as VoiceRecipe),
@@ -56,6 +56,16 @@ export function viewOfRow(row: VoiceRow, languageName: string): VoiceView {
     createdAt,
     updatedAt,
   };
+}
+
+/** Between the median pitch of men (about 120 Hz) and of women (about 210 Hz). */
+const FEMALE_FROM_HZ = 165;
+
+/** The label of a voice whose maker gave none: by its median pitch, `female` where that was not measured. */
+function heardGender(recipe: VoiceRecipe | null): 'female' | 'male' {
+  const pitchHz = recipe?.own?.pitchHz ?? null;
+  if (recipe === null || pitchHz === null) return 'female';
+  return pitchHz * 2 ** (recipe.character.pitchSemitones / 12) >= FEMALE_FROM_HZ ? 'female' : 'male';
 }
 
 /** As they are stored: plain texts by name. */

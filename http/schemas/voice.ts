@@ -206,7 +206,9 @@ const CategoriesSchema = Type.Array(Type.String(), {
   description: 'Use cases.',
   examples: [['Conversational', 'IVR/Call Center']],
 });
-const GenderSchema = nullable(Type.Enum(['female', 'male'], { description: 'Null if unknown.' }));
+const GenderSchema = Type.Enum(['female', 'male'], {
+  description: 'As the label says, otherwise by the pitch of the voice.',
+});
 
 export const ListedVoiceSchema = Type.Object({
   voice_id: IdSchema,

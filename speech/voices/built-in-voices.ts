@@ -6,6 +6,7 @@ import { characterVoices } from './espeak-character-voices.ts';
 import { ESPEAK_CHARACTERS } from './espeak-characters.ts';
 import { PLAIN_ENGLISH, plainVoices } from './espeak-plain-voices.ts';
 import { languageCode, languageName } from './language-names.ts';
+import { languageOfScript } from './script-languages.ts';
 
 export interface VoiceCatalogueOptions {
   /** Whose voices come first; `auto`: models and servers that somebody has set up, before eSpeak NG. */
@@ -30,10 +31,16 @@ export function createVoiceCatalogue(
       if (!known.has(name.toLowerCase())) known.set(name.toLowerCase(), voice);
     }
   }
+  const usual = usualVoice({ fast, others, preferred });
+  const byPreference = preferred === 'espeak-ng' ? fast : [...others, ...fast];
   return {
     list: (tier) => (tier === 'fast' ? fast : quality),
     find: (idOrName) => known.get(idOrName.toLowerCase()) ?? null,
-    usual: usualVoice({ fast, others, preferred }),
+    usual,
+    usualFor(text) {
+      const code = languageOfScript(text);
+      return (code === null ? undefined : byPreference.find(({ language }) => language === code)) ?? usual;
+    },
     languages: () => languagesOf([...espeakCare(espeak), ...others.map(({ language }) => language)]),
   };
 }

@@ -6,8 +6,10 @@ export interface VoiceCatalogue {
   list(tier: VoiceTier): readonly CatalogueVoice[];
   /** By its id, or by a short name such as `en-us` or `hi`, in any case; null when there is none. */
   find(idOrName: string): CatalogueVoice | null;
-  /** For requests that name none. */
+  /** For requests that name none, in English. */
   readonly usual: CatalogueVoice;
+  /** For a text without a voice: one that reads its script, such as Telugu, otherwise the usual one. */
+  usualFor(text: string): CatalogueVoice;
   /** In which somebody took care of the voices; ISO 639. */
   languages(): readonly { language: string; name: string }[];
 }

@@ -123,6 +123,24 @@ describe('The voice catalogue with other engines', () => {
     expect(usualOf([thorsten]).recipe.engineVoice).toBe('vits-piper-de_DE-thorsten');
   });
 
+  it.each([
+    ['నమస్కారం, మీ ఆర్డర్ వచ్చింది', 'te'],
+    ['<speak>नमस्ते <break time="300ms"/></speak>', 'hi'],
+    ['Ваш заказ в пути', 'ru'],
+    ['ご注文は4711番です', 'ja'],
+    ['Your order', 'en-us'],
+    ['Order नमस्ते has shipped', 'en-us'],
+    ['4711', 'en-us'],
+  ])('reads %j without a voice with %s', (text, engineVoice) => {
+    expect(createVoiceCatalogue(espeak, { preferred: 'auto' }).usualFor(text).recipe.engineVoice).toBe(engineVoice);
+  });
+
+  it('prefers the voice of a model to read a script', () => {
+    const telugu = other('sherpa-onnx', 'vits-te', 'te', null);
+    const { recipe } = createVoiceCatalogue([...espeak, telugu], { preferred: 'auto' }).usualFor('నమస్కారం');
+    expect(recipe.engine).toBe('sherpa-onnx');
+  });
+
   it('does not list what only speaks like somebody else', () => {
     expect(createVoiceCatalogue([cloner], { preferred: 'auto' }).list('quality')).toEqual([]);
   });
