@@ -5,11 +5,13 @@ import {
   candidateOfOutput,
   candidateOfTranscript,
   type SpokenCall,
+  type SpokenLine,
 } from '../language/judge/rubric.ts';
 import { type EvaluateBody, MAX_CHARACTERS, METADATA_MAX_BYTES } from './schemas/judge.ts';
 import { validationFailed } from './validation.ts';
 
 type Evaluate = Static<typeof EvaluateBody>;
+type Segment = { leg?: string; speaker?: unknown; start?: number; text: string };
 
 /** Reads the candidate of a body, or the call to look it up from. @throws TandemError VALIDATION_FAILED */
 export function readCandidate(body: Evaluate): { candidate: Candidate } | { callId: string } {
@@ -37,7 +39,10 @@ export function requireValidCandidate(candidate: Candidate, path: string): Candi
 
 function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate {
   if (output !== undefined) return candidateOfOutput(output);
-  if (transcript !== undefined) return candidateOfTranscript(transcript.segments);
+  if (transcript !== undefined) {
+    const segments = typeof transcript === 'string' ? [{ text: transcript }] : transcript.segments;
+    return candidateOfTranscript(segments.map(spokenLine));
+  }
   return candidateOfMessages(
     messages.map(({ role, content, tool_calls: calls }, index) => ({
       role,
@@ -45,6 +50,11 @@ function candidateOf({ output, transcript, messages = [] }: Evaluate): Candidate
       calls: callsIn(calls),
     })),
   );
+}
+
+function spokenLine({ leg, speaker, start, text }: Segment): SpokenLine {
+  const said = leg ?? speaker;
+  return { ...(typeof said === 'string' && { speaker: said }), ...(start !== undefined && { start }), text };
 }
 
 /** Joins the content parts of a message with line breaks. */

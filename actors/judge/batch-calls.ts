@@ -109,6 +109,6 @@ async function candidateOf(sql: Sql, callId: string) {
   if (stored?.transcript.status === 'in_progress') return 'TRANSCRIPT_NOT_FINISHED';
   if (stored === null || stored.segments.length === 0) return 'TRANSCRIPT_EMPTY';
   return candidateOfTranscript(
-    stored.segments.map(({ leg, text, startMs }) => ({ leg, text, start: seconds(startMs) })),
+    stored.segments.map(({ leg, text, startMs }) => ({ speaker: leg, text, start: seconds(startMs) })),
   );
 }

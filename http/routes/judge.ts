@@ -274,7 +274,7 @@ export function judgeRoutes(app: HttpApp, context: HttpContext): void {
       const message = 'must be a finished call with a complete transcript. Retry later, or send transcript';
       throw validationFailed([{ path: 'call_id', message }]);
     }
-    const lines = segments.map(({ leg, text, startMs }) => ({ leg, text, start: seconds(startMs) }));
+    const lines = segments.map(({ leg, text, startMs }) => ({ speaker: leg, text, start: seconds(startMs) }));
     return requireValidCandidate(candidateOfTranscript(lines), 'call_id');
   }
 }

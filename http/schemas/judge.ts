@@ -20,7 +20,8 @@ const SamplesSchema = Type.Integer({
 
 const SegmentSchema = Type.Object(
   {
-    leg: Type.String({ maxLength: 64, description: 'Speaker: `agent` or `customer`.' }),
+    leg: Type.Optional(Type.String({ maxLength: 64, description: 'Speaker, as in the transcript of a call.' })),
+    speaker: Type.Optional(nullable(Type.String({ maxLength: 64, description: 'Speaker, as POST /stt returns it.' }))),
     text: Type.String({ maxLength: MAX_CHARACTERS, description: 'Transcribed text.' }),
     start: Type.Optional(Type.Number({ description: 'Start, in seconds.' })),
   },
@@ -45,12 +46,18 @@ export const EvaluateBody = Type.Object(
     model: Type.Optional(ModelNameSchema),
     output: Type.Optional(Type.String({ maxLength: MAX_CHARACTERS, description: 'Text to evaluate.' })),
     transcript: Type.Optional(
-      Type.Object(
-        { segments: Type.Array(SegmentSchema, { maxItems: 20_000 }) },
-        {
-          additionalProperties: true,
-          description: 'Call to evaluate: the `data` of GET /dialer/click2call/{id}/transcript.',
-        },
+      Type.Union(
+        [
+          Type.Object(
+            { segments: Type.Array(SegmentSchema, { maxItems: 20_000 }) },
+            {
+              additionalProperties: true,
+              description: 'The `data` of GET /dialer/click2call/{id}/transcript, or the response of POST /stt.',
+            },
+          ),
+          Type.String({ maxLength: MAX_CHARACTERS, description: 'The `text` of POST /stt.' }),
+        ],
+        { description: 'Conversation or recording to evaluate.' },
       ),
     ),
     messages: Type.Optional(

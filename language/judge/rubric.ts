@@ -63,20 +63,15 @@ export function candidateOfOutput(output: string): Candidate {
 }
 
 export interface SpokenLine {
-  /** Who said it. */
-  leg: string;
+  /** Absent if unknown. */
+  speaker?: string;
   /** Seconds. */
   start?: number;
   text: string;
 }
 
 export function candidateOfTranscript(lines: readonly SpokenLine[]): Candidate {
-  const transcript = lines.map(({ leg, start, text }) => ({
-    speaker: leg,
-    ...(start !== undefined && { start }),
-    text,
-  }));
-  return { content: { transcript }, texts: lines.map(({ text }) => text) };
+  return { content: { transcript: lines }, texts: lines.map(({ text }) => text) };
 }
 
 /** Of a tool, by the assistant. */

@@ -241,6 +241,24 @@ describe('POST /judge/evaluate', () => {
     ]);
   });
 
+  it.each([
+    ['a text', OUTPUT, [{ text: OUTPUT }]],
+    [
+      'the answer of /stt',
+      { text: OUTPUT, segments: [{ speaker: 'speaker_1', text: OUTPUT, start: 0, end: 2 }] },
+      [{ speaker: 'speaker_1', start: 0, text: OUTPUT }],
+    ],
+    ['segments without a speaker', { segments: [{ speaker: null, text: OUTPUT }] }, [{ text: OUTPUT }]],
+    [
+      'a call',
+      { segments: [{ leg: 'customer', text: OUTPUT, start: 1.5 }] },
+      [{ speaker: 'customer', start: 1.5, text: OUTPUT }],
+    ],
+  ])('takes %s as a transcript', async (_what, transcript, shown) => {
+    expect((await evaluate({ transcript })).status).toBe(200);
+    expect(asked().candidate).toEqual({ transcript: shown });
+  });
+
   it('takes an hour of talk with the times of its words, and metadata beside it', async () => {
     const word = { word: 'something', start: 1.25, end: 1.5, confidence: 0.875 };
     const segment = { leg: 'agent', text: 'something '.repeat(15), start: 1, end: 5, words: Array(15).fill(word) };
@@ -261,6 +279,7 @@ describe('POST /judge/evaluate', () => {
     ['a picture', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }],
     ['a transcript in which nothing was said', { transcript: { segments: [{ leg: 'agent', text: '' }] } }],
     ['a transcript that is none', { transcript: [] }],
+    ['a transcript without a letter', { transcript: ' ' }],
     ['more than there may be', { messages: Array(3).fill({ role: 'user', content: 'x'.repeat(70_000) }) }],
     ['too many samples', { output: OUTPUT, samples: 6 }],
     ['a choice of one', { output: OUTPUT, questions: { a: { type: 'choice', criteria: { yes: '' } } } }],

@@ -238,7 +238,7 @@ describe('a candidate that gives orders', () => {
   it.each(HOSTILE)('stands as data in its place, on one line, whatever it says: %#', async (text) => {
     for (const request of [
       judgeRequest({
-        candidate: candidateOfTranscript([{ leg: 'agent', start: 0, text }]),
+        candidate: candidateOfTranscript([{ speaker: 'agent', start: 0, text }]),
         input: text,
         context: text,
       }),
