@@ -12,6 +12,7 @@ import { openTelephony } from './actors/open-telephony.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { signedMediaUrl } from './http/playback.ts';
+import { readInboundAnswer } from './http/schemas/inbound-rule.ts';
 import { createHttpServer } from './http/server.ts';
 import { openLanguageModels } from './language/open-language-models.ts';
 import { loadTokenizer } from './language/tokens.ts';
@@ -163,6 +164,7 @@ export async function startTandem(
       await openTelephony({
         ...{ ...shared, sip: sip.gateway, voices, sealingKeys },
         callingLimits,
+        readInboundAnswer: (answer) => readInboundAnswer(answer, config.numberPlan),
         trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),
       }),
     );

@@ -17,6 +17,7 @@ import {
   isFinalState,
   requireRoomForLeg,
 } from '../storage/queries/calls.ts';
+import type { InboundDecider } from '../storage/queries/inbound-rules.ts';
 import { findMembership } from '../storage/queries/memberships.ts';
 import { getRecording } from '../storage/queries/recordings.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
@@ -77,17 +78,11 @@ export interface NodeDialer extends Dialer {
 /** What was asked of a call that was not placed here. */
 export type ReceivedCallRequest = Omit<
   PlaceCallRequest,
-  | 'placedVia'
-  | 'apiKeyId'
-  | 'apiKeyName'
-  | 'userId'
-  | 'referenceId'
-  | 'callbackUrl'
-  | 'callbackSecret'
-  | 'metadata'
-  | 'recordingBeep'
-  | 'onMachine'
->;
+  'placedVia' | 'apiKeyId' | 'apiKeyName' | 'userId' | 'referenceId' | 'metadata' | 'recordingBeep' | 'onMachine'
+> & {
+  /** What decided about the call, for its event log. */
+  decidedBy: InboundDecider;
+};
 
 /** How long a placement waits for its call to be on its way before it answers that the outcome is not known. */
 const PLACEMENT_TIMEOUT_MS = 10_000;
@@ -163,7 +158,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const { workspaceId, agentUserId = null } = request;
       if (agentUserId !== null) await requireBrowserOf({ workspaceId, userId: agentUserId }, options);
       const scripts = await options.speeches.read(request);
-      const callbackUrl = await checkedCallbackUrl(request, options);
+      const callbackUrl =
+        request.callbackUrl === null ? null : await checkedUrl(request.callbackUrl, 'callback_url', options);
       // The look-up may have taken long.
       requireReady();
       const callId = `call_${randomUUID()}`;
@@ -184,7 +180,9 @@ export function createDialer(options: DialerOptions): NodeDialer {
       );
     },
 
-    async receive(request, call) {
+    checkCallbackUrl: (url, field) => checkedUrl(url, field, options),
+
+    async receive({ callbackUrl, callbackSecret, decidedBy, ...request }, call) {
       requireReady();
       const { workspaceId, agentUserId = null } = request;
       if (agentUserId !== null) await requireBrowserOf({ workspaceId, userId: agentUserId }, options);
@@ -192,9 +190,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
       requireReady();
       if (call.abandoned.aborted) return;
       const callId = `call_${randomUUID()}`;
+      call.traceAs({ callId, leg: 'customer' });
       const admission = admit(
-        { ...request, ...NOT_PLACED, referenceId: `in-${randomUUID()}` },
-        { callId, callbackUrl: null, scripts, inbound: call },
+        { ...request, ...NOT_PLACED, callbackSecret, referenceId: `in-${randomUUID()}` },
+        { callId, callbackUrl, scripts, inbound: call, decidedBy },
       );
       admissions.add(admission);
       const { live } = await admission.finally(() => admissions.delete(admission));
@@ -307,6 +306,7 @@ interface Admission {
   callbackUrl: string | null;
   scripts: CallScripts;
   inbound?: InboundCall | null;
+  decidedBy?: InboundDecider;
 }
 
 const NOT_PLACED = {
@@ -315,7 +315,6 @@ const NOT_PLACED = {
   apiKeyName: null,
   userId: null,
   callbackUrl: null,
-  callbackSecret: null,
   metadata: null,
 } as const;
 
@@ -363,15 +362,13 @@ async function dialed(call: LiveCall, { sql }: DialerOptions): Promise<PlacedCal
 }
 
 /** What is stored as the callback's URL: checked, and normalised by the URL rules. */
-async function checkedCallbackUrl(request: PlaceCallRequest, options: DialerOptions): Promise<string | null> {
-  if (request.callbackUrl === null) return null;
-  const { allowCidrs, resolve } = options;
+async function checkedUrl(text: string, field: string, { allowCidrs, resolve }: DialerOptions): Promise<string> {
+  const refusedAs = { code: 'INVALID_CALLBACK_URL', field } as const;
   try {
-    const { url } = await checkCallbackUrl(request.callbackUrl, { allowCidrs, ...(resolve && { resolve }) });
-    return url.href;
+    return (await checkCallbackUrl(text, { allowCidrs, refusedAs, ...(resolve && { resolve }) })).url.href;
   } catch (error) {
     if (!isLookupFailure(error)) throw error;
-    throw refused('C2C_CALLBACK_UNREACHABLE', 'The host of callback_url cannot be looked up from here. Try again.');
+    throw refused('C2C_CALLBACK_UNREACHABLE', `The host of ${field} cannot be looked up from here. Try again.`);
   }
 }
 

@@ -16,6 +16,12 @@ export interface Dialer {
    * @throws TandemError with the placement codes of `machines/errors.ts`.
    */
   place(request: PlaceCallRequest): Promise<PlacedCall>;
+  /**
+   * Returns a URL of the integrator as it will be requested.
+   * @param field of the request, named in the error
+   * @throws TandemError INVALID_CALLBACK_URL, C2C_CALLBACK_UNREACHABLE
+   */
+  checkCallbackUrl(url: string, field: string): Promise<string>;
   /** Asks a live call to end; resolves with the call as it is then. A finished call is returned unchanged. */
   hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall>;
   /**

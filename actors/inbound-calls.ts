@@ -4,32 +4,37 @@ import type { HangupCause } from '../machines/events.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
-import { type CalledNumber, type ForwardRule, findCalledNumbers } from '../storage/queries/inbound-rules.ts';
+import {
+  type CalledNumber,
+  type ForwardRule,
+  findCalledNumbers,
+  type InboundDecider,
+  type InboundDecision,
+  type InboundRule,
+} from '../storage/queries/inbound-rules.ts';
 import { gatewaysOf } from '../storage/queries/trunk-gateways.ts';
+import { callbackSecretContext } from '../storage/secret-contexts.ts';
 import { createDnsResolve, type Resolve } from './callbacks/dns-resolve.ts';
 import type { NodeDialer } from './dialer.actor.ts';
+import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
 import type { Logger } from './logger.ts';
 
-export interface InboundCallsOptions {
+export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resolve'> {
   sip: SipGateway;
   sql: Sql;
   dialer: Pick<NodeDialer, 'receive'>;
-  /** Looks up the hosts of trunks; default: DNS. */
+  /** Looks up the hosts of trunks and of the URLs that decide about calls; default: DNS. */
   resolve?: Resolve;
   logger: Logger;
 }
 
 /**
  * Takes the calls of peers: each is for a rented number, comes from an address of a gateway of the number's trunk, and is refused or
- * connected by the number's rule.
+ * connected by the number's rule, or as a URL of the integrator decides.
  */
-export function takeInboundCalls({
-  sip,
-  sql,
-  dialer,
-  resolve = createDnsResolve(),
-  logger,
-}: InboundCallsOptions): void {
+export function takeInboundCalls(options: InboundCallsOptions): void {
+  const { sip, sql, dialer, resolve = createDnsResolve(), secrets, logger } = options;
+
   async function take(call: InboundCall): Promise<void> {
     const number = await calledNumber(call);
     if (number === null) return call.refuse('UNALLOCATED_NUMBER');
@@ -40,7 +45,36 @@ export function takeInboundCalls({
     // There is nobody to name in the call, nor to call back.
     if (caller === null) return call.refuse('FACILITY_REJECTED');
     call.ring();
-    await dialer.receive({ ...placementOf(rule), workspaceId, trunkId, did, customerNumber: caller }, call);
+    const { decision, decidedBy } = await decide(rule, { workspaceId, trunkId, did, from: caller }, call);
+    if (call.abandoned.aborted) return;
+    if (decision.action === 'reject') return call.refuse('CALL_REJECTED');
+    const callback = callbackOf(decision, workspaceId);
+    const placement = { ...placementOf(decision), ...callback, workspaceId, trunkId, did, customerNumber: caller };
+    await dialer.receive({ ...placement, decidedBy }, call);
+  }
+
+  async function decide(
+    rule: Exclude<InboundRule, { action: 'reject' }>,
+    asked: AskedCall,
+    { abandoned }: InboundCall,
+  ): Promise<{ decision: InboundDecision; decidedBy: InboundDecider }> {
+    if (rule.action === 'forward') {
+      return { decision: rule, decidedBy: { decided_by: 'rule', fault: null, after_ms: null } };
+    }
+    const startedAtMs = performance.now();
+    const { decision, fault } = await askAboutCall(rule, asked, { ...options, signal: abandoned });
+    const afterMs = Math.round(performance.now() - startedAtMs);
+    if (fault !== null && !abandoned.aborted) {
+      logger.warn({ workspaceId: asked.workspaceId, fault }, 'fallback for an inbound call: its URL did not decide');
+    }
+    const decidedBy = { decided_by: fault === null ? 'url' : 'fallback', fault, after_ms: afterMs } as const;
+    return { decision: decision ?? rule.fallback, decidedBy };
+  }
+
+  function callbackOf({ callbackUrl = null, callbackSecretSealed = null }: ForwardRule, workspaceId: string) {
+    if (callbackUrl === null || callbackSecretSealed === null) return { callbackUrl: null, callbackSecret: null };
+    const sealed = Buffer.from(callbackSecretSealed, 'base64');
+    return { callbackUrl, callbackSecret: secrets.open(sealed, callbackSecretContext(workspaceId)) };
   }
 
   /** Null for a number that is not rented, and for one whose trunk is elsewhere: strangers learn nothing of either. */

@@ -9,6 +9,7 @@ import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import type { Storage } from '../storage/open-storage.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
+import type { InboundDecision } from '../storage/queries/inbound-rules.ts';
 import { createCallActors } from './call.actor.ts';
 import { createCallFeed } from './call-feed.ts';
 import { type CallRegistry, createCallRegistry } from './call-registry.ts';
@@ -49,6 +50,8 @@ export interface OpenTelephonyOptions {
   sealingKeys: SealingKeys;
   /** Limits of the operator for the calls of every workspace. */
   callingLimits: CallingLimits;
+  /** Reads what the URL of an inbound rule answered. Throws for what is no decision. */
+  readInboundAnswer: (answer: unknown) => InboundDecision;
   /** Private networks that callbacks may be sent to. */
   allowCidrs: readonly Cidr[];
   /** Private networks that trunks of every workspace may lead to. */
@@ -106,7 +109,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
   const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
-  takeInboundCalls({ ...parts, dialer, ...(resolve && { resolve }) });
+  takeInboundCalls({ ...parts, dialer, readAnswer: given.readInboundAnswer, ...(resolve && { resolve }) });
   const retention = expireRecordings(shared);
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });

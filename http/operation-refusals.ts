@@ -245,7 +245,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
 
   getPool: ['DIALER_NOT_PROVISIONED'],
   setCallerId: ['INVALID_NUMBER', 'CALLER_ID_NOT_OWNED', 'DIALER_NOT_PROVISIONED'],
-  setInboundRule: ['NUMBER_NOT_FOUND'],
+  setInboundRule: ['NUMBER_NOT_FOUND', 'INVALID_CALLBACK_URL', 'C2C_CALLBACK_UNREACHABLE'],
   rentNumber: [
     'DIALER_NOT_PROVISIONED',
     'INVALID_NUMBER',

@@ -13,12 +13,18 @@ export class ReceivedCall implements InboundCall {
   readonly #reply: SrfReply;
   readonly #abandoned = new AbortController();
   readonly #answer: InboundCall['answer'];
+  readonly traceAs: InboundCall['traceAs'];
   #isOver = false;
 
   /** @param answer makes the leg, which sends the 200 */
-  constructor(request: SrfReceivedRequest, reply: SrfReply, answer: InboundCall['answer']) {
+  constructor(
+    request: SrfReceivedRequest,
+    reply: SrfReply,
+    { answer, traceAs }: Pick<InboundCall, 'answer' | 'traceAs'>,
+  ) {
     this.#reply = reply;
     this.#answer = answer;
+    this.traceAs = traceAs;
     this.called = userOf(request.uri);
     this.caller = userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
     this.source = { host: request.source_address, port: request.source_port };

@@ -297,9 +297,10 @@ export class DrachtioGateway implements SipGateway {
 
   #takeCall(request: SrfReceivedRequest, reply: SrfReply): void {
     this.#counters.received++;
-    const call = new ReceivedCall(request, reply, (asked) =>
-      this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
-    );
+    const call = new ReceivedCall(request, reply, {
+      answer: (asked) => this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
+      traceAs: (leg) => this.#options.tracer?.bind(request.get('Call-ID') ?? '', leg),
+    });
     this.#onCall?.(call);
   }
 

@@ -98,6 +98,8 @@ export interface InboundCall {
   readonly abandoned: AbortSignal;
   /** 180. */
   ring(): void;
+  /** Puts its SIP messages, earlier and later ones, into the trace of a leg. */
+  traceAs(leg: { callId: string; leg: string }): void;
   /** Idempotent; nothing happens to a call that is answered. */
   refuse(cause: HangupCause): void;
   /** Makes a leg of it, which is `leg.answered` once the peer has acknowledged. Call it once. */

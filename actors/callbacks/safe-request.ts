@@ -17,6 +17,8 @@ export interface SafePostOptions extends CheckOptions {
   timeoutMs?: number;
   /** PEM certificates to trust instead of the system's, for tests and private authorities. */
   ca?: string;
+  /** Reads an answer of up to this many bytes; a longer one fails. Default: the answer is thrown away. */
+  answerBytes?: number;
 }
 
 /** Why no status came back. `aborted` is our own doing, all others are the receiver's or the network's. */
@@ -30,14 +32,15 @@ export type PostFailure =
   | 'aborted';
 
 export type PostResult =
-  | { kind: 'answered'; status: number; retryAfter: string | null }
+  /** `body`: UTF-8, if it was asked for. */
+  | { kind: 'answered'; status: number; retryAfter: string | null; body?: string }
   | { kind: 'failed'; failure: PostFailure; detail: string };
 
 /**
  * One POST to a host that anybody may have named. Looks the name up once, checks every address, and connects to one
- * of those with the name as SNI and Host. Follows no redirect, uses no proxy, keeps no connection, reads at most 16 kB
- * of the answer and throws it away. The status decides as soon as it is there: a body that never ends changes nothing
- * but the time it takes. Never rejects.
+ * of those with the name as SNI and Host. Follows no redirect, uses no proxy, keeps no connection. Without `answerBytes`
+ * it reads at most 16 kB of the answer and throws it away, and the status decides as soon as it is there: a body that
+ * never ends changes nothing but the time it takes. Never rejects.
  */
 export async function safePost(options: SafePostOptions): Promise<PostResult> {
   const deadline = new AbortController();
@@ -103,6 +106,10 @@ async function post(checked: CheckedUrl, options: SafePostOptions, signal: Abort
   });
   client.on('response', (response) => {
     const settled = answerOf(response);
+    if (options.answerBytes !== undefined) {
+      readAnswer(response, options.answerBytes).then((text) => resolve({ ...settled, body: text }), reject);
+      return;
+    }
     answer = settled;
     discard(response).then(
       () => resolve(settled),
@@ -120,12 +127,23 @@ async function post(checked: CheckedUrl, options: SafePostOptions, signal: Abort
   }
 }
 
-function answerOf(response: IncomingMessage): PostResult {
+function answerOf(response: IncomingMessage): Extract<PostResult, { kind: 'answered' }> {
   return {
     kind: 'answered',
     status: response.statusCode ?? 0,
     retryAfter: response.headers['retry-after'] ?? null,
   };
+}
+
+async function readAnswer(response: IncomingMessage, mostBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) throw Object.assign(new Error('the answer is too long'), { code: 'HPE_ANSWER_TOO_LONG' });
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Lets a well-behaved receiver finish its answer, within bounds; a destroyed request ends the loop as well. */

@@ -9,6 +9,7 @@ import {
   rentNumber,
   setInboundRule,
 } from '../../storage/queries/numbers.ts';
+import { callbackSecretContext } from '../../storage/secret-contexts.ts';
 import { principalOf } from '../auth.ts';
 import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
@@ -132,7 +133,7 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'setInboundRule',
         summary: 'Set the rule for calls to a number',
         description:
-          'Sets what becomes of calls to a rented number. With `forward`, the caller hears ringing while the endpoint is dialed over the trunk of the number, and is connected when it answers. The call is a call object with `direction` `inbound`, with the same events, limits and charges. Calls are taken from the addresses of the trunk only. Tandem extension.',
+          'Sets what becomes of calls to a rented number. With `forward`, the caller hears ringing while the endpoint is dialed over the trunk of the number, and is connected when it answers. With `ask`, Tandem sends a signed POST to `url` while the caller hears ringing, and does what its answer says; without a valid answer within three seconds, what `fallback` says. The call is a call object with `direction` `inbound`, with the same events, limits and charges. Calls are taken from the addresses of the trunk only. Tandem extension.',
         params: NumberParams,
         body: InboundRuleBody,
         response: { 200: successOf(NumberSchema, 'The number, with its new rule.'), ...REFUSALS },
@@ -141,7 +142,14 @@ export function numberRoutes(app: HttpApp, context: HttpContext): void {
     async (request) => {
       const { workspaceId, userId } = principalOf(request);
       const e164 = readNumber(request.params.e164);
-      const rule = readInboundRule(request.body, { ownUserId: userId, numberPlan: context.numberPlan });
+      const rule = await readInboundRule(
+        request.body,
+        { ownUserId: userId, numberPlan: context.numberPlan },
+        {
+          seal: (secret) => context.secrets.seal(secret, callbackSecretContext(workspaceId)).toString('base64'),
+          checkUrl: (url, field) => context.dialer.checkCallbackUrl(url, field),
+        },
+      );
       const number = await inTransaction(sql, async (tx) => {
         const target = { type: 'number', id: e164 } as const;
         const changed = await setInboundRule(tx, { workspaceId, e164, rule });

@@ -1,11 +1,13 @@
-import { type Static, Type } from 'typebox';
-import type { InboundRule } from '../../storage/queries/inbound-rules.ts';
-import { validationFailed } from '../validation.ts';
+import { type Static, type TSchema, Type } from 'typebox';
+import type { TandemError } from '../../machines/errors.ts';
+import type { ForwardRule, InboundDecision, InboundRule } from '../../storage/queries/inbound-rules.ts';
+import { compileCheck, validationFailed } from '../validation.ts';
 import { EndpointSchema, readEndpoint } from './endpoint.ts';
 import { nullable } from './envelope.ts';
 import type { NumberPlan } from './phone-number.ts';
 
 const FORWARD_EXAMPLE = { action: 'forward', endpoint: { type: 'phone', number: '+919812345678' }, record: true };
+const SECRET = { minLength: 16, maxLength: 256 };
 
 const OPTIONS = {
   ring_timeout: Type.Integer({ minimum: 5, maximum: 60, description: 'Seconds to ring the endpoint.' }),
@@ -14,44 +16,95 @@ const OPTIONS = {
   transcribe: Type.Boolean({ description: 'Transcribe the call.' }),
 };
 
-export const InboundRuleBody = Type.Object(
+/** Of `forward`, and of the fallback of `ask`. */
+const FORWARD_FIELDS = {
+  endpoint: Type.Optional(EndpointSchema),
+  ring_timeout: Type.Optional({ ...OPTIONS.ring_timeout, default: 30 }),
+  max_duration: Type.Optional({ ...OPTIONS.max_duration, default: 3600 }),
+  record: Type.Optional({ ...OPTIONS.record, default: false }),
+  transcribe: Type.Optional({ ...OPTIONS.transcribe, default: false }),
+  announce: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 500,
+      description:
+        'Text or SSML to play to the endpoint when it answers, before the caller is connected. Billed when it begins.',
+      examples: ['Call for the sales team.'],
+    }),
+  ),
+  voice_id: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 64, description: 'Voice for `announce`: an id from GET /voices.' }),
+  ),
+};
+
+/** What the URL of `ask` answers, and what happens without its answer. */
+const DecisionBody = Type.Object(
   {
     action: Type.Enum(['reject', 'forward'], {
-      description: '`reject`: calls are declined. `forward`: they are connected with `endpoint`.',
+      description: '`reject`: the call is declined. `forward`: it is connected with `endpoint`.',
     }),
-    endpoint: Type.Optional(EndpointSchema),
-    ring_timeout: Type.Optional({ ...OPTIONS.ring_timeout, default: 30 }),
-    max_duration: Type.Optional({ ...OPTIONS.max_duration, default: 3600 }),
-    record: Type.Optional({ ...OPTIONS.record, default: false }),
-    transcribe: Type.Optional({ ...OPTIONS.transcribe, default: false }),
-    announce: Type.Optional(
+    ...FORWARD_FIELDS,
+  },
+  { additionalProperties: false, examples: [{ action: 'reject' }] },
+);
+type Decision = Static<typeof DecisionBody>;
+
+export const InboundRuleBody = Type.Object(
+  {
+    action: Type.Enum(['reject', 'forward', 'ask'], {
+      description:
+        '`reject`: calls are declined. `forward`: they are connected with `endpoint`. `ask`: `url` decides about each call.',
+    }),
+    ...FORWARD_FIELDS,
+    callback_url: Type.Optional(
       Type.String({
-        minLength: 1,
-        maxLength: 500,
-        description:
-          'Text or SSML to play to the endpoint when it answers, before the caller is connected. Billed when it begins.',
-        examples: ['Call for the sales team.'],
+        maxLength: 2048,
+        description: 'For `forward`. Public HTTPS URL that receives the terminal event. Requires `callback_secret`.',
       }),
     ),
-    voice_id: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 64, description: 'Voice for `announce`: an id from GET /voices.' }),
+    callback_secret: Type.Optional(
+      Type.String({ ...SECRET, writeOnly: true, description: 'Secret that signs the callbacks.' }),
     ),
+    url: Type.Optional(
+      Type.String({
+        maxLength: 2048,
+        description: 'For `ask`. Public HTTPS URL. It has three seconds to answer with a decision, such as a fallback.',
+        examples: ['https://example.com/inbound'],
+      }),
+    ),
+    secret: Type.Optional(
+      Type.String({
+        ...SECRET,
+        writeOnly: true,
+        description: 'For `ask`. Secret that signs the requests to `url`, as for callbacks.',
+      }),
+    ),
+    fallback: Type.Optional(DecisionBody),
   },
   { additionalProperties: false, examples: [FORWARD_EXAMPLE] },
 );
+type RuleBody = Static<typeof InboundRuleBody>;
 
-/** As a number shows it: with its defaults. */
+const SHOWN_FORWARD: Record<string, TSchema> = {
+  endpoint: Type.Optional(EndpointSchema),
+  ring_timeout: Type.Optional(OPTIONS.ring_timeout),
+  max_duration: Type.Optional(OPTIONS.max_duration),
+  record: Type.Optional(OPTIONS.record),
+  transcribe: Type.Optional(OPTIONS.transcribe),
+  announce: Type.Optional(nullable(Type.String())),
+  voice_id: Type.Optional(nullable(Type.String())),
+};
+
+/** As a number shows it: with its defaults, and with the end of its secret. */
 export const InboundRuleSchema = nullable(
   Type.Object(
     {
       action: InboundRuleBody.properties.action,
-      endpoint: Type.Optional(EndpointSchema),
-      ring_timeout: Type.Optional(OPTIONS.ring_timeout),
-      max_duration: Type.Optional(OPTIONS.max_duration),
-      record: Type.Optional(OPTIONS.record),
-      transcribe: Type.Optional(OPTIONS.transcribe),
-      announce: Type.Optional(nullable(Type.String())),
-      voice_id: Type.Optional(nullable(Type.String())),
+      ...SHOWN_FORWARD,
+      callback_url: Type.Optional(nullable(Type.String())),
+      url: Type.Optional(Type.String()),
+      secret_last4: Type.Optional(Type.String({ description: 'Last four characters of `secret`.' })),
+      fallback: Type.Optional(Type.Object({ action: DecisionBody.properties.action, ...SHOWN_FORWARD })),
     },
     {
       description: 'Rule for calls to the number. Null: they are refused. Tandem extension.',
@@ -60,34 +113,104 @@ export const InboundRuleSchema = nullable(
   ),
 );
 
-/** @throws TandemError VALIDATION_FAILED */
-export function readInboundRule(
-  body: Static<typeof InboundRuleBody>,
-  { ownUserId, numberPlan }: { ownUserId: number | null; numberPlan: NumberPlan },
-): InboundRule {
-  const { action, endpoint, announce = null, voice_id: voiceId = null, ...options } = body;
+export interface ReadRuleOptions {
+  /** Of the request; null when a URL answers, which has no user. */
+  ownUserId: number | null;
+  numberPlan: NumberPlan;
+}
+
+export interface RuleSecrets {
+  /** Base64. */
+  seal(secret: string): string;
+  /** The URL as it will be requested. @throws TandemError INVALID_CALLBACK_URL */
+  checkUrl(url: string, field: string): Promise<string>;
+}
+
+/** @throws TandemError VALIDATION_FAILED, INVALID_CALLBACK_URL */
+export async function readInboundRule(
+  body: RuleBody,
+  options: ReadRuleOptions,
+  { seal, checkUrl }: RuleSecrets,
+): Promise<InboundRule> {
+  const { action, url, secret, fallback, callback_url: callbackUrl, callback_secret: callbackSecret, ...rest } = body;
+  if (action === 'ask') {
+    requireOnly(body, ['url', 'secret', 'fallback']);
+    if (url === undefined) throw invalid('url', 'is required with ask');
+    if (secret === undefined) throw invalid('secret', 'is required with ask');
+    return {
+      action,
+      url: await checkUrl(url, 'url'),
+      secretSealed: seal(secret),
+      secretLast4: secret.slice(-4),
+      fallback: fallback === undefined ? { action: 'reject' } : readDecision(fallback, options, 'fallback.'),
+    };
+  }
+  if (action === 'reject') requireOnly(body, []);
+  const asked = Object.entries({ url, secret, fallback }).find(([, value]) => value !== undefined);
+  if (asked !== undefined) throw invalid(asked[0], `must not be combined with ${action}`);
+  const decision = readDecision({ ...rest, action }, options);
+  if (decision.action === 'reject' || (callbackUrl === undefined && callbackSecret === undefined)) return decision;
+  if (callbackUrl === undefined) throw invalid('callback_url', 'is required with callback_secret');
+  if (callbackSecret === undefined) throw invalid('callback_secret', 'is required with callback_url');
+  const checked = await checkUrl(callbackUrl, 'callback_url');
+  return { ...decision, callbackUrl: checked, callbackSecretSealed: seal(callbackSecret) };
+}
+
+const checkDecision = compileCheck(DecisionBody);
+
+/** Reads what the URL of an `ask` rule answered. @throws TandemError VALIDATION_FAILED */
+export function readInboundAnswer(answer: unknown, numberPlan: NumberPlan): InboundDecision {
+  const error = checkDecision(answer);
+  if (error !== null) throw error;
+  return readDecision(answer as Decision, { ownUserId: null, numberPlan });
+}
+
+function readDecision(body: Decision, options: ReadRuleOptions, path = ''): InboundDecision {
+  const { action, endpoint, announce = null, voice_id: voiceId = null, ...more } = body;
   if (action === 'reject') {
-    const extra = Object.keys(body).find((field) => field !== 'action');
-    if (extra !== undefined) throw validationFailed([{ path: extra, message: 'must not be combined with reject' }]);
+    requireOnly(body, [], path);
     return { action };
   }
-  if (endpoint === undefined) throw validationFailed([{ path: 'endpoint', message: 'is required with forward' }]);
-  const { ring_timeout = 30, max_duration = 3600, record = false, transcribe = false } = options;
+  if (endpoint === undefined) throw invalid(`${path}endpoint`, 'is required with forward');
+  const { ring_timeout = 30, max_duration = 3600, record = false, transcribe = false } = more;
   return {
     action,
-    endpoint: readEndpoint(endpoint, { ownUserId, numberPlan }),
+    endpoint: readEndpoint(endpoint, options),
     ringTimeoutS: ring_timeout,
     maxDurationS: max_duration,
     ...{ record, transcribe, announce, voiceId },
   };
 }
 
+/** @throws TandemError VALIDATION_FAILED for a field that the action does not have */
+function requireOnly(body: { action: string }, fields: readonly string[], path = ''): void {
+  const extra = Object.keys(body).find((field) => field !== 'action' && !fields.includes(field));
+  if (extra !== undefined) throw invalid(`${path}${extra}`, `must not be combined with ${body.action}`);
+}
+
+function invalid(path: string, message: string): TandemError {
+  return validationFailed([{ path, message }]);
+}
+
 export function presentInboundRule(rule: InboundRule | null): Static<typeof InboundRuleSchema> {
-  if (rule === null || rule.action === 'reject') return rule;
+  if (rule === null) return null;
+  if (rule.action !== 'ask') {
+    const callbacks = rule.action === 'forward' && rule.callbackUrl != null ? { callback_url: rule.callbackUrl } : {};
+    return { ...presentDecision(rule), ...callbacks };
+  }
+  const { action, url, secretLast4, fallback } = rule;
+  return { action, url, secret_last4: secretLast4, fallback: presentDecision(fallback) };
+}
+
+function presentDecision(decision: InboundDecision) {
+  return decision.action === 'reject' ? decision : presentForward(decision);
+}
+
+function presentForward(rule: ForwardRule) {
   const { action, endpoint, ringTimeoutS, maxDurationS, record, transcribe, announce, voiceId } = rule;
   return {
     action,
-    endpoint: endpoint.type === 'phone' ? endpoint : { type: 'webrtc', user_id: endpoint.userId },
+    endpoint: endpoint.type === 'phone' ? endpoint : { type: 'webrtc' as const, user_id: endpoint.userId },
     ring_timeout: ringTimeoutS,
     max_duration: maxDurationS,
     ...{ record, transcribe, announce, voice_id: voiceId },

@@ -8,6 +8,7 @@ import { appendEvents, type CallRow, isFinalState } from './call-row.ts';
 import { priceOf, speechPriceOf } from './call-settlement.ts';
 import { type CallingLimits, NO_CALLING_LIMITS } from './calling-rules.ts';
 import { isUuid } from './identifiers.ts';
+import type { InboundDecider } from './inbound-rules.ts';
 import { getRecordingSettings } from './recording-settings.ts';
 
 /** Calls one workspace may place in any 60 seconds. */
@@ -62,6 +63,8 @@ export interface AdmitCallInput {
   ownerNode: string;
   ownerBoot: string;
   now: Date;
+  /** Of an inbound call. Default: null. */
+  decidedBy?: InboundDecider | null;
   /** The operator's. Default: none. */
   callingLimits?: CallingLimits;
   /** Whether the carrier of a trunk is known not to answer. Default: none is. */
@@ -329,7 +332,7 @@ async function insertCall(
   await appendEvents(tx, {
     callId: input.callId,
     lastSequence: 0,
-    moves: [{ ...first, at: input.now, detail: null }],
+    moves: [{ ...first, at: input.now, detail: null, data: input.decidedBy ? { ...input.decidedBy } : null }],
   });
   return call!;
 }

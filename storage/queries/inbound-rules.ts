@@ -3,7 +3,20 @@ import type { SqlOrTx } from '../database.ts';
 import type { GatewayAddresses } from './trunk-gateways.ts';
 
 /** What becomes of a call to a number. */
-export type InboundRule = { action: 'reject' } | ForwardRule;
+export type InboundRule = InboundDecision | AskRule;
+
+export type InboundDecision = { action: 'reject' } | ForwardRule;
+
+/** A URL of the integrator decides about each call. */
+export interface AskRule {
+  action: 'ask';
+  url: string;
+  /** Signs the question; sealed as the secrets of callbacks are, Base64. */
+  secretSealed: string;
+  secretLast4: string;
+  /** Without a usable answer in time. */
+  fallback: InboundDecision;
+}
 
 /** The caller is connected with an endpoint, which takes the agent's place. */
 export interface ForwardRule {
@@ -17,6 +30,19 @@ export interface ForwardRule {
   announce: string | null;
   /** Null: the usual voice. */
   voiceId: string | null;
+  /** Receives the callback of the finished call. Null or absent: none. */
+  callbackUrl?: string | null;
+  /** Sealed, Base64. Null or absent: callbacks are not signed. */
+  callbackSecretSealed?: string | null;
+}
+
+/** What decided about an inbound call, as its first event tells it. */
+export interface InboundDecider {
+  decided_by: 'rule' | 'url' | 'fallback';
+  /** Why the URL did not decide; null if it did or was not asked. */
+  fault: string | null;
+  /** How long the URL took; null if it was not asked. */
+  after_ms: number | null;
 }
 
 /** A rented number that was called. */

@@ -1,10 +1,15 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PublicCall } from '../../actors/call-view.ts';
+import { verifyCallbackSignature } from '../../actors/callbacks/signature.ts';
+import type { PublicSipTrace } from '../../http/schemas/sip-message.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
-import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, DID, type Platform, startPlatform } from './platform.ts';
+import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
 
 /** Whole calls that come in: baresip calls a rented number, and a softphone is the endpoint. */
 
@@ -98,8 +103,8 @@ describe.skipIf(!peerAvailable('baresip'))('a call to a number with a rule to fo
     expect(toneLevelDbov(middle(right), CUSTOMER_HZ)).toBeGreaterThan(-25);
   });
 
-  it('ends when the caller hangs up while they talk', async () => {
-    await forward();
+  it('ends when the caller hangs up while they talk, and its callback is sent', async () => {
+    await forward({ callback_url: platform.receiver.url, callback_secret: SECRET });
     const agent = await platform.phone(AGENT);
     const { caller, callId } = await call();
     const id = await callId();
@@ -108,6 +113,14 @@ describe.skipIf(!peerAvailable('baresip'))('a call to a number with a rule to fo
     await agent.until('bye');
     await platform.ended(id);
     expect(await platform.call(id)).toMatchObject({ state: 'completed', leg: 'customer' });
+    const { verified, body } = await platform.receiver.callbackOf(id);
+    expect([verified.ok, body.event]).toEqual([true, 'call.completed']);
+    await eventually(async () => {
+      const { data } = (await platform.ask('GET', `/dialer/click2call/${id}/sip`)).body;
+      const { messages } = data as unknown as PublicSipTrace;
+      const [first] = messages.filter(({ leg }) => leg === 'customer');
+      expect(first).toMatchObject({ direction: 'received', method: 'INVITE' });
+    });
   });
 
   it('is given up when the caller cancels while the endpoint rings', async () => {
@@ -153,6 +166,92 @@ describe.skipIf(!peerAvailable('baresip'))('a call to a number with a rule to fo
     await target.untilHeard(({ packets }) => packets > 30);
     target.hangup();
     await platform.ended(id);
+  });
+});
+
+/** The integrator's server, which decides about calls. */
+async function startDecider(answer: (question: Question) => { status?: number; body?: unknown } | null) {
+  const questions: (Question & { isSigned: boolean })[] = [];
+  const decider = { questions, givenUp: 0 };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    response.on('close', () => {
+      if (!response.writableFinished) decider.givenUp++;
+    });
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const rawBody = Buffer.concat(chunks);
+      const header = String(request.headers['x-qcall-signature']);
+      const question = JSON.parse(rawBody.toString()) as Question;
+      questions.push({ ...question, isSigned: verifyCallbackSignature({ secret: SECRET, rawBody, header }).ok });
+      const decided = answer(question);
+      if (decided !== null) response.writeHead(decided.status ?? 200).end(JSON.stringify(decided.body));
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  clean.push(async () => void server.close().closeAllConnections());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/inbound`;
+  const rule = { action: 'ask', url, secret: SECRET };
+  const setRule = (more: object = {}) => platform.ask('PUT', RULE, { ...rule, ...more });
+  return Object.assign(decider, { setRule });
+}
+
+interface Question {
+  event: string;
+  data: { from: string; to: string; outbound_trunk_id: string };
+}
+
+const FORWARD = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
+
+describe.skipIf(!peerAvailable('baresip'))('a call to a number whose rule asks a URL', () => {
+  it('is connected as the URL answers, and its callback is sent', async () => {
+    const decider = await startDecider(() => ({ body: { ...FORWARD, record: true } }));
+    expect((await decider.setRule()).status).toBe(200);
+    const agent = await platform.phone(AGENT);
+    const { callId } = await call();
+    const id = await callId();
+    await platform.until(id, 'recording.started');
+    agent.hangup();
+    const [pending] = await platform.ended(id);
+    const data = { from: CUSTOMER, to: DID, outbound_trunk_id: platform.trunkId };
+    expect(decider.questions).toMatchObject([{ event: 'call.inbound', isSigned: true, data }]);
+    expect(pending).toMatchObject({ event: 'call.pending', data: { decided_by: 'url', fault: null } });
+  });
+
+  it('is refused as the URL answers', async () => {
+    const decider = await startDecider(() => ({ body: { action: 'reject' } }));
+    await decider.setRule({ fallback: FORWARD });
+    const { caller } = await call();
+    await eventually(() => expect(caller.output()).toContain('603 Decline'));
+  });
+
+  it.each([
+    { fault: 'status_not_2xx', answer: { status: 500, body: FORWARD } },
+    { fault: 'invalid_answer', answer: { body: { action: 'dance' } } },
+    { fault: 'invalid_answer', answer: { body: { ...FORWARD, endpoint: { type: 'phone', number: '12' } } } },
+    { fault: 'timeout', answer: null },
+  ])('is connected as the fallback says after $fault', async ({ fault, answer }) => {
+    const decider = await startDecider(() => answer);
+    await decider.setRule({ fallback: FORWARD });
+    const agent = await platform.phone(AGENT);
+    const { callId } = await call();
+    const id = await callId();
+    await platform.until(id, 'call.bridged');
+    agent.hangup();
+    const [pending] = await platform.ended(id);
+    expect(pending?.data).toMatchObject({ decided_by: 'fallback', fault });
+  });
+
+  it('is no call when the caller hangs up while the URL is asked', async () => {
+    const decider = await startDecider(() => null);
+    await decider.setRule({ fallback: FORWARD });
+    const { caller } = await call();
+    const before = (await callsOf()).length;
+    await eventually(() => expect(decider.questions).toHaveLength(1));
+    await caller.command('hangup');
+    await eventually(() => expect(decider.givenUp).toBe(1));
+    expect(await callsOf()).toHaveLength(before);
   });
 });
 

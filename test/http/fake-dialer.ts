@@ -30,6 +30,13 @@ export class FakeDialer implements Dialer {
     return await this.onPlace(request);
   }
 
+  /** Throws to refuse. */
+  onCheckUrl: (url: string) => string = (url) => url;
+
+  async checkCallbackUrl(url: string): Promise<string> {
+    return this.onCheckUrl(url);
+  }
+
   async hangup(target: { workspaceId: string; callId: string }): Promise<PublicCall> {
     this.hungUp.push(target);
     return this.onHangup(target);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { TandemError } from '../../machines/errors.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 
@@ -50,7 +51,47 @@ describe('the rule for calls to a number', () => {
     expect((await put({ action: 'reject' })).body.data.inbound).toEqual({ action: 'reject' });
   });
 
+  it('asks a URL, whose secret is stored encrypted and shown by its end', async () => {
+    const secret = 'a secret of the integrator 4711';
+    const { status, body } = await put({ action: 'ask', url: 'https://example.com/in', secret, fallback: FORWARD });
+    expect(status).toBe(200);
+    expect(body.data.inbound).toMatchObject({
+      action: 'ask',
+      url: 'https://example.com/in',
+      secret_last4: '4711',
+      fallback: { action: 'forward', endpoint: { type: 'phone', number: '+919812345678' }, ring_timeout: 30 },
+    });
+    const [stored] = await fixture.sql`select inbound::text as inbound from numbers where e164 = ${NUMBER}`;
+    expect(stored!.inbound).not.toContain(secret);
+    const asked = await put({ action: 'ask', url: 'https://example.com/in', secret });
+    expect(asked.body.data.inbound.fallback).toEqual({ action: 'reject' });
+  });
+
+  it('sends callbacks of the calls that it forwards', async () => {
+    const callbacks = { callback_url: 'https://example.com/done', callback_secret: 'sixteen characters' };
+    const { body } = await put({ ...FORWARD, ...callbacks });
+    expect(body.data.inbound).toMatchObject({ action: 'forward', callback_url: 'https://example.com/done' });
+    expect(JSON.stringify(body)).not.toContain('sixteen');
+  });
+
+  it('takes no URL that callbacks may not be sent to', async () => {
+    fixture.dialer.onCheckUrl = () => {
+      throw new TandemError('INVALID_CALLBACK_URL', 'url must be an https URL.');
+    };
+    const { status, body } = await put({ action: 'ask', url: 'http://10.0.0.1/', secret: 'sixteen characters' });
+    expect([status, body.code]).toEqual([400, 'INVALID_CALLBACK_URL']);
+  });
+
   it.each([
+    [{ action: 'ask' }],
+    [{ action: 'ask', url: 'https://example.com/in' }],
+    [{ action: 'ask', url: 'https://example.com/in', secret: 'short' }],
+    [{ action: 'ask', url: 'https://example.com/in', secret: 'sixteen characters', record: true }],
+    [{ action: 'ask', url: 'https://example.com/in', secret: 'sixteen characters', fallback: { action: 'ask' } }],
+    [{ action: 'ask', url: 'https://example.com/in', secret: 'sixteen characters', fallback: { action: 'forward' } }],
+    [{ ...FORWARD, url: 'https://example.com/in' }],
+    [{ ...FORWARD, callback_url: 'https://example.com/done' }],
+    [{ ...FORWARD, callback_secret: 'sixteen characters' }],
     [{}],
     [{ action: 'forward' }],
     [{ action: 'reject', record: true }],
