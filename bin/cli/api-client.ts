@@ -9,6 +9,7 @@ export interface Api {
   file(path: string): Promise<Buffer>;
   post<T>(path: string, body?: unknown): Promise<T>;
   patch<T>(path: string, body: unknown): Promise<T>;
+  put<T>(path: string, body: unknown): Promise<T>;
   delete<T>(path: string): Promise<T>;
   /** Posts a form with a file in it; the answer has no envelope. */
   upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>): Promise<T>;
@@ -82,6 +83,7 @@ export function apiClient({ url, apiKey }: { url: string; apiKey: string }): Api
     },
     post: (path, body) => ask('POST', path, body),
     patch: (path, body) => ask('PATCH', path, body),
+    put: (path, body) => ask('PUT', path, body),
     delete: (path) => ask('DELETE', path),
     async upload<T>(path: string, upload: Pick<UploadOptions, 'filePath' | 'fileField' | 'fields' | 'onProgress'>) {
       const sent = { ...upload, url: new URL(url + path), headers: { authorization } };

@@ -67,7 +67,7 @@ export const COMMANDS: readonly Registered[] = [
   },
   {
     name: 'numbers',
-    summary: 'verify numbers that trunks of other workspaces claim',
+    summary: 'set what becomes of inbound calls, and verify numbers of other workspaces',
     load: async () => (await import('./commands/numbers.ts')).numbersCommand,
   },
   {

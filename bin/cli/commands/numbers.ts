@@ -1,7 +1,11 @@
 import { inTransaction } from '../../../storage/database.ts';
 import { listClaims, type NumberClaim, verifyNumber } from '../../../storage/queries/number-claims.ts';
-import { type Command, CommandError, defineAction } from '../command.ts';
+import { API_OPTIONS, openApi } from '../api-access.ts';
+import type { Api } from '../api-client.ts';
+import { type Command, CommandError, defineAction, UsageError } from '../command.ts';
 import { auditOperator, withDatabase } from '../operator-database.ts';
+import { numberOf } from '../option-values.ts';
+import { readInput } from '../standard-input.ts';
 import { fields, table } from '../terminal.ts';
 
 const claims = defineAction({
@@ -53,7 +57,114 @@ const verify = defineAction({
     }),
 });
 
-export const numbersCommand: Command = { actions: { claims, verify } };
+interface Rule {
+  action: string;
+  endpoint?: { type: string; number?: string; user_id?: number };
+  record?: boolean;
+  transcribe?: boolean;
+  announce?: string | null;
+  url?: string;
+  fallback?: Rule;
+}
+
+interface RentedNumber {
+  e164: string;
+  inbound: Rule | null;
+}
+
+const list = defineAction({
+  summary: 'List the rented numbers and their rules for inbound calls.',
+  options: API_OPTIONS,
+  async run({ values }) {
+    const numbers = await rentedNumbers(openApi(values));
+    const text = table(
+      ['NUMBER', 'INBOUND CALLS'],
+      numbers.map(({ e164, inbound }) => [e164, ruleText(inbound)]),
+      'The workspace rents no number: tandem trunks add --rent rents those of a trunk.',
+    );
+    return { data: { numbers }, text };
+  },
+});
+
+async function rentedNumbers(api: Api): Promise<RentedNumber[]> {
+  const numbers: RentedNumber[] = [];
+  for (let page = 1; ; page++) {
+    const listed = await api.get<{ numbers: RentedNumber[]; pagination: { pages: number } }>(
+      `/dialer/numbers?limit=100&page=${page}`,
+    );
+    numbers.push(...listed.numbers);
+    if (page >= listed.pagination.pages) return numbers;
+  }
+}
+
+const inbound = defineAction({
+  summary: 'Set what becomes of calls to a rented number: one of --forward, --browser, --ask and --reject.',
+  parameters: [{ name: 'NUMBER', about: 'the number, in +E.164' }],
+  options: {
+    forward: { value: 'NUMBER', about: 'connect calls with this phone; with --ask: if the URL does not decide' },
+    browser: { value: 'USER', about: 'connect calls with the browser of this user, by id' },
+    ask: { value: 'URL', about: 'ask this URL about each call' },
+    'secret-stdin': { about: 'with --ask: read the secret that signs the questions from standard input' },
+    reject: { about: 'decline calls' },
+    record: { about: 'record calls' },
+    transcribe: { about: 'transcribe calls' },
+    announce: { value: 'TEXT', about: 'say this to the endpoint before it is connected' },
+    'ring-timeout': { value: 'SECONDS', about: 'ring the endpoint for 5 to 60 s (default 30)' },
+    ...API_OPTIONS,
+  },
+  async run({ values, arguments: [e164 = ''] }) {
+    const { ask, reject } = values;
+    const isForwarded = values.forward !== undefined || values.browser !== undefined;
+    if (Number(reject === true) + Number(ask !== undefined || isForwarded) !== 1) {
+      throw new UsageError('numbers inbound takes one of --forward, --browser, --ask and --reject');
+    }
+    if (ask !== undefined && !values['secret-stdin']) throw new UsageError('--ask needs --secret-stdin');
+    const decision = isForwarded ? forwardOf(values) : { action: 'reject' };
+    const secret = values['secret-stdin'] ? await readInput() : undefined;
+    const rule = ask === undefined ? decision : { action: 'ask', url: ask, secret, fallback: decision };
+    const path = `/dialer/numbers/${encodeURIComponent(e164)}/inbound`;
+    const number = await openApi(values).put<RentedNumber>(path, rule);
+    return { data: { number }, text: `Calls to ${number.e164}: ${ruleText(number.inbound)}.` };
+  },
+});
+
+interface ForwardValues {
+  forward?: string;
+  browser?: string;
+  record?: boolean;
+  transcribe?: boolean;
+  announce?: string;
+  'ring-timeout'?: string;
+}
+
+function forwardOf({ forward, browser, record, transcribe, announce, ...more }: ForwardValues) {
+  if (forward !== undefined && browser !== undefined)
+    throw new UsageError('--forward and --browser exclude each other');
+  const endpoint =
+    forward === undefined
+      ? { type: 'webrtc', user_id: numberOf('--browser', browser) }
+      : { type: 'phone', number: forward };
+  const ringTimeout = numberOf('--ring-timeout', more['ring-timeout']);
+  return {
+    action: 'forward',
+    endpoint,
+    ...(record && { record }),
+    ...(transcribe && { transcribe }),
+    ...(announce !== undefined && { announce }),
+    ...(ringTimeout !== undefined && { ring_timeout: ringTimeout }),
+  };
+}
+
+function ruleText(rule: Rule | null): string {
+  if (rule === null) return 'refused, no rule';
+  if (rule.action === 'reject') return 'declined';
+  if (rule.action === 'ask') return `${rule.url} decides, otherwise ${ruleText(rule.fallback ?? null)}`;
+  const { endpoint, record, transcribe } = rule;
+  const where = endpoint?.type === 'phone' ? endpoint.number : `the browser of user ${endpoint?.user_id}`;
+  return `forwarded to ${where}${record ? ', recorded' : ''}${transcribe ? ', transcribed' : ''}`;
+}
+
+export const numbersCommand: Command = { actions: { list, inbound, claims, verify } };
 
 function presentClaim({ e164, trunkId, workspaceId, createdAt }: NumberClaim) {
   return { e164, outbound_trunk_id: trunkId, workspace_id: workspaceId, created_at: createdAt.toISOString() };

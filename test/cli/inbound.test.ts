@@ -1,0 +1,52 @@
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
+import { seedTrunk } from '../storage/seed.ts';
+import { tandem } from './command-line.ts';
+
+const NUMBER = '+912240000077';
+
+let fixture: HttpFixture;
+let env: Record<string, string>;
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = fixture.app.server.address() as AddressInfo;
+  env = { TANDEM_URL: `http://127.0.0.1:${port}`, TANDEM_API_KEY: fixture.owner.key };
+  await seedTrunk(fixture.sql, { workspaceId: fixture.owner.workspaceId, numbers: [NUMBER] });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+const run = (argv: string[], stdin?: string) =>
+  tandem(['numbers', ...argv], { cwd: tmpdir(), env, ...(stdin !== undefined && { stdin }) });
+
+describe('tandem numbers inbound', () => {
+  it('forwards calls to a phone, and numbers list shows it', async () => {
+    const set = await run(['inbound', NUMBER, '--forward', '98123 45678', '--record']);
+    const rule = 'forwarded to +919812345678, recorded';
+    expect(set).toMatchObject({ exitCode: 0, stdout: `Calls to ${NUMBER}: ${rule}.\n` });
+    expect((await run(['list'])).stdout).toContain(`${NUMBER}  ${rule}`);
+  });
+
+  it('lets a URL decide, with a secret that it reads from standard input', async () => {
+    const argv = ['inbound', NUMBER, '--ask', 'https://example.com/in', '--secret-stdin', '--browser', '7', '--json'];
+    const { document } = await run(argv, 'sixteen characters\n');
+    const { number } = document.data as { number: { inbound: object } };
+    expect(number.inbound).toMatchObject({
+      action: 'ask',
+      url: 'https://example.com/in',
+      secret_last4: 'ters',
+      fallback: { action: 'forward', endpoint: { type: 'webrtc', user_id: 7 } },
+    });
+  });
+
+  it.each([
+    { argv: [] },
+    { argv: ['--reject', '--forward', '+919812345678'] },
+    { argv: ['--forward', '+919812345678', '--browser', '7'] },
+    { argv: ['--ask', 'https://example.com/in'] },
+  ])('does not understand $argv', async ({ argv }) => {
+    expect((await run(['inbound', NUMBER, ...argv])).exitCode).toBe(2);
+  });
+});
