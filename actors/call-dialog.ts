@@ -3,8 +3,9 @@ import { TandemError } from '../machines/errors.ts';
 import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { Clock } from '../runtime/clock.ts';
-import type { LegDialog, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
+import type { LegDialog, LegHandle, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
+import { storeLegHandle } from '../storage/queries/calls.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
@@ -25,6 +26,14 @@ export function dialogPort(options: DialogPortOptions) {
     let hangup: Extract<DialogCommand, { type: 'hangup' }> | null = null;
     let dialog: LegDialog | null = null;
 
+    /** For the process after this one, should this one die. A call can go on without. */
+    function onHandle(handle: LegHandle): void {
+      const { callId, ownerBoot: boot } = call!.row;
+      storeLegHandle(sql, { callId, boot, leg: input.leg, handle }).catch((error) =>
+        logger.warn({ callId, leg: input.leg, err: error }, 'what ends a leg after a crash could not be stored'),
+      );
+    }
+
     async function dialPhone(calledNumber: string): Promise<void> {
       const { inbound, row } = call!;
       const trunk = await getTrunkById(sql, row.trunkId);
@@ -38,6 +47,7 @@ export function dialogPort(options: DialogPortOptions) {
           leg: input.leg,
           signal,
           onEvent: sendBack,
+          onHandle,
         });
         return;
       }
@@ -64,6 +74,7 @@ export function dialogPort(options: DialogPortOptions) {
             callId: input.callId,
             leg: input.leg,
             signal: attempt,
+            onHandle,
             ...listeners,
           });
         },

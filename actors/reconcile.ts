@@ -1,8 +1,9 @@
+import type { LegHandle, SipGateway } from '../sip/sip-gateway.ts';
 import { inTransaction, type Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { priceOf } from '../storage/queries/call-settlement.ts';
-import { type CallRow, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
+import { type CallRow, markOrphansUnknown, settleCall, takeLegHandles } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
 import { fundedMs } from './call-funding.ts';
@@ -12,6 +13,7 @@ import type { Logger } from './logger.ts';
 import type { RecordingDesk } from './recording.actor.ts';
 
 export interface ReconcileOptions {
+  sip: Pick<SipGateway, 'endLegs'>;
   sql: Sql;
   node: string;
   boot: string;
@@ -33,6 +35,8 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
   const { sql, node, boot, now, recordings, deliverer, logger } = options;
   const orphans = await markOrphansUnknown(sql, { node, boot, now });
   for (const orphan of orphans) {
+    // Their peers may still talk, to a SIP server that goes on without us, or to nobody.
+    options.sip.endLegs((await takeLegHandles(sql, orphan.callId)) as LegHandle[]);
     const deliveryId = await resolve(options, orphan);
     if (deliveryId) await deliverer.enqueue(deliveryId);
   }

@@ -5,8 +5,9 @@ import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts'
 import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite, SESSION_S, sessionHeaders } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
+import { dialogHandle } from './lost-leg.ts';
 import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
-import type { DialRequest, LegDialog, TrunkSign } from './sip-gateway.ts';
+import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
 import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
 import { secondsOf, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
@@ -24,6 +25,8 @@ export interface LegParts {
   onInviteSent: (sipCallId: string) => void;
   /** Routes the requests of this dialog to this leg. */
   onDialog: (dialogId: string) => void;
+  /** The leg can be ended by this from now on. */
+  onHandle: (handle: LegHandle) => void;
   /** The leg has emitted its last event. */
   onOver: () => void;
 }
@@ -48,6 +51,8 @@ export class SipLeg implements LegDialog {
   #phase: Phase = 'inviting';
   #invite: SrfSentRequest | null = null;
   #dialogId: string | null = null;
+  /** Ends the leg without this object. */
+  #handle: LegHandle | null = null;
   #lastRinging = '';
   #ringingCount = 0;
   #isReported = false;
@@ -168,8 +173,13 @@ export class SipLeg implements LegDialog {
         // It names the dialog for certain.
         if (request.stackDialogId) this.#dialogId = request.stackDialogId;
         const media = this.#negotiation.takeAcknowledgement(request);
-        if (this.#phase === 'accepting') this.#accepted();
-        else this.#changedMedia(media);
+        if (this.#phase === 'accepting') {
+          const { received } = this.#parts;
+          const dialogId = this.#dialogId ?? '';
+          const message = received?.request ?? request;
+          this.#hasHandle(dialogHandle({ dialogId, invite: null, message, tagged: request }));
+          this.#accepted();
+        } else this.#changedMedia(media);
         return;
       }
       case 'BYE':
@@ -192,6 +202,11 @@ export class SipLeg implements LegDialog {
       default:
         reply.send(405, { headers: { Allow: ALLOWED_METHODS } });
     }
+  }
+
+  /** Null once the leg is over, and before the server has sent anything for it. */
+  get handle(): LegHandle | null {
+    return this.#phase === 'over' ? null : this.#handle;
   }
 
   receivesAt(host: string, port: number): boolean {
@@ -234,6 +249,7 @@ export class SipLeg implements LegDialog {
     const sent = outcome.request;
     this.#parts.onInviteSent(sent.get('Call-ID') ?? '');
     this.#invite = sent;
+    if (sent.stackTxnId) this.#hasHandle({ kind: 'invite', transactionId: sent.stackTxnId });
     sent.on('response', (response: SrfResponse, acknowledge: SrfAcknowledge) => {
       this.#note(signOfResponse(response));
       const retryAfterS = response.status === 503 ? secondsOf(response.get('Retry-After')) : null;
@@ -304,6 +320,8 @@ export class SipLeg implements LegDialog {
       return;
     }
     this.#phase = 'answered';
+    const dialogId = this.#dialogId ?? '';
+    this.#hasHandle(dialogHandle({ dialogId, invite: this.#invite, message: response }));
     this.#sessionS = parseSessionExpires(response.get('Session-Expires'))?.seconds ?? this.#sessionS;
     this.#emit({ type: 'leg.answered', sipStatus: response.status, media });
   }
@@ -488,6 +506,11 @@ export class SipLeg implements LegDialog {
 
   #changedMedia(media: RemoteMedia | null): void {
     if (media !== null && this.#phase === 'answered') this.#emit({ type: 'leg.media', media });
+  }
+
+  #hasHandle(handle: LegHandle | null): void {
+    this.#handle = handle ?? this.#handle;
+    if (handle !== null) this.#parts.onHandle(handle);
   }
 
   #refuse(outcome: RefusedOutcome): void {

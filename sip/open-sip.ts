@@ -49,8 +49,9 @@ export async function openSip(settings: SipSettings, { logger, onLost, onMessage
   const { control, address } = settings.drachtioHost === null ? await startServer() : externalServer(settings);
   // An external server may come up after us; until then placements answer C2C_NOT_CONFIGURED.
   const connectInBackground = settings.drachtioHost !== null;
+  const outlivesUs = settings.drachtioHost !== null;
   const gateway = await createDrachtioGateway({
-    ...{ ...control, connectInBackground, logger },
+    ...{ ...control, connectInBackground, outlivesUs, logger },
     ...(tracer && { tracer }),
     // The embedded server reports what it sees itself, and more.
     ...(tracer && settings.drachtioHost !== null && { onFrame: frameReader(tracer) }),

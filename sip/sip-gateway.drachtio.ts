@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
 import { type LegParts, SipLeg } from './leg-dialog.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
+import { endLostLeg } from './lost-leg.ts';
 import { printableFault } from './printable-fault.ts';
 import { ReceivedCall } from './received-call.ts';
 import { Registration } from './registration.ts';
@@ -10,6 +11,7 @@ import type {
   DialRequest,
   InboundCall,
   LegDialog,
+  LegHandle,
   SipGateway,
   TrunkEndpoint,
   TrunkProbe,
@@ -32,6 +34,8 @@ export interface DrachtioGatewayOptions {
   logger?: GatewayLogger;
   /** Learns which SIP dialogs belong to which leg. */
   tracer?: Pick<CallTracer, 'bind'>;
+  /** The SIP server goes on when this process ends, as a drachtio-server does. Default false. */
+  outlivesUs?: boolean;
   /** Sees each frame of the SIP server. Never throws. */
   onFrame?: (frame: string) => void;
   /**
@@ -63,6 +67,8 @@ export interface GatewayLogger {
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 5_000;
 const REFUSED_RETRY_MS = 60_000;
+/** More than one process carries. */
+const MOST_LOST_LEGS = 10_000;
 /** How long `close` lets the peers answer our CANCELs and BYEs. */
 const CLOSE_GRACE_MS = 2_000;
 
@@ -89,6 +95,8 @@ export class DrachtioGateway implements SipGateway {
   #connectFailure: SipErrorCode | null = null;
   #onIdle: () => void = () => {};
   #onCall: ((call: InboundCall) => void) | null = null;
+  /** To be ended when there is a connection again. */
+  readonly #lostLegs: LegHandle[] = [];
 
   private constructor(options: DrachtioGatewayOptions) {
     this.#options = options;
@@ -139,6 +147,10 @@ export class DrachtioGateway implements SipGateway {
       received,
       ownHost: this.#options.sipHost ?? 'localhost',
       onInviteSent: (sipCallId) => this.#options.tracer?.bind(sipCallId, request),
+      onHandle: (handle) => {
+        const isWanted = handle.kind === 'dialog' || this.#options.outlivesUs === true;
+        if (isWanted) this.#safely(() => request.onHandle?.(handle));
+      },
       isOwnMedia: (host, port) => [...this.#legs].some((each) => each.receivesAt(host, port)),
       onDialog: (id) => {
         dialogId = id;
@@ -153,6 +165,12 @@ export class DrachtioGateway implements SipGateway {
     this.#legs.add(leg);
     leg.start();
     return leg;
+  }
+
+  endLegs(handles: readonly LegHandle[]): void {
+    const connection = this.#connection;
+    if (connection === null) this.#lostLegs.push(...handles.slice(0, MOST_LOST_LEGS - this.#lostLegs.length));
+    else for (const handle of handles) endLostLeg(connection, handle);
   }
 
   async probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe> {
@@ -242,6 +260,7 @@ export class DrachtioGateway implements SipGateway {
     }
     this.#counters.connections++;
     this.#logger.info({ contacts: this.#connection.localContacts }, 'Connected to the SIP server');
+    this.endLegs(this.#lostLegs.splice(0));
     this.#announce();
   }
 
@@ -271,6 +290,8 @@ export class DrachtioGateway implements SipGateway {
   #disconnected(detail: string): void {
     const wasConnected = this.#connection !== null;
     this.#connection = null;
+    // The embedded server ends the calls of a lost connection itself.
+    if (this.#options.outlivesUs === true) this.endLegs([...this.#legs].flatMap(({ handle }) => handle ?? []));
     // Legs take themselves out of the set.
     for (const leg of [...this.#legs]) leg.lost(detail);
     if (wasConnected) this.#announce();

@@ -13,6 +13,8 @@ export interface SipGateway {
   probe(trunk: TrunkEndpoint, signal: AbortSignal): Promise<TrunkProbe>;
   /** Makes a registration of the trunk's account at our address. Nothing is sent until `register`. */
   openRegistration(trunk: TrunkEndpoint): TrunkRegistration;
+  /** Ends legs that a process before this one left behind, once there is a connection. */
+  endLegs(handles: readonly LegHandle[]): void;
   dump(): unknown;
   close(): Promise<void>;
 }
@@ -73,6 +75,8 @@ export interface DialRequest {
   onEvent: (event: LegEvent) => void;
   /** What the INVITE showed of the trunk. Also called after the leg's last event. */
   onSign?: (sign: TrunkSign) => void;
+  /** Ends the leg after this process. Called when it is answered and, with a SIP server that outlives us, when it is dialed. */
+  onHandle?: (handle: LegHandle) => void;
 }
 
 /**
@@ -104,6 +108,34 @@ export interface InboundCall {
   refuse(cause: HangupCause): void;
   /** Makes a leg of it, which is `leg.answered` once the peer has acknowledged. Call it once. */
   answer(request: Omit<DialRequest, 'callerId' | 'calledNumber'>): LegDialog;
+}
+
+/**
+ * Ends a leg from another connection, or from another process, than the one that made it. Plain JSON, so that it can be
+ * stored.
+ */
+export type LegHandle = InviteHandle | DialogHandle;
+
+/** An INVITE without a final response, known to the SIP server by its transaction. */
+export interface InviteHandle {
+  kind: 'invite';
+  transactionId: string;
+}
+
+/** An answered leg: as the SIP server knows it, and as the peer does (RFC 3261 §12). */
+export interface DialogHandle {
+  kind: 'dialog';
+  dialogId: string;
+  callId: string;
+  /** Values of From and To of our requests, with their tags. */
+  local: string;
+  remote: string;
+  /** Request URI; null for a peer without Contact, which only the SIP server that had the dialog can reach. */
+  target: string | null;
+  /** Route headers, nearest first. */
+  routes: readonly string[];
+  /** CSeq of the last request of ours that is known. */
+  sequence: number;
 }
 
 export interface LegDialog {

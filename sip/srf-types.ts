@@ -25,6 +25,8 @@ export interface SrfRequestOptions {
   proxy?: string;
   /** Sends inside this dialog; the URI is then filled in by the server. */
   stackDialogId?: string;
+  /** Of the INVITE that a CANCEL is for. */
+  stackTxnId?: string;
 }
 
 interface SrfMessage {
@@ -37,6 +39,8 @@ interface SrfMessage {
 /** A request that the server has sent for us, as it went out. */
 export interface SrfSentRequest extends SrfMessage, EventEmitter {
   uri: string;
+  /** Names the transaction to the server. */
+  stackTxnId: string | undefined;
   cancel(options: { headers: Record<string, string> }, callback: (error: unknown) => void): void;
 }
 

@@ -74,7 +74,9 @@ export async function settleCall(sql: SqlOrTx, input: SettleCallInput): Promise<
       recordingStatus: input.recordingStatus,
       ...bill,
     };
-    const [call] = await tx<CallRow[]>`update calls set ${tx(changes)} where call_id = ${live.callId} returning *`;
+    const [call] = await tx<
+      CallRow[]
+    >`update calls set ${tx(changes)}, leg_handles = null where call_id = ${live.callId} returning *`;
     const delivery = input.delivery?.(call!, event!) ?? null;
     if (delivery === null) return { call: call!, event: event!, delivery: null };
     const subject = {

@@ -1,3 +1,4 @@
+import type { LegId } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx } from '../database.ts';
 import {
   appendEvents,
@@ -124,6 +125,24 @@ export async function countLiveCalls(
     ${workspaceId === undefined ? sql`` : sql`and workspace_id = ${workspaceId}`}
     ${trunkId === undefined ? sql`` : sql`and trunk_id = ${trunkId}`}`;
   return row?.live ?? 0;
+}
+
+/** Keeps what ends a leg if this process dies. Nothing happens to a call that is final or another boot's. */
+export async function storeLegHandle(
+  sql: SqlOrTx,
+  { callId, boot, leg, handle }: { callId: string; boot: string; leg: LegId; handle: unknown },
+): Promise<void> {
+  await sql`
+    update calls set leg_handles = coalesce(leg_handles, '{}') || ${sql.json({ [leg]: handle } as never)}
+    where call_id = ${callId} and owner_boot = ${boot} and state in ('pending', 'initiated', 'bridged')`;
+}
+
+/** Those of a call that an earlier boot left, which are then forgotten. */
+export async function takeLegHandles(sql: SqlOrTx, callId: string): Promise<unknown[]> {
+  const [row] = await sql<{ legHandles: Record<LegId, unknown> | null }[]>`
+    with before as (select call_id, leg_handles from calls where call_id = ${callId} for update)
+    update calls c set leg_handles = null from before b where c.call_id = b.call_id returning b.leg_handles`;
+  return Object.values(row?.legHandles ?? {});
 }
 
 /**

@@ -11,7 +11,7 @@ import { eventually } from '../eventually.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
 import { type DialerOptions, openDialer } from './dialer-fixture.ts';
-import { createFakeDeliverer, createFakeDesk, createTestLogger, quiet, remoteMedia } from './fakes.ts';
+import { createFakeDeliverer, createFakeDesk, createTestLogger, FakeSip, quiet, remoteMedia } from './fakes.ts';
 import { placeCallOn } from './placed-call.ts';
 import { seedCaller } from './seeds.ts';
 import { FakeSpeech } from './speech-fakes.ts';
@@ -323,6 +323,7 @@ describe('a server that was killed', () => {
       );
       for (let start = 2; start <= 3; start += 1) {
         await reconcile({
+          sip: new FakeSip(),
           sql: database.sql,
           node,
           boot: `boot-${start}`,

@@ -29,6 +29,7 @@ import type { Clock } from '../../runtime/clock.ts';
 import type {
   DialRequest,
   InboundCall,
+  LegHandle,
   RegisterOutcome,
   SipGateway,
   TrunkEndpoint,
@@ -288,6 +289,13 @@ export interface FakeLeg {
 
 /** A gateway that sends nothing: it keeps the INVITEs it was asked for, and the test plays the peers. */
 export class FakeSip implements SipGateway {
+  /** Legs of an earlier process that were to be ended. */
+  readonly ended: LegHandle[] = [];
+
+  endLegs(handles: readonly LegHandle[]): void {
+    this.ended.push(...handles);
+  }
+
   readonly legs: FakeLeg[] = [];
   readonly probed: { trunk: TrunkEndpoint; signal: AbortSignal }[] = [];
   /** Answers a probe. */

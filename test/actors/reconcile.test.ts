@@ -3,13 +3,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reconcile } from '../../actors/reconcile.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { walletOf } from '../../storage/ledger.ts';
-import { type AdmitCallInput, type CallRow, getCallById, listCallEvents } from '../../storage/queries/calls.ts';
+import {
+  type AdmitCallInput,
+  type CallRow,
+  getCallById,
+  listCallEvents,
+  storeLegHandle,
+} from '../../storage/queries/calls.ts';
 import { deliveriesOfCall } from '../../storage/queries/deliveries.ts';
 import { createRecording, getRecording, updateRecording } from '../../storage/queries/recordings.ts';
 import { addSegment, getTranscript, openTranscript } from '../../storage/queries/transcripts.ts';
 import { later, NOW, USD } from '../storage/seed.ts';
 import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
-import { createFakeDeliverer, createFakeDesk, createTestLogger } from './fakes.ts';
+import { createFakeDeliverer, createFakeDesk, createTestLogger, FakeSip } from './fakes.ts';
 import { type Caller, moveTo, seedCaller } from './seeds.ts';
 
 const CALLBACK = {
@@ -48,6 +54,26 @@ describe('what an earlier boot left behind', () => {
       expect(node.deliverer.enqueued).toEqual([delivery?.id]);
     });
   }
+
+  it('has the legs of its calls ended, once', async () => {
+    const node = await openNode();
+    const call = await node.orphan('bridged', { boot: 'boot-before' });
+    const other = await node.orphan('initiated', { boot: 'boot-before' });
+    const handle = (transactionId: string) => ({ kind: 'invite', transactionId }) as const;
+    const store = (callId: string, leg: string, id: string, boot = 'boot-before') =>
+      storeLegHandle(database.sql, { callId, boot, leg, handle: handle(id) });
+    await store(call.callId, 'agent', 'rung');
+    await store(call.callId, 'agent', 'a');
+    await store(call.callId, 'customer', 'c');
+    await store(other.callId, 'agent', 'b');
+    await store(other.callId, 'customer', 'of another boot', 'boot-other');
+    await node.reconcile();
+    expect(node.sip.ended.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)))).toEqual(
+      ['a', 'b', 'c'].map(handle),
+    );
+    await node.reconcile();
+    expect(node.sip.ended).toHaveLength(3);
+  });
 
   it('bills a call that was bridged until its server was last known to live', async () => {
     const node = await openNode();
@@ -277,8 +303,10 @@ async function openNode() {
   const deliverer = createFakeDeliverer();
   const recordings = createFakeDesk();
   const logger = createTestLogger();
+  const sip = new FakeSip();
   return {
     boot,
+    sip,
     deliverer,
     recordings,
     logger,
@@ -298,6 +326,7 @@ async function openNode() {
     },
     reconcile: (given: { lastAlive?: Date | null; now?: Date; boot?: string } = {}) =>
       reconcile({
+        sip,
         sql,
         node,
         boot,

@@ -120,6 +120,7 @@ describe('kill -9 in the middle of a call', () => {
     expect(recordings).toHaveLength(1);
 
     const second = await startReady(dataDir);
+    await Promise.all([town.agent.until('bye'), town.customer.until('bye')]);
     const callback = await receiver.callbackOf(call.call_id);
     expect(callback).toMatchObject({ verified: { ok: true }, body: { event: 'call.completed' } });
     await eventually(async () => (await callOf(second, call.call_id)).recording_available, 'the recording is stored');

@@ -154,6 +154,36 @@ describe('a lost connection', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
+  test('to a server that goes on leaves it legs, which are ended over the next one', async () => {
+    const ended = Promise.withResolvers<ScriptedMessage[]>();
+    const endings: ScriptedMessage[] = [];
+    const server = await scripted({
+      onMessage: (message) => {
+        const method = methodOf(message);
+        const isAnswered = message.sip.includes('sip:+919876543210');
+        if (method === 'INVITE') {
+          confirm(message, isAnswered ? 't1' : 't2');
+          if (isAnswered) respond(message, 't1', '200 OK', { body: ANSWER });
+        }
+        if (method !== 'CANCEL' && method !== 'BYE') return;
+        endings.push(message);
+        if (endings.length === 2) ended.resolve(endings);
+      },
+    });
+    const gateway = await gatewayTo(server.port, { outlivesUs: true });
+    const answered = dialLeg(gateway, { trunk: TRUNK });
+    await answered.log.until('leg.answered');
+    const ringing = dialLeg(gateway, { trunk: TRUNK, calledNumber: '+919876543211' });
+    await server.until((message) => message.sip.includes('+919876543211'));
+    server.dropClients();
+    await Promise.all([answered.over(), ringing.over()]);
+    const sent = (await ended.promise).map((message) => [methodOf(message), message.words.join('|')]);
+    expect(sent.toSorted()).toEqual([
+      ['BYE', `sip||${DIALOG}`],
+      ['CANCEL', 'sip|t2|'],
+    ]);
+  });
+
   test('is not made again quickly with a secret that is refused by then', async () => {
     const server = await scripted();
     const refused = Promise.withResolvers<void>();

@@ -42,7 +42,8 @@ const NOT_TAKEN: ReadonlySet<string> = new Set([
 const TARGET_REFRESH: ReadonlySet<string> = new Set(['INVITE', 'SUBSCRIBE', 'REFER', 'UPDATE', 'NOTIFY']);
 
 /**
- * A request outside any dialog. From tag, Call-ID and CSeq are the application's when it gave them: the second attempt
+ * A request outside any dialog, or inside one that the server does not know because an earlier process had it: then To has
+ * a tag, and the application gives the Route headers. From tag, Call-ID and CSeq are the application's when it gave them: the second attempt
  * after a 401 or 407 depends on it.
  * @throws SipParseError when From, To or Contact cannot be read.
  */
@@ -68,6 +69,7 @@ export function newRequest(asked: SipRequest, local: LocalAddress, transport: Tr
     ],
     body: asked.body,
   });
+  if (to.params.get('tag')) request.headers.push(...asked.headers.filter(({ key }) => key === 'route'));
   addApplicationHeaders(request, asked, local, transport);
   return request;
 }
