@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
 import type { Variable } from './setting-kinds.ts';
 import { VARIABLES } from './settings.ts';
@@ -117,6 +118,11 @@ function requireConsistent(config: Config): void {
   }
   if (config.drachtioHost !== null && config.drachtioSecret === null) {
     throw new ConfigError('DRACHTIO_SECRET must be set when DRACHTIO_HOST is: the server asks for it.');
+  }
+  if (config.drachtioHost !== null && isIP(config.sipHost) !== 4) {
+    throw new ConfigError(
+      `SIP_HOST must be an IPv4 address when DRACHTIO_HOST is set (got ${quote(config.sipHost)}): drachtio-server takes no names as --external-ip.`,
+    );
   }
   requireWholeS3(config);
 }

@@ -24,6 +24,7 @@ import { systemClock as clock } from './runtime/clock.ts';
 import { replaceFetchTransport } from './runtime/fetch-transport.ts';
 import { createSealingKeys } from './runtime/sealed-file/format.ts';
 import { openSip } from './sip/open-sip.ts';
+import { SipError } from './sip/sip-error.ts';
 import { openHepSender } from './sip/trace/hep-sender.ts';
 import type { CallMessage } from './sip/trace/wire-message.ts';
 import { openSpeechEngines } from './speech/open-speech-engines.ts';
@@ -111,7 +112,10 @@ export async function startTandem(
       },
     };
     const sip = opened.use(
-      await openSip(config, { logger, onLost, ...onMessage }).catch(nameThePort('SIP_PORT', config.sipPort)),
+      await openSip(config, { logger, onLost, ...onMessage }).catch((error) => {
+        nameTheSecret(error);
+        return nameThePort({ SIP_PORT: config.sipPort, SIP_TLS_PORT: config.sipTlsPort })(error);
+      }),
     );
     step('sip');
 
@@ -203,7 +207,7 @@ export async function startTandem(
       stripeWebhookSecret: config.stripeWebhookSecret,
     });
     opened.defer(() => http.close());
-    await http.listen({ host: config.host, port: config.port }).catch(nameThePort('PORT', config.port));
+    await http.listen({ host: config.host, port: config.port }).catch(nameThePort({ PORT: config.port }));
     ownUrl = urlOf(http.server.address() as AddressInfo);
     step('http');
     if (warmUp) {
@@ -254,15 +258,28 @@ function urlOf({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' && host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A port that cannot be had is the operator's to change, so the error names the setting. */
-function nameThePort(variable: string, port: number): (error: Error) => never {
+/**
+ * A port that cannot be had is the operator's to change, so the error names the setting: the one whose port the message
+ * ends with, or the first.
+ */
+function nameThePort(ports: Record<string, number>): (error: Error) => never {
   return (error) => {
     const isPortTrouble = /EADDRINUSE|EACCES|EADDRNOTAVAIL/.test(
       `${(error as NodeJS.ErrnoException).code} ${error.message}`,
     );
     if (!isPortTrouble) throw error;
+    const settings = Object.entries(ports);
+    const [variable, port] = settings.find(([, each]) => error.message.endsWith(`:${each}`)) ?? settings[0]!;
     throw new ConfigError(`Port ${port} cannot be opened (${error.message}): set ${variable} to a free one.`);
   };
+}
+
+/** @throws ConfigError for a drachtio-server that refuses our secret */
+function nameTheSecret(error: unknown): void {
+  if (!(error instanceof SipError) || error.code !== 'server.secret_refused') return;
+  throw new ConfigError(
+    'The drachtio-server refuses our secret. Set DRACHTIO_SECRET to the secret of its configuration file.',
+  );
 }
 
 /** Live calls may go on for this long after a SIGTERM or SIGINT; a second signal hangs them up at once. */

@@ -111,9 +111,9 @@ export const VARIABLES = {
   ),
   drachtioSecret: optional('DRACHTIO_SECRET', {
     about: 'Shared secret of the drachtio-server. Required with DRACHTIO_HOST.',
-    expects: '1 to 256 characters without spaces',
+    expects: '1 to 256 characters without spaces and |, which separates fields in the protocol of the server',
     secret: true,
-    parse: (text) => (/^\S{1,256}$/.test(text) ? text : undefined),
+    parse: (text) => (/^[^\s|]{1,256}$/.test(text) ? text : undefined),
   }),
   sipHost: hostVariable('SIP_HOST', '127.0.0.1', 'Address at which carriers reach the embedded SIP server.'),
   sipPort: integerVariable(

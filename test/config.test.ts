@@ -204,6 +204,14 @@ describe('loadConfig', () => {
     expect(refusal({ DRACHTIO_HOST: 'sip.internal' })).toMatch(/^DRACHTIO_SECRET/);
   });
 
+  it('refuses what a drachtio server cannot take: a secret with its separator, and a name as its address', () => {
+    const drachtio = { DRACHTIO_HOST: 'sip.internal', DRACHTIO_SECRET: 'secret' };
+    expect(refusal({ ...drachtio, DRACHTIO_SECRET: 'a|b' })).toMatch(/^DRACHTIO_SECRET must be/);
+    expect(refusal({ ...drachtio, SIP_HOST: 'sip.example.com' })).toMatch(/^SIP_HOST must be an IPv4 address/);
+    expect(load({ ...drachtio, SIP_HOST: '192.0.2.1' }).sipHost).toBe('192.0.2.1');
+    expect(load({ SIP_HOST: 'sip.example.com' }).sipHost).toBe('sip.example.com');
+  });
+
   it('rejects S3 settings without a bucket, and half of a pair of credentials', () => {
     expect(refusal({ S3_ENDPOINT: 'https://s3.example.com' })).toMatch(/^S3_BUCKET must be set/);
     expect(refusal({ S3_ACCESS_KEY_ID: 'id', S3_SECRET_ACCESS_KEY: 'secret' })).toMatch(/^S3_BUCKET must be set/);

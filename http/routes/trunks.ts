@@ -16,9 +16,11 @@ import type { HttpApp, HttpContext } from '../context.ts';
 import { recordAction } from '../recorded-action.ts';
 import { PAGE_QUERY, pageOf, paginationOf, REFUSALS, success, successOf } from '../schemas/envelope.ts';
 import {
+  isSips,
   presentTrunk,
   readNewTrunk,
   readTrunkPatch,
+  requireTls,
   TrunkBody,
   TrunkPatchBody,
   TrunkSchema,
@@ -121,6 +123,10 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
       const { id } = request.params;
       const { workspaceId } = principalOf(request);
       const patch = readTrunkPatch(request.body, { trunkId: id, secrets });
+      if (patch.transport !== undefined && patch.sipUri === undefined) {
+        const trunk = await getTrunk(sql, { id, workspaceId });
+        if (trunk !== null && isSips(trunk.sipUri)) requireTls(patch.transport);
+      }
       if (patch.defaultCallerId) {
         const numbers = patch.numbers ?? (await getTrunk(sql, { id, workspaceId }))?.numbers;
         if (numbers === undefined) throw trunkNotFound();

@@ -383,6 +383,12 @@ function presentRegistration(row: TrunkRow) {
   };
 }
 
+/** A trunk with a `sips:` URI has no other transport. @throws TandemError VALIDATION_FAILED */
+export function requireTls(transport: TrunkPatch['transport']): void {
+  if (transport === undefined || transport === 'tls') return;
+  throw validationFailed([{ path: 'transport', message: 'must be tls, because sip_uri is a sips: URI' }]);
+}
+
 /** Maps exactly the fields that were sent. */
 function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: SealFor): TrunkPatch {
   const patch: TrunkPatch = {};
@@ -390,7 +396,10 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   if (body.sip_uri !== undefined) patch.sipUri = requirePort(body.sip_uri);
   if (body.transport !== undefined) patch.transport = body.transport as 'udp' | 'tcp' | 'tls';
   if (body.gateways !== undefined) Object.assign(patch, readGateways(body, body.gateways));
-  if (patch.sipUri !== undefined && isSips(patch.sipUri)) patch.transport = 'tls';
+  if (patch.sipUri !== undefined && isSips(patch.sipUri)) {
+    requireTls(patch.transport);
+    patch.transport = 'tls';
+  }
   if (body.username !== undefined) patch.username = body.username || null;
   if (body.password !== undefined) {
     patch.passwordEncrypted = body.password ? secrets.seal(body.password, trunkPasswordContext(trunkId)) : null;
@@ -447,7 +456,7 @@ function transportOfGateway({ sip_uri, transport }: { sip_uri: string; transport
   return index > 0 && isSips(sip_uri) ? 'tls' : ((transport as 'udp' | 'tcp' | 'tls' | undefined) ?? null);
 }
 
-function isSips(sipUri: string): boolean {
+export function isSips(sipUri: string): boolean {
   return /^sips:/i.test(sipUri);
 }
 

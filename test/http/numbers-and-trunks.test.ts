@@ -195,6 +195,19 @@ describe('trunks', () => {
     await fixture.call('DELETE', url);
   });
 
+  it('refuse another transport with a sips URI', async () => {
+    const refused = { path: 'transport', message: 'must be tls, because sip_uri is a sips: URI' };
+    const sips = { ...NEW, sip_uri: 'sips:carrier.example' };
+    const created = await fixture.call('POST', '/dialer/trunks', { body: { ...sips, transport: 'udp' } });
+    expect([created.status, created.body.details]).toEqual([400, [refused]]);
+    const url = `/dialer/trunks/${(await fixture.call('POST', '/dialer/trunks', { body: sips })).body.data.id}`;
+    const patched = await fixture.call('PATCH', url, { body: { transport: 'udp' } });
+    expect([patched.status, patched.body.details]).toEqual([400, [refused]]);
+    const moved = await fixture.call('PATCH', url, { body: { sip_uri: 'sip:carrier.example', transport: 'udp' } });
+    expect(moved.body.data.transport).toBe('udp');
+    await fixture.call('DELETE', url);
+  });
+
   it('are created with defaults, and their password is never shown again', async () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });

@@ -1,5 +1,6 @@
-import { readdir } from 'node:fs/promises';
-import { createConnection } from 'node:net';
+import { once } from 'node:events';
+import { readdir, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createConnection, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PublicCall, PublicCallEvent, PublicTranscript } from '../../actors/call-view.ts';
@@ -8,7 +9,9 @@ import { startCallbackReceiver } from '../../bin/demo/callback-receiver.ts';
 import { conversationOf } from '../../bin/demo/conversation.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { parseWav } from '../../media/wav.ts';
+import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.ts';
 import { listUsage } from '../../storage/queries/usage.ts';
+import { selfSignedCertificate } from '../callbacks/certificate.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
 import {
   callOf,
@@ -54,6 +57,36 @@ describe('npm start', () => {
       .filter((line) => !line.startsWith('{'));
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('PORT');
+  });
+
+  it('stops with one line when a SIP port is taken or the drachtio-server refuses the secret, and names the setting', async () => {
+    const folder = await dataFolder();
+    const files = { SIP_TLS_CERT: join(folder, 'cert.pem'), SIP_TLS_KEY: join(folder, 'key.pem') };
+    const { cert, key } = selfSignedCertificate({ dns: ['sip.example.com'] });
+    await Promise.all([writeFile(files.SIP_TLS_CERT, cert), writeFile(files.SIP_TLS_KEY, key)]);
+    const taken = createTcpServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    clean.push(() => void taken.close());
+    const { port } = taken.address() as AddressInfo;
+    const tls = { ...files, SIP_TLS_PORT: String(port) };
+    const sip = await startEmbeddedSipServer({
+      sipHost: '127.0.0.1',
+      sipPort: 0,
+      transports: ['udp'],
+      secret: 'right',
+    });
+    clean.push(() => sip.close());
+    const drachtio = { DRACHTIO_HOST: '127.0.0.1', DRACHTIO_PORT: String(sip.controlPort), DRACHTIO_SECRET: 'wrong' };
+    for (const [env, setting] of [
+      [tls, 'SIP_TLS_PORT'],
+      [drachtio, 'DRACHTIO_SECRET'],
+    ] as const) {
+      const server = startServerProcess(environment(await dataFolder(), env));
+      expect(await server.exited).toBe(1);
+      const printed = server.output().trim().split('\n');
+      const lines = printed.filter((line) => !line.startsWith('{'));
+      expect(lines, lines.join('\n')).toEqual([expect.stringContaining(`${setting} to`)]);
+    }
   });
 
   it('stops with one line when another server has its data folder, also with a database of its own', async () => {
