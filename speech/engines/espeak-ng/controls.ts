@@ -22,6 +22,9 @@ const RATE_OF_SPEED: Curve = [
   [2.294, 450],
 ];
 
+const [[SLOWEST_SPEED]] = RATE_OF_SPEED as [Curve[number]];
+const MOST_STRETCH = 4;
+
 const PITCH_OF_SEMITONES: Curve = [
   [-8, 0],
   [-6.5, 10],
@@ -59,6 +62,8 @@ export interface EspeakControls {
   rate: number;
   pitch: number;
   range: number;
+  /** How many times as long what it says has to become: it cannot speak slower than its lowest rate. */
+  stretch: number;
 }
 
 /** What lies beyond what eSpeak NG can do is brought to the nearest that it can. */
@@ -69,6 +74,7 @@ export function controlsFor(asked: { speed: number; pitchSemitones: number; pitc
     rate: Math.round(interpolate(RATE_OF_SPEED, asked.speed)),
     pitch: Math.round(interpolate(PITCH_OF_SEMITONES, asked.pitchSemitones - lift)),
     range: Math.round(range),
+    stretch: Math.min(MOST_STRETCH, Math.max(1, SLOWEST_SPEED / asked.speed)),
   };
 }
 

@@ -1,4 +1,5 @@
 import load from '@echogarden/espeak-ng-emscripten';
+import { TimeStretcher } from '../../../media/dsp/time-stretcher.ts';
 import { AnswerWithBytes, serveEngine } from '../../engine-process/engine-child.ts';
 import { SynthesizerError } from '../../synthesizer.ts';
 import { controlsFor } from './controls.ts';
@@ -68,7 +69,8 @@ serveEngine(async () => {
       words.map((word) => ({ ...word, written: '' })),
       (ipa) => readerFor(voice).read(ipa),
     );
-    const { rate, pitch, range } = controlsFor(asked);
+    const { rate, pitch, range, stretch } = controlsFor(asked);
+    const stretcher = stretch > 1 ? new TimeStretcher(SAMPLE_RATE_HZ, stretch) : null;
     espeak.set_rate(rate);
     espeak.set_pitch(pitch);
     espeak.set_range(range);
@@ -88,6 +90,12 @@ serveEngine(async () => {
       held = 0;
     }
 
+    function take(block: Int16Array): void {
+      blocks.push(block);
+      held += block.length;
+      samples += block.length;
+    }
+
     espeak.synthesize(text, (block, events) => {
       for (const { type, text_position: position, audio_position: atMs } of events) {
         if (type !== 'word') continue;
@@ -95,14 +103,13 @@ serveEngine(async () => {
         const word = starts.findLastIndex((start) => start <= position - 1);
         if (word <= lastWord) continue;
         lastWord = word;
-        marks.push({ word, atMs });
+        marks.push({ word, atMs: atMs * stretch });
       }
-      blocks.push(block);
-      held += block.length;
-      samples += block.length;
-      if (samples === held || held >= PART_SAMPLES) tellPart();
+      take(stretcher === null ? block : stretcher.push(block));
+      if (held > 0 && (samples === held || held >= PART_SAMPLES)) tellPart();
       return samples > MOST_SAMPLES;
     });
+    if (stretcher !== null) take(stretcher.end());
     if (samples > MOST_SAMPLES) throw new SynthesizerError('too_long', 'a clause that takes minutes');
     if (held > 0 || marks.length > 0) tellPart();
   }

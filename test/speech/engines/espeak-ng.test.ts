@@ -75,7 +75,7 @@ describe('the voices of eSpeak NG', () => {
 });
 
 describe('eSpeak NG', () => {
-  it.each([0.5, 0.75, 1.3, 2])('speaks at %d times its pace', async (speed) => {
+  it.each([0.25, 0.4, 0.5, 0.75, 1.3, 2])('speaks at %d times its pace', async (speed) => {
     const [usual, asked] = [await speak(SENTENCE), await speak(SENTENCE, { speed })];
     expect(usual.durationMs / asked.durationMs / speed).toBeGreaterThan(0.92);
     expect(usual.durationMs / asked.durationMs / speed).toBeLessThan(1.08);
@@ -139,7 +139,7 @@ describe('eSpeak NG', () => {
 
 describe('the controls of eSpeak NG', () => {
   it('are in the middle for the voice as it is', () => {
-    expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 1 })).toEqual({ rate: 175, pitch: 50, range: 50 });
+    expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 1 })).toEqual({ rate: 175, pitch: 50, range: 50, stretch: 1 });
   });
 
   it('stay within what there is', () => {
