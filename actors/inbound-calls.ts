@@ -111,6 +111,8 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
 const CAUSE_OF: Partial<Record<ErrorCode, HangupCause>> = {
   RECHARGE_REQUIRED: 'FACILITY_REJECTED',
   destination_not_allowed: 'FACILITY_REJECTED',
+  DESTINATION_BLOCKED: 'FACILITY_REJECTED',
+  DAILY_SPEND_CAP_REACHED: 'FACILITY_REJECTED',
   no_free_channel: 'SWITCH_CONGESTION',
   SHUTTING_DOWN: 'SYSTEM_SHUTDOWN',
 };

@@ -169,7 +169,7 @@ async function requirePlacementRate(tx: Tx, { workspaceId, now }: AdmitCallInput
   const [blocking] = await tx<{ createdAt: Date }[]>`
     select created_at from calls
     where workspace_id = ${workspaceId} and created_at > ${windowStart} and created_at < ${windowEnd}
-      and state <> 'rejected'
+      and state <> 'rejected' and placed_via <> 'inbound'
     order by created_at desc offset ${PLACEMENTS_PER_WINDOW - 1} limit 1`;
   if (!blocking) return;
   const waitMs = blocking.createdAt.getTime() + PLACEMENT_WINDOW_MS - now.getTime();
@@ -201,12 +201,13 @@ async function callerId(tx: Tx, { workspaceId, did }: AdmitCallInput, trunk: Tru
 
 async function requirePermission(
   tx: Tx,
-  { workspaceId, agentNumber, customerNumber, callingLimits = NO_CALLING_LIMITS, now }: AdmitCallInput,
+  { workspaceId, agentNumber, customerNumber, placedVia, callingLimits = NO_CALLING_LIMITS, now }: AdmitCallInput,
 ): Promise<void> {
   await requireCallPermission(tx, {
     ...{ workspaceId, limits: callingLimits, now },
     staff: agentNumber === null ? {} : { agent_number: agentNumber },
-    public: { customer_number: customerNumber },
+    // The customer of an inbound call is not dialed.
+    public: placedVia === 'inbound' ? {} : { customer_number: customerNumber },
   });
 }
 

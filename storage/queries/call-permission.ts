@@ -107,7 +107,9 @@ async function dialedSince(
 ): Promise<Dialed[]> {
   const oldestCall = new Date(now.getTime() - LONGEST_CALL_MS);
   return await sql<Dialed[]>`
-    select created_at as at, array_remove(array[agent_number, customer_number], null) as numbers from calls
+    select created_at as at,
+      array_remove(array[agent_number, case when placed_via <> 'inbound' then customer_number end], null) as numbers
+    from calls
     where workspace_id = ${workspaceId} and created_at > ${since} and state <> 'rejected'
     union all
     select e.at, array[dialed.leg->>'number'] from calls c

@@ -92,6 +92,28 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ now: new Date('2026-02-01T21:59:00Z') })).rejects.toMatchObject(refused);
   });
 
+  it('lets callers in whatever limits calls to them, and restricts only the phone they are forwarded to', async () => {
+    const { sql, workspaceId, place } = await ready({
+      blockedPrefixes: ['+9170'],
+      callingHours: { timeZone: 'Asia/Kolkata', start: '09:00', end: '21:00' },
+    });
+    await addToDoNotCall(sql, { workspaceId, numbers: ['+917000000001'], now: NOW });
+    const night = new Date('2026-01-31T20:00:00Z');
+    const received = { placedVia: 'inbound', customerNumber: '+917000000001', now: night } as const;
+    await place({ ...received, agentNumber: AGENT });
+    const forwarded = place({ ...received, agentNumber: '+917000000002' });
+    await expect(forwarded).rejects.toMatchObject({ code: 'DESTINATION_BLOCKED' });
+  });
+
+  it('counts calls of callers neither as placements nor as calls to their prefix', async () => {
+    const { sql, workspaceId, place } = await ready({ destinationLimits: [{ prefix: '+9170', callsPerMinute: 1 }] });
+    await sql`update trunks set channels = 50 where owner_workspace_id = ${workspaceId}`;
+    const caller = '+917000000001';
+    for (let i = 0; i < 20; i++) await place({ placedVia: 'inbound', customerNumber: caller });
+    await place({ customerNumber: caller });
+    await expect(place({ customerNumber: caller })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
+  });
+
   it('limits calls per minute to a prefix, and says when there is room', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+9198', callsPerMinute: 2 }] });
     await place({ now: NOW });
