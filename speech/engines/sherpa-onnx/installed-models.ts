@@ -62,17 +62,58 @@ export async function readModelFolder(folder: string): Promise<InstalledModel | 
   const { files, manifest } = read;
   const metadata = new Map<string, Record<string, string>>();
   for (const file of files.filter((name) => name.endsWith('.onnx'))) {
-    try {
-      metadata.set(file, await readOnnxMetadata(join(folder, file)));
-    } catch (error) {
-      if (!(error instanceof OnnxFormatError)) throw error;
-      return { problem: `${file} is damaged: ${error.message}` };
-    }
+    const described = await readOnnxFile(folder, file);
+    if ('problem' in described) return described;
+    metadata.set(file, described.metadata);
   }
   const name = folder.slice(folder.lastIndexOf('/') + 1);
   const model = describeModelFolder({ name, files, manifest, metadataOf: (file) => metadata.get(file) ?? {} });
-  return 'problem' in model ? model : { folder, model };
+  if ('problem' in model) return model;
+  const { tokens } = model.files;
+  const problem = tokens === undefined ? null : await tokensProblem(join(folder, tokens), [...metadata.values()]);
+  return problem === null ? { folder, model } : { problem: `${tokens} ${problem}` };
 }
+
+/** What an ONNX file says about itself, or why it cannot be used. */
+export async function readOnnxFile(
+  folder: string,
+  file: string,
+): Promise<{ metadata: Record<string, string> } | { problem: string }> {
+  try {
+    return { metadata: await readOnnxMetadata(join(folder, file)) };
+  } catch (error) {
+    if (error instanceof OnnxFormatError) return { problem: `${file} is damaged: ${error.message}` };
+    return { problem: `${file} cannot be read: ${reasonOf(error)}` };
+  }
+}
+
+/** Without its words a model hears nothing but silence, or ends its process. */
+async function tokensProblem(path: string, metadata: readonly Record<string, string>[]): Promise<string | null> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    return `cannot be read: ${reasonOf(error)}`;
+  }
+  const lines = text.split('\n').filter((line) => line.trim() !== '').length;
+  const wanted = Math.max(1, ...metadata.map(({ vocab_size: size }) => Number(size) || 0));
+  return lines < wanted ? `has ${lines} of ${wanted} tokens: fetch the model again` : null;
+}
+
+/** For a person. Other errors are ours, and are thrown. */
+export function reasonOf(error: unknown): string {
+  const reason = REASONS[(error as NodeJS.ErrnoException).code ?? ''];
+  if (reason === undefined) throw error;
+  return reason;
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'it is a link to something that does not exist',
+  ENOTDIR: 'it is a link to a file; link the folder of the model',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
+  EACCES: 'its permissions do not allow it',
+};
 
 async function readPunctuationFolder(folder: string): Promise<PunctuationModel | { problem: string }> {
   const read = await readFolder(folder);
@@ -93,10 +134,17 @@ async function readFolder(
   folder: string,
 ): Promise<{ files: string[]; manifest: ModelManifest | null } | { problem: string }> {
   // Links are followed: models are large, and may lie elsewhere.
-  const entries = await readdir(folder, { withFileTypes: true });
+  const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => ({
+    problem: `cannot be read: ${reasonOf(error)}`,
+  }));
+  if ('problem' in entries) return entries;
   const files = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   if (!files.includes(MANIFEST_NAME)) return { files, manifest: null };
-  const parsed = parseManifest(await readFile(join(folder, MANIFEST_NAME), 'utf8'));
+  const text = await readFile(join(folder, MANIFEST_NAME), 'utf8').catch((error: unknown) => ({
+    problem: `${MANIFEST_NAME} cannot be read: ${reasonOf(error)}`,
+  }));
+  if (typeof text !== 'string') return text;
+  const parsed = parseManifest(text);
   return 'problem' in parsed ? parsed : { files, manifest: parsed.manifest };
 }
 

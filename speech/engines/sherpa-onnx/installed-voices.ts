@@ -1,8 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { foldersIn } from './installed-models.ts';
+import { foldersIn, readOnnxFile, reasonOf } from './installed-models.ts';
 import { MANIFEST_NAME } from './model-manifest.ts';
-import { OnnxFormatError, readOnnxMetadata } from './onnx-metadata.ts';
 import { describeSynthesisFolder, type SynthesisModel } from './synthesis-folder.ts';
 import { parseSynthesisManifest, type SynthesisManifest } from './synthesis-manifest.ts';
 
@@ -31,7 +30,10 @@ export async function findSynthesisModels(modelsDir: string): Promise<InstalledS
 }
 
 async function readSynthesisFolder(folder: string): Promise<InstalledSynthesisModel | { problem: string }> {
-  const entries = await readdir(folder);
+  const entries = await readdir(folder).catch((error: unknown) => ({
+    problem: `cannot be read: ${reasonOf(error)}`,
+  }));
+  if ('problem' in entries) return entries;
   const files = new Map<string, number>();
   for (const name of entries) {
     // Links are followed: models are large, and may lie elsewhere.
@@ -47,12 +49,9 @@ async function readSynthesisFolder(folder: string): Promise<InstalledSynthesisMo
   const metadata = new Map<string, Record<string, string>>();
   for (const file of files.keys()) {
     if (!file.endsWith('.onnx')) continue;
-    try {
-      metadata.set(file, await readOnnxMetadata(join(folder, file)));
-    } catch (error) {
-      if (!(error instanceof OnnxFormatError)) throw error;
-      return { problem: `${file} is damaged: ${error.message}` };
-    }
+    const described = await readOnnxFile(folder, file);
+    if ('problem' in described) return described;
+    metadata.set(file, described.metadata);
   }
   const name = folder.slice(folder.lastIndexOf('/') + 1);
   const hasEspeakData = await hasAll(join(folder, ESPEAK_DATA), ESPEAK_FILES);

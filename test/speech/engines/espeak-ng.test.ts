@@ -139,7 +139,12 @@ describe('eSpeak NG', () => {
 
 describe('the controls of eSpeak NG', () => {
   it('are in the middle for the voice as it is', () => {
-    expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 1 })).toEqual({ rate: 175, pitch: 50, range: 50, stretch: 1 });
+    expect(controlsFor({ speed: 1, pitchSemitones: 0, pitchRange: 1 })).toEqual({
+      rate: 175,
+      pitch: 50,
+      range: 50,
+      stretch: 1,
+    });
   });
 
   it('stay within what there is', () => {

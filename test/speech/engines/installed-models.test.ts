@@ -1,0 +1,68 @@
+import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { findInstalledModels } from '../../../speech/engines/sherpa-onnx/installed-models.ts';
+import { findSynthesisModels } from '../../../speech/engines/sherpa-onnx/installed-voices.ts';
+import { writeOfflineCtc, writeOfflineTransducer } from '../whistled-models.ts';
+
+let modelsDir: string;
+beforeEach(async () => {
+  modelsDir = await mkdtemp(join(tmpdir(), 'tandem-installed-'));
+  await mkdir(join(modelsDir, 'tts'));
+  await writeOfflineCtc(join(modelsDir, 'stt', 'whistle-en'));
+});
+afterEach(() => rm(modelsDir, { recursive: true }));
+
+async function findings() {
+  const { recognition, problems } = await findInstalledModels(modelsDir);
+  return {
+    models: recognition.map(({ model }) => model.name),
+    problems: problems.map(({ folder, problem }) => `${folder.slice(modelsDir.length + 1)}: ${problem}`),
+  };
+}
+
+describe('the folder of models', () => {
+  it.each([
+    { to: 'nowhere', problem: 'cannot be read: it is a link to something that does not exist' },
+    { to: 'a-file', problem: 'cannot be read: it is a link to a file; link the folder of the model' },
+    { to: 'loop', problem: 'cannot be read: its links lead in a circle' },
+  ])('lists the other models beside a link to $to', async ({ to, problem }) => {
+    await writeFile(join(modelsDir, 'a-file'), 'x');
+    for (const kind of ['stt', 'tts']) {
+      const link = join(modelsDir, kind, 'loop');
+      await symlink(to === 'loop' ? link : join(modelsDir, to), link);
+    }
+    expect(await findings()).toEqual({ models: ['whistle-en'], problems: [`stt/loop: ${problem}`] });
+    const { problems } = await findSynthesisModels(modelsDir);
+    expect(problems).toEqual([{ folder: join(modelsDir, 'tts', 'loop'), problem }]);
+  });
+
+  it('follows a link to a model', async () => {
+    await symlink(join(modelsDir, 'stt', 'whistle-en'), join(modelsDir, 'stt', 'linked-en'));
+    expect(await findings()).toEqual({ models: ['linked-en', 'whistle-en'], problems: [] });
+  });
+
+  it.each([
+    { bytes: 0, says: 'tokens.txt has 0 of' },
+    { bytes: 12, says: 'tokens.txt has 2 of' },
+  ])('reports a model whose tokens.txt was cut to $bytes bytes', async ({ bytes, says }) => {
+    const folder = join(modelsDir, 'stt', 'whistle-en');
+    await rm(folder, { recursive: true });
+    await writeOfflineTransducer(folder);
+    expect((await findings()).models).toEqual(['whistle-en']);
+    await truncate(join(folder, 'tokens.txt'), bytes);
+    const { models, problems } = await findings();
+    expect(models).toEqual([]);
+    expect(problems).toEqual([expect.stringContaining(says)]);
+  });
+
+  it('reports a model with a file that is a link to nothing', async () => {
+    const model = join(modelsDir, 'stt', 'whistle-en', 'model.onnx');
+    await rm(model);
+    await symlink(join(modelsDir, 'nowhere'), model);
+    expect((await findings()).problems).toEqual([
+      'stt/whistle-en: model.onnx cannot be read: it is a link to something that does not exist',
+    ]);
+  });
+});
