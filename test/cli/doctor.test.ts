@@ -13,6 +13,7 @@ import { startEmbeddedSipServer } from '../../sip/embedded/embedded-sip-server.t
 import type { Sql } from '../../storage/database.ts';
 import { startModelServer } from '../language/model-server.ts';
 import { startServerProcess } from '../process/server-process.ts';
+import { writeHummingVits } from '../speech/humming-models.ts';
 import { hasPgvector } from '../storage/pgvector.ts';
 import { hasS3Server, startS3Server } from '../storage/s3/s3-server.ts';
 import { createTestDatabase, externalServer } from '../storage/test-database.ts';
@@ -375,6 +376,13 @@ describe('speech recognition', () => {
     expect(found.pocketsphinx?.message).toBe('en-us: English (en), with interim results');
     expect(found['sherpa-onnx']?.message).toContain('tandem models fetch');
     expect(found.openai?.message).toContain('STT_BASE_URL');
+  });
+
+  it('counts the voices of each engine', async () => {
+    const MODELS_DIR = join(dataDir, 'models');
+    await writeHummingVits(join(MODELS_DIR, 'tts', 'hum-en'));
+    const { 'speech synthesis': found } = await findings({ MODELS_DIR });
+    expect(found?.message).toMatch(/^sherpa-onnx: \d+ languages, 228 voices \(227 of eSpeak NG, 1 of sherpa-onnx\)$/);
   });
 
   it('asks an upstream server whether it is there, and whether it knows the key', async () => {

@@ -29,8 +29,11 @@ async function checkSpeaking({ ttsEngine }: Config, engines: readonly SynthesisE
     const engine = engines.find(({ name }) => name === recipe.engine)!;
     // A server is asked whether it is there, not to work.
     if (engine.name !== 'openai') await sayHello(engine, recipe);
-    const voices = catalogue.list('fast').length + catalogue.list('quality').length;
-    return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${voices} voices`);
+    const voices = [...catalogue.list('fast'), ...catalogue.list('quality')];
+    const counts = Map.groupBy(voices, ({ recipe: { engine: name } }) => NAMES[name]);
+    const shares = [...counts].map(([name, { length }]) => `${length} of ${name}`).join(', ');
+    const count = counts.size > 1 ? `${voices.length} voices (${shares})` : `${voices.length} voices`;
+    return ok(check, `${NAMES[engine.name]}: ${catalogue.languages().length} languages, ${count}`);
   } catch (error) {
     const advice = 'Run npm ci, which installs eSpeak NG. tandem models check checks models.';
     return fail(check, `the usual voice does not speak: ${reasonOf(error)}`, advice);

@@ -117,10 +117,11 @@ const FILE_PATTERNS: Record<FileRole, RegExp> = {
 };
 
 function findFiles(names: readonly string[]): ModelFiles {
+  const isTransducer = names.some((name) => FILE_PATTERNS.joiner.test(name));
   const found = Object.entries(FILE_PATTERNS).map(([role, pattern]) => {
     const matching = names.filter((name) => pattern.test(name)).sort((a, b) => a.length - b.length || (a < b ? -1 : 1));
     // The decoder of a transducer is small, and loses by it.
-    const small = role === 'decoder' && matching.length > 1 ? isFullSize : isInt8;
+    const small = isTransducer && role === 'decoder' && matching.length > 1 ? isFullSize : isInt8;
     return [role, matching.find(small) ?? matching[0]] as const;
   });
   const files: ModelFiles = Object.fromEntries(found.filter(([, file]) => file !== undefined));

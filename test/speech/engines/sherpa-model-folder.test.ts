@@ -66,7 +66,13 @@ describe('a folder of files as they are published', () => {
     },
     {
       name: 'sherpa-onnx-whisper-small',
-      files: ['small-decoder.int8.onnx', 'small-encoder.int8.onnx', 'small-encoder.onnx', 'small-tokens.txt'],
+      files: [
+        'small-decoder.int8.onnx',
+        'small-decoder.onnx',
+        'small-encoder.int8.onnx',
+        'small-encoder.onnx',
+        'small-tokens.txt',
+      ],
       metadata: { model_type: 'whisper-small', is_multilingual: '1', all_language_codes: 'en,zh,jw,xx' },
       is: {
         type: 'whisper',
