@@ -220,6 +220,8 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const { row, live } = await liveCallOf(target);
       const { role, mode, endpoint, transfer } = leg;
       if (endpoint.type === 'webrtc') await requireBrowserOf({ ...target, ...endpoint }, options);
+      const replaced = row.legs.find((each) => each.legId === transfer?.leg);
+      const isStaff = role === 'supervisor' || replaced?.role === 'agent';
       const legId = `leg_${randomUUID()}`;
       live.guests.set(legId, leg);
       try {
@@ -228,7 +230,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
           async () => {
             if (endpoint.type === 'phone')
               await requireRoomForLeg(sql, {
-                ...{ trunkId: row.trunkId, workspaceId: row.workspaceId, number: endpoint.number, role },
+                ...{ trunkId: row.trunkId, workspaceId: row.workspaceId, number: endpoint.number, isStaff },
                 ...{ callingLimits: options.callingLimits, now: momentOf(clock).at },
               });
             await live.control(

@@ -1,5 +1,4 @@
 import { TandemError } from '../../machines/errors.ts';
-import type { GuestRole } from '../../machines/events.ts';
 import { inTransaction, type SqlOrTx, type Tx } from '../database.ts';
 import { hold } from '../ledger.ts';
 import { priceBookOf } from '../price-book.ts';
@@ -237,7 +236,7 @@ function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Re
  */
 export async function requireRoomForLeg(
   sql: SqlOrTx,
-  { trunkId, workspaceId, number, role, callingLimits, now }: NewLeg,
+  { trunkId, workspaceId, number, isStaff, callingLimits, now }: NewLeg,
 ): Promise<void> {
   const [trunk] = await sql<{ id: string; channels: number; allowedPrefixes: string[] }[]>`
     select id, channels, allowed_prefixes from trunks where id = ${trunkId}`;
@@ -245,8 +244,8 @@ export async function requireRoomForLeg(
   requireAllowed(trunk.allowedPrefixes, { number });
   await requireCallPermission(sql, {
     ...{ workspaceId, limits: callingLimits, now },
-    staff: role === 'supervisor' ? { number } : {},
-    public: role === 'supervisor' ? {} : { number },
+    staff: isStaff ? { number } : {},
+    public: isStaff ? {} : { number },
   });
   await requireFreeChannel(sql, trunk);
 }
@@ -255,7 +254,8 @@ interface NewLeg {
   trunkId: string;
   workspaceId: string;
   number: string;
-  role: GuestRole;
+  /** A supervisor, or who takes the place of an agent; no member of the public. */
+  isStaff: boolean;
   callingLimits: CallingLimits;
   now: Date;
 }

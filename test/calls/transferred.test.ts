@@ -96,6 +96,20 @@ describe('a blind transfer of the agent', () => {
   });
 });
 
+describe('a transfer to a number on the do-not-call list', () => {
+  it('may replace the agent, and not the customer', async () => {
+    const listed = await platform.ask('POST', '/dialer/do-not-call', { numbers: [TARGET] });
+    expect(listed.status).toBe(200);
+    const { agent, callId, transfer } = await talk({ answer: { status: 486 } });
+    expect((await transfer({ leg: 'customer' })).body).toMatchObject({ code: 'DO_NOT_CALL' });
+    expect((await transfer()).status).toBe(202);
+    await platform.until(callId, 'transfer.failed');
+    agent.hangup();
+    await platform.ended(callId);
+    await platform.ask('DELETE', `/dialer/do-not-call/${encodeURIComponent(TARGET)}`);
+  });
+});
+
 describe('an attended transfer of the customer', () => {
   it('lets customer and target talk alone, then target and agent', async () => {
     const { agent, customer, third, callId, ask, transfer } = await talk();

@@ -27,7 +27,7 @@ onEveryServer('the permission to call', (database) => {
     };
     const addLeg = (overrides: Partial<Parameters<typeof requireRoomForLeg>[1]> = {}) =>
       requireRoomForLeg(sql, {
-        ...{ trunkId: trunk.id, workspaceId, number: THIRD, role: 'party', now: NOW },
+        ...{ trunkId: trunk.id, workspaceId, number: THIRD, isStaff: false, now: NOW },
         callingLimits: NO_CALLING_LIMITS,
         ...overrides,
       });
@@ -41,7 +41,7 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ ...other, agentNumber: AGENT })).rejects.toMatchObject(blocked);
     await expect(place({ ...other, customerNumber: CUSTOMER })).rejects.toMatchObject(blocked);
     await expect(addLeg()).rejects.toMatchObject(blocked);
-    await expect(addLeg({ role: 'supervisor' })).rejects.toMatchObject(blocked);
+    await expect(addLeg({ isStaff: true })).rejects.toMatchObject(blocked);
     await place(other);
     const callingLimits = { ...NO_CALLING_LIMITS, blockedPrefixes: ['+9198'] };
     await expect(place({ ...other, callingLimits })).rejects.toMatchObject(blocked);
@@ -56,7 +56,7 @@ onEveryServer('the permission to call', (database) => {
     const listed = { code: 'DO_NOT_CALL' };
     await expect(place()).rejects.toMatchObject(listed);
     await expect(addLeg()).rejects.toMatchObject(listed);
-    await addLeg({ role: 'supervisor' });
+    await addLeg({ isStaff: true });
     // AGENT is listed as well.
     await place({ customerNumber: '+919810000009' });
     const elsewhere = (await seedWorkspace(sql)).workspace.id;
@@ -77,7 +77,7 @@ onEveryServer('the permission to call', (database) => {
     };
     await expect(place({ now: early })).rejects.toMatchObject(outside);
     await expect(addLeg({ now: early })).rejects.toMatchObject(outside);
-    await addLeg({ now: early, role: 'supervisor' });
+    await addLeg({ now: early, isStaff: true });
     await place({ now: new Date('2026-01-31T03:30:00Z') });
     await place({ now: new Date('2026-01-31T15:29:59Z') });
     await expect(place({ now: new Date('2026-01-31T15:30:00Z') })).rejects.toMatchObject(outside);
@@ -147,9 +147,9 @@ onEveryServer('the permission to call', (database) => {
       event: 'leg.dialing',
       state: 'bridged' as const,
       ...{ leg: null, sipStatus: null, hangupCause: null, detail: null },
-      ...{ at: later(ms), data: { leg_id: legId, role: 'party' } },
+      ...{ at: later(ms), data: { leg_id: legId, isStaff: false } },
     });
-    const leg = { role: 'party', number, mode: null, state: 'dialing', muted: false };
+    const leg = { isStaff: false, number, mode: null, state: 'dialing', muted: false };
     const legs = ['leg_1', 'leg_2'].map((legId) => ({
       ...{ ...leg, legId, joinedAt: null, leftAt: null, hangupCause: null },
     }));
