@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { HangupCause } from '../machines/events.ts';
+import { Gate, GateFullError } from '../runtime/gate.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
@@ -34,6 +35,7 @@ export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resol
  */
 export function takeInboundCalls(options: InboundCallsOptions): void {
   const { sip, sql, dialer, resolve = createDnsResolve(), secrets, logger } = options;
+  const questions = new Gate(MOST_QUESTIONS);
 
   async function take(call: InboundCall): Promise<void> {
     const number = await calledNumber(call);
@@ -48,9 +50,20 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     const { decision, decidedBy } = await decide(rule, { workspaceId, trunkId, did, from: caller }, call);
     if (call.abandoned.aborted) return;
     if (decision.action === 'reject') return call.refuse('CALL_REJECTED');
+    if (await isAnsweredByRule(decision)) {
+      logger.warn({ workspaceId, trunkId }, 'inbound call refused: it is forwarded to a number that has a rule itself');
+      return call.refuse('NO_ROUTE_DESTINATION');
+    }
     const callback = callbackOf(decision, workspaceId);
     const placement = { ...placementOf(decision), ...callback, workspaceId, trunkId, did, customerNumber: caller };
     await dialer.receive({ ...placement, decidedBy }, call);
+  }
+
+  /** Forwarding to a number that forwards could go round for ever, each round a call. */
+  async function isAnsweredByRule({ endpoint }: ForwardRule): Promise<boolean> {
+    if (endpoint.type !== 'phone') return false;
+    const numbers = await findCalledNumbers(sql, [endpoint.number]);
+    return numbers.some(({ inbound }) => inbound !== null && inbound.action !== 'reject');
   }
 
   async function decide(
@@ -62,7 +75,11 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
       return { decision: rule, decidedBy: { decided_by: 'rule', fault: null, after_ms: null } };
     }
     const startedAtMs = performance.now();
-    const { decision, fault } = await askAboutCall(rule, asked, { ...options, signal: abandoned });
+    const ask = () => askAboutCall(rule, asked, { ...options, signal: abandoned });
+    const { decision, fault } = await questions.run(ask, { lane: asked.workspaceId }).catch((error: unknown) => {
+      if (error instanceof GateFullError) return { decision: null, fault: 'too_many_questions' } as const;
+      throw error;
+    });
     const afterMs = Math.round(performance.now() - startedAtMs);
     if (fault !== null && !abandoned.aborted) {
       logger.warn({ workspaceId: asked.workspaceId, fault }, 'fallback for an inbound call: its URL did not decide');
@@ -106,6 +123,9 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     });
   });
 }
+
+/** At a time. They come before any channel or wallet is looked at, so that a flood of INVITEs is bounded here. */
+const MOST_QUESTIONS = { inAll: 200, perLane: 50, waiting: 0, waitingPerLane: 0 };
 
 /** What a caller is told of a refusal; of all others, that it may be tried again later. */
 const CAUSE_OF: Partial<Record<ErrorCode, HangupCause>> = {

@@ -89,8 +89,11 @@ export async function admitCall(sql: SqlOrTx, input: AdmitCallInput): Promise<Ad
     const trunk = await lockTrunk(tx, input);
     const replayed = await callUnderReference(tx, input, trunk);
     if (replayed) return { outcome: 'replayed', call: replayed };
-    requireLine(input, trunk);
-    if (input.placedVia !== 'inbound') await requirePlacementRate(tx, input);
+    // The carrier of a call that comes in lives.
+    if (input.placedVia !== 'inbound') {
+      requireLine(input, trunk);
+      await requirePlacementRate(tx, input);
+    }
     const did = await callerId(tx, input, trunk);
     requireAllowedDestinations(input, trunk);
     await requirePermission(tx, input);

@@ -270,6 +270,17 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
     await eventually(() => expect(caller.output()).toContain('403 Forbidden'));
   });
 
+  it('is refused when it would be forwarded to a number with a rule, such as itself', async () => {
+    await using other = await startPlatform({ env: { NUMBER_PLAN: 'any' } });
+    const rule = { action: 'forward', endpoint: { type: 'phone', number: DID } };
+    expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
+    const caller = await startBaresip({ user: CUSTOMER });
+    clean.push(() => caller.stop());
+    await caller.dial(`sip:${DID}@127.0.0.1:${other.tandem.sip!.port}`);
+    await eventually(() => expect(caller.output()).toContain('404 Not Found'));
+    expect((await other.ask('GET', '/dialer/click2call')).body).toMatchObject({ data: { calls: [] } });
+  });
+
   it('is refused as unknown when it does not come from the trunk', async () => {
     await forward();
     await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7' } });
