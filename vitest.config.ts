@@ -13,6 +13,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: MAX_WORKERS,
+    experimental: { viteModuleRunner: false },
     projects: [
       {
         extends: true,

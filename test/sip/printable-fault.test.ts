@@ -7,7 +7,9 @@ test.each([
   'tel:+1-555-010-0199',
 ])('the number in %j does not reach a log, in message or stack', (message) => {
   const fault = printableFault(Object.assign(new TypeError(message), { code: 'ERR_X' }));
-  expect(`${fault.message} ${fault.stack}`).not.toMatch(/\d[\d\s.()-]{5,}\d/);
+  // The test runner names this file with the time at which it was loaded.
+  const stack = fault.stack!.replaceAll(/\?vitest=\d+/g, '');
+  expect(`${fault.message} ${stack}`).not.toMatch(/\d[\d\s.()-]{5,}\d/);
   expect(fault).toMatchObject({ name: 'TypeError', code: 'ERR_X' });
   expect(fault.stack).toContain('printable-fault.test.ts');
 });
