@@ -13,6 +13,7 @@ import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { signedMediaUrl } from './http/playback.ts';
 import { readInboundAnswer } from './http/schemas/inbound-rule.ts';
+import { normaliseCallable } from './http/schemas/phone-number.ts';
 import { createHttpServer } from './http/server.ts';
 import { openLanguageModels } from './language/open-language-models.ts';
 import { loadTokenizer } from './language/tokens.ts';
@@ -168,6 +169,7 @@ export async function startTandem(
       await openTelephony({
         ...{ ...shared, sip: sip.gateway, voices, sealingKeys },
         callingLimits,
+        readDialedNumber: (dialed) => normaliseCallable(dialed, config.numberPlan),
         readInboundAnswer: (answer) => readInboundAnswer(answer, config.numberPlan),
         trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),
       }),

@@ -1,9 +1,10 @@
 import { type EventObject, fromCallback } from 'xstate';
+import { placeOf } from '../machines/call-transfer.ts';
 import { TandemError } from '../machines/errors.ts';
 import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { Clock } from '../runtime/clock.ts';
-import type { LegDialog, LegHandle, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
+import type { DialRequest, LegDialog, LegHandle, Referral, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { storeLegHandle } from '../storage/queries/calls.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
@@ -34,6 +35,18 @@ export function dialogPort(options: DialogPortOptions) {
       );
     }
 
+    /** The trunk decides: a customer who may transfer can make the workspace pay for calls anywhere. */
+    function referralsOf({ refer }: TrunkRow): Pick<DialRequest, 'onReferral'> {
+      if (refer === 'none') return {};
+      return {
+        async onReferral(referral) {
+          const place = placeOf(call!.actor.getSnapshot().context.talk, input.leg);
+          if (place === null || (refer !== 'both' && refer !== place)) return 603;
+          return await options.onReferral(referral, { callId: input.callId, leg: input.leg });
+        },
+      };
+    }
+
     async function dialPhone(calledNumber: string): Promise<void> {
       const { inbound, row } = call!;
       const trunk = await getTrunkById(sql, row.trunkId);
@@ -47,6 +60,7 @@ export function dialogPort(options: DialogPortOptions) {
           leg: input.leg,
           signal,
           onEvent: sendBack,
+          ...referralsOf(trunk),
           onHandle,
         });
         return;
@@ -74,6 +88,7 @@ export function dialogPort(options: DialogPortOptions) {
             callId: input.callId,
             leg: input.leg,
             signal: attempt,
+            ...referralsOf(trunk),
             onHandle,
             ...listeners,
           });
@@ -146,7 +161,7 @@ function endpointOf({ row, guests }: LiveCall, leg: LegId): LegEndpoint {
   return guest.endpoint;
 }
 
-interface DialogPortOptions {
+export interface DialogPortOptions {
   sip: SipGateway;
   phones: Pick<NodePhoneDesk, 'dial'>;
   trunks: TrunkObserver;
@@ -154,6 +169,8 @@ interface DialogPortOptions {
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
   registry: CallRegistry;
+  /** Handles a REFER that the trunk allows. Resolves as `DialRequest.onReferral` does. */
+  onReferral: (referral: Referral, from: { callId: string; leg: LegId }) => Promise<number>;
   clock: Clock;
   logger: Logger;
 }

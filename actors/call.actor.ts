@@ -9,7 +9,7 @@ import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { openCallControls } from './call-controls.ts';
-import { dialogPort, type TrunkObserver } from './call-dialog.ts';
+import { type DialogPortOptions, dialogPort, type TrunkObserver } from './call-dialog.ts';
 import type { CallFeed } from './call-feed.ts';
 import { fundedMs, fundingPort } from './call-funding.ts';
 import { openCallJournal } from './call-journal.ts';
@@ -39,6 +39,7 @@ export interface CallActorsOptions {
   recordings: RecordingDesk;
   transcripts: TranscriptDesk;
   speeches: CallSpeechDesk;
+  onReferral: DialogPortOptions['onReferral'];
   recordingsDir: string;
   sealingKeys: SealingKeys;
   clock: Clock;

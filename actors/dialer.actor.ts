@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
+import type { LegId } from '../machines/events.ts';
 import type { MediaPlane } from '../media/media-plane.ts';
 import { type Clock, momentOf } from '../runtime/clock.ts';
 import { Gate } from '../runtime/gate.ts';
 import { LATE, within } from '../runtime/waiting.ts';
-import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
+import type { InboundCall, Referral, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import type { CallingLimits } from '../storage/queries/calling-rules.ts';
@@ -30,7 +31,7 @@ import type { CallScripts, CallSpeechDesk } from './call-speech.ts';
 import { presentCall } from './call-view.ts';
 import { checkCallbackUrl, isLookupFailure, type Resolve } from './callbacks/callback-url.ts';
 import type { Cidr } from './callbacks/public-address.ts';
-import type { Dialer, PlaceCallRequest, PlacedCall } from './dialer.ts';
+import type { Dialer, NewLeg, PlaceCallRequest, PlacedCall } from './dialer.ts';
 import type { Logger } from './logger.ts';
 import type { PhoneDesk } from './phones/phone-desk.ts';
 import type { RecordingDesk } from './recording.actor.ts';
@@ -53,6 +54,8 @@ export interface DialerOptions {
   callingLimits: CallingLimits;
   /** Private networks callbacks may go to. */
   allowCidrs: readonly Cidr[];
+  /** Normalises a dialed number to +E.164; null if the number plan does not allow it. */
+  readDialedNumber: (dialed: string) => string | null;
   resolve?: Resolve;
   node: string;
   boot: string;
@@ -73,6 +76,11 @@ export interface NodeDialer extends Dialer {
    * @throws TandemError as `place` does
    */
   receive(request: ReceivedCallRequest, call: InboundCall): Promise<void>;
+  /**
+   * Transfers a call blindly for a phone that sent REFER, and reports the outcome to the phone. Resolves with the status of the
+   * response: 202 when the target is being dialed. Never rejects.
+   */
+  refer(referral: Referral, from: { callId: string; leg: LegId }): Promise<number>;
 }
 
 /** What was asked of a call that was not placed here. */
@@ -152,6 +160,42 @@ export function createDialer(options: DialerOptions): NodeDialer {
     return { row, live };
   }
 
+  /** @throws TandemError as `addLeg` does */
+  async function dialLeg(live: LiveCall, { legId, ...leg }: NewLeg & { legId: LegId }) {
+    const row = (await getCallById(sql, live.row.callId)) ?? live.row;
+    const { role, mode, endpoint, transfer } = leg;
+    if (endpoint.type === 'webrtc') await requireBrowserOf({ ...row, ...endpoint }, options);
+    const replaced = row.legs.find((each) => each.legId === transfer?.leg);
+    const isStaff = role === 'supervisor' || replaced?.role === 'agent';
+    live.guests.set(legId, leg);
+    try {
+      // The channel is taken when the leg is stored; until then nobody else may count. A browser takes none.
+      await addingLegs.run(
+        async () => {
+          if (endpoint.type === 'phone')
+            await requireRoomForLeg(sql, {
+              ...{ trunkId: row.trunkId, workspaceId: row.workspaceId, number: endpoint.number, isStaff },
+              ...{ callingLimits: options.callingLimits, now: momentOf(clock).at },
+            });
+          await live.control(
+            transfer === undefined
+              ? { type: 'leg.add', leg: legId, role, mode }
+              : { type: 'transfer', target: legId, ...transfer },
+          );
+        },
+        { lane: row.trunkId },
+      );
+    } catch (error) {
+      live.guests.delete(legId);
+      throw error;
+    }
+    const call = presentCall((await getCallById(sql, row.callId)) ?? row);
+    const added = call.legs.find(({ leg_id }) => leg_id === legId);
+    // The call ended at the same moment.
+    if (added === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
+    return added;
+  }
+
   return {
     async place(request) {
       requireReady();
@@ -217,39 +261,35 @@ export function createDialer(options: DialerOptions): NodeDialer {
     },
 
     async addLeg(target, leg) {
-      const { row, live } = await liveCallOf(target);
-      const { role, mode, endpoint, transfer } = leg;
-      if (endpoint.type === 'webrtc') await requireBrowserOf({ ...target, ...endpoint }, options);
-      const replaced = row.legs.find((each) => each.legId === transfer?.leg);
-      const isStaff = role === 'supervisor' || replaced?.role === 'agent';
+      const { live } = await liveCallOf(target);
+      return await dialLeg(live, { ...leg, legId: `leg_${randomUUID()}` });
+    },
+
+    async refer(referral, { callId, leg }) {
+      const live = registry.get(callId);
+      const number = options.readDialedNumber(referral.user);
+      if (live === undefined || number === null) return live === undefined ? 481 : 484;
       const legId = `leg_${randomUUID()}`;
-      live.guests.set(legId, leg);
-      try {
-        // The channel is taken when the leg is stored; until then nobody else may count. A browser takes none.
-        await addingLegs.run(
-          async () => {
-            if (endpoint.type === 'phone')
-              await requireRoomForLeg(sql, {
-                ...{ trunkId: row.trunkId, workspaceId: row.workspaceId, number: endpoint.number, isStaff },
-                ...{ callingLimits: options.callingLimits, now: momentOf(clock).at },
-              });
-            await live.control(
-              transfer === undefined
-                ? { type: 'leg.add', leg: legId, role, mode }
-                : { type: 'transfer', target: legId, ...transfer },
-            );
-          },
-          { lane: row.trunkId },
-        );
-      } catch (error) {
-        live.guests.delete(legId);
-        throw error;
-      }
-      const call = presentCall((await getCallById(sql, row.callId)) ?? row);
-      const added = call.legs.find(({ leg_id }) => leg_id === legId);
-      // The call ended at the same moment.
-      if (added === undefined) throw new TandemError('CALL_NOT_LIVE', 'The call has ended.');
-      return added;
+      const started = Promise.withResolvers<number>();
+      // Do not wait until it is stored: the target may answer before, and the phone must be notified before its BYE.
+      const watching = live.actor.on('moved', ({ move }) => {
+        if (move.data?.leg_id !== legId) return;
+        if (move.event === 'transfer.started') started.resolve(202);
+        else if (move.event === 'transfer.completed') referral.report(200);
+        else if (move.event === 'transfer.failed') referral.report(move.sipStatus ?? 480);
+        else if (move.event === 'transfer.cancelled') referral.report(487);
+      });
+      void live.settled.then(() => watching.unsubscribe());
+      const transfer = { leg, mode: 'blind', requestedBy: 'refer' } as const;
+      dialLeg(live, { role: 'party', mode: null, endpoint: { type: 'phone', number }, transfer, legId }).catch(
+        (error) => {
+          const code = error instanceof TandemError ? error.code : null;
+          if (code === null) options.logger.error({ callId, leg, err: error }, 'transfer of a phone failed');
+          else options.logger.info({ callId, leg, code }, 'transfer of a phone refused');
+          started.resolve((code !== null && STATUS_OF_REFUSAL[code]) || 503);
+        },
+      );
+      return await started.promise;
     },
 
     async play(target, { source, legs, isLooped }) {
@@ -310,6 +350,18 @@ interface Admission {
   inbound?: InboundCall | null;
   decidedBy?: InboundDecider;
 }
+
+/** Response to a REFER that is refused; 503 for all other codes. */
+const STATUS_OF_REFUSAL: Partial<Record<ErrorCode, number>> = {
+  destination_not_allowed: 403,
+  DESTINATION_BLOCKED: 403,
+  DO_NOT_CALL: 403,
+  OUTSIDE_CALLING_HOURS: 403,
+  DAILY_SPEND_CAP_REACHED: 403,
+  CALL_NOT_LIVE: 481,
+  LEG_NOT_FOUND: 481,
+  TRANSFER_IN_PROGRESS: 491,
+};
 
 const NOT_PLACED = {
   placedVia: 'inbound',

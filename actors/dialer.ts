@@ -1,5 +1,12 @@
 import type { CallControl } from '../machines/call-control.ts';
-import type { GuestRole, LegEndpoint, LegId, SupervisionMode, TransferMode } from '../machines/events.ts';
+import type {
+  GuestRole,
+  LegEndpoint,
+  LegId,
+  SupervisionMode,
+  TransferMode,
+  TransferRequester,
+} from '../machines/events.ts';
 import type { SoundSource } from './call-sound.ts';
 import type { PublicCall, PublicCallEvent, PublicLeg } from './call-view.ts';
 
@@ -95,7 +102,7 @@ export interface NewLeg {
   mode: SupervisionMode | null;
   endpoint: LegEndpoint;
   /** The leg whose place it takes. Absent: it joins the others. */
-  transfer?: { leg: LegId; mode: TransferMode };
+  transfer?: { leg: LegId; mode: TransferMode; requestedBy?: TransferRequester };
 }
 
 export interface PlacedCall {

@@ -57,6 +57,8 @@ export interface OpenTelephonyOptions {
   /** Private networks that trunks of every workspace may lead to. */
   trunkAllowCidrs: readonly Cidr[];
   /** Looks up the hosts of callbacks and of trunks; default: DNS. */
+  /** As of `DialerOptions`. */
+  readDialedNumber: (dialed: string) => string | null;
   resolve?: Resolve;
   clock: Clock;
   logger: Logger;
@@ -100,7 +102,10 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   };
   const trunkWatch = watchTrunks(parts);
   opening.defer(() => trunkWatch.close());
-  const actors = createCallActors({ ...parts, trunks: trunkWatch, ...(inspect && { inspect }) });
+  const actors = createCallActors({
+    ...{ ...parts, trunks: trunkWatch, ...(inspect && { inspect }) },
+    onReferral: (referral, from) => dialer.refer(referral, from),
+  });
   await reconcile({ ...parts, now: new Date(parts.clock.now()) });
   // Not earlier: a crash while it reconciles must not make the last sign of life of the previous boot look later.
   opening.defer(folder.beat());

@@ -42,6 +42,7 @@ const NEW_LEG: ErrorCode[] = [
   'CALL_NOT_FOUND',
   'CALL_NOT_LIVE',
   'TOO_MANY_LEGS',
+  'DIALER_NOT_PROVISIONED',
   'destination_not_allowed',
   ...CALL_PERMISSION,
   'no_free_channel',

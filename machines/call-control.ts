@@ -6,6 +6,7 @@ import {
   type SupervisionMode,
   type Transfer,
   type TransferMode,
+  type TransferRequester,
 } from './events.ts';
 
 /** What somebody may ask of a live call, and what it changes: plain data and pure functions. */
@@ -35,7 +36,7 @@ export type CallControl =
   /** Whom a supervisor is heard by from now on. The machine notes in `from` how it was. */
   | { type: 'supervise'; leg: LegId; mode: SupervisionMode; from?: SupervisionMode }
   /** Dials a leg, which takes the place of `leg` when it answers, or when the transfer is completed. */
-  | { type: 'transfer'; leg: LegId; target: LegId; mode: TransferMode }
+  | { type: 'transfer'; leg: LegId; target: LegId; mode: TransferMode; requestedBy?: TransferRequester }
   /** Ends an attended transfer: the leg that consulted leaves. */
   | { type: 'transfer.complete' }
   /** Hangs up the target, and all is as before. */

@@ -231,8 +231,9 @@ export const callSetup = setup({
     addGuest: enqueueActions(
       ({ enqueue, context }, { controlId, control }: { controlId: string; control: CallControl }) => {
         if (control.type === 'transfer') {
-          const { leg: leaving, target, mode } = control;
-          enqueue.assign({ talk: { ...context.talk, transfer: transferOf(context.talk, { leaving, target, mode }) } });
+          const { leg: leaving, target, mode, requestedBy } = control;
+          const transfer = transferOf(context.talk, { leaving, target, mode, requestedBy });
+          enqueue.assign({ talk: { ...context.talk, transfer } });
         } else if (control.type !== 'leg.add') return;
         const { leg, role, mode } =
           control.type === 'transfer' ? { leg: control.target, role: 'party' as const, mode: null } : control;
@@ -460,8 +461,8 @@ function hasTargetAnswered({ talk: { transfer }, guests }: CallContext): boolean
   return transfer !== null && guests[transfer.target]?.state === 'talking';
 }
 
-function transferData({ target, place, mode }: Transfer) {
-  return { leg_id: target, replaces: place, mode };
+function transferData({ target, place, mode, requestedBy }: Transfer) {
+  return { leg_id: target, replaces: place, mode, requested_by: requestedBy };
 }
 
 /** Supervisors are not transcribed. */

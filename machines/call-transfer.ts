@@ -1,5 +1,5 @@
 import { isTalking, type Talk, talkWithout } from './call-control.ts';
-import { isLegName, type LegId, type LegName, type Transfer, type TransferMode } from './events.ts';
+import { isLegName, type LegId, type LegName, type Transfer, type TransferRequester } from './events.ts';
 
 /** Transfers: one leg of a talk takes the place of another. Plain data and pure functions. */
 
@@ -20,11 +20,16 @@ export function placeOf(talk: Pick<Talk, 'standIns'>, leg: LegId): LegName | nul
 /** A transfer that begins: `target` is being dialed to take the place of `leaving`. */
 export function transferOf(
   talk: Pick<Talk, 'standIns'>,
-  { leaving, target, mode }: { leaving: LegId; target: LegId; mode: TransferMode },
+  { leaving, target, mode, requestedBy = 'api' }: NewTransfer,
 ): Transfer {
   const place = placeOf(talk, leaving) ?? 'agent';
   const staying = principalsOf(talk)[place === 'agent' ? 'customer' : 'agent'];
-  return { leaving, staying, target, place, mode };
+  return { leaving, staying, target, place, mode, requestedBy };
+}
+
+interface NewTransfer extends Pick<Transfer, 'leaving' | 'target' | 'mode'> {
+  /** Default: `api`. */
+  requestedBy?: TransferRequester | undefined;
 }
 
 /** After the leaving leg has hung up, before its successor talks. */

@@ -26,6 +26,9 @@ export type SupervisionMode = 'listen' | 'whisper' | 'barge';
  */
 export type TransferMode = 'blind' | 'attended';
 
+/** `api`: an HTTP request. `refer`: a REFER from the phone that leaves. */
+export type TransferRequester = 'api' | 'refer';
+
 /** A leg that is about to take the place of another. */
 export interface Transfer {
   leaving: LegId;
@@ -36,6 +39,7 @@ export interface Transfer {
   /** The place that changes hands. */
   place: LegName;
   mode: TransferMode;
+  requestedBy: TransferRequester;
 }
 
 /** What is dialed for a leg: a number over the trunk of the call, or the browser of a user. */

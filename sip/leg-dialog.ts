@@ -2,14 +2,22 @@ import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
 import { INFO_TYPES, readInfo } from './info-digit.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
-import { ALLOWED_METHODS, firstInvite, invitedAgain, type LegInvite, SESSION_S, sessionHeaders } from './leg-invite.ts';
+import { allowedBy, firstInvite, invitedAgain, type LegInvite, SESSION_S, sessionHeaders } from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
 import { dialogHandle } from './lost-leg.ts';
 import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
+import { ReceivedReferral, readReferTo } from './referral.ts';
 import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
-import type { SrfAcknowledge, SrfReceivedRequest, SrfReply, SrfResponse, SrfSentRequest } from './srf-types.ts';
+import type {
+  SrfAcknowledge,
+  SrfReceivedRequest,
+  SrfReply,
+  SrfRequestOptions,
+  SrfResponse,
+  SrfSentRequest,
+} from './srf-types.ts';
 import { secondsOf, signOfResponse, UNREACHABLE } from './trunk-sign.ts';
 
 export interface LegParts {
@@ -67,6 +75,8 @@ export class SipLeg implements LegDialog {
   /** Keys that came in INFOs of this second. */
   #infos = 0;
   #infosSinceMs = 0;
+  /** The last accepted REFER. */
+  #referral: ReceivedReferral | null = null;
   /** Interval of the session timer that we ask for, or that was agreed. */
   #sessionS = SESSION_S;
   #sessionRaises = 0;
@@ -107,7 +117,7 @@ export class SipLeg implements LegDialog {
     this.#negotiation.peerHost = request.source_address;
     const wanted = parseSessionExpires(request.get('Session-Expires'));
     const session = sessionAgreed(wanted && { ...wanted, seconds: Math.max(LEAST_SESSION_S, wanted.seconds) });
-    const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: ALLOWED_METHODS });
+    const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: allowedBy(this.#parts.request) });
     if (media !== null || !request.body) return;
     const detail = 'the offer has no usable SDP';
     setImmediate(() => this.#refuse({ sipStatus: 488, hangupCause: 'INCOMPATIBLE_DESTINATION', detail }));
@@ -142,6 +152,8 @@ export class SipLeg implements LegDialog {
       this.#phase = 'cancelling';
       this.#sendCancel();
     } else if (this.#phase === 'answered') {
+      // No NOTIFY can be sent in the dialog after the BYE.
+      this.#referral?.report(487);
       this.#localCause = cause;
       this.#clear();
     }
@@ -191,16 +203,16 @@ export class SipLeg implements LegDialog {
         this.#renegotiate(request, reply);
         return;
       case 'OPTIONS':
-        reply.send(200, { headers: { Allow: ALLOWED_METHODS } });
+        reply.send(200, { headers: { Allow: allowedBy(this.#parts.request) } });
         return;
       case 'INFO':
         this.#takeInfo(request, reply);
         return;
       case 'REFER':
-        reply.send(603, {});
+        this.#takeReferral(request, reply);
         return;
       default:
-        reply.send(405, { headers: { Allow: ALLOWED_METHODS } });
+        reply.send(405, { headers: { Allow: allowedBy(this.#parts.request) } });
     }
   }
 
@@ -502,6 +514,37 @@ export class SipLeg implements LegDialog {
     }
     if (this.#infos++ >= MOST_INFO_DIGITS_PER_S) return;
     this.#emit({ type: 'leg.pressed', digit: content.digit, durationMs: content.durationMs });
+  }
+
+  /** Asks the owner of the leg whether to transfer the call (RFC 3515). */
+  #takeReferral(request: SrfReceivedRequest, reply: SrfReply): void {
+    const { onReferral } = this.#parts.request;
+    const read = readReferTo(request);
+    if (this.#phase !== 'answered') reply.send(481, {});
+    else if (onReferral === undefined) reply.send(603, {});
+    else if ('refusal' in read) reply.send(read.refusal, {});
+    else if (this.#referral?.isReported === false) reply.send(491, {});
+    else {
+      const referral = new ReceivedReferral({
+        ...{ user: read.user, request, isRepeated: this.#referral !== null },
+        notify: (options) => this.#notify(options),
+      });
+      this.#referral = referral;
+      void onReferral(referral)
+        .catch(() => 500)
+        .then((status) => {
+          reply.send(status, {});
+          if (status === 202) referral.begin();
+          else this.#referral = null;
+        });
+    }
+  }
+
+  /** Ignores the response: the transfer does not depend on it. */
+  #notify(options: Pick<SrfRequestOptions, 'method' | 'headers' | 'body'>): void {
+    if (this.#phase !== 'answered') return;
+    const request = { ...options, stackDialogId: this.#dialogId ?? '' };
+    this.#parts.connection.request('sip:placeholder', request, () => {});
   }
 
   #changedMedia(media: RemoteMedia | null): void {

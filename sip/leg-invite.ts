@@ -5,6 +5,11 @@ import { calledUri, dialable, nextHopOf } from './trunk.ts';
 
 export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
 
+/** The Allow header of a leg. */
+export function allowedBy({ onReferral }: Pick<DialRequest, 'onReferral'>): string {
+  return onReferral === undefined ? ALLOWED_METHODS : `${ALLOWED_METHODS}, REFER`;
+}
+
 /** An INVITE as drachtio-srf takes it. */
 export interface LegInvite {
   uri: string;
@@ -23,7 +28,7 @@ export function firstInvite(request: DialRequest, ownHost: string, offer: string
     To: `<${uri.replace(/;.*$/, '')}>`,
     'P-Asserted-Identity': caller,
     'X-Tandem-Call-Id': headerSafe(request.callId),
-    Allow: ALLOWED_METHODS,
+    Allow: allowedBy(request),
     Supported: 'timer, 100rel',
     ...sessionHeaders(SESSION_S),
     'User-Agent': 'Tandem',

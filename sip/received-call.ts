@@ -1,7 +1,7 @@
 import type { HangupCause } from '../machines/events.ts';
 import { reasonHeaderOf, statusOfCause } from './failure-cause.ts';
 import { ALLOWED_METHODS } from './leg-invite.ts';
-import { parseNameAddr, parseUri } from './message/index.ts';
+import { userOf } from './message/index.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
@@ -52,16 +52,5 @@ export class ReceivedCall implements InboundCall {
   answer(request: Parameters<InboundCall['answer']>[0]): LegDialog {
     this.#isOver = true;
     return this.#answer(request);
-  }
-}
-
-/** Of a URI or a name-addr, without parameters of a telephone number (RFC 3966); empty if it cannot be read. */
-function userOf(address: string | undefined): string {
-  if (address === undefined) return '';
-  try {
-    const { user } = parseUri(parseNameAddr(address).uri);
-    return decodeURIComponent(user ?? '').replace(/;.*$/s, '');
-  } catch {
-    return '';
   }
 }

@@ -75,8 +75,21 @@ export interface DialRequest {
   onEvent: (event: LegEvent) => void;
   /** What the INVITE showed of the trunk. Also called after the leg's last event. */
   onSign?: (sign: TrunkSign) => void;
+  /**
+   * Called when the peer of an answered leg sends REFER. Resolves with the status of the response; after 202, `referral.report`
+   * reports the outcome. Default: respond 603.
+   */
+  onReferral?: (referral: Referral) => Promise<number>;
   /** Ends the leg after this process. Called when it is answered and, with a SIP server that outlives us, when it is dialed. */
   onHandle?: (handle: LegHandle) => void;
+}
+
+/** A transfer that a peer requests with REFER (RFC 3515). */
+export interface Referral {
+  /** User part of Refer-To, or the number of a `tel:` URI, as the peer wrote it. */
+  readonly user: string;
+  /** Reports the final SIP status of the attempt to the peer. Only the first call counts; ignored once the leg has ended. */
+  report(status: number): void;
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import type { MediaEncryption } from '../../machines/events.ts';
 import { REACHABILITY_REASONS } from '../../storage/queries/reachability.ts';
 import { type Gateway, gatewaysOf, healthOf, type StoredGateway } from '../../storage/queries/trunk-gateways.ts';
-import type { CreateTrunkInput, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
+import type { CreateTrunkInput, ReferPermission, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
 import { validationFailed } from '../validation.ts';
@@ -47,6 +47,9 @@ const REASONS =
 
 const REGISTER =
   'Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration.';
+
+const REFER =
+  'Selects who may transfer a call from their phone with REFER (RFC 3515), as a blind transfer. The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.';
 
 const GATEWAYS =
   'Addresses of the carrier. The first is `sip_uri`. A call goes to the gateways with the lowest `priority`, shared by `weight`, and on to the next one if a gateway does not respond, cannot be reached, or answers 408 or 503 before the callee rings. A gateway that sends `Retry-After` with 503 gets no calls until then. Those that do not respond to OPTIONS requests are tried last.';
@@ -118,6 +121,7 @@ const FIELDS = {
     },
     { additionalProperties: false, minProperties: 1, description: HEALTH },
   ),
+  refer: Type.Enum(['none', 'agent', 'both'], { description: REFER }),
   allowed_prefixes: Type.Array(
     Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Prefix in E.164 format, such as +91.' }),
     {
@@ -160,6 +164,7 @@ export const TrunkBody = Type.Object(
     media_encryption: Type.Optional({ ...FIELDS.media_encryption, default: 'none' }),
     channels: Type.Optional({ ...FIELDS.channels, default: 10 }),
     health: Type.Optional(FIELDS.health),
+    refer: Type.Optional({ ...FIELDS.refer, default: 'none' }),
     allowed_prefixes: Type.Optional({ ...FIELDS.allowed_prefixes, default: [] }),
     numbers: Type.Optional({ ...FIELDS.numbers, default: [] }),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -181,6 +186,7 @@ export const TrunkPatchBody = Type.Object(
     media_encryption: Type.Optional(FIELDS.media_encryption),
     channels: Type.Optional(FIELDS.channels),
     health: Type.Optional(FIELDS.health),
+    refer: Type.Optional(FIELDS.refer),
     allowed_prefixes: Type.Optional(FIELDS.allowed_prefixes),
     numbers: Type.Optional(FIELDS.numbers),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -246,6 +252,7 @@ const TRUNK_PROPERTIES = {
     { mode: Type.Enum(['options', 'none'], HEALTH_MODE), interval_seconds: Type.Integer(HEALTH_INTERVAL) },
     { description: HEALTH },
   ),
+  refer: Type.Enum(['none', 'agent', 'both'], { description: REFER }),
   reachability: {
     ...REACHABILITY,
     description:
@@ -293,6 +300,7 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
       media_encryption: 'none',
       channels: 10,
       health: { mode: 'options', interval_seconds: 30 },
+      refer: 'none',
       reachability: { state: 'up', since: '2026-01-31T09:30:12.000Z', reason: 'options_answered' },
       allowed_prefixes: [],
       numbers: EXAMPLE.numbers,
@@ -352,6 +360,7 @@ export function presentTrunk(row: TrunkRow) {
     media_encryption: row.mediaEncryption,
     channels: row.channels,
     health: { mode: row.healthMode, interval_seconds: row.healthIntervalS },
+    refer: row.refer,
     reachability: {
       state: row.reachability,
       since: row.reachabilitySince?.toISOString() ?? null,
@@ -410,6 +419,7 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   if (body.channels !== undefined) patch.channels = body.channels;
   if (body.health?.mode !== undefined) patch.healthMode = body.health.mode as 'options' | 'none';
   if (body.health?.interval_seconds !== undefined) patch.healthIntervalS = body.health.interval_seconds;
+  if (body.refer !== undefined) patch.refer = body.refer as ReferPermission;
   if (body.allowed_prefixes !== undefined) patch.allowedPrefixes = [...new Set(body.allowed_prefixes)];
   if (body.numbers !== undefined) {
     patch.numbers = [...new Set(body.numbers.map((number, index) => requireNumber(`numbers.${index}`, number)))];

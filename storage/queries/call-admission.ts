@@ -235,15 +235,17 @@ function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Re
 
 /**
  * Whether a live call may dial one more number over its trunk.
- * @throws TandemError `destination_not_allowed`, those of `requireCallPermission`, `no_free_channel`
+ * @throws TandemError `DIALER_NOT_PROVISIONED`, `destination_not_allowed`, those of `requireCallPermission`,
+ * `no_free_channel`
  */
 export async function requireRoomForLeg(
   sql: SqlOrTx,
   { trunkId, workspaceId, number, isStaff, callingLimits, now }: NewLeg,
 ): Promise<void> {
   const [trunk] = await sql<{ id: string; channels: number; allowedPrefixes: string[] }[]>`
-    select id, channels, allowed_prefixes from trunks where id = ${trunkId}`;
-  if (trunk === undefined) throw new TandemError('no_free_channel', 'The trunk of the call was deleted.');
+    select id, channels, allowed_prefixes from trunks
+    where id = ${trunkId} and status = 'active' and deleted_at is null`;
+  if (trunk === undefined) throw notProvisioned('The trunk of the call was disabled or deleted.');
   requireAllowed(trunk.allowedPrefixes, { number });
   await requireCallPermission(sql, {
     ...{ workspaceId, limits: callingLimits, now },

@@ -9,6 +9,8 @@ import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
 import type { GatewayHealth, StoredGateway } from './trunk-gateways.ts';
 import { UNKNOWN_HEALTH } from './trunk-health.ts';
 
+export type ReferPermission = 'none' | 'agent' | 'both';
+
 export interface TrunkRow {
   id: string;
   ownerWorkspaceId: string | null;
@@ -25,6 +27,8 @@ export interface TrunkRow {
   /** `none`: no OPTIONS are sent, and placements are never refused because the carrier seems down. */
   healthMode: 'options' | 'none';
   healthIntervalS: number;
+  /** Whose phone may transfer calls with REFER. */
+  refer: ReferPermission;
   reachability: ReachabilityState;
   /** Null while `unknown`. */
   reachabilitySince: Date | null;
@@ -71,6 +75,8 @@ export interface CreateTrunkInput {
   healthMode?: 'options' | 'none';
   /** Default 30. */
   healthIntervalS?: number;
+  /** Default `none`. */
+  refer?: ReferPermission;
   allowedPrefixes: string[];
   /** Put into the inventory of this trunk. */
   numbers: string[];
@@ -159,6 +165,7 @@ export interface TrunkPatch {
   gateways?: StoredGateway[];
   healthMode?: 'options' | 'none';
   healthIntervalS?: number;
+  refer?: ReferPermission;
   allowedPrefixes?: string[];
   status?: 'active' | 'disabled';
   defaultCallerId?: string | null;
@@ -257,7 +264,7 @@ export async function hasTrunk(sql: SqlOrTx, workspaceId: string): Promise<boole
 function selectTrunks(sql: SqlOrTx, workspaceId: string) {
   return sql`
     select t.id, t.owner_workspace_id, t.name, t.sip_uri, t.transport, t.username, t.password_encrypted, t.register,
-      t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status, t.health_mode, t.health_interval_s,
+      t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status, t.health_mode, t.health_interval_s, t.refer,
       t.reachability, t.reachability_since, t.reachability_reason, t.gateways, t.gateway_health,
       coalesce(tw.default_caller_id, t.default_caller_id) as default_caller_id,
       t.price_per_minute_nano, t.created_at, t.updated_at, t.deleted_at,

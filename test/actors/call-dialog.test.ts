@@ -318,7 +318,9 @@ async function startDialog(
   const isGone = (sipUri: string) => options.gone?.includes(sipUri) ?? false;
   const trunks = { dialing: (trunk: TrunkRow) => everyGateway(trunk, (sign) => void signs.push(sign), isGone) };
   const { trunkTargets = anyTrunkTarget } = options;
-  const parts = { sip, phones, trunks, sql: options.sql ?? sql, secrets, trunkTargets, registry, clock, logger };
+  const onReferral = async () => 603;
+  const given = { sip, phones, trunks, sql: options.sql ?? sql, secrets, trunkTargets, registry, clock, logger };
+  const parts = { ...given, onReferral };
   const port = runPort(dialogPort(parts), {
     callId: call.callId,
     leg,

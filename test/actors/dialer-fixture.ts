@@ -83,6 +83,8 @@ export async function openDialer({ sql, dialerSql = sql, actorsSql = sql, ...opt
     transcripts,
     speeches,
     sounds,
+    onReferral: async () => 603,
+    readDialedNumber: () => null,
     clock,
     logger,
   };

@@ -51,7 +51,7 @@ describe('a blind transfer', () => {
     expect(call.hears()).toEqual({ agent: 'ringback', customer: 'hold-music' });
     expect(call.moves.at(-1)).toMatchObject({
       event: 'transfer.started',
-      data: { leg_id: TARGET, replaces: 'agent', mode: 'blind' },
+      data: { leg_id: TARGET, replaces: 'agent', mode: 'blind', requested_by: 'api' },
     });
     call.answer();
     expect(call.hears()).toEqual({ customer: TARGET, [TARGET]: 'customer' });
@@ -89,7 +89,8 @@ describe('a blind transfer', () => {
   ] as const)(
     'records a target that answers a $mode transfer of the agent on channel $channel',
     ({ mode, channel }) => {
-      const transfer = { leaving: 'agent', staying: 'customer', target: TARGET, place: 'agent', mode } as const;
+      const parties = { leaving: 'agent', staying: 'customer', target: TARGET } as const;
+      const transfer = { ...parties, place: 'agent', mode, requestedBy: 'api' } as const;
       const talk = { ...OPEN_TALK, guests: { [TARGET]: null }, transfer };
       expect(talkRouting(talk).recordedBeside).toEqual({ [TARGET]: channel });
     },

@@ -184,6 +184,10 @@ export class SoftphoneCall {
         this.#parts.endpoint.send(this.#responseTo(request, this.isOpen() ? 200 : 481), from);
         if (this.isOpen()) this.#end('peer', header(request, 'Reason') ?? null);
         return;
+      case 'NOTIFY':
+        this.#parts.endpoint.send(this.#responseTo(request, this.isOpen() ? 200 : 481), from);
+        this.#parts.log.add({ type: 'notified', callId: this.callId, message: request });
+        return;
       default:
         this.#parts.endpoint.send(this.#responseTo(request, this.isOpen() ? 200 : 481), from);
     }

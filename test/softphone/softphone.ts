@@ -70,6 +70,8 @@ export type SoftphoneEvent =
   | { type: 'rejected'; callId: string; status: number }
   | { type: 'cancelled'; callId: string; message: SipRequest }
   | { type: 'reinvite'; callId: string; media: RemoteMedia }
+  /** A NOTIFY, such as the outcome of a REFER (RFC 3515). */
+  | { type: 'notified'; callId: string; message: SipRequest }
   | { type: 'bye'; callId: string; by: 'peer' | 'local'; reason: string | null };
 
 /** Starts a telephone: real SIP, real RTP, its own ports. */

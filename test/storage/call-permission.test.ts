@@ -49,6 +49,15 @@ onEveryServer('the permission to call', (database) => {
     await addLeg({ number: '+919800000003' });
   });
 
+  it('adds no phone over a trunk that was disabled or deleted since the call began', async () => {
+    const { sql, addLeg } = await ready();
+    await addLeg();
+    await sql`update trunks set status = 'disabled'`;
+    await expect(addLeg()).rejects.toMatchObject({ code: 'DIALER_NOT_PROVISIONED' });
+    await sql`update trunks set status = 'active', deleted_at = ${NOW}`;
+    await expect(addLeg({ isStaff: true })).rejects.toMatchObject({ code: 'DIALER_NOT_PROVISIONED' });
+  });
+
   it('rejects listed customers and parties, but not agents and supervisors', async () => {
     const { sql, workspaceId, place, addLeg } = await ready();
     expect(await addToDoNotCall(sql, { workspaceId, numbers: [CUSTOMER, CUSTOMER, THIRD], now: NOW })).toBe(2);

@@ -15,6 +15,7 @@ interface Trunk {
   channels: number;
   gateways: { sip_uri: string; transport: string; priority: number; weight: number; reachability: { state: string } }[];
   health: { mode: string; interval_seconds: number };
+  refer: string;
   registration: { state: string; expires_at: string | null; last_error: string | null } | null;
   reachability: { state: string; since: string | null; reason: string };
   allowed_prefixes: string[];
@@ -40,6 +41,7 @@ const TRUNK_OPTIONS = {
   register: { value: 'yes|no', about: 'register the user name at the carrier (default no)' },
   health: { value: 'options|none', about: 'whether to probe the carrier with OPTIONS (default options)' },
   'health-interval': { value: 'SECONDS', about: 'time between probes, 10 to 3600 (default 30)' },
+  refer: { value: 'none|agent|both', about: 'who may transfer calls from a phone, with REFER (default none)' },
   prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
   numbers: { value: 'LIST', about: 'numbers that the carrier assigned, in +E.164' },
   'caller-id': { value: 'NUMBER', about: 'default caller ID: one of its numbers' },
@@ -147,6 +149,7 @@ async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<
     channels: values.channels === undefined ? undefined : numberOf('--channels', values.channels),
     register: values.register === undefined ? undefined : yesOrNo('--register', values.register),
     health: healthOf(values),
+    refer: values.refer,
     allowed_prefixes: values.prefixes === undefined ? undefined : listOf(values.prefixes),
     numbers: values.numbers === undefined ? undefined : listOf(values.numbers),
     default_caller_id: values['caller-id'],
@@ -243,6 +246,7 @@ function outcomeOf(trunk: Trunk) {
     ['status', trunk.status],
     ['carrier', reachabilityOf(trunk)],
     ['health', trunk.health.mode === 'none' ? 'none' : `OPTIONS every ${trunk.health.interval_seconds} s`],
+    ['refer', trunk.refer],
     ['username', trunk.username],
     ['registration', registrationOf(trunk)],
     ['codecs', trunk.codecs.join(', ')],
