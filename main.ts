@@ -9,6 +9,7 @@ import { inspectTransitions } from './actors/inspection.ts';
 import { openLanguage } from './actors/open-language.ts';
 import { openSpeech } from './actors/open-speech.ts';
 import { openTelephony } from './actors/open-telephony.ts';
+import type { ServiceDns } from './actors/service-dns.ts';
 import { createWebhookDesk } from './actors/webhooks/webhook-desk.actor.ts';
 import { type Config, ConfigError, describeConfig, loadConfig, wantsHelp } from './config.ts';
 import { signedMediaUrl } from './http/playback.ts';
@@ -61,8 +62,10 @@ export interface StartOptions {
   logger: Logger;
   /** Called after each step of the start. */
   onStep?: (step: { name: string; ms: number }) => void;
-  /** Looks up the hosts of callbacks; default: DNS. */
+  /** Resolves the hosts of callbacks and trunks. Default: DNS. */
   resolve?: Resolve;
+  /** Queries NAPTR and SRV records of trunks. Default: DNS. */
+  services?: ServiceDns;
   /** Prepare speech engines in the background, so that the first request is fast. Default true. */
   warmUp?: boolean;
 }
@@ -73,7 +76,7 @@ export interface StartOptions {
  */
 export async function startTandem(
   config: Config,
-  { logger, onStep, resolve, warmUp = true }: StartOptions,
+  { logger, onStep, resolve, services, warmUp = true }: StartOptions,
 ): Promise<Tandem> {
   const { steps, step } = stopwatch(onStep);
   const broken = Promise.withResolvers<string>();
@@ -130,10 +133,10 @@ export async function startTandem(
     step('speech');
 
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);
-    const lookUp = resolve && { resolve };
+    const lookUp = { ...(resolve && { resolve }), ...(services && { services }) };
     const deliverer = createDeliverer({
       ...{ store: createDeliveryStore(sql), jobs: await jobs.open('deliveries'), secrets, allowCidrs, logger },
-      ...lookUp,
+      ...(resolve && { resolve }),
     });
     opened.defer(() => deliverer.close());
     const inspect = logger.isLevelEnabled('debug') ? { inspect: inspectTransitions(logger) } : {};
@@ -195,7 +198,7 @@ export async function startTandem(
         speech: tts,
       },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
-      webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
+      webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...(resolve && { resolve }) }),
       callingLimits,
       quotas: {
         workspacesPerUser: config.quotaWorkspaces,

@@ -4,14 +4,22 @@ import { TandemError } from '../machines/errors.ts';
 import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { Clock } from '../runtime/clock.ts';
-import type { DialRequest, LegDialog, LegHandle, Referral, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
+import type {
+  DialRequest,
+  LegDialog,
+  LegHandle,
+  NextHop,
+  Referral,
+  SipGateway,
+  TrunkEndpoint,
+} from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { storeLegHandle } from '../storage/queries/calls.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../storage/secret-contexts.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
-import { type GatewayChoice, GatewayDialing } from './gateway-dialing.ts';
+import { type GatewayChoice, GatewayDialing, UnresolvedHostError } from './gateway-dialing.ts';
 import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
@@ -54,7 +62,7 @@ export function dialogPort(options: DialogPortOptions) {
       if (hangup !== null || signal.aborted) return refuseUndialed();
       if (input.leg === 'customer' && inbound !== null) {
         dialog = inbound.answer({
-          trunk: trunkEndpoint(trunk, secrets),
+          trunk: trunkEndpoint(trunk, secrets, null),
           localMedia: input.local,
           callId: input.callId,
           leg: input.leg,
@@ -71,17 +79,15 @@ export function dialogPort(options: DialogPortOptions) {
         onEvent: sendBack,
         onError: refuseAfter,
         clock,
-        async dial({ gateway, given, ...listeners }) {
-          const target = { ...trunk, ...gateway };
+        locate: (gateway, given) => trunkTargets.locate({ ...trunk, ...gateway }, AbortSignal.any([signal, given])),
+        async dial({ gateway, hop, given, ...listeners }) {
           const attempt = AbortSignal.any([signal, given]);
-          const address = await trunkTargets.check(target, attempt);
-          if (given.aborted) return null;
           if (hangup !== null || signal.aborted) {
             refuseUndialed();
             return null;
           }
           return sip.dial({
-            trunk: { ...trunkEndpoint(target, secrets), address },
+            trunk: trunkEndpoint({ ...trunk, ...gateway }, secrets, hop),
             callerId: call!.row.did,
             calledNumber,
             localMedia: input.local,
@@ -129,6 +135,7 @@ export function dialogPort(options: DialogPortOptions) {
 
     function refuseAfter(error: unknown): void {
       if (hangup !== null || signal.aborted) refuseUndialed();
+      else if (error instanceof UnresolvedHostError) refuseTarget(error.message);
       else if (error instanceof TandemError && error.code === 'TRUNK_HOST_NOT_ALLOWED') refuseTarget(error.message);
       else {
         logger.error({ callId: input.callId, leg: input.leg, err: error }, 'leg could not be dialed');
@@ -182,10 +189,12 @@ export interface TrunkObserver {
 }
 
 /** What the SIP side needs to know of a trunk, its password opened. */
-export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox): TrunkEndpoint {
+export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
+  const { sipUri, transport } = trunk;
   return {
-    sipUri: trunk.sipUri,
-    transport: trunk.transport,
+    sipUri,
+    transport: nextHop?.transport ?? (transport === 'auto' ? 'udp' : transport),
+    nextHop,
     username: trunk.username,
     password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
     codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),

@@ -1,23 +1,27 @@
 import type { HangupCause, LegEvent } from '../machines/events.ts';
 import type { Clock } from '../runtime/clock.ts';
-import type { LegDialog, TrunkSign } from '../sip/sip-gateway.ts';
+import type { LegDialog, NextHop, TrunkSign } from '../sip/sip-gateway.ts';
 import type { Gateway } from '../storage/queries/trunk-gateways.ts';
 
-/** A gateway to try, and who learns what the INVITE shows of it. */
+/** A gateway to try. */
 export interface GatewayChoice {
   gateway: Gateway;
+  /** Called with what the INVITE shows of the gateway. */
   onSign: (sign: TrunkSign) => void;
-  /** Asks it with OPTIONS: true when it used to answer them and does not now. */
-  isGone: () => Promise<boolean>;
+  /** Sends OPTIONS to one address of the gateway. True if the gateway used to respond and this address does not. */
+  isGone: (hop: NextHop) => Promise<boolean>;
 }
 
 export interface GatewayDialingOptions {
   /** In the order to try them. At least one. */
   choices: readonly GatewayChoice[];
-  /** Sends an INVITE over one gateway. @throws when that gateway cannot be dialed. */
+  /** Finds the addresses of a gateway, in the order to try. @throws if the gateway must not be dialed */
+  locate: (gateway: Gateway, given: AbortSignal) => Promise<readonly NextHop[]>;
+  /** Sends an INVITE to one address. Null if the leg was hung up meanwhile. @throws if it cannot be dialed */
   dial: (attempt: {
     gateway: Gateway;
-    /** Aborted when another gateway takes over. */
+    hop: NextHop;
+    /** Aborted when another address takes over. */
     given: AbortSignal;
     onEvent: (event: LegEvent) => void;
     onSign: (sign: TrunkSign) => void;
@@ -39,8 +43,8 @@ const PASSED_ON: ReadonlySet<number> = new Set([408, 503]);
 const SILENCE_MS = 3_000;
 
 /**
- * Dials over the gateways of a trunk, one after the other, until one takes the call (RFC 3263 §4.3). Only before the
- * callee rings: afterwards a second INVITE would ring twice.
+ * Dials the addresses of the gateways of a trunk, one after the other, until one takes the call (RFC 3263 §4.3). It goes on
+ * only before the callee rings: afterwards a second INVITE would ring twice.
  */
 export class GatewayDialing implements LegDialog {
   readonly #options: GatewayDialingOptions;
@@ -52,7 +56,7 @@ export class GatewayDialing implements LegDialog {
   }
 
   start(): void {
-    void this.#try(0);
+    void this.#tryGateway(0);
   }
 
   hangup(cause: HangupCause): void {
@@ -68,35 +72,49 @@ export class GatewayDialing implements LegDialog {
     this.#current?.offerAgain();
   }
 
-  async #try(index: number): Promise<void> {
+  async #tryGateway(index: number): Promise<void> {
+    const { choices, locate, onError } = this.#options;
+    const given = new AbortController();
+    try {
+      const hops = await locate(choices[index]!.gateway, given.signal);
+      if (hops.length === 0) throw new UnresolvedHostError();
+      void this.#tryHop({ index, hops, at: 0 });
+    } catch (error) {
+      if (this.#mayGoOn() && index + 1 < choices.length) void this.#tryGateway(index + 1);
+      else onError(error);
+    }
+  }
+
+  async #tryHop({ index, hops, at }: HopPosition): Promise<void> {
     const { choices, dial, onEvent, onError, clock } = this.#options;
     const { gateway, onSign, isGone } = choices[index]!;
+    const hop = hops[at]!;
+    const isLastHop = at + 1 === hops.length;
+    const isLast = isLastHop && index + 1 === choices.length;
     const given = new AbortController();
     let hasSign = false;
     let hasRung = false;
-    const mayPassOn = () =>
-      !hasRung &&
-      !given.signal.aborted &&
-      this.#hangup === null &&
-      index + 1 < choices.length &&
-      this.#options.mayTryNext();
+    const mayPassOn = () => !isLast && !hasRung && !given.signal.aborted && this.#mayGoOn();
     const passOn = () => {
       clock.clearTimeout(timer);
       given.abort();
-      void this.#try(index + 1);
+      if (isLastHop) void this.#tryGateway(index + 1);
+      else void this.#tryHop({ index, hops, at: at + 1 });
     };
     const askWhenSilent = async () => {
       if (hasSign || !mayPassOn()) return;
-      if ((await isGone()) && !hasSign && mayPassOn()) passOn();
+      if ((await isGone(hop)) && !hasSign && mayPassOn()) passOn();
     };
-    const timer = index + 1 < choices.length ? clock.setTimeout(() => void askWhenSilent(), SILENCE_MS) : null;
+    const timer = isLast ? null : clock.setTimeout(() => void askWhenSilent(), SILENCE_MS);
     try {
       const dialog = await dial({
         gateway,
+        hop,
         given: given.signal,
         onSign: (sign) => {
           hasSign = true;
-          onSign(sign);
+          // Another address of the gateway may respond.
+          if (sign.type === 'answered' || isLastHop || !mayPassOn()) onSign(sign);
         },
         onEvent: (event) => {
           if (given.signal.aborted) return;
@@ -109,7 +127,7 @@ export class GatewayDialing implements LegDialog {
           onEvent(event);
         },
       });
-      // Another gateway may have taken over while this one's address was looked up.
+      // The next address may have taken over already.
       if (!given.signal.aborted) this.#current = dialog;
       if (this.#hangup !== null) this.#current?.hangup(this.#hangup);
     } catch (error) {
@@ -119,4 +137,24 @@ export class GatewayDialing implements LegDialog {
       else onError(error);
     }
   }
+
+  #mayGoOn(): boolean {
+    return this.#hangup === null && this.#options.mayTryNext();
+  }
+}
+
+/** The host of a gateway has no address. */
+export class UnresolvedHostError extends Error {
+  override readonly name = 'UnresolvedHostError';
+
+  constructor() {
+    super('the host of the trunk cannot be resolved');
+  }
+}
+
+interface HopPosition {
+  /** Of the gateway. */
+  index: number;
+  hops: readonly NextHop[];
+  at: number;
 }

@@ -1,9 +1,8 @@
-import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { HangupCause } from '../machines/events.ts';
 import { Gate, GateFullError } from '../runtime/gate.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
-import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
 import {
   type CalledNumber,
@@ -15,16 +14,18 @@ import {
 } from '../storage/queries/inbound-rules.ts';
 import { gatewaysOf } from '../storage/queries/trunk-gateways.ts';
 import { callbackSecretContext } from '../storage/secret-contexts.ts';
-import { createDnsResolve, type Resolve } from './callbacks/dns-resolve.ts';
+import type { Resolve } from './callbacks/dns-resolve.ts';
 import type { NodeDialer } from './dialer.actor.ts';
 import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
 import type { Logger } from './logger.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
 
 export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resolve'> {
   sip: SipGateway;
   sql: Sql;
   dialer: Pick<NodeDialer, 'receive'>;
-  /** Looks up the hosts of trunks and of the URLs that decide about calls; default: DNS. */
+  trunkTargets: TrunkTargets;
+  /** Resolves the hosts of the URLs that decide about calls. Default: DNS. */
   resolve?: Resolve;
   logger: Logger;
 }
@@ -34,7 +35,7 @@ export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resol
  * connected by the number's rule, or as a URL of the integrator decides.
  */
 export function takeInboundCalls(options: InboundCallsOptions): void {
-  const { sip, sql, dialer, resolve = createDnsResolve(), secrets, logger } = options;
+  const { sip, sql, dialer, trunkTargets, secrets, logger } = options;
   const questions = new Gate(MOST_QUESTIONS);
 
   async function take(call: InboundCall): Promise<void> {
@@ -99,19 +100,13 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     const e164 = e164Of(call.called);
     const numbers = e164 === null ? [] : await findCalledNumbers(sql, [e164]);
     for (const number of numbers) {
-      for (const { sipUri } of gatewaysOf(number.trunk)) {
-        if (await isAddressOf(readTrunkUri(sipUri).host, call.source.host)) return number;
+      for (const { sipUri, transport } of gatewaysOf(number.trunk)) {
+        const { ownerWorkspaceId } = number.trunk;
+        const hops = await trunkTargets.locate({ sipUri, transport, ownerWorkspaceId }).catch(() => []);
+        if (hops.some(({ address }) => isSameAddress(address, call.source.host))) return number;
       }
     }
     return null;
-  }
-
-  async function isAddressOf(trunkHost: string, source: string): Promise<boolean> {
-    const host = trunkHost.replace(/^\[|\]$/g, '');
-    if (isIP(host) !== 0) return host === source;
-    if (/^localhost$/i.test(host)) return source === '127.0.0.1' || source === '::1';
-    const addresses = await resolve(host).catch((): readonly string[] => []);
-    return addresses.includes(source);
   }
 
   sip.onCall((call) => {
@@ -136,6 +131,12 @@ const CAUSE_OF: Partial<Record<ErrorCode, HangupCause>> = {
   no_free_channel: 'SWITCH_CONGESTION',
   SHUTTING_DOWN: 'SYSTEM_SHUTDOWN',
 };
+
+/** Compares addresses whatever their notation; a dual-stack socket reports IPv4 peers as ::ffff:a.b.c.d. */
+function isSameAddress(one: string, other: string): boolean {
+  if (!ipaddr.isValid(one) || !ipaddr.isValid(other)) return false;
+  return ipaddr.process(one).toString() === ipaddr.process(other).toString();
+}
 
 /** A number with its country code; carriers leave out the plus. */
 function e164Of(user: string): string | null {

@@ -31,6 +31,7 @@ import { createRecordingExporter } from './recordings/recording-exporter.ts';
 import { createRecordingLibrary } from './recordings/recording-library.actor.ts';
 import type { RecordingLibrary } from './recordings/recording-library.ts';
 import { expireRecordings } from './recordings/retention.ts';
+import type { ServiceDns } from './service-dns.ts';
 import { registerTrunks } from './trunk-registrar.ts';
 import { createTrunkTargets } from './trunk-targets.actor.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
@@ -60,6 +61,7 @@ export interface OpenTelephonyOptions {
   /** As of `DialerOptions`. */
   readDialedNumber: (dialed: string) => string | null;
   resolve?: Resolve;
+  services?: ServiceDns;
   clock: Clock;
   logger: Logger;
   inspect?: (event: InspectionEvent) => void;
@@ -77,7 +79,7 @@ export interface Telephony extends AsyncDisposable {
 
 /** Calls, recordings, transcripts, trunks and number rent. Settles the calls of earlier boots before it takes new ones. */
 export async function openTelephony(options: OpenTelephonyOptions): Promise<Telephony> {
-  const { storage, engines, inspect, resolve, ...given } = options;
+  const { storage, engines, inspect, resolve, services, ...given } = options;
   const { folder, sql, objects, secrets } = storage;
   const { recognition, synthesis } = engines;
   const shared = { ...folder, ...given, sql, objects, secrets };
@@ -95,6 +97,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
     sql,
     allowCidrs: given.trunkAllowCidrs,
     ...(resolve && { resolve }),
+    ...(services && { services }),
   });
   const parts = {
     ...{ ...shared, trunkTargets, recordings, transcripts, speeches, phones, sounds },

@@ -71,7 +71,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
 
   /** Registers one trunk and refreshes it, until it is left. */
   async function keep(row: TrunkRow, leave: AbortSignal): Promise<void> {
-    const registration = sip.openRegistration(trunkEndpoint(row, options.secrets));
+    const registration = sip.openRegistration(trunkEndpoint(row, options.secrets, null));
     const retry = new BackOff(RETRY);
     const retryRefused = new BackOff(RETRY_REFUSED);
     let status = NOT_YET;
@@ -83,8 +83,12 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     }
 
     async function attempt(expiresS: number, signal: AbortSignal): Promise<RegisterOutcome> {
-      const address = await options.trunkTargets.check(row, signal);
-      return await registration.register({ expiresS, address, signal });
+      let outcome: RegisterOutcome = { type: 'unanswered', reason: 'transport_error' };
+      for (const nextHop of await options.trunkTargets.locate(row, signal)) {
+        outcome = await registration.register({ expiresS, nextHop, signal });
+        if (outcome.type !== 'unanswered' || signal.aborted) break;
+      }
+      return outcome;
     }
 
     async function refresh(): Promise<number> {

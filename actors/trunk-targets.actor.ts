@@ -1,24 +1,34 @@
+import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { TandemError } from '../machines/errors.ts';
+import { locateServers, type SipDns } from '../sip/server-location.ts';
+import type { NextHop } from '../sip/sip-gateway.ts';
 import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
 import { operatorWorkspaceId } from '../storage/queries/workspaces.ts';
 import { createDnsResolve, type Resolve } from './callbacks/dns-resolve.ts';
 import { type Cidr, classifyAddress, isLinkLocalOrMetadata } from './callbacks/public-address.ts';
+import { createServiceDns, type ServiceDns } from './service-dns.ts';
 import type { TrunkTarget, TrunkTargets } from './trunk-targets.ts';
 
 export interface TrunkTargetsOptions {
   sql: Sql;
   /** TRUNK_ALLOW_CIDRS, parsed. */
   allowCidrs: readonly Cidr[];
-  /** Default: DNS. */
+  /** A and AAAA records. Default: DNS. */
   resolve?: Resolve;
+  /** NAPTR and SRV records. Default: DNS. */
+  services?: ServiceDns;
+  /** Default `Math.random`. */
+  random?: () => number;
 }
 
 export function createTrunkTargets({
   sql,
   allowCidrs,
   resolve = createDnsResolve(),
+  services = createServiceDns(),
+  random = Math.random,
 }: TrunkTargetsOptions): TrunkTargets {
   /** The first workspace stays the first. */
   let operator: string | null = null;
@@ -28,39 +38,49 @@ export function createTrunkTargets({
     return ownerWorkspaceId === null || ownerWorkspaceId === operator;
   }
 
+  async function locate(target: TrunkTarget, isTrusted: boolean, signal?: AbortSignal): Promise<readonly NextHop[]> {
+    const dns: SipDns = {
+      ...services,
+      addresses: async (name) => await addressesOf(name, { resolve, isTrusted, signal }),
+    };
+    const hops = await locateServers(target, { dns, random, signal });
+    if (hops.length === 0) throw new Error('no addresses');
+    return hops;
+  }
+
   return {
-    async check(target, signal) {
-      const host = readTrunkUri(target.sipUri).host.replace(/^\[|\]$/g, '');
-      const trusted = await isOperators(target);
-      const addresses = await addressesOf(host, { resolve, signal }).catch((cause) => {
+    async locate(target, signal) {
+      const isTrusted = await isOperators(target);
+      const { host } = readTrunkUri(target.sipUri);
+      // 2130706433 and 0x7f.1 are 127.0.0.1 to some resolvers. No top-level domain is a number (RFC 3696 §2).
+      if (isIP(host) === 0 && /(^|\.)(\d+|0x[\da-f]*)$/i.test(host)) throw notAllowed('has a number for a host name.');
+      const hops = await locate(target, isTrusted, signal).catch((cause): readonly NextHop[] => {
         signal?.throwIfAborted();
-        if (cause instanceof TandemError) throw cause;
-        if (trusted) return [];
-        throw notAllowed('names a host without addresses. Name a host with A or AAAA records.', cause);
+        if (isTrusted) return [];
+        throw notAllowed('names a host without addresses. Name a host with SRV, A or AAAA records.', cause);
       });
-      for (const address of addresses) {
+      for (const { address } of hops) {
         if (isLinkLocalOrMetadata(address)) throw notAllowed('leads to a link-local or metadata address.');
-        if (!trusted && classifyAddress(address, allowCidrs) === 'refused') {
+        if (!isTrusted && classifyAddress(address, allowCidrs) === 'refused') {
           throw notAllowed('leads to a private network. Ask the operator to list it in TRUNK_ALLOW_CIDRS.');
         }
       }
-      if (trusted || isIP(host) !== 0) return null;
-      return addresses.find((address) => isIP(address) === 4) ?? addresses[0]!;
+      return hops;
     },
   };
 }
 
+/** IPv4 first, as most carriers answer there. Names of the operator may be in /etc/hosts as well. */
 async function addressesOf(
-  host: string,
-  { resolve, signal }: { resolve: Resolve; signal: AbortSignal | undefined },
+  name: string,
+  { resolve, isTrusted, signal }: { resolve: Resolve; isTrusted: boolean; signal: AbortSignal | undefined },
 ): Promise<readonly string[]> {
-  if (isIP(host) !== 0) return [host];
-  if (/^localhost$|\.localhost$/i.test(host)) return ['127.0.0.1'];
-  // 2130706433 and 0x7f.1 are 127.0.0.1 to some resolvers. No top-level domain is a number (RFC 3696 §2).
-  if (/(^|\.)(\d+|0x[\da-f]*)$/i.test(host)) throw notAllowed('has a number for a host name.');
-  const addresses = await resolve(host, signal);
-  if (addresses.length === 0) throw new Error('no addresses');
-  return addresses;
+  if (/^localhost$|\.localhost$/i.test(name)) return ['127.0.0.1'];
+  const found = await resolve(name, signal).catch(async (error) => {
+    if (!isTrusted || signal?.aborted) throw error;
+    return (await lookup(name, { all: true })).map(({ address }) => address);
+  });
+  return found.toSorted((one, other) => isIP(one) - isIP(other));
 }
 
 function notAllowed(reason: string, cause?: unknown): TandemError {

@@ -1,18 +1,19 @@
-/** Decides where trunks may lead, so that a trunk cannot make the server send SIP into its own network. */
+import type { SipServer } from '../sip/server-location.ts';
+import type { NextHop } from '../sip/sip-gateway.ts';
+
+/** Resolves the hosts of trunks and decides where they may lead, so that no trunk sends SIP into the server's own network. */
 export interface TrunkTargets {
   /**
-   * Resolves the host of a trunk and checks every address. Public addresses are allowed, private ones only for trunks of
-   * the operator and in TRUNK_ALLOW_CIDRS, and link-local and metadata addresses never. Check again before each request:
-   * DNS may have changed.
-   * @returns the address to send to instead of resolving the host again (rebinding). Null: the host itself. Names of the
-   * operator's trunks may be SRV names, which the SIP server resolves.
+   * Finds the addresses of a gateway, in the order to try (RFC 3263), and checks every one. Public addresses are allowed,
+   * private ones only for trunks of the operator and in TRUNK_ALLOW_CIDRS, and link-local and metadata addresses never.
+   * Call it again before each request, because DNS may have changed.
+   * @returns empty if the host cannot be resolved, for trunks of the operator only
    * @throws TandemError TRUNK_HOST_NOT_ALLOWED
    */
-  check(target: TrunkTarget, signal?: AbortSignal): Promise<string | null>;
+  locate(target: TrunkTarget, signal?: AbortSignal): Promise<readonly NextHop[]>;
 }
 
-export interface TrunkTarget {
-  sipUri: string;
+export interface TrunkTarget extends SipServer {
   /** Null: the operator's. */
   ownerWorkspaceId: string | null;
 }

@@ -1,10 +1,12 @@
+import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { pause } from '../runtime/waiting.ts';
-import type { SipGateway, TrunkSign, TrunkSilence } from '../sip/sip-gateway.ts';
+import type { NextHop, SipGateway, TrunkProbe, TrunkSign, TrunkSilence } from '../sip/sip-gateway.ts';
+import { readTrunkUri } from '../sip/trunk.ts';
 import type { Sql } from '../storage/database.ts';
-import type { GatewayAddresses } from '../storage/queries/trunk-gateways.ts';
+import type { Gateway, GatewayAddresses } from '../storage/queries/trunk-gateways.ts';
 import { recordTrunkHealth } from '../storage/queries/trunk-health.ts';
 import { getTrunkById, listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
@@ -48,6 +50,8 @@ export interface TrunkWatchOptions {
 const LONGEST_WAIT_MS = 30_000;
 const SHORTEST_WAIT_MS = 1_000;
 const PROBE_TIMEOUT_MS = 5_000;
+/** Addresses of one gateway that are probed at a time. */
+const MOST_PROBED = 8;
 /** A carrier may ask for longer pauses. */
 const LONGEST_PAUSE_S = 3_600;
 
@@ -99,12 +103,18 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     });
   }
 
-  /** Null: the gateway answers OPTIONS. */
-  async function silenceOf(row: TrunkRow, { gateway }: WatchedLine, signal: AbortSignal): Promise<TrunkSilence | null> {
+  /** Null if an address of the gateway responds to OPTIONS. */
+  async function silenceOf(
+    row: TrunkRow,
+    { gateway }: WatchedLine,
+    { only, signal }: { only: readonly NextHop[] | null; signal: AbortSignal },
+  ): Promise<TrunkSilence | null> {
     const target = { ...row, ...gateway };
     try {
-      const address = await options.trunkTargets.check(target, signal);
-      return (await sip.probe({ ...trunkEndpoint(target, options.secrets), address }, signal)).silence;
+      const hops = only ?? (await options.trunkTargets.locate(target, signal));
+      return await firstSilence(
+        hops.slice(0, MOST_PROBED).map((hop) => sip.probe(trunkEndpoint(target, options.secrets, hop), signal)),
+      );
     } catch (error) {
       const isRefused = error instanceof TandemError && error.code === 'TRUNK_HOST_NOT_ALLOWED';
       if (signal.aborted || isRefused) return 'transport_error';
@@ -118,7 +128,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     line.isProbing = true;
     try {
       const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
-      const silence = await silenceOf(row, line, signal);
+      const silence = await silenceOf(row, line, { only: null, signal });
       // What was missed because our own SIP server went away says nothing of the carrier.
       if (closing.signal.aborted || (silence !== null && sip.state !== 'connected')) return false;
       note(row.id, trunk, line, (health) =>
@@ -132,6 +142,14 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     } finally {
       line.isProbing = false;
     }
+  }
+
+  /** Returns whether an address of a gateway that used to respond to OPTIONS does not. */
+  async function isGone({ row, trunk, line, hop }: CheckedHop): Promise<boolean> {
+    if (isOnlyAddress(line.gateway)) return await probe(row, trunk, line);
+    const signal = AbortSignal.any([closing.signal, AbortSignal.timeout(PROBE_TIMEOUT_MS)]);
+    const silence = await silenceOf(row, line, { only: [hop], signal }).catch(() => null);
+    return silence !== null && sip.state === 'connected' && line.health.current.answersOptions === true;
   }
 
   async function probeTrunk(row: TrunkRow): Promise<void> {
@@ -203,7 +221,7 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
       return trunk.order(random).map((line) => ({
         gateway: line.gateway,
         onSign: listener(row, trunk, line, 'call'),
-        isGone: async () => row.healthMode === 'options' && (await probe(row, trunk, line)),
+        isGone: async (hop) => row.healthMode === 'options' && (await isGone({ row, trunk, line, hop })),
       }));
     },
     registering(row) {
@@ -213,4 +231,28 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
     probeAll: () => probeRound({ isForced: true }),
     close: () => closing.abort(),
   };
+}
+
+interface CheckedHop {
+  row: TrunkRow;
+  trunk: WatchedTrunk;
+  line: WatchedLine;
+  hop: NextHop;
+}
+
+/** Whether the gateway is an IP address, so that a probe of it is a probe of all its addresses. */
+function isOnlyAddress({ sipUri }: Gateway): boolean {
+  return isIP(readTrunkUri(sipUri).host.replace(/^\[|\]$/g, '')) !== 0;
+}
+
+/** Null as soon as one responds; else the silence of the first, when all have failed. */
+async function firstSilence(probes: readonly Promise<TrunkProbe>[]): Promise<TrunkSilence | null> {
+  if (probes.length === 0) return 'transport_error';
+  const answered = probes.map(async (probe) => {
+    if ((await probe).silence !== null) throw new Error('no response');
+  });
+  return await Promise.any(answered).then(
+    () => null,
+    async () => (await probes[0]!).silence,
+  );
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../runtime/clock.ts';
+import { orderByWeight } from '../runtime/weighted-order.ts';
 import { type Gateway, gatewaysOf, healthOf } from '../storage/queries/trunk-gateways.ts';
 import type { TrunkState } from '../storage/queries/trunk-health.ts';
 import type { TrunkRow } from '../storage/queries/trunks.ts';
-import { orderGateways } from './gateway-order.ts';
 import { LineHealth } from './line-health.ts';
 
 /** One gateway of a trunk, as a server sees it. */
@@ -77,7 +77,7 @@ export class WatchedTrunk {
     // A call is not refused for that: the one whose pause ends first takes it.
     if (open.length === 0) return byPause.slice(0, 1);
     const isDown = ({ health }: WatchedLine) => health.current.state === 'down';
-    const ordered = orderGateways(
+    const ordered = orderByWeight(
       open.map((line) => ({ line, priority: line.gateway.priority, weight: line.gateway.weight })),
       random,
     ).map(({ line }) => line);

@@ -32,10 +32,10 @@ export class Registration implements TrunkRegistration {
     this.#credentials = new LegCredentials(parts.trunk, 'REGISTER');
   }
 
-  async register({ expiresS, address = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
-    const { trunk } = this.#parts;
+  async register({ expiresS, nextHop: hop = null, signal }: RegisterRequest): Promise<RegisterOutcome> {
+    const trunk = { ...this.#parts.trunk, nextHop: hop, transport: hop?.transport ?? this.#parts.trunk.transport };
     let expires = expiresS;
-    let nextHop = nextHopOf({ ...trunk, address });
+    let nextHop = nextHopOf(trunk);
     let authorization: Record<string, string> = {};
     try {
       authorization = this.#credentials.again(trunkUri(trunk));

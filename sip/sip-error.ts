@@ -9,6 +9,7 @@ export type SipErrorCode =
   | 'sdp.no_common_codec'
   | 'sdp.bad_address'
   | 'trunk.bad_uri'
+  | 'dns.no_service'
   | 'number.malformed'
   | 'server.unreachable'
   | 'server.secret_refused';

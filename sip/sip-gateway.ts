@@ -28,8 +28,8 @@ export interface TrunkRegistration {
 export interface RegisterRequest {
   /** Asked for; the registrar decides. 0 removes the binding. */
   expiresS: number;
-  /** As in `TrunkEndpoint`. */
-  address?: string | null;
+  /** Where to send it instead of resolving the host of the trunk. Default: null. */
+  nextHop?: NextHop | null;
   signal: AbortSignal;
 }
 
@@ -39,13 +39,24 @@ export type RegisterOutcome =
   | { type: 'refused'; sipStatus: number; reason: string; retryAfterS: number | null }
   | { type: 'unanswered'; reason: TrunkSilence };
 
+export type SipTransport = 'udp' | 'tcp' | 'tls';
+
+/** An address to send requests to instead of resolving the host of their URI. */
+export interface NextHop {
+  /** IPv4 or IPv6. */
+  address: string;
+  /** Null: that of the URI, else the default of the transport. */
+  port: number | null;
+  transport: SipTransport;
+}
+
 export interface TrunkEndpoint {
   /** e.g. `sip:carrier.example:5060`: the user part of requests is the called number. */
   sipUri: string;
   /** A `sips:` URI means TLS, whatever this says. */
-  transport: 'udp' | 'tcp' | 'tls';
-  /** IP address to send to instead of resolving the host of `sipUri`. Default: null. */
-  address?: string | null;
+  transport: SipTransport;
+  /** Where to send requests instead of resolving the host of `sipUri`. Default: null. */
+  nextHop?: Pick<NextHop, 'address' | 'port'> | null;
   username: string | null;
   password: string | null;
   /** Codecs to offer, in order. */

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { SipError } from './sip-error.ts';
 import type { TrunkEndpoint } from './sip-gateway.ts';
 
@@ -38,15 +39,20 @@ export function trunkUri({ sipUri, transport }: Pick<TrunkEndpoint, 'sipUri' | '
  * The next hop of a trunk at a known address, as an option of a request; empty if the request URI decides. The request
  * URI keeps the name, by which a carrier may tell its customers apart.
  */
-export function nextHopOf({ sipUri, transport, address }: Pick<TrunkEndpoint, 'sipUri' | 'transport' | 'address'>): {
+export function nextHopOf({ sipUri, transport, nextHop }: Pick<TrunkEndpoint, 'sipUri' | 'transport' | 'nextHop'>): {
   proxy?: string;
 } {
-  if (!address) return {};
-  const { scheme, port } = readTrunkUri(sipUri);
-  const host = address.includes(':') ? `[${address}]` : address;
-  // The certificate must prove the name, not the address (RFC 5922 §4).
-  if (scheme === 'sips' || transport === 'tls') return { proxy: `${trunkUri({ sipUri, transport })};maddr=${host}` };
-  return { proxy: trunkUri({ sipUri: `sip:${host}${port === null ? '' : `:${port}`}`, transport }) };
+  if (!nextHop) return {};
+  const { scheme, host, port } = readTrunkUri(sipUri);
+  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return {};
+  const address = nextHop.address.includes(':') ? `[${nextHop.address}]` : nextHop.address;
+  const at = nextHop.port ?? port;
+  const atPort = at === null ? '' : `:${at}`;
+  // The certificate must prove the name of the trunk, not the address or an SRV target (RFC 5922 §4).
+  if (scheme === 'sips' || transport === 'tls') {
+    return { proxy: `${trunkUri({ sipUri: `${scheme}:${host}${atPort}`, transport })};maddr=${address}` };
+  }
+  return { proxy: trunkUri({ sipUri: `sip:${address}${atPort}`, transport }) };
 }
 
 /**

@@ -31,6 +31,16 @@ const TAGS = ['trunks'];
 const IdParams = Type.Object({ id: Type.String({ description: 'Id of the trunk.' }) });
 
 export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, now }: HttpContext): void {
+  /** Checks every host that these fields would send requests to. @throws TandemError TRUNK_HOST_NOT_ALLOWED */
+  async function requireAllowedTargets(
+    { sipUri, transport = 'udp', gateways = [] }: Pick<TrunkPatch, 'sipUri' | 'transport' | 'gateways'>,
+    ownerWorkspaceId: string,
+  ): Promise<void> {
+    const first = sipUri === undefined ? [] : [{ sipUri, transport }];
+    const targets = [...first, ...gateways.map((each) => ({ ...each, transport: each.transport ?? transport }))];
+    for (const target of targets) await trunkTargets.locate({ ...target, ownerWorkspaceId });
+  }
+
   app.get(
     '/dialer/trunks',
     {
@@ -70,7 +80,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
       const { workspaceId } = principalOf(request);
       const fields = readNewTrunk(request.body, { trunkId: id, secrets });
       requireOwnCallerId(fields.defaultCallerId, fields.numbers);
-      for (const sipUri of sipUrisOf(fields)) await trunkTargets.check({ sipUri, ownerWorkspaceId: workspaceId });
+      await requireAllowedTargets(fields, workspaceId);
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
         await requireTrunkQuota(tx, { workspaceId, quotas, newTrunks: 1, newNumbers: fields.numbers });
@@ -132,7 +142,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
         if (numbers === undefined) throw trunkNotFound();
         requireOwnCallerId(patch.defaultCallerId, numbers);
       }
-      for (const sipUri of sipUrisOf(patch)) await trunkTargets.check({ sipUri, ownerWorkspaceId: workspaceId });
+      await requireAllowedTargets(patch, workspaceId);
       const at = now();
       const trunk = await inTransaction(sql, async (tx) => {
         if (patch.numbers !== undefined) {
@@ -186,11 +196,6 @@ function requireOwnCallerId(e164: string | null | undefined, numbers: readonly s
   if (e164 && !numbers.includes(e164)) {
     throw validationFailed([{ path: 'default_caller_id', message: "must be one of the trunk's numbers" }]);
   }
-}
-
-/** All hosts that the trunk would lead to with these fields. */
-function sipUrisOf({ sipUri, gateways = [] }: Pick<TrunkPatch, 'sipUri' | 'gateways'>): Set<string> {
-  return new Set([...(sipUri === undefined ? [] : [sipUri]), ...gateways.map((gateway) => gateway.sipUri)]);
 }
 
 function trunkNotFound(): TandemError {

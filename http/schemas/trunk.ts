@@ -1,7 +1,13 @@
 import { type Static, Type } from 'typebox';
 import type { MediaEncryption } from '../../machines/events.ts';
 import { REACHABILITY_REASONS } from '../../storage/queries/reachability.ts';
-import { type Gateway, gatewaysOf, healthOf, type StoredGateway } from '../../storage/queries/trunk-gateways.ts';
+import {
+  type Gateway,
+  gatewaysOf,
+  healthOf,
+  type StoredGateway,
+  type TrunkTransport,
+} from '../../storage/queries/trunk-gateways.ts';
 import type { CreateTrunkInput, ReferPermission, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
 import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
@@ -31,7 +37,7 @@ const ENCRYPTION =
   'SRTP with keys in SDP (RFC 4568). `none`: plain RTP. `optional`: offers both in one INVITE (RTP/AVP with `a=crypto`, RFC 8643) and encrypts if the carrier agrees. `required`: offers RTP/SAVP, and a leg that the carrier answers without encryption ends with `INCOMPATIBLE_DESTINATION`. The keys travel in SIP messages, so protect those too.';
 
 const TRANSPORT =
-  'Transport of SIP messages. `tls`: the certificate of the carrier must be valid and prove the host of sip_uri (RFC 5922), or the trunk is down with `transport_error`. The default port is 5061 then, else 5060.';
+  'Transport of SIP messages. `tls`: the certificate of the carrier must be valid and prove the host of sip_uri (RFC 5922), or the trunk is down with `transport_error`. The default port is 5061 then, else 5060. `auto`: selected by the NAPTR and SRV records of the carrier (RFC 3263), or else UDP.';
 
 const HEALTH =
   'How Tandem finds out whether the carrier responds. Any response counts, a refusal or the answer to a call too. `options`: also sends OPTIONS requests. After two requests in a row without a response, calls are refused with `CARRIER_LINE_DOWN`, except one try per minute. A carrier that ignores OPTIONS but answers calls stays up. `none`: sends nothing and refuses no calls.';
@@ -76,13 +82,13 @@ const FIELDS = {
       '`sip:host` or `sip:host:port`. The dialed number becomes the user part. `sips:` means the transport `tls`.',
     examples: ['sip:carrier.example:5060'],
   }),
-  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: TRANSPORT }),
+  transport: Type.Enum(['udp', 'tcp', 'tls', 'auto'], { description: TRANSPORT }),
   gateways: Type.Array(
     Type.Object(
       {
         sip_uri: Type.String({ pattern: SIP_URI, maxLength: 300, description: '`sip:host` or `sip:host:port`.' }),
         transport: Type.Optional(
-          Type.Enum(['udp', 'tcp', 'tls'], {
+          Type.Enum(['udp', 'tcp', 'tls', 'auto'], {
             description: 'Transport of SIP messages. Default: that of the trunk.',
           }),
         ),
@@ -211,11 +217,11 @@ const TRUNK_PROPERTIES = {
   id: Type.String({ format: 'uuid', description: 'Id of the trunk.' }),
   name: Type.String({ description: 'Display name.' }),
   sip_uri: Type.String({ description: 'SIP URI of the carrier.' }),
-  transport: Type.Enum(['udp', 'tcp', 'tls'], { description: TRANSPORT }),
+  transport: Type.Enum(['udp', 'tcp', 'tls', 'auto'], { description: TRANSPORT }),
   gateways: Type.Array(
     Type.Object({
       sip_uri: Type.String({ description: 'SIP URI of the gateway.' }),
-      transport: Type.Enum(['udp', 'tcp', 'tls'], { description: 'Transport of SIP messages.' }),
+      transport: Type.Enum(['udp', 'tcp', 'tls', 'auto'], { description: 'Transport of SIP messages.' }),
       ...GATEWAY,
       reachability: REACHABILITY,
     }),
@@ -403,7 +409,7 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   const patch: TrunkPatch = {};
   if (body.name !== undefined) patch.name = body.name;
   if (body.sip_uri !== undefined) patch.sipUri = requirePort(body.sip_uri);
-  if (body.transport !== undefined) patch.transport = body.transport as 'udp' | 'tcp' | 'tls';
+  if (body.transport !== undefined) patch.transport = body.transport as TrunkTransport;
   if (body.gateways !== undefined) Object.assign(patch, readGateways(body, body.gateways));
   if (patch.sipUri !== undefined && isSips(patch.sipUri)) {
     requireTls(patch.transport);
@@ -463,7 +469,7 @@ function readGateways(
 
 /** Of the first gateway, the transport is that of the trunk, which follows from its URI too. */
 function transportOfGateway({ sip_uri, transport }: { sip_uri: string; transport?: string }, index: number) {
-  return index > 0 && isSips(sip_uri) ? 'tls' : ((transport as 'udp' | 'tcp' | 'tls' | undefined) ?? null);
+  return index > 0 && isSips(sip_uri) ? 'tls' : ((transport as TrunkTransport | undefined) ?? null);
 }
 
 export function isSips(sipUri: string): boolean {

@@ -50,18 +50,19 @@ export interface CalledNumber {
   e164: string;
   workspaceId: string;
   trunkId: string;
-  trunk: GatewayAddresses;
+  trunk: GatewayAddresses & { ownerWorkspaceId: string | null };
   inbound: InboundRule | null;
 }
 
 /** The rented numbers among these, on trunks in service. A number stands on one trunk only once it is rented. */
 export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
-  const rows = await sql<(Omit<CalledNumber, 'trunk'> & GatewayAddresses)[]>`
-    select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways
+  const rows = await sql<(Omit<CalledNumber, 'trunk'> & CalledNumber['trunk'])[]>`
+    select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways,
+      t.owner_workspace_id
     from numbers n join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
     where n.e164 = any(${[...e164s]}) and n.status = 'assigned'`;
-  return rows.map(({ sipUri, transport, gateways, ...number }) => ({
+  return rows.map(({ sipUri, transport, gateways, ownerWorkspaceId, ...number }) => ({
     ...number,
-    trunk: { sipUri, transport, gateways },
+    trunk: { sipUri, transport, gateways, ownerWorkspaceId },
   }));
 }

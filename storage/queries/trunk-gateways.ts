@@ -1,6 +1,7 @@
 import type { TrunkHealth } from './reachability.ts';
 
-export type TrunkTransport = 'udp' | 'tcp' | 'tls';
+/** `auto`: as the NAPTR and SRV records of the carrier say (RFC 3263). */
+export type TrunkTransport = 'udp' | 'tcp' | 'tls' | 'auto';
 
 /** As a trunk stores it. */
 export interface StoredGateway {

@@ -6,7 +6,7 @@ import { isUuid } from './identifiers.ts';
 import { claimNumbers } from './number-claims.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 import type { ReachabilityReason, ReachabilityState } from './reachability.ts';
-import type { GatewayHealth, StoredGateway } from './trunk-gateways.ts';
+import type { GatewayHealth, StoredGateway, TrunkTransport } from './trunk-gateways.ts';
 import { UNKNOWN_HEALTH } from './trunk-health.ts';
 
 export type ReferPermission = 'none' | 'agent' | 'both';
@@ -16,7 +16,7 @@ export interface TrunkRow {
   ownerWorkspaceId: string | null;
   name: string;
   sipUri: string;
-  transport: 'udp' | 'tcp' | 'tls';
+  transport: TrunkTransport;
   username: string | null;
   /** Sealed by `createSecretBox`. */
   passwordEncrypted: Buffer | null;
@@ -62,7 +62,7 @@ export interface CreateTrunkInput {
   workspaceId: string;
   name: string;
   sipUri: string;
-  transport: 'udp' | 'tcp' | 'tls';
+  transport: TrunkTransport;
   username: string | null;
   passwordEncrypted: Buffer | null;
   register: boolean;
@@ -155,7 +155,7 @@ export async function listActiveTrunks(sql: SqlOrTx): Promise<TrunkRow[]> {
 export interface TrunkPatch {
   name?: string;
   sipUri?: string;
-  transport?: 'udp' | 'tcp' | 'tls';
+  transport?: TrunkTransport;
   username?: string | null;
   passwordEncrypted?: Buffer | null;
   register?: boolean;

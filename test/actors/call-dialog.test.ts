@@ -6,7 +6,7 @@ import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { LegName } from '../../machines/events.ts';
 import { systemClock } from '../../runtime/clock.ts';
-import type { TrunkSign } from '../../sip/sip-gateway.ts';
+import type { NextHop, TrunkSign } from '../../sip/sip-gateway.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { CallRow } from '../../storage/queries/calls.ts';
 import type { StoredGateway } from '../../storage/queries/trunk-gateways.ts';
@@ -182,12 +182,46 @@ describe('the dialog of a leg', () => {
     });
 
     it('passes over a gateway that the trunk may not lead to', async () => {
-      const check: TrunkTargets['check'] = async ({ sipUri }) => {
-        if (sipUri === 'sip:one.example') throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'a private network');
-        return null;
+      const locate: TrunkTargets['locate'] = async (target) => {
+        if (target.sipUri === 'sip:one.example') throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'a private network');
+        return await anyTrunkTarget.locate(target);
       };
-      const { dialed } = await startOverGateways({ trunkTargets: { check } });
+      const { dialed } = await startOverGateways({ trunkTargets: { locate } });
       expect((await dialed(1)).request.trunk.sipUri).toBe('sip:two.example');
+    });
+
+    it('tries the addresses of a gateway in their order, and then the next gateway', async () => {
+      const located: Record<string, NextHop[]> = {
+        'sip:one.example': [hopAt('192.0.2.1'), { ...hopAt('192.0.2.2'), transport: 'tcp' }],
+        'sip:two.example': [hopAt('192.0.2.3')],
+        'sip:three.example': [hopAt('192.0.2.4')],
+      };
+      const trunkTargets = { locate: async ({ sipUri }: { sipUri: string }) => located[sipUri]! };
+      const { dialed, port, signs } = await startOverGateways({ trunkTargets });
+      const silence = { type: 'unanswered', reason: 'no_response' } as const;
+      for (const [count, address, transport] of [
+        [1, '192.0.2.1', 'udp'],
+        [2, '192.0.2.2', 'tcp'],
+        [3, '192.0.2.3', 'udp'],
+        [4, '192.0.2.4', 'udp'],
+      ] as const) {
+        const leg = await dialed(count);
+        expect(leg.request.trunk).toMatchObject({ nextHop: { address }, transport });
+        leg.request.onSign?.(silence);
+        leg.tell(refused(408));
+      }
+      expect(port.told).toEqual([refused(408)]);
+      // One for each gateway: the first address of the first says nothing about the gateway.
+      expect(signs).toEqual([silence, silence, silence]);
+    });
+
+    it('goes on to the next address when one says nothing and answers no OPTIONS', async () => {
+      const trunkTargets = { locate: async () => [hopAt('192.0.2.1'), hopAt('192.0.2.2')] };
+      const { dialed, clock } = await startOverGateways({ trunkTargets, gone: ['sip:one.example'] });
+      const first = await dialed(1);
+      clock.advance(3_000);
+      expect((await dialed(2)).request.trunk.nextHop).toMatchObject({ address: '192.0.2.2' });
+      expect(first.request.signal.aborted).toBe(true);
     });
   });
 
@@ -233,16 +267,26 @@ describe('the dialog of a leg', () => {
   });
 
   it('dials the address that was checked, under the name of the trunk', async () => {
-    const trunkTargets = { check: async () => '192.0.2.7' };
+    const trunkTargets = { locate: async () => [hopAt('192.0.2.7')] };
     const { sip } = await startDialog('agent', { trunkTargets });
     await eventually(() => expect(sip.legs).toHaveLength(1));
-    expect(sip.legs[0]?.request.trunk).toMatchObject({ sipUri: 'sip:127.0.0.1:5070', address: '192.0.2.7' });
+    expect(sip.legs[0]?.request.trunk).toMatchObject({
+      sipUri: 'sip:127.0.0.1:5070',
+      nextHop: { address: '192.0.2.7' },
+    });
+  });
+
+  it('reports a host without addresses', async () => {
+    const { port, sip } = await startDialog('agent', { trunkTargets: { locate: async () => [] } });
+    await eventually(() => expect(port.told).toHaveLength(1));
+    expect(port.told).toMatchObject([{ type: 'leg.refused', sipStatus: 503, hangupCause: 'NO_ROUTE_DESTINATION' }]);
+    expect(sip.legs).toEqual([]);
   });
 
   it('sends no INVITE to a trunk whose address is not allowed, and reports why', async () => {
     const refused = new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
     const { sip, port, logger } = await startDialog('agent', {
-      trunkTargets: { check: () => Promise.reject(refused) },
+      trunkTargets: { locate: () => Promise.reject(refused) },
     });
     await eventually(() => expect(port.told).toHaveLength(1));
     expect(port.told).toMatchObject([
@@ -274,9 +318,10 @@ describe('what the SIP side is told of a trunk', () => {
   it('has no password when the trunk has none', async () => {
     const { trunkId } = await seedCaller(database.sql, { transport: 'tcp', mediaEncryption: 'required' });
     const trunk = (await getTrunkById(database.sql, trunkId))!;
-    expect(trunkEndpoint(trunk, secrets)).toEqual({
+    expect(trunkEndpoint(trunk, secrets, null)).toEqual({
       sipUri: 'sip:127.0.0.1:5070',
       transport: 'tcp',
+      nextHop: null,
       username: null,
       password: null,
       codecs: ['PCMU', 'PCMA'],
@@ -285,6 +330,10 @@ describe('what the SIP side is told of a trunk', () => {
     });
   });
 });
+
+function hopAt(address: string): NextHop {
+  return { address, port: null, transport: 'udp' };
+}
 
 async function startDialog(
   leg: LegName,

@@ -389,7 +389,11 @@ export function everyGateway(
   return gatewaysOf(trunk).map((gateway) => ({ gateway, onSign, isGone: async () => isGone(gateway.sipUri) }));
 }
 
-export const anyTrunkTarget: TrunkTargets = { check: async () => null };
+export const anyTrunkTarget: TrunkTargets = {
+  locate: async ({ transport }) => [
+    { address: '192.0.2.1', port: null, transport: transport === 'auto' ? 'udp' : transport },
+  ],
+};
 
 export function createFakeDeliverer(): Deliverer & { enqueued: string[] } {
   const enqueued: string[] = [];

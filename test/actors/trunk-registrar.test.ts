@@ -187,10 +187,10 @@ describe('the registrar', () => {
   });
 
   it('sends nothing to a host that the trunk may not lead to', async () => {
-    const check = async () => {
+    const locate = async () => {
       throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
     };
-    const started = startRegistrar({ trunkTargets: { check } });
+    const started = startRegistrar({ trunkTargets: { locate } });
     await untilWaiting(started, 5_000);
     expect(started.sip.registers).toEqual([]);
     expect(await trunk()).toMatchObject({ registrationState: 'failed', registrationError: 'host_not_allowed' });

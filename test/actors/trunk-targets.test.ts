@@ -20,18 +20,26 @@ afterAll(() => database.drop());
 
 interface Case {
   addresses?: readonly string[];
+  /** Ports and targets of SRV records. */
+  srv?: readonly [port: number, target: string][];
   allow?: string[];
   by?: string | null;
 }
 
-async function check(sipUri: string, { addresses, allow = [], by = tenant }: Case = {}): Promise<string | null> {
+/** `address`, or `address:port` of an SRV record, or `refused`. */
+async function check(sipUri: string, { addresses, srv = [], allow = [], by = tenant }: Case = {}): Promise<string> {
   const resolve = async () => {
     if (addresses === undefined) throw Object.assign(new Error('queryA ENOTFOUND'), { code: 'ENOTFOUND' });
     return addresses;
   };
-  const targets = createTrunkTargets({ sql: database.sql, allowCidrs: parseCidrs(allow), resolve });
+  const services = {
+    naptr: async () => [],
+    srv: async () => srv.map(([port, name]) => ({ priority: 0, weight: 0, port, name })),
+  };
+  const targets = createTrunkTargets({ sql: database.sql, allowCidrs: parseCidrs(allow), resolve, services });
   try {
-    return await targets.check({ sipUri, ownerWorkspaceId: by });
+    const hops = await targets.locate({ sipUri, transport: 'udp', ownerWorkspaceId: by });
+    return hops.map(({ address, port }) => (port === null ? address : `${address}:${port}`)).join(' ');
   } catch (error) {
     expect(error).toMatchObject({ code: 'TRUNK_HOST_NOT_ALLOWED' });
     return 'refused';
@@ -39,10 +47,11 @@ async function check(sipUri: string, { addresses, allow = [], by = tenant }: Cas
 }
 
 describe('a trunk of a workspace that is not the first', () => {
-  it('leads to a public address, which is returned for names', async () => {
-    expect(await check('sip:8.8.8.8:5060')).toBeNull();
-    expect(await check('sip:[2606:4700::1111]')).toBeNull();
-    expect(await check('sip:carrier.example', { addresses: ['2606:4700::1111', '8.8.8.8'] })).toBe('8.8.8.8');
+  it('leads to public addresses, IPv4 first', async () => {
+    expect(await check('sip:8.8.8.8:5060')).toBe('8.8.8.8');
+    expect(await check('sip:[2606:4700::1111]')).toBe('2606:4700::1111');
+    const both = await check('sip:carrier.example', { addresses: ['2606:4700::1111', '8.8.8.8'] });
+    expect(both).toBe('8.8.8.8 2606:4700::1111');
     expect(await check('sip:carrier.example', { addresses: ['2606:4700::1111'] })).toBe('2606:4700::1111');
   });
 
@@ -71,23 +80,31 @@ describe('a trunk of a workspace that is not the first', () => {
     expect(await check('sip:carrier.example')).toBe('refused');
   });
 
+  it('does not lead to a private address by way of SRV records', async () => {
+    const srv = [[5070, 'a.example']] as const;
+    const asked = (addresses: string[]) => check('sip:carrier.example', { srv: [...srv] as never, addresses });
+    expect(await asked(['8.8.8.8'])).toBe('8.8.8.8:5070');
+    expect(await asked(['10.0.0.1'])).toBe('refused');
+  });
+
   it('leads to a private network that TRUNK_ALLOW_CIDRS has', async () => {
     const allow = ['10.20.0.0/16', 'fd12::/16'];
-    expect(await check('sip:10.20.3.4', { allow })).toBeNull();
+    expect(await check('sip:10.20.3.4', { allow })).toBe('10.20.3.4');
     expect(await check('sip:pbx.example', { allow, addresses: ['10.20.3.4'] })).toBe('10.20.3.4');
-    expect(await check('sip:[fd12::1]', { allow })).toBeNull();
+    expect(await check('sip:[fd12::1]', { allow })).toBe('fd12::1');
     expect(await check('sip:10.21.0.1', { allow })).toBe('refused');
   });
 });
 
 describe('a trunk of the operator', () => {
-  it('leads to private networks, and to names that only the SIP server resolves', async () => {
+  it('leads to private networks, and nowhere by a name without addresses', async () => {
     for (const by of [operator, null]) {
-      for (const host of ['127.0.0.1', '10.0.0.1', '[::1]', 'localhost', '8.8.8.8']) {
-        expect(await check(`sip:${host}`, { by })).toBeNull();
+      for (const host of ['127.0.0.1', '10.0.0.1', '[::1]', '8.8.8.8']) {
+        expect(await check(`sip:${host}`, { by })).toBe(host.replace(/[[\]]/g, ''));
       }
-      expect(await check('sip:srv.example', { by })).toBeNull();
-      expect(await check('sip:pbx.internal', { by, addresses: ['10.0.0.1'] })).toBeNull();
+      expect(await check('sip:localhost', { by })).toBe('127.0.0.1');
+      expect(await check('sip:nowhere.invalid', { by })).toBe('');
+      expect(await check('sip:pbx.internal', { by, addresses: ['10.0.0.1'] })).toBe('10.0.0.1');
     }
   });
 });

@@ -23,6 +23,7 @@ import {
 import { type Caller, seedCaller } from './seeds.ts';
 
 const secrets = createSecretBox(Buffer.alloc(32, 7));
+const HOP = { address: '192.0.2.1', port: null, transport: 'udp' } as const;
 
 let database: TestDatabase;
 let caller: Caller;
@@ -68,13 +69,13 @@ describe('the watch over the trunks', () => {
   it('probes the address that was checked, and never one that is not allowed', async () => {
     const sip = new FakeSip();
     let address: string | null = '192.0.2.7';
-    const check = async () => {
+    const locate = async () => {
       if (address === null) throw new TandemError('TRUNK_HOST_NOT_ALLOWED', 'sip_uri leads to a private network.');
-      return address;
+      return [{ address, port: null, transport: 'udp' as const }];
     };
-    const { watch, clock, logger } = startWatch({ sip, trunkTargets: { check } });
+    const { watch, clock, logger } = startWatch({ sip, trunkTargets: { locate } });
     await eventually(() => expect(clock.waiting()).toEqual([30_000]));
-    expect(sip.probed).toMatchObject([{ trunk: { sipUri: 'sip:one.example', address: '192.0.2.7' } }]);
+    expect(sip.probed).toMatchObject([{ trunk: { sipUri: 'sip:one.example', nextHop: { address: '192.0.2.7' } } }]);
     address = null;
     await watch.probeAll();
     await watch.probeAll();
@@ -355,10 +356,10 @@ describe('the watch over the trunks', () => {
       const { watch, sip } = await startedWatch({ random: () => 0 });
       const [one, two] = watch.dialing(await trunk());
       sip.onProbe = ({ sipUri }) => sipUri !== 'sip:one.example';
-      expect([await one!.isGone(), await two!.isGone()]).toEqual([true, false]);
+      expect([await one!.isGone(HOP), await two!.isGone(HOP)]).toEqual([true, false]);
       const { watch: fresh, sip: silent } = startWatch({ sip: new FakeSip('disconnected'), random: () => 0 });
       silent.onProbe = () => false;
-      expect(await fresh.dialing({ ...(await trunk()), gatewayHealth: [] })[0]!.isGone()).toBe(false);
+      expect(await fresh.dialing({ ...(await trunk()), gatewayHealth: [] })[0]!.isGone(HOP)).toBe(false);
     });
 
     it('tries those last that are down', async () => {

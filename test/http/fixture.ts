@@ -173,7 +173,10 @@ export async function createHttpFixture(
     chat,
     models,
     now: () => now.current,
-    trunkTargets: createTrunkTargets({ sql, allowCidrs: [], resolve: async () => ['93.184.215.14'] }),
+    trunkTargets: createTrunkTargets({
+      ...{ sql, allowCidrs: [], resolve: async () => ['93.184.215.14'] },
+      services: { naptr: async () => [], srv: async () => [] },
+    }),
     registration: 'open',
     ...options,
   });

@@ -234,6 +234,7 @@ describe('trunks', () => {
       media_encryption: 'none',
       channels: 10,
       health: { mode: 'options', interval_seconds: 30 },
+      refer: 'none',
       reachability: { state: 'unknown', since: null, reason: 'not_checked' },
       allowed_prefixes: [],
       numbers: [],

@@ -48,7 +48,9 @@ describe('an answered call', () => {
 
   test('goes to the address that was checked, under the name of the trunk', async () => {
     const phone = await network.phone();
-    const trunk = trunkOf(`sip:carrier.invalid:${phone.address.port}`, { address: '127.0.0.1' });
+    const trunk = trunkOf(`sip:carrier.invalid:${phone.address.port}`, {
+      nextHop: { address: '127.0.0.1', port: null },
+    });
     const signal = new AbortController().signal;
     expect(await network.gateway.probe(trunk, signal)).toMatchObject({ reachable: true });
     const dialed = dialLeg(network.gateway, { trunk });

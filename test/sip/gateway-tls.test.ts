@@ -5,6 +5,8 @@ import { dialLeg, trunkOf } from './dialing.ts';
 import { SDP, SipPeer } from './embedded/sip-peer.ts';
 import { TestNetwork } from './test-network.ts';
 
+const NEXT_HOP = { address: '127.0.0.1', port: null, transport: 'tls' } as const;
+
 /** Its own port: 40000 is ours. */
 const ANSWER = SDP.replace('m=audio 40000', 'm=audio 41000');
 const CARRIER = selfSignedCertificate({ dns: ['carrier.example'] });
@@ -21,7 +23,7 @@ async function start(ca = CARRIER.cert): Promise<SipPeer> {
 
 it.each(['sip', 'sips'])('a trunk with the transport TLS and a %s URI carries a call', async (scheme) => {
   const peer = await start();
-  const trunk = trunkOf(`${scheme}:carrier.example:${peer.port}`, { transport: 'tls', address: '127.0.0.1' });
+  const trunk = trunkOf(`${scheme}:carrier.example:${peer.port}`, { transport: 'tls', nextHop: NEXT_HOP });
   const { leg, log, over } = dialLeg(network.gateway, { trunk });
   const invite = await peer.request('INVITE');
   expect(invite.uri).toContain(`${scheme}:+919876543210@carrier.example`);
@@ -36,14 +38,14 @@ it.each(['sip', 'sips'])('a trunk with the transport TLS and a %s URI carries a 
 
 it('a probe shows that a carrier without a valid certificate cannot be reached', async () => {
   const peer = await start(selfSignedCertificate({ dns: ['carrier.example'] }).cert);
-  const trunk = trunkOf(`sip:carrier.example:${peer.port}`, { transport: 'tls', address: '127.0.0.1' });
+  const trunk = trunkOf(`sip:carrier.example:${peer.port}`, { transport: 'tls', nextHop: NEXT_HOP });
   const probe = await network.gateway.probe(trunk, new AbortController().signal);
   expect(probe).toMatchObject({ reachable: false, silence: 'transport_error' });
   expect(peer.inbox).toEqual([]);
 });
 
 const CHALLENGE: [string, string][] = [['WWW-Authenticate', 'Digest realm="carrier", nonce="n1", qop="auth"']];
-const ACCOUNT = { username: 'tandem', password: 's3cret', transport: 'tls', address: '127.0.0.1' } as const;
+const ACCOUNT = { username: 'tandem', password: 's3cret', transport: 'tls', nextHop: NEXT_HOP } as const;
 
 it('answers the challenge of a call over TLS again', async () => {
   const peer = await start();
@@ -60,7 +62,7 @@ it('registers over TLS, its credentials included', async () => {
   const peer = await start();
   const registration = network.gateway.openRegistration(trunkOf(`sip:carrier.example:${peer.port}`, ACCOUNT));
   const signal = new AbortController().signal;
-  const registering = registration.register({ expiresS: 600, address: '127.0.0.1', signal });
+  const registering = registration.register({ expiresS: 600, nextHop: NEXT_HOP, signal });
   peer.reply(await peer.request('REGISTER'), 401, { headers: CHALLENGE });
   const again = await peer.request('REGISTER');
   expect(header(again, 'authorization')).toContain('nonce="n1"');

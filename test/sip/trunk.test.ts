@@ -19,13 +19,28 @@ test('the transport TLS is named, but for sips, which means it', () => {
 });
 
 test('the next hop over TLS keeps the name, which the certificate must prove', () => {
-  const address = '192.0.2.7';
-  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tls', address })).toEqual({
+  const nextHop = { address: '192.0.2.7', port: null };
+  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tls', nextHop })).toEqual({
     proxy: 'sip:carrier.example;transport=tls;maddr=192.0.2.7',
   });
-  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tcp', address })).toEqual({
+  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'tcp', nextHop })).toEqual({
     proxy: 'sip:192.0.2.7;transport=tcp',
   });
+});
+
+test('the next hop has the port of its SRV record, else of the URI', () => {
+  const named = { sipUri: 'sip:carrier.example:5080', transport: 'udp' } as const;
+  expect(nextHopOf({ ...named, nextHop: { address: '2001:db8::7', port: null } })).toEqual({
+    proxy: 'sip:[2001:db8::7]:5080',
+  });
+  const located = { address: '192.0.2.7', port: 5071 };
+  expect(nextHopOf({ sipUri: 'sip:carrier.example', transport: 'udp', nextHop: located })).toEqual({
+    proxy: 'sip:192.0.2.7:5071',
+  });
+  expect(nextHopOf({ sipUri: 'sips:carrier.example', transport: 'tls', nextHop: located })).toEqual({
+    proxy: 'sips:carrier.example:5071;maddr=192.0.2.7',
+  });
+  expect(nextHopOf({ sipUri: 'sip:192.0.2.7', transport: 'udp', nextHop: located })).toEqual({});
 });
 
 test('the called number becomes the user part at the trunk', () => {

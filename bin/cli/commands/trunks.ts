@@ -28,7 +28,7 @@ interface Trunk {
 
 /** What `add` and `set` have in common. Lists are given with commas. */
 const TRUNK_OPTIONS = {
-  transport: { value: 'udp|tcp|tls', about: 'default udp' },
+  transport: { value: 'udp|tcp|tls|auto', about: 'default udp; auto: as the DNS of the carrier says' },
   gateways: {
     value: 'LIST',
     about: 'SIP URIs to try in this order, the SIP URI of the trunk first; "" leaves only that',

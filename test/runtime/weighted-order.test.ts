@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { orderGateways } from '../../actors/gateway-order.ts';
 import { seededRandom } from '../../runtime/seeded-random.ts';
+import { orderByWeight } from '../../runtime/weighted-order.ts';
 
 const A = { name: 'a', priority: 10, weight: 1 };
 const B = { name: 'b', priority: 10, weight: 3 };
@@ -14,7 +14,7 @@ function names(gateways: readonly { name: string }[]): string {
 describe('the order of gateways', () => {
   it('has every gateway once, by priority', () => {
     for (const drawn of [0, 0.1, 0.3, 0.9, 0.999_999]) {
-      const order = orderGateways([LATER, ZERO, B, A], () => drawn);
+      const order = orderByWeight([LATER, ZERO, B, A], () => drawn);
       expect(order).toHaveLength(4);
       expect(names(order)).toMatch(/ later$/);
     }
@@ -24,7 +24,7 @@ describe('the order of gateways', () => {
     const random = seededRandom(7);
     const firsts = { a: 0, b: 0, zero: 0, later: 0 };
     for (let call = 0; call < 4000; call += 1) {
-      const [first] = orderGateways([A, B, ZERO, LATER], random);
+      const [first] = orderByWeight([A, B, ZERO, LATER], random);
       firsts[first!.name as keyof typeof firsts] += 1;
     }
     expect(firsts.b / firsts.a).toBeGreaterThan(2.6);
@@ -34,7 +34,7 @@ describe('the order of gateways', () => {
 
   it('shares equally where all weights are 0', () => {
     const zeros = ['x', 'y'].map((name) => ({ name, priority: 0, weight: 0 }));
-    expect(names(orderGateways(zeros, () => 0.1))).toBe('x y');
-    expect(names(orderGateways(zeros, () => 0.9))).toBe('y x');
+    expect(names(orderByWeight(zeros, () => 0.1))).toBe('x y');
+    expect(names(orderByWeight(zeros, () => 0.9))).toBe('y x');
   });
 });
