@@ -70,6 +70,9 @@ export interface StartOptions {
   warmUp?: boolean;
 }
 
+/** Leaves the CPU to the first requests, and saves it when the server stops at once. */
+const WARM_UP_DELAY_MS = 1_000;
+
 /**
  * Opens every wing in the order of dependence, and HTTP last, after the calls of earlier boots were reconciled. If one
  * fails to open, those before it are closed again.
@@ -216,8 +219,11 @@ export async function startTandem(
     ownUrl = urlOf(http.server.address() as AddressInfo);
     step('http');
     if (warmUp) {
-      listening.warmUp();
-      engines.warmUp();
+      const warmingUp = setTimeout(() => {
+        listening.warmUp();
+        engines.warmUp();
+      }, WARM_UP_DELAY_MS);
+      opened.defer(() => clearTimeout(warmingUp));
     }
     // A model file takes a while to load.
     void inBackground(models.list());

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../logging.ts';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { cryptoValuesOf, readCrypto } from '../../sip/sdes.ts';
@@ -11,17 +11,21 @@ import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, type Platform, startPlatform } 
 
 const SUITE = 'AES_CM_128_HMAC_SHA1_80';
 const clean: (() => PromiseLike<unknown>)[] = [];
+const platforms = new Map<string, Promise<Platform>>();
 
 afterEach(async () => {
   for (const step of clean.splice(0).reverse()) await step();
 });
 
-async function platformWith(
-  mediaEncryption: string,
-  options: Parameters<typeof startPlatform>[0] = {},
-): Promise<Platform> {
-  const platform = await startPlatform({ ...options, trunk: { media_encryption: mediaEncryption } });
-  clean.push(() => platform[Symbol.asyncDispose]());
+afterAll(async () => {
+  for (const platform of platforms.values()) await (await platform)[Symbol.asyncDispose]();
+});
+
+/** Shared by all tests with this encryption. */
+function platformWith(mediaEncryption: string): Promise<Platform> {
+  let platform = platforms.get(mediaEncryption);
+  platform ??= startPlatform({ trunk: { media_encryption: mediaEncryption } });
+  platforms.set(mediaEncryption, platform);
   return platform;
 }
 
@@ -72,7 +76,7 @@ describe('a call over a trunk that requires encryption', () => {
   it('encrypts both legs, records in the clear, and leaves no key in log, events or database', async () => {
     const lines: string[] = [];
     const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
-    const platform = await platformWith('required', { logger });
+    await using platform = await startPlatform({ logger, trunk: { media_encryption: 'required' } });
     const parties = await platform.parties({
       agent: { encryption: 'required' },
       customer: { encryption: 'required' },
@@ -206,7 +210,7 @@ describe.skipIf(!peerAvailable('baresip'))('baresip with SRTP', () => {
     it(`hears and is heard with ${suite}, on both legs`, async () => {
       const lines = new RegExp(`a=crypto:\\d (${skip.join('|')}) .*\\r\\n`, 'g');
       const alterOffer = (sdp: string) => (skip.length === 0 ? sdp : sdp.replace(lines, ''));
-      const platform = await platformWith('required', { carrier: { alterOffer } });
+      await using platform = await startPlatform({ trunk: { media_encryption: 'required' }, carrier: { alterOffer } });
       const peers = { agent: AGENT_HZ, customer: CUSTOMER_HZ };
       const [agent, customer] = await Promise.all(
         Object.entries(peers).map(async ([leg, toneFrequencyHz]) => {

@@ -12,7 +12,7 @@ import { formOf, partsOf } from './multipart-body.ts';
 import { committedDocument, examplesOf, type NamedOperation, operationsOf } from './openapi-document.ts';
 import { finish, seedCall, seedRecordedCall } from './seed-calls.ts';
 
-const RUNS = 80;
+const RUNS = 50;
 /** Of the default suite, where a stranger's first run is no place to find what was never right. */
 const SEED = 20_260_131;
 /** Each takes a tenth of a second to hash a password. */

@@ -25,14 +25,17 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
     const whole: UtteranceOptions = { language: first.language, keywords: [], wantsHypotheses: false };
     const hypothesising: UtteranceOptions = { ...whole, wantsHypotheses: true };
     let recognizer: Recognizer;
+    /** Of `first`, written in blocks. */
+    let expected: Recognition;
 
     beforeAll(async () => {
       recognizer = await conforming.load();
+      expected = await recognise(recognizer, whole, first.samples);
     });
 
     afterAll(() => recognizer?.close());
 
-    it('understands most of what is said', async () => {
+    it('recognises most words', async () => {
       const errors: WordErrors[] = [];
       for (const { samples, text, language } of conforming.spoken) {
         const recognition = await recognise(recognizer, { ...whole, language }, samples, samples.length);
@@ -41,8 +44,8 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       expect(errorRate(sumOfErrors(errors))).toBeLessThan(conforming.mostWordErrorRate);
     });
 
-    it('tells words in order, inside the utterance, and the text that they make', async () => {
-      const { text, words, confidence, language } = await recognise(recognizer, whole, first.samples);
+    it('returns words in order, inside the utterance, and the text that they make', () => {
+      const { text, words, confidence, language } = expected;
       expect(words.length).toBeGreaterThan(1);
       expect(words.map(({ word }) => word).join(' ')).toBe(text);
       const timesMs = words.flatMap(({ startMs, endMs }) => [startMs, endMs]);
@@ -57,12 +60,11 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       expect(language).toBe(first.language);
     });
 
-    it('understands the same however the samples are written', async () => {
-      const atOnce = await recognise(recognizer, whole, first.samples, first.samples.length);
+    it('recognises the same words whatever the block size', async () => {
       // A prime: never in step with any frame.
       const inPieces = await recognise(recognizer, whole, first.samples, 1009);
-      expect(inPieces.text).toBe(atOnce.text);
-      expect(inPieces.words.map(({ startMs }) => startMs)).toEqual(atOnce.words.map(({ startMs }) => startMs));
+      expect(inPieces.text).toBe(expected.text);
+      expect(inPieces.words.map(({ startMs }) => startMs)).toEqual(expected.words.map(({ startMs }) => startMs));
     });
 
     it('has a hypothesis while the utterance goes on, if it says so', async () => {
@@ -82,7 +84,7 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       else expect(texts.size).toBe(0);
     });
 
-    it('makes nothing up where nothing was said', async () => {
+    it('returns no words for silence', async () => {
       const nothings = { 'no samples': 0, 'less than a frame': 50, silence: 16_000 };
       for (const samples of Object.values(nothings)) {
         for (const options of [whole, hypothesising]) {
@@ -92,31 +94,33 @@ export function itIsARecognizer(conforming: ConformingRecognizer): void {
       }
     });
 
-    it('remembers nothing of what it heard before', async () => {
-      const { text } = await recognise(recognizer, whole, first.samples);
-      const loud = conforming.spoken.at(-1)!.samples.map((sample) => Math.max(-32_768, Math.min(32_767, sample * 20)));
-      await recognise(recognizer, hypothesising, loud);
-      expect((await recognise(recognizer, whole, first.samples)).text).toBe(text);
+    it('keeps no state of earlier utterances', async () => {
+      // Half a second: searching in distorted speech is slow.
+      const end = conforming.spoken.at(-1)!.samples.slice(-SAMPLES_PER_MS * 500);
+      await recognise(
+        recognizer,
+        hypothesising,
+        end.map((sample) => Math.max(-32_768, Math.min(32_767, sample * 20))),
+      );
+      expect((await recognise(recognizer, whole, first.samples)).text).toBe(expected.text);
     });
 
-    it('forgets what is cancelled', async () => {
-      const { text } = await recognise(recognizer, whole, first.samples);
+    it('drops cancelled utterances', async () => {
       for (const options of [whole, hypothesising]) {
         await recognizer.begin(options);
         await recognizer.write(first.samples.slice(0, first.samples.length / 2));
         await recognizer.cancel();
         await recognizer.cancel();
       }
-      expect((await recognise(recognizer, whole, first.samples)).text).toBe(text);
+      expect((await recognise(recognizer, whole, first.samples)).text).toBe(expected.text);
     });
 
-    it.skipIf(conforming.unknownLanguage === null)('refuses a language that it does not understand', async () => {
+    it.skipIf(conforming.unknownLanguage === null)('rejects unsupported languages', async () => {
       await expect(recognizer.begin({ ...whole, language: conforming.unknownLanguage })).rejects.toMatchObject({
         name: 'RecognizerError',
         code: 'unsupported_language',
         retryable: false,
       });
-      expect((await recognise(recognizer, whole, first.samples)).text).not.toBe('');
     });
   });
 }
