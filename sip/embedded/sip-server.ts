@@ -84,7 +84,7 @@ export async function openSipServer(
     local,
     transports,
     timers: sipTimers(options.timers),
-    resolve: createResolver(),
+    resolve: createResolver(options.sipHost),
     route: (method) => routes.find(method),
     clock,
   });

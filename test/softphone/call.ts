@@ -317,7 +317,7 @@ export class SoftphoneCall {
 
   #contact(): string {
     const { endpoint, from, user } = this.#parts;
-    return `<sip:${user}@${endpoint.host}:${endpoint.port}${from.transport === 'tcp' ? ';transport=tcp' : ''}>`;
+    return `<sip:${user}@${endpoint.uriHost}:${endpoint.port}${from.transport === 'tcp' ? ';transport=tcp' : ''}>`;
   }
 
   #request(method: string, body: string | null, extraHeaders: readonly (readonly [string, string])[] = []) {

@@ -39,7 +39,7 @@ export class ClientRequests {
   /** Puts our Via on top; returns its branch. Alone for ACK, which has no answer. */
   addVia(request: SipRequest, to: SipPeer): string {
     const branch = `z9hG4bK${randomBytes(8).toString('hex')}`;
-    const via = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.host}:${this.#endpoint.port};branch=${branch};rport`;
+    const via = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.uriHost}:${this.#endpoint.port};branch=${branch};rport`;
     request.headers.unshift(sipHeader('Via', via));
     return branch;
   }

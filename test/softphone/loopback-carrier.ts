@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import {
   createResponse,
   formatVia,
@@ -107,7 +108,7 @@ export class LoopbackCarrier {
   }
 
   get sipUri(): string {
-    return `sip:${this.#endpoint.host}:${this.#endpoint.port}`;
+    return `sip:${this.#endpoint.uriHost}:${this.#endpoint.port}`;
   }
 
   get port(): number {
@@ -136,7 +137,7 @@ export class LoopbackCarrier {
     // The ACK of a refusal that was our own.
     if (request.method === 'ACK' && toTag?.startsWith(OWN_TAG)) return;
     const uri = parseUri(request.uri);
-    const isForUs = uri.host === this.#endpoint.host && uri.port === this.#endpoint.port;
+    const isForUs = uri.host === this.#endpoint.uriHost && uri.port === this.#endpoint.port;
     const number = uri.user === null ? '' : decodeURIComponent(uri.user);
     if (request.method === 'INVITE' && toTag === null) this.#count(number, header(request, 'Call-ID') ?? '');
 
@@ -208,12 +209,13 @@ export class LoopbackCarrier {
     const routes = headers(request, 'Route');
     while (routes[0] !== undefined && this.#isOurs(parseNameAddr(routes[0]).uri)) routes.shift();
     const to = route ?? addressOf(routes[0] === undefined ? request.uri : parseNameAddr(routes[0]).uri);
-    if (route !== null) request.uri = `sip:${parseUri(request.uri).user}@${route.host}:${route.port}`;
+    if (route !== null)
+      request.uri = `sip:${parseUri(request.uri).user}@${isIPv6(route.host) ? `[${route.host}]` : route.host}:${route.port}`;
 
     if (request.method === 'INVITE') request.body = Buffer.from(this.#alterOffer(request.body.toString('utf8')));
     const [topVia = '', ...otherVias] = headers(request, 'Via');
     const branch = statelessBranch(request, topVia);
-    const ownVia = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.host}:${this.#endpoint.port};branch=${branch}`;
+    const ownVia = `SIP/2.0/${to.transport.toUpperCase()} ${this.#endpoint.uriHost}:${this.#endpoint.port};branch=${branch}`;
     const isDialogMaking = request.method === 'INVITE' && tagOf(header(request, 'To')) === null;
     const recordRoutes = headers(request, 'Record-Route');
     for (const name of ['Via', 'Route', 'Record-Route', 'Max-Forwards']) removeHeader(request, name);
@@ -237,13 +239,13 @@ export class LoopbackCarrier {
 
   #ownRoutes(inbound: 'udp' | 'tcp', outbound: 'udp' | 'tcp') {
     const routeOf = (transport: 'udp' | 'tcp') =>
-      sipHeader('Record-Route', `<sip:${this.#endpoint.host}:${this.#endpoint.port};transport=${transport};lr>`);
+      sipHeader('Record-Route', `<sip:${this.#endpoint.uriHost}:${this.#endpoint.port};transport=${transport};lr>`);
     return inbound === outbound ? [routeOf(inbound)] : [routeOf(outbound), routeOf(inbound)];
   }
 
   #isOurs(uri: string): boolean {
     const { host, port } = parseUri(uri);
-    return host === this.#endpoint.host && port === this.#endpoint.port;
+    return host === this.#endpoint.uriHost && port === this.#endpoint.port;
   }
 
   #answer(request: SipRequest, from: SipPeer, status: number, extra: readonly (readonly [string, string])[] = []) {

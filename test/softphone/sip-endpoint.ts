@@ -1,6 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { parseMessage, type SipMessage, StreamFramer, serializeMessage } from '../../sip/message/index.ts';
 
 /** Where a message came from or goes to. A TCP message goes back on the connection it came on. */
@@ -20,7 +20,10 @@ export interface SipEndpointOptions {
 
 /** One SIP port, UDP and TCP. What cannot be parsed is counted and dropped: this is a test peer, not a server. */
 export class SipEndpoint {
+  /** Address that it is bound to. */
   readonly host: string;
+  /** The same as it is written in URIs: IPv6 in brackets. */
+  readonly uriHost: string;
   readonly port: number;
   unreadable = 0;
   readonly #udp: UdpSocket;
@@ -32,6 +35,7 @@ export class SipEndpoint {
 
   private constructor(options: SipEndpointOptions, udp: UdpSocket, tcp: Server) {
     this.host = options.host;
+    this.uriHost = isIPv6(options.host) ? `[${options.host}]` : options.host;
     this.port = udp.address().port;
     this.#onMessage = options.onMessage;
     this.#udp = udp;
@@ -46,7 +50,7 @@ export class SipEndpoint {
 
   static async open(options: SipEndpointOptions): Promise<SipEndpoint> {
     for (let attempt = 0; ; attempt++) {
-      const udp = createSocket('udp4');
+      const udp = createSocket(isIPv6(options.host) ? 'udp6' : 'udp4');
       const tcp = createServer();
       try {
         udp.bind(options.port, options.host);
@@ -66,7 +70,7 @@ export class SipEndpoint {
     if (this.#closed !== null) return;
     const bytes = serializeMessage(message);
     if (to.transport === 'udp') {
-      this.#udp.send(bytes, to.port, to.host, () => {});
+      this.#udp.send(bytes, to.port, withoutBrackets(to.host), () => {});
       return;
     }
     this.#connectionTo(to).write(bytes);
@@ -85,7 +89,7 @@ export class SipEndpoint {
     if (to.connection !== undefined && !to.connection.destroyed) return to.connection;
     const existing = this.#connections.get(`${to.host}:${to.port}`);
     if (existing !== undefined && !existing.destroyed) return existing;
-    const connection = connect(to.port, to.host);
+    const connection = connect(to.port, withoutBrackets(to.host));
     this.#adopt(connection, to);
     return connection;
   }
@@ -127,4 +131,8 @@ export class SipEndpoint {
     }
     this.#onMessage(message, from);
   }
+}
+
+function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
 }

@@ -114,7 +114,7 @@ export class Softphone {
   }
 
   get sipUri(): string {
-    return `sip:${this.#endpoint.host}:${this.#endpoint.port}`;
+    return `sip:${this.#endpoint.uriHost}:${this.#endpoint.port}`;
   }
 
   /** The call that came last. Throws when there was none. */
@@ -174,11 +174,11 @@ export class Softphone {
       uri,
       headers: [
         ['Max-Forwards', '70'],
-        ['From', `<sip:${this.user}@${this.#endpoint.host}>;tag=${randomBytes(6).toString('hex')}`],
+        ['From', `<sip:${this.user}@${this.#endpoint.uriHost}>;tag=${randomBytes(6).toString('hex')}`],
         ['To', `<${uri}>`],
         ['Call-ID', randomBytes(12).toString('hex')],
         ['CSeq', `1 ${method}`],
-        ['Contact', `<sip:${this.user}@${this.#endpoint.host}:${this.#endpoint.port}>`],
+        ['Contact', `<sip:${this.user}@${this.#endpoint.uriHost}:${this.#endpoint.port}>`],
       ],
     });
     const response = await this.#requests.send(request, { transport: 'udp', host, port: port ?? 5060 });

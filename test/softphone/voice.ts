@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
+import { isIPv6 } from 'node:net';
 import { CODECS, type RemoteMedia } from '../../machines/events.ts';
 import { FRAME_MS, FRAME_SAMPLES } from '../../media/dsp/tones.ts';
 import { closeLegOpus, type LegOpus, openLegOpus } from '../../media/relay/leg-opus.ts';
@@ -190,8 +191,9 @@ export class Voice {
 /** An even port and the one above it (RFC 3550 §11), as the system has them free. */
 async function openPortPair(host: string): Promise<[Socket, Socket]> {
   for (let attempt = 0; ; attempt++) {
-    const rtp = createSocket('udp4');
-    const rtcp = createSocket('udp4');
+    const type = isIPv6(host) ? 'udp6' : 'udp4';
+    const rtp = createSocket(type);
+    const rtcp = createSocket(type);
     try {
       rtp.bind(0, host);
       await once(rtp, 'listening');

@@ -123,6 +123,13 @@ onEveryServer('the permission to call', (database) => {
     await expect(place({ customerNumber: caller })).rejects.toMatchObject({ code: 'DESTINATION_RATE_LIMITED' });
   });
 
+  it('admits callers while the carrier of the trunk is down', async () => {
+    const { place } = await ready();
+    const isLineDown = () => true;
+    await expect(place({ isLineDown })).rejects.toMatchObject({ code: 'CARRIER_LINE_DOWN' });
+    await place({ isLineDown, placedVia: 'inbound' });
+  });
+
   it('limits calls per minute to a prefix, and says when there is room', async () => {
     const { place } = await ready({ destinationLimits: [{ prefix: '+9198', callsPerMinute: 2 }] });
     await place({ now: NOW });

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns';
-import { isIP } from 'node:net';
+import { isIP, isIPv6 } from 'node:net';
 import { parseUri, type SipUri } from '../../message/index.ts';
 import { defaultPort, type Remote, type TransportName } from './remote.ts';
 
@@ -29,10 +29,12 @@ export function nextHopOf(uriText: string, enabled: readonly TransportName[]): N
 export type Resolver = (hop: NextHop, done: (remote: Remote | null) => void) => void;
 
 /**
- * Addresses are handed on at once, names through the system's resolver (A record). Names asked for at the same time
- * share one answer, and are answered in the order they asked, so that an ACK stays ahead of the BYE that follows it.
+ * Resolves names with the system's resolver, to an address of our own family; addresses need none. Concurrent requests for a
+ * name share one answer in their order, so that an ACK stays ahead of the BYE that follows it.
+ * @param localHost address that the server is bound to
  */
-export function createResolver(): Resolver {
+export function createResolver(localHost: string): Resolver {
+  const family = isIPv6(localHost) ? 6 : 4;
   const waiting = new Map<string, ((address: string | null) => void)[]>();
   return (hop, done) => {
     const finish = (address: string | null): void => done(address === null ? null : remoteAt(hop, address));
@@ -46,7 +48,7 @@ export function createResolver(): Resolver {
       return;
     }
     waiting.set(hop.host, [finish]);
-    lookup(hop.host, { family: 4 }, (error, address) => {
+    lookup(hop.host, { family }, (error, address) => {
       const queued = waiting.get(hop.host) ?? [];
       waiting.delete(hop.host);
       for (const each of queued) each(error ? null : address);

@@ -49,7 +49,7 @@ export class CoreBench {
       local: { host: '192.0.2.1', port: 5060, tlsPort: null },
       transports: ['udp'],
       timers: sipTimers(),
-      resolve: createResolver(),
+      resolve: createResolver('127.0.0.1'),
       route: (method) => (this.isOpen && (methods?.has(method) ?? true) ? this.application : null),
       clock: clock ?? this.clock,
     });

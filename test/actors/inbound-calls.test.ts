@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
+import { takeInboundCalls } from '../../actors/inbound-calls.ts';
+import { createTrunkTargets } from '../../actors/trunk-targets.actor.ts';
+import { type ErrorCode, TandemError } from '../../machines/errors.ts';
+import type { InboundCall } from '../../sip/sip-gateway.ts';
+import type { InboundRule } from '../../storage/queries/inbound-rules.ts';
+import { setInboundRule } from '../../storage/queries/numbers.ts';
+import { callbackSecretContext } from '../../storage/secret-contexts.ts';
+import { createSecretBox } from '../../storage/secrets.ts';
+import { eventually } from '../eventually.ts';
+import { createTestDatabase, type TestDatabase } from '../storage/test-database.ts';
+import { createTestLogger, FakeSip } from './fakes.ts';
+import { type Caller, seedCaller } from './seeds.ts';
+
+const CALLER = '+919822222222';
+const secrets = createSecretBox(Buffer.alloc(32, 7));
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+interface Received {
+  decidedBy: { decided_by: string; fault: string | null };
+}
+
+interface Options {
+  sipUri?: string;
+  rule?: InboundRule | ((caller: Caller) => InboundRule);
+  /** Code of the refusal of each admission. */
+  refusal?: ErrorCode;
+}
+
+async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, refusal }: Options = {}) {
+  const { sql } = database;
+  const caller = await seedCaller(sql, { sipUri });
+  const { workspaceId, did: e164 } = caller;
+  await setInboundRule(sql, { workspaceId, e164, rule: typeof rule === 'function' ? rule(caller) : rule });
+  const sip = new FakeSip();
+  const received: Received[] = [];
+  takeInboundCalls({
+    sip,
+    sql,
+    dialer: {
+      async receive(request) {
+        if (refusal !== undefined) throw new TandemError(refusal, 'refused');
+        received.push(request);
+      },
+    },
+    trunkTargets: createTrunkTargets({
+      ...{ sql, allowCidrs: parseCidrs(['192.0.2.0/24', '2001:db8::/32']) },
+      resolve: async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),
+      services: {
+        naptr: async () => [],
+        srv: async (name) =>
+          name === '_sip._udp.carrier.example' ? [{ priority: 0, weight: 0, port: 5070, name: 'a.example' }] : [],
+      },
+    }),
+    secrets,
+    allowCidrs: [],
+    // Questions are never answered.
+    resolve: () => new Promise(() => {}),
+    readAnswer: () => ({ action: 'reject' }),
+    logger: createTestLogger(),
+  });
+  /** The cause that the call is refused with; never resolves unless it is. */
+  const bring = (host: string) => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const call: InboundCall = {
+      called: caller.did,
+      caller: CALLER,
+      source: { host, port: 5060 },
+      abandoned: new AbortController().signal,
+      ring() {},
+      traceAs() {},
+      refuse: resolve,
+      answer: () => {
+        throw new Error('not answered here');
+      },
+    };
+    sip.bring(call);
+    return promise;
+  };
+  return { bring, received };
+}
+
+function forwardTo(number: string): InboundRule & { action: 'forward' } {
+  return {
+    action: 'forward',
+    endpoint: { type: 'phone', number },
+    ...{ ringTimeoutS: 30, maxDurationS: 60, record: false, transcribe: false, announce: null, voiceId: null },
+  };
+}
+
+describe('the source of an inbound call', () => {
+  it.each([
+    { sipUri: 'sip:192.0.2.7', host: '192.0.2.7' },
+    { sipUri: 'sip:192.0.2.7', host: '::ffff:192.0.2.7' },
+    { sipUri: 'sip:[2001:db8::7]', host: '2001:db8:0:0:0:0:0:7' },
+    { sipUri: 'sip:carrier.example', host: '192.0.2.8' },
+    { sipUri: 'sip:carrier.example', host: '2001:db8::8' },
+  ])('matches the trunk $sipUri from $host', async ({ sipUri, host }) => {
+    const { bring } = await start({ sipUri });
+    expect(await bring(host)).toBe('CALL_REJECTED');
+  });
+
+  it.each([
+    { sipUri: 'sip:192.0.2.7', host: '192.0.2.9' },
+    { sipUri: 'sip:carrier.example', host: '192.0.2.7' },
+    { sipUri: 'sip:unknown.example', host: '192.0.2.7' },
+  ])('does not match the trunk $sipUri from $host', async ({ sipUri, host }) => {
+    const { bring } = await start({ sipUri });
+    expect(await bring(host)).toBe('UNALLOCATED_NUMBER');
+  });
+});
+
+it('uses the fallback of the rule while 50 questions of a workspace wait for an answer', async () => {
+  const fallback = forwardTo('+919800000009');
+  const { bring, received } = await start({
+    rule: ({ workspaceId }) => ({
+      ...{ action: 'ask', url: 'https://calls.example/inbound', secretLast4: '1234', fallback },
+      secretSealed: secrets.seal('a secret', callbackSecretContext(workspaceId)).toString('base64'),
+    }),
+  });
+  for (let calls = 0; calls < 51; calls += 1) void bring('192.0.2.7');
+  await eventually(() => expect(received).toHaveLength(1));
+  expect(received[0]!.decidedBy).toMatchObject({ decided_by: 'fallback', fault: 'too_many_questions' });
+});
+
+it.each([
+  { code: 'DAILY_SPEND_CAP_REACHED', cause: 'FACILITY_REJECTED' },
+  { code: 'DESTINATION_BLOCKED', cause: 'FACILITY_REJECTED' },
+  { code: 'no_free_channel', cause: 'SWITCH_CONGESTION' },
+  { code: 'INTERNAL', cause: 'NORMAL_TEMPORARY_FAILURE' },
+] as const)('refuses the caller with $cause after $code', async ({ code, cause }) => {
+  const { bring } = await start({ rule: forwardTo('+919800000009'), refusal: code });
+  expect(await bring('192.0.2.7')).toBe(cause);
+});
