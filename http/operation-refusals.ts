@@ -257,6 +257,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   ],
   releaseNumber: ['DIALER_NOT_PROVISIONED', 'INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
 
+  addToDoNotCall: ['QUOTA_EXCEEDED'],
   removeFromDoNotCall: ['NOT_ON_DO_NOT_CALL'],
   createTrunk: ['TRUNK_HOST_NOT_ALLOWED', 'QUOTA_EXCEEDED', 'NUMBER_NOT_AVAILABLE', 'INVALID_NUMBER'],
   getTrunk: ['TRUNK_NOT_FOUND'],

@@ -1,4 +1,5 @@
-import type { SqlOrTx } from '../database.ts';
+import { TandemError } from '../../machines/errors.ts';
+import { inTransaction, type SqlOrTx } from '../database.ts';
 import { offsetOf, type Page, type PageOf } from './paging.ts';
 
 export interface DoNotCallRow {
@@ -6,16 +7,40 @@ export interface DoNotCallRow {
   createdAt: Date;
 }
 
-/** Adds numbers to the list of a workspace. Returns how many were not on it. */
+/** Numbers that the list of one workspace may contain. */
+export const MOST_DO_NOT_CALL = 1_000_000;
+
+interface AddedNumbers {
+  workspaceId: string;
+  numbers: readonly string[];
+  now: Date;
+  /** Default `MOST_DO_NOT_CALL`. */
+  limit?: number;
+}
+
+/**
+ * Adds numbers to the list of a workspace.
+ * @returns how many were not on it
+ * @throws TandemError `QUOTA_EXCEEDED`, and adds none
+ */
 export async function addToDoNotCall(
   sql: SqlOrTx,
-  { workspaceId, numbers, now }: { workspaceId: string; numbers: readonly string[]; now: Date },
+  { workspaceId, numbers, now, limit = MOST_DO_NOT_CALL }: AddedNumbers,
 ): Promise<number> {
-  const added = await sql`
-    insert into do_not_call (workspace_id, e164, created_at)
-    select ${workspaceId}, e164, ${now} from unnest(${[...new Set(numbers)]}::text[]) as e164
-    on conflict do nothing`;
-  return added.count;
+  return await inTransaction(sql, async (tx) => {
+    await tx`select id from workspaces where id = ${workspaceId} for no key update`;
+    const added = await tx`
+      insert into do_not_call (workspace_id, e164, created_at)
+      select ${workspaceId}, e164, ${now} from unnest(${[...new Set(numbers)]}::text[]) as e164
+      on conflict do nothing`;
+    const [row] = await tx<{ total: number }[]>`
+      select count(*)::int as total from do_not_call where workspace_id = ${workspaceId}`;
+    if (added.count > 0 && (row?.total ?? 0) > limit) {
+      const message = `The do-not-call list may contain ${limit} numbers. Remove some first.`;
+      throw new TandemError('QUOTA_EXCEEDED', message, { details: { limit } });
+    }
+    return added.count;
+  });
 }
 
 /** Whether the number was on the list. */

@@ -76,6 +76,17 @@ onEveryServer('the permission to call', (database) => {
     ]);
   });
 
+  it('keeps the do-not-call list within its limit, and adds nothing beyond it', async () => {
+    const { sql, workspaceId } = await ready();
+    const add = (numbers: string[]) => addToDoNotCall(sql, { workspaceId, numbers, now: NOW, limit: 2 });
+    expect(await add([CUSTOMER])).toBe(1);
+    const refused = { code: 'QUOTA_EXCEEDED', details: { limit: 2 } };
+    await expect(add([AGENT, THIRD])).rejects.toMatchObject(refused);
+    expect(await onDoNotCall(sql, { workspaceId, numbers: [AGENT, CUSTOMER, THIRD] })).toEqual([CUSTOMER]);
+    expect(await add([AGENT, CUSTOMER])).toBe(1);
+    expect(await add([AGENT])).toBe(0);
+  });
+
   it('calls customers within the hours of their time zone only', async () => {
     const callingHours = { timeZone: 'Asia/Kolkata', start: '09:00', end: '21:00' };
     const { place, addLeg } = await ready({ callingHours });
