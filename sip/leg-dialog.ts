@@ -116,7 +116,7 @@ export class SipLeg implements LegDialog {
     this.#parts.onDialog(this.#dialogId);
     this.#negotiation.peerHost = request.source_address;
     const wanted = parseSessionExpires(request.get('Session-Expires'));
-    const session = sessionAgreed(wanted && { ...wanted, seconds: Math.max(LEAST_SESSION_S, wanted.seconds) });
+    const session = sessionAgreed(wanted);
     const media = this.#negotiation.takeRequest(request, reply, { ...session, Allow: allowedBy(this.#parts.request) });
     if (media !== null || !request.body) return;
     const detail = 'the offer has no usable SDP';

@@ -1,24 +1,18 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encodeG711 } from '../../media/codecs/g711.ts';
 import { tone } from '../../media/dsp/tones.ts';
+import { CALLED_SCENARIOS } from './called-scenarios.ts';
+import { CALLING_SCENARIOS } from './calling-scenarios.ts';
 import { freeSipPort, runPeer, untilListening } from './programs.ts';
+import { scenarioFile } from './sipp-script.ts';
 
-/** A file of `scenarios/`, named after what it provokes. */
-type SippScenario =
-  | 'answers-and-plays-tone'
-  | 'answers-without-sdp'
-  | 'busy'
-  | 'declines'
-  | 'early-media'
-  | 'hangs-up-after-answer'
-  | 'holds-and-resumes'
-  | 'never-answers'
-  | 'reinvites-without-offer';
+export type CalledScenario = keyof typeof CALLED_SCENARIOS;
+export type CallingScenario = keyof typeof CALLING_SCENARIOS;
 
 export interface SippOptions {
-  scenario: SippScenario;
+  scenario: CalledScenario;
   transport?: 'udp' | 'tcp';
   /** What `tone.ul` sounds like. Default 600. */
   toneFrequencyHz?: number;
@@ -41,7 +35,8 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   await writeFile(join(folder, 'tone.ul'), muLawTone(toneFrequencyHz));
   const port = await freeSipPort();
   const host = '127.0.0.1';
-  const file = new URL(`./scenarios/${scenario}.xml`, import.meta.url).pathname;
+  const file = join(folder, `${scenario}.xml`);
+  await writeFile(file, scenarioFile(scenario, CALLED_SCENARIOS[scenario]));
   const peer = runPeer('sipp', {
     cwd: folder,
     args: [
@@ -63,6 +58,37 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+export interface SippCallOptions {
+  scenario: CallingScenario;
+  /** The server to call. */
+  target: { host: string; port: number };
+  /** User part of the request URI. */
+  number: string;
+  transport?: 'udp' | 'tcp';
+}
+
+/** Has sipp call once. Rejects with sipp's own words when the call went against the scenario. */
+export async function callWithSipp({ scenario, target, number, transport = 'udp' }: SippCallOptions): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'sipp-'));
+  const file = join(folder, `${scenario}.xml`);
+  await writeFile(file, scenarioFile(scenario, CALLING_SCENARIOS[scenario]));
+  const host = '127.0.0.1';
+  const peer = runPeer('sipp', {
+    cwd: folder,
+    args: [
+      `${target.host}:${target.port}`,
+      ...['-sf', file, '-s', number, '-i', host, '-mi', host, '-p', String(await freeSipPort())],
+      ...['-t', transport === 'tcp' ? 't1' : 'u1', '-m', '1', '-nostdin'],
+      ...['-recv_timeout', '15000', '-timeout', '30', '-timeout_error', '-trace_err', '-error_file', 'errors.log'],
+    ],
+  });
+  const code = await peer.exited;
+  const errors = await readFile(join(folder, 'errors.log'), 'utf8').catch(() => '');
+  await peer.stop();
+  await rm(folder, { recursive: true, force: true });
+  if (code !== 0) throw new Error(`sipp ended with ${code}: ${errors || peer.output()}`);
 }
 
 function muLawTone(frequencyHz: number): Uint8Array {

@@ -61,53 +61,6 @@ describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
     await peer.succeeded();
   });
 
-  test.each([
-    ['busy', 486, 'USER_BUSY'],
-    ['declines', 603, 'CALL_REJECTED'],
-  ] as const)('%s, and gets its ACK', async (scenario, sipStatus, hangupCause) => {
-    const peer = await sipp({ scenario });
-    expect(await dial(peer.sipUri).over()).toMatchObject({ type: 'leg.refused', sipStatus, hangupCause });
-    await peer.succeeded();
-  });
-
-  test('rings until it is cancelled', async () => {
-    const peer = await sipp({ scenario: 'never-answers' });
-    const dialed = dial(peer.sipUri);
-    await dialed.log.until('leg.ringing');
-    dialed.leg.hangup('NO_ANSWER');
-    expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 487 });
-    await peer.succeeded();
-  });
-
-  test('hangs up', async () => {
-    const peer = await sipp({ scenario: 'hangs-up-after-answer' });
-    expect(await dial(peer.sipUri).over()).toEqual({ type: 'leg.ended', by: 'peer', hangupCause: 'NORMAL_CLEARING' });
-    await peer.succeeded();
-  });
-
-  test('holds us, takes us back and hangs up', async () => {
-    const peer = await sipp({ scenario: 'holds-and-resumes' });
-    const dialed = dial(peer.sipUri);
-    expect(await dialed.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
-    expect(dialed.log.ofType('leg.media').map(({ media }) => media.direction)).toEqual(['sendonly', 'sendrecv']);
-    await peer.succeeded();
-  });
-
-  test('asks for our offer in a re-INVITE and answers it in the ACK', async () => {
-    const peer = await sipp({ scenario: 'reinvites-without-offer' });
-    const dialed = dial(peer.sipUri);
-    expect(await dialed.log.until('leg.media')).toMatchObject({ media: { direction: 'sendonly' } });
-    dialed.leg.hangup('NORMAL_CLEARING');
-    await dialed.over();
-    await peer.succeeded();
-  });
-
-  test('answers without SDP, and gets ACK and BYE', async () => {
-    const peer = await sipp({ scenario: 'answers-without-sdp' });
-    expect(await dial(peer.sipUri).over()).toMatchObject({ type: 'leg.refused', sipStatus: 488 });
-    await peer.succeeded();
-  });
-
   test('behind a carrier that stays in the path and wants a password is reached, and ended', async () => {
     const peer = await sipp({ scenario: 'answers-and-plays-tone' });
     const auth = { username: 'tandem', password: 's3cret', realm: 'carrier', challenge: 407 } as const;

@@ -128,15 +128,20 @@ export class UserAgentServer {
     } else if (IN_DIALOG_ONLY.has(request.method)) refuse(incoming, NO_SUCH_CALL);
     else {
       const application = this.#options.route(request.method);
-      if (!application) refuse(incoming, KNOWN_METHODS.has(request.method) ? UNAVAILABLE : this.#notImplemented());
+      if (!application) refuse(incoming, this.#refusalOfMethod(request.method));
       else this.#hand(incoming, application, null);
     }
   }
 
-  /** RFC 3261 §8.2.1 with §21.5.2. */
-  #notImplemented(): Refusal {
-    const allowed = [...KNOWN_METHODS].filter((each) => ALWAYS_ALLOWED.has(each) || this.#options.route(each) !== null);
-    return { statusCode: 501, reasonPhrase: 'Not Implemented', headers: [['Allow', allowed.join(', ')]] };
+  /** For a method without application: 503 until one takes calls (RFC 3261 §8.2.1, §21.4.6, §21.5.2). */
+  #refusalOfMethod(method: string): Refusal {
+    const { route } = this.#options;
+    const isKnown = KNOWN_METHODS.has(method);
+    if (isKnown && (route('INVITE') === null || method === 'INVITE' || method === 'OPTIONS')) return UNAVAILABLE;
+    const allowed = [...KNOWN_METHODS].filter((each) => ALWAYS_ALLOWED.has(each) || route(each) !== null);
+    const headers: [string, string][] = [['Allow', allowed.join(', ')]];
+    if (!isKnown) return { statusCode: 501, reasonPhrase: 'Not Implemented', headers };
+    return { statusCode: 405, reasonPhrase: 'Method Not Allowed', headers };
   }
 
   #receiveInDialog(incoming: IncomingTransaction): void {

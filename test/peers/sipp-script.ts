@@ -1,0 +1,216 @@
+/** Builds scenario files of sipp. Each function returns one step as XML. */
+
+interface MessageParts {
+  headers?: readonly string[];
+  /** The lines of an SDP body; `PCMU_SDP` for the usual one. */
+  sdp?: readonly string[];
+  /** Text body and its type. */
+  body?: { type: string; text: string };
+}
+
+interface ResponseParts extends MessageParts {
+  /** Tag of To, to answer as several phones. Default: one for the call. */
+  tag?: string;
+  /** False: sends no Contact. */
+  contact?: boolean;
+  /** Sends header names in their compact form (RFC 3261 §7.3.3). */
+  isCompact?: boolean;
+}
+
+const CONTACT = 'Contact: <sip:sipp@[local_ip]:[local_port];transport=[transport]>';
+const OWN_TAG = '[pid]sipp[call_number]';
+
+/** An SDP body with these attributes. */
+export function sdpOf({
+  formats = '0 101',
+  attributes = ['rtpmap:0 PCMU/8000', 'rtpmap:101 telephone-event/8000', 'fmtp:101 0-15', 'ptime:20'],
+  version = 1,
+  address = '[media_ip]',
+}: {
+  formats?: string;
+  attributes?: readonly string[];
+  version?: number;
+  address?: string;
+} = {}): string[] {
+  return [
+    'v=0',
+    `o=sipp 1 ${version} IN IP[local_ip_type] [local_ip]`,
+    's=-',
+    `c=IN IP[media_ip_type] ${address}`,
+    't=0 0',
+    `m=audio [rtpstream_audio_port] RTP/AVP ${formats}`,
+    ...attributes.map((attribute) => `a=${attribute}`),
+  ];
+}
+
+export const PCMU_SDP = sdpOf();
+
+/** Waits for the INVITE that begins the call, as the called party. */
+export function receiveInvite(): string {
+  return `<recv request="INVITE" rrs="true">
+    <action>
+      <ereg regexp=".*" search_in="hdr" header="From:" assign_to="caller"/>
+      <ereg regexp=".*" search_in="hdr" header="To:" assign_to="called"/>
+      <ereg regexp=".*" search_in="hdr" header="Via:" assign_to="via"/>
+      <ereg regexp="[0-9]+" search_in="hdr" header="CSeq:" assign_to="sequence"/>
+    </action>
+  </recv>
+  <Reference variables="caller,called,via,sequence"/>`;
+}
+
+export function receive(method: string): string {
+  return `<recv request="${method}" rrs="true"/>`;
+}
+
+/** A request that must have a header that matches. */
+export function receiveWith(method: string, header: string, pattern: string): string {
+  return `<recv request="${method}" rrs="true">
+    <action>
+      <ereg regexp="${escaped(pattern)}" search_in="hdr" header="${header}:" check_it="true" assign_to="found_${method}"/>
+    </action>
+  </recv>
+  <Reference variables="found_${method}"/>`;
+}
+
+/** Waits for a final response; provisional ones may come before. */
+export function receiveStatus(status: number, { provisional = [100] as readonly number[] } = {}): string {
+  const before = provisional.map((each) => `<recv response="${each}" optional="true"/>`);
+  return [...before, `<recv response="${status}" rrs="true"/>`].join('\n  ');
+}
+
+export function pause(ms: number): string {
+  return `<pause milliseconds="${ms}"/>`;
+}
+
+export function playTone(): string {
+  return '<nop><action><exec rtp_stream="tone.ul,-1,0"/></action></nop>';
+}
+
+/** Responds to the INVITE that begins the call; a final response is repeated until the ACK. */
+export function respondInvite(status: number, phrase: string, parts: ResponseParts = {}): string {
+  return send(responseTo('To', status, phrase, parts), { isRepeated: status >= 200 });
+}
+
+/** Responds to the INVITE after another request has come. */
+export function respondInviteLater(status: number, phrase: string, parts: MessageParts = {}): string {
+  const lines = [
+    `SIP/2.0 ${status} ${phrase}`,
+    'Via: [$via]',
+    'From: [$caller]',
+    `To: [$called];tag=${OWN_TAG}`,
+    'Call-ID: [call_id]',
+    'CSeq: [$sequence] INVITE',
+    CONTACT,
+  ];
+  return send(withBody(lines, parts), { isRepeated: true });
+}
+
+/** Responds to a request in the dialog. */
+export function respond(status: number, phrase: string, parts: ResponseParts = {}): string {
+  return send(responseTo(null, status, phrase, parts), { isRepeated: false });
+}
+
+/** A request in the dialog, as the called party. */
+export function requestAsCalled(method: string, sequence: number, parts: MessageParts = {}): string {
+  const isAck = method === 'ACK';
+  const lines = [
+    `${method} [next_url] SIP/2.0`,
+    'Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=[branch]',
+    'Max-Forwards: 70',
+    '[routes]',
+    `From: [$called];tag=${OWN_TAG}`,
+    'To: [$caller]',
+    'Call-ID: [call_id]',
+    `CSeq: ${sequence} ${method}`,
+    CONTACT,
+  ];
+  return send(withBody(lines, parts), { isRepeated: !isAck });
+}
+
+/** A request as the calling party: the INVITE without, all others with the tag of the peer. */
+export function requestAsCaller(
+  method: string,
+  sequence: number,
+  { isInDialog = method !== 'INVITE', target = null, ...parts }: CallerParts = {},
+): string {
+  const uri = target ?? (isInDialog && method !== 'CANCEL' ? '[next_url]' : 'sip:[service]@[remote_ip]:[remote_port]');
+  const { branch = '[branch]' } = parts;
+  const lines = [
+    `${method} ${uri} SIP/2.0`,
+    `Via: SIP/2.0/[transport] [local_ip]:[local_port];branch=${branch}`,
+    ...(parts.headers?.some((header) => header.startsWith('Max-Forwards')) ? [] : ['Max-Forwards: 70']),
+    ...(isInDialog && method !== 'CANCEL' ? ['[routes]'] : []),
+    `From: <sip:+919822222222@[local_ip]>;tag=${OWN_TAG}`,
+    `To: <sip:[service]@[remote_ip]>${isInDialog && method !== 'CANCEL' ? '[peer_tag_param]' : ''}`,
+    'Call-ID: [call_id]',
+    `CSeq: ${sequence} ${method}`,
+    CONTACT,
+  ];
+  return send(withBody(lines, parts), { isRepeated: method !== 'ACK' });
+}
+
+interface CallerParts extends MessageParts {
+  isInDialog?: boolean;
+  /** Request URI. */
+  target?: string | null;
+  /** `[branch-N]` for that of N steps before, as CANCEL and the ACK of a refusal need it. Default: a new one. */
+  branch?: string;
+}
+
+export function scenarioFile(name: string, steps: readonly string[]): string {
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<scenario name="${name}">
+  ${steps.join('\n  ')}
+</scenario>
+`;
+}
+
+const COMPACT: Readonly<Record<string, string>> = {
+  'Content-Type': 'c',
+  'Content-Length': 'l',
+  Contact: 'm',
+};
+
+function responseTo(tagged: 'To' | null, status: number, phrase: string, parts: ResponseParts): string[] {
+  const { tag = OWN_TAG, contact = true, isCompact = false } = parts;
+  const lines = [
+    `SIP/2.0 ${status} ${phrase}`,
+    '[last_Via:]',
+    '[last_Record-Route:]',
+    '[last_From:]',
+    tagged === null || status === 100 ? '[last_To:]' : `[last_To:];tag=${tag}`,
+    '[last_Call-ID:]',
+    '[last_CSeq:]',
+    ...(contact ? [CONTACT] : []),
+  ];
+  const whole = withBody(lines, parts);
+  if (!isCompact) return whole;
+  return whole.map((line) => line.replace(/^(Content-Type|Content-Length|Contact)(?=:)/, (name) => COMPACT[name]!));
+}
+
+function withBody(lines: readonly string[], { headers = [], sdp, body }: MessageParts): string[] {
+  const typed = sdp === undefined ? body : { type: 'application/sdp', text: sdp.join('\n') };
+  if (typed === undefined) return [...lines, ...headers, 'Content-Length: 0', '', ''];
+  return [
+    ...lines,
+    ...headers,
+    `Content-Type: ${typed.type}`,
+    'Content-Length: [len]',
+    '',
+    ...typed.text.split('\n'),
+    '',
+  ];
+}
+
+function send(lines: readonly string[], { isRepeated }: { isRepeated: boolean }): string {
+  const text = lines.map((line) => `      ${line}`.trimEnd()).join('\n');
+  return `<send${isRepeated ? ' retrans="500"' : ''}>
+    <![CDATA[
+${text}
+    ]]>
+  </send>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+}
