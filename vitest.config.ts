@@ -7,8 +7,10 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/global-setup.ts',
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    setupFiles: 'test/setup.ts',
+    // For tests that start servers on a busy machine. `test/eventually.ts` gives up earlier, and says what it waited for.
+    testTimeout: process.env.PROPERTY_DEPTH === 'deep' ? 600_000 : 120_000,
+    hookTimeout: 120_000,
     maxWorkers: MAX_WORKERS,
     // Test files share a few processes, because starting a process and loading the server costs a second of CPU time. So a
     // test file closes what it opens.

@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 
-/** As long as a busy machine may take: a little less than a test may, so that the failure tells what was waited for. */
+/** As long as a busy machine may take; less than the timeout of a test, so that the failure says what was missing. */
 const PATIENCE = { timeout: 25_000, interval: 5 };
 
 /** Waits until the check throws no more, and returns what it returns. */

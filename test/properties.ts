@@ -1,6 +1,5 @@
 import { randomInt } from 'node:crypto';
 import fastCheck from 'fast-check';
-import { afterEach, vi } from 'vitest';
 
 /**
  * fast-check, with one place that decides on seeds and numbers of runs. Import it in its stead:
@@ -20,14 +19,14 @@ const path = process.env.PROPERTY_PATH;
 /** What the test that runs has drawn from; null: nothing. */
 let lastSeed: number | null = null;
 
-if (isDeep) vi.setConfig({ testTimeout: 600_000 });
-
-// fast-check itself is silent about what is sampled, and about a property that runs into the time limit of its test.
-afterEach(({ task }) => {
-  if (task.result?.state === 'fail' && lastSeed !== null)
-    console.error(`PROPERTY_SEED=${lastSeed} repeats this failure.`);
+/**
+ * Prints the seed that the test which ended has drawn from, if it failed: fast-check itself does not for samples and timeouts.
+ * Called by `test/setup.ts`.
+ */
+export function reportSeed(hasFailed: boolean): void {
+  if (hasFailed && lastSeed !== null) console.error(`PROPERTY_SEED=${lastSeed} repeats this failure.`);
   lastSeed = null;
-});
+}
 
 /**
  * As that of fast-check, and of its type, which knows both kinds of properties. Default runs: 100. A seed in the

@@ -142,7 +142,8 @@ test('a failed attempt is due again in 5 s and a lost job is made up for by a sw
   const [attempt] = await listAttempts(database.sql, id);
   expect(attempt).toMatchObject({ attempt: 1, httpStatus: 503, error: 'status_not_2xx' });
   const row = await getDelivery(database.sql, id);
-  const endedMs = Number(attempt?.startedAt) + Number(attempt?.durationMs);
+  // Start and duration are both rounded to milliseconds.
+  const endedMs = Number(attempt?.startedAt) + Number(attempt?.durationMs) + 1;
   expect(Number(row?.nextAttemptAt) - Number(attempt?.startedAt)).toBeGreaterThanOrEqual(5_000);
   expect(Number(row?.nextAttemptAt)).toBeLessThanOrEqual(endedMs + 5_000);
   expect(delays).toHaveLength(1);

@@ -23,7 +23,7 @@ export interface BaresipOptions {
   answer?: 'auto' | 'manual';
 }
 
-export interface Baresip {
+export interface Baresip extends AsyncDisposable {
   sipUri: string;
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
   /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
@@ -74,6 +74,10 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });
   await untilListening(port, transport, peer);
   await untilListening(commandPort, 'tcp', peer);
+  const stop = async () => {
+    await peer.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
   return {
     sipUri: `sip:127.0.0.1:${port}`,
     address: { host: '127.0.0.1', port, transport },
@@ -81,10 +85,8 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
     output: peer.output,
     heard: () => heardIn(folder),
-    stop: async () => {
-      await peer.stop();
-      await rm(folder, { recursive: true, force: true });
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 

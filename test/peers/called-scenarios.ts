@@ -140,7 +140,7 @@ export const CALLED_SCENARIOS = {
     respondInvite(183, 'Session Progress', { headers: ['Require: 100rel', 'RSeq: 1'], sdp: PCMU_SDP }),
     receiveWith('PRACK', 'RAck', '1 [0-9]+ INVITE'),
     respond(200, 'OK'),
-    respondInviteLater(200, 'OK'),
+    respondInviteLater(200, 'OK', { after: 'PRACK' }),
     receive('ACK'),
     ...isHungUp,
   ],

@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Debian programs that are run as the other end of a call. */
-export type PeerProgram = 'sipp' | 'baresip';
+export type PeerProgram = 'sipp' | 'baresip' | 'kamailio';
 
 /** False where the program is not installed: then its tests are reported as skipped, by name. */
 export function peerAvailable(program: PeerProgram): boolean {

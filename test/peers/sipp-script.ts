@@ -91,11 +91,15 @@ export function respondInvite(status: number, phrase: string, parts: ResponsePar
   return send(responseTo('To', status, phrase, parts), { isRepeated: status >= 200 });
 }
 
-/** Responds to the INVITE after another request has come. */
-export function respondInviteLater(status: number, phrase: string, parts: MessageParts = {}): string {
+/** Responds to the INVITE after its CANCEL, which has the same Via (RFC 3261 §9.1), or after another request. */
+export function respondInviteLater(
+  status: number,
+  phrase: string,
+  { after = 'CANCEL', ...parts }: MessageParts & { after?: 'CANCEL' | 'PRACK' } = {},
+): string {
   const lines = [
     `SIP/2.0 ${status} ${phrase}`,
-    'Via: [$via]',
+    after === 'CANCEL' ? '[last_Via:]' : 'Via: [$via]',
     'From: [$caller]',
     `To: [$called];tag=${OWN_TAG}`,
     'Call-ID: [call_id]',

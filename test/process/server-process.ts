@@ -3,12 +3,8 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { vi } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-
-// A busy machine takes 15 s to start a server, and some tests start four. The limits only end a test that hangs.
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 export interface ServerProcess {
   child: ChildProcess;

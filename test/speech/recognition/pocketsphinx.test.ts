@@ -15,6 +15,9 @@ const logged: string[] = [];
 let folder: string;
 let recognition: SpeechRecognition;
 
+/** Left by other test files in this process. */
+const others = new Set(allChildren());
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'tandem-recognition-'));
   const settings = { preferred: 'auto', processes: 1, modelsDir: folder, cacheDir: folder, upstream: null } as const;
@@ -51,8 +54,13 @@ function humanSpeech(): { text: string; seconds: Int16Array<ArrayBuffer>[] } {
   return { text, seconds: starts.map((start) => samples.slice(start, start + 16_000)) };
 }
 
-/** Of this process, by what the kernel says of its threads. */
+/** Child processes that the recognition has started. */
 function childProcesses(): number[] {
+  return allChildren().filter((pid) => !others.has(pid));
+}
+
+/** Child processes of this process, by what the kernel says of its threads. */
+function allChildren(): number[] {
   return readdirSync('/proc/self/task').flatMap((thread) =>
     readFileSync(`/proc/self/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
   );
