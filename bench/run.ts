@@ -4,6 +4,7 @@ import { join } from 'node:path';
 /** Every benchmark by the name it is asked for. Each runs in a process of its own, so that none warms up another. */
 const BENCHMARKS = [
   'media-relay',
+  'sip',
   'soak',
   'srtp',
   'g722',
