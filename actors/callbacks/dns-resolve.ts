@@ -13,19 +13,28 @@ export interface DnsResolveOptions {
  * access waits too. /etc/hosts and search domains are not used. Gives up after a few seconds, or when aborted.
  * @throws the resolver's error (`ENOTFOUND`, `ENODATA`, `ETIMEOUT`, ...) when neither family has an answer.
  */
-export function createDnsResolve({ servers }: DnsResolveOptions = {}): Resolve {
-  return async (hostname, signal) => {
-    signal?.throwIfAborted();
-    const resolver = new Resolver({ timeout: 2_000, tries: 2, maxTimeout: 3_000 });
-    if (servers) resolver.setServers(servers);
-    const cancel = () => resolver.cancel();
-    signal?.addEventListener('abort', cancel, { once: true });
-    try {
+export function createDnsResolve(options: DnsResolveOptions = {}): Resolve {
+  return (hostname, signal) =>
+    queryDns({ ...options, signal }, async (resolver) => {
       const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
       if (ipv4.status === 'rejected' && ipv6.status === 'rejected') throw ipv4.reason;
       return [ipv4, ipv6].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    } finally {
-      signal?.removeEventListener('abort', cancel);
-    }
-  };
+    });
+}
+
+/** Runs queries on a resolver of their own, which are cancelled when aborted and time out after a few seconds. */
+export async function queryDns<Answer>(
+  { servers, signal }: DnsResolveOptions & { signal: AbortSignal | undefined },
+  ask: (resolver: Resolver) => Promise<Answer>,
+): Promise<Answer> {
+  signal?.throwIfAborted();
+  const resolver = new Resolver({ timeout: 2_000, tries: 2, maxTimeout: 3_000 });
+  if (servers) resolver.setServers(servers);
+  const cancel = () => resolver.cancel();
+  signal?.addEventListener('abort', cancel, { once: true });
+  try {
+    return await ask(resolver);
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
 }

@@ -4,9 +4,11 @@ import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
 import { checkCallbackUrl } from '../../actors/callbacks/callback-url.ts';
 import { createDnsResolve } from '../../actors/callbacks/dns-resolve.ts';
+import { createServiceDns } from '../../actors/service-dns.ts';
 
 const A = 1;
 const AAAA = 28;
+const SRV = 33;
 const opened: Socket[] = [];
 afterEach(() => {
   for (const socket of opened.splice(0)) socket.close();
@@ -69,4 +71,39 @@ test('a silent name server is given up on when the owner aborts', async () => {
   });
   const resolve = createDnsResolve({ servers: [server] });
   await expect(resolve('hooks.example.com', owner.signal)).rejects.toMatchObject({ code: 'ECANCELLED' });
+});
+
+/** Labels, each with its length (RFC 1035 §3.1). */
+function domainName(text: string): Buffer {
+  return Buffer.concat([...text.split('.').map(characterString), Buffer.from([0])]);
+}
+
+function characterString(text: string): Buffer {
+  return Buffer.concat([Buffer.from([text.length]), Buffer.from(text, 'latin1')]);
+}
+
+test('SRV and NAPTR records are read, and a name without them has none', async () => {
+  const srv = Buffer.concat([Buffer.from([0, 10, 0, 70, 0x13, 0xce]), domainName('sip1.carrier.example')]);
+  const naptr = Buffer.concat([
+    Buffer.from([0, 50, 0, 20]),
+    ...['s', 'SIP+D2T', ''].map(characterString),
+    domainName('_sip._tcp.carrier.example'),
+  ]);
+  const full = createServiceDns({ servers: [await openNameServer((type) => [type === SRV ? srv : naptr])] });
+  expect(await full.srv('_sip._tcp.carrier.example')).toMatchObject([
+    { priority: 10, weight: 70, port: 5070, name: 'sip1.carrier.example' },
+  ]);
+  expect(await full.naptr('carrier.example')).toMatchObject([
+    { order: 50, preference: 20, flags: 's', service: 'SIP+D2T', replacement: '_sip._tcp.carrier.example' },
+  ]);
+  const empty = createServiceDns({ servers: [await openNameServer(() => [])] });
+  expect([await empty.srv('carrier.example'), await empty.naptr('carrier.example')]).toEqual([[], []]);
+});
+
+test('a query for services that is not answered fails, and ends when it is aborted', async () => {
+  const silent = createServiceDns({ servers: [await openNameServer(() => null)] });
+  const controller = new AbortController();
+  const asked = silent.srv('carrier.example', controller.signal);
+  controller.abort();
+  await expect(asked).rejects.toMatchObject({ code: 'ECANCELLED' });
 });
