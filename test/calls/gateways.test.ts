@@ -64,3 +64,28 @@ describe('a trunk with two gateways', () => {
     expect([...gateways.second.inviteCounts.values()]).toEqual([1, 1]);
   });
 });
+
+describe('a trunk whose carrier has SRV records', () => {
+  it('calls the first server that responds', async () => {
+    const second = await startLoopbackCarrier({ recordRoute: true, domain: 'carrier.example' });
+    onTestFinished(() => second.stop());
+    const [, port] = /:(\d+)$/.exec(second.sipUri)!;
+    // Nothing listens at port 9 of the first one.
+    const servers = [
+      { priority: 10, weight: 1, port: 9, name: 'one.carrier.example' },
+      { priority: 20, weight: 1, port: Number(port), name: 'two.carrier.example' },
+    ];
+    const platform = await startPlatform({
+      dns: {
+        resolve: async () => ['127.0.0.1'],
+        services: { naptr: async () => [], srv: async (name) => (name === '_sip._tcp.carrier.example' ? servers : []) },
+      },
+    });
+    onTestFinished(() => platform[Symbol.asyncDispose]());
+    const trunk = { sip_uri: 'sip:carrier.example', transport: 'auto' };
+    await platform.ask('PATCH', `/dialer/trunks/${platform.trunkId}`, trunk);
+    for (const number of [AGENT, CUSTOMER]) second.routes.set(number, (await platform.phone(number)).address);
+    await talk({ platform, second });
+    expect([...second.inviteCounts.values()]).toEqual([1, 1]);
+  });
+});

@@ -66,6 +66,8 @@ export interface PlatformOptions {
   carrier?: Parameters<typeof startLoopbackCarrier>[0];
   /** Default: nothing is logged. */
   logger?: Parameters<typeof startTandem>[1]['logger'];
+  /** Answer DNS queries in place of the DNS servers of this machine. */
+  dns?: Pick<Parameters<typeof startTandem>[1], 'resolve' | 'services'>;
 }
 
 export async function startPlatform(options: PlatformOptions = {}): Promise<Platform> {
@@ -86,7 +88,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     ...options.env,
   });
   const logger = options.logger ?? createLogger({ level: 'silent' });
-  const tandem = await startTandem(config, { logger, warmUp: false });
+  const tandem = await startTandem(config, { logger, warmUp: false, ...options.dns });
   clean.push(() => tandem.stop());
   const receiver = await startCallbackReceiver(SECRET);
   peers.push(() => receiver.stop());

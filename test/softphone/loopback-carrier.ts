@@ -40,6 +40,8 @@ export interface LoopbackCarrierOptions {
   registrar?: CarrierRegistrar;
   /** Answers calls, but not OPTIONS, as many carriers do. Default false. */
   ignoresOptions?: boolean;
+  /** A name that it is responsible for, besides its address. */
+  domain?: string;
   /** Changes the SDP of each INVITE that it forwards. */
   alterOffer?: (sdp: string) => string;
 }
@@ -83,6 +85,7 @@ export class LoopbackCarrier {
   readonly #registrar: CarrierRegistrar | null;
   readonly #recordRoute: boolean;
   readonly #ignoresOptions: boolean;
+  readonly #domain: string | null;
   readonly #alterOffer: (sdp: string) => string;
   readonly #challengers: readonly DigestChallenger[];
   readonly #callIds = new Set<string>();
@@ -92,6 +95,7 @@ export class LoopbackCarrier {
     this.routes = options.routes ?? new Map();
     this.#recordRoute = options.recordRoute ?? false;
     this.#ignoresOptions = options.ignoresOptions ?? false;
+    this.#domain = options.domain ?? null;
     this.#alterOffer = options.alterOffer ?? ((sdp) => sdp);
     this.#challengers = [options.auth ?? []].flat().map((auth) => new DigestChallenger(auth));
     this.#registrar = options.registrar ?? null;
@@ -137,7 +141,8 @@ export class LoopbackCarrier {
     // The ACK of a refusal that was our own.
     if (request.method === 'ACK' && toTag?.startsWith(OWN_TAG)) return;
     const uri = parseUri(request.uri);
-    const isForUs = uri.host === this.#endpoint.uriHost && uri.port === this.#endpoint.port;
+    const isAddressed = uri.host === this.#endpoint.uriHost && uri.port === this.#endpoint.port;
+    const isForUs = isAddressed || uri.host === this.#domain;
     const number = uri.user === null ? '' : decodeURIComponent(uri.user);
     if (request.method === 'INVITE' && toTag === null) this.#count(number, header(request, 'Call-ID') ?? '');
 
