@@ -136,10 +136,10 @@ export async function startTandem(
     step('speech');
 
     const allowCidrs = parseCidrs(config.callbackAllowCidrs);
-    const lookUp = { ...(resolve && { resolve }), ...(services && { services }) };
+    const lookUp = resolve && { resolve };
     const deliverer = createDeliverer({
       ...{ store: createDeliveryStore(sql), jobs: await jobs.open('deliveries'), secrets, allowCidrs, logger },
-      ...(resolve && { resolve }),
+      ...lookUp,
     });
     opened.defer(() => deliverer.close());
     const inspect = logger.isLevelEnabled('debug') ? { inspect: inspectTransitions(logger) } : {};
@@ -178,6 +178,7 @@ export async function startTandem(
         readDialedNumber: (dialed) => normaliseCallable(dialed, config.numberPlan),
         readInboundAnswer: (answer) => readInboundAnswer(answer, config.numberPlan),
         trunkAllowCidrs: parseCidrs(config.trunkAllowCidrs),
+        ...(services && { services }),
       }),
     );
     const { dialer, phones, registry, trunkWatch, trunkTargets, recordings } = telephony;
@@ -201,7 +202,7 @@ export async function startTandem(
         speech: tts,
       },
       ...{ models, chat, judge, memory, documents, urlSigningSecret, publicUrl, logger },
-      webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...(resolve && { resolve }) }),
+      webhooks: createWebhookDesk({ sql, secrets, deliverer, allowCidrs, ...lookUp }),
       callingLimits,
       quotas: {
         workspacesPerUser: config.quotaWorkspaces,

@@ -79,9 +79,8 @@ export function dialogPort(options: DialogPortOptions) {
         onEvent: sendBack,
         onError: refuseAfter,
         clock,
-        locate: (gateway, given) => trunkTargets.locate({ ...trunk, ...gateway }, AbortSignal.any([signal, given])),
+        locate: (gateway) => trunkTargets.locate({ ...trunk, ...gateway }, signal),
         async dial({ gateway, hop, given, ...listeners }) {
-          const attempt = AbortSignal.any([signal, given]);
           if (hangup !== null || signal.aborted) {
             refuseUndialed();
             return null;
@@ -93,7 +92,7 @@ export function dialogPort(options: DialogPortOptions) {
             localMedia: input.local,
             callId: input.callId,
             leg: input.leg,
-            signal: attempt,
+            signal: AbortSignal.any([signal, given]),
             ...referralsOf(trunk),
             onHandle,
             ...listeners,

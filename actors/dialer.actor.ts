@@ -147,13 +147,13 @@ export function createDialer(options: DialerOptions): NodeDialer {
     return { row, live: options.actors.start(row, { at, heldNano, scripts, inbound }) };
   }
 
-  async function callOf({ workspaceId, callId }: { workspaceId: string; callId: string }): Promise<CallRow> {
+  async function callOf({ workspaceId, callId }: CallTarget): Promise<CallRow> {
     const row = await getCall(sql, { workspaceId, idOrReference: callId });
     if (row) return row;
     throw new TandemError('CALL_NOT_FOUND', 'No call in this workspace has this id or reference_id.');
   }
 
-  async function liveCallOf(target: { workspaceId: string; callId: string }) {
+  async function liveCallOf(target: CallTarget) {
     const row = await callOf(target);
     const live = registry.get(row.callId);
     if (!live) throw new TandemError('CALL_NOT_LIVE', 'The call has ended, or another server runs it.');
@@ -161,10 +161,10 @@ export function createDialer(options: DialerOptions): NodeDialer {
   }
 
   /** @throws TandemError as `addLeg` does */
-  async function dialLeg(live: LiveCall, { legId, ...leg }: NewLeg & { legId: LegId }) {
-    const row = (await getCallById(sql, live.row.callId)) ?? live.row;
+  async function dialLeg(target: CallTarget, { legId, ...leg }: NewLeg & { legId: LegId }) {
+    const { row, live } = await liveCallOf(target);
     const { role, mode, endpoint, transfer } = leg;
-    if (endpoint.type === 'webrtc') await requireBrowserOf({ ...row, ...endpoint }, options);
+    if (endpoint.type === 'webrtc') await requireBrowserOf({ ...target, ...endpoint }, options);
     const replaced = row.legs.find((each) => each.legId === transfer?.leg);
     const isStaff = role === 'supervisor' || replaced?.role === 'agent';
     live.guests.set(legId, leg);
@@ -260,10 +260,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       return presentCall((await getCallById(sql, row.callId)) ?? row);
     },
 
-    async addLeg(target, leg) {
-      const { live } = await liveCallOf(target);
-      return await dialLeg(live, { ...leg, legId: `leg_${randomUUID()}` });
-    },
+    addLeg: (target, leg) => dialLeg(target, { ...leg, legId: `leg_${randomUUID()}` }),
 
     async refer(referral, { callId, leg }) {
       const live = registry.get(callId);
@@ -281,14 +278,13 @@ export function createDialer(options: DialerOptions): NodeDialer {
       });
       void live.settled.then(() => watching.unsubscribe());
       const transfer = { leg, mode: 'blind', requestedBy: 'refer' } as const;
-      dialLeg(live, { role: 'party', mode: null, endpoint: { type: 'phone', number }, transfer, legId }).catch(
-        (error) => {
-          const code = error instanceof TandemError ? error.code : null;
-          if (code === null) options.logger.error({ callId, leg, err: error }, 'transfer of a phone failed');
-          else options.logger.info({ callId, leg, code }, 'transfer of a phone refused');
-          started.resolve((code !== null && STATUS_OF_REFUSAL[code]) || 503);
-        },
-      );
+      const target = { role: 'party', mode: null, endpoint: { type: 'phone', number }, transfer, legId } as const;
+      dialLeg({ workspaceId: live.row.workspaceId, callId }, target).catch((error) => {
+        const code = error instanceof TandemError ? error.code : null;
+        if (code === null) options.logger.error({ callId, leg, err: error }, 'transfer of a phone failed');
+        else options.logger.info({ callId, leg, code }, 'transfer of a phone refused');
+        started.resolve((code !== null && STATUS_OF_REFUSAL[code]) || 503);
+      });
       return await started.promise;
     },
 
@@ -341,6 +337,12 @@ export function createDialer(options: DialerOptions): NodeDialer {
       await within(idle, { clock, ms: HANGUP_TIMEOUT_MS });
     },
   };
+}
+
+interface CallTarget {
+  workspaceId: string;
+  /** Or its reference. */
+  callId: string;
 }
 
 interface Admission {

@@ -16,7 +16,7 @@ export interface GatewayDialingOptions {
   /** In the order to try them. At least one. */
   choices: readonly GatewayChoice[];
   /** Finds the addresses of a gateway, in the order to try. @throws if the gateway must not be dialed */
-  locate: (gateway: Gateway, given: AbortSignal) => Promise<readonly NextHop[]>;
+  locate: (gateway: Gateway) => Promise<readonly NextHop[]>;
   /** Sends an INVITE to one address. Null if the leg was hung up meanwhile. @throws if it cannot be dialed */
   dial: (attempt: {
     gateway: Gateway;
@@ -74,9 +74,8 @@ export class GatewayDialing implements LegDialog {
 
   async #tryGateway(index: number): Promise<void> {
     const { choices, locate, onError } = this.#options;
-    const given = new AbortController();
     try {
-      const hops = await locate(choices[index]!.gateway, given.signal);
+      const hops = await locate(choices[index]!.gateway);
       if (hops.length === 0) throw new UnresolvedHostError();
       void this.#tryHop({ index, hops, at: 0 });
     } catch (error) {

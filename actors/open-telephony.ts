@@ -57,10 +57,11 @@ export interface OpenTelephonyOptions {
   allowCidrs: readonly Cidr[];
   /** Private networks that trunks of every workspace may lead to. */
   trunkAllowCidrs: readonly Cidr[];
-  /** Looks up the hosts of callbacks and of trunks; default: DNS. */
-  /** As of `DialerOptions`. */
+  /** As in `DialerOptions`. */
   readDialedNumber: (dialed: string) => string | null;
+  /** Resolves the hosts of callbacks and trunks. Default: DNS. */
   resolve?: Resolve;
+  /** Queries NAPTR and SRV records of trunks. Default: DNS. */
   services?: ServiceDns;
   clock: Clock;
   logger: Logger;

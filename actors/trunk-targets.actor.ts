@@ -51,9 +51,9 @@ export function createTrunkTargets({
   return {
     async locate(target, signal) {
       const isTrusted = await isOperators(target);
-      const { host } = readTrunkUri(target.sipUri);
+      const { host, address: literal } = readTrunkUri(target.sipUri);
       // 2130706433 and 0x7f.1 are 127.0.0.1 to some resolvers. No top-level domain is a number (RFC 3696 §2).
-      if (isIP(host) === 0 && /(^|\.)(\d+|0x[\da-f]*)$/i.test(host)) throw notAllowed('has a number for a host name.');
+      if (literal === null && /(^|\.)(\d+|0x[\da-f]*)$/i.test(host)) throw notAllowed('has a number for a host name.');
       const hops = await locate(target, isTrusted, signal).catch((cause): readonly NextHop[] => {
         signal?.throwIfAborted();
         if (isTrusted) return [];

@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { TandemError } from '../machines/errors.ts';
 import type { Clock } from '../runtime/clock.ts';
@@ -242,7 +241,7 @@ interface CheckedHop {
 
 /** Whether the gateway is an IP address, so that a probe of it is a probe of all its addresses. */
 function isOnlyAddress({ sipUri }: Gateway): boolean {
-  return isIP(readTrunkUri(sipUri).host.replace(/^\[|\]$/g, '')) !== 0;
+  return readTrunkUri(sipUri).address !== null;
 }
 
 /** Null as soon as one responds; else the silence of the first, when all have failed. */

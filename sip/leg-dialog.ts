@@ -2,11 +2,19 @@ import type { HangupCause, LegEvent, RemoteMedia } from '../machines/events.ts';
 import { causeOfBye, causeOfStatus, reasonHeaderOf } from './failure-cause.ts';
 import { INFO_TYPES, readInfo } from './info-digit.ts';
 import { challengerOf, isChallenge, LegCredentials } from './leg-credentials.ts';
-import { allowedBy, firstInvite, invitedAgain, type LegInvite, SESSION_S, sessionHeaders } from './leg-invite.ts';
+import {
+  allowedBy,
+  firstInvite,
+  invitedAgain,
+  type LegInvite,
+  rejectsShortSession,
+  SESSION_S,
+  sessionHeaders,
+} from './leg-invite.ts';
 import { LegNegotiation } from './leg-negotiation.ts';
 import { outcomeOfError, outcomeOfResponse, type RefusedOutcome } from './leg-outcome.ts';
 import { dialogHandle } from './lost-leg.ts';
-import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
+import { parseSessionExpires } from './message/index.ts';
 import { ReceivedReferral, readReferTo } from './referral.ts';
 import type { DialRequest, LegDialog, LegHandle, TrunkSign } from './sip-gateway.ts';
 import type { SrfConnection, SrfSent } from './srf-connection.ts';
@@ -488,11 +496,8 @@ export class SipLeg implements LegDialog {
       reply.send(491, {});
       return;
     }
+    if (rejectsShortSession(request, reply)) return;
     const wanted = parseSessionExpires(request.get('Session-Expires'));
-    if (wanted !== null && wanted.seconds < LEAST_SESSION_S) {
-      reply.send(422, { headers: { 'Min-SE': `${LEAST_SESSION_S}` } });
-      return;
-    }
     this.#changedMedia(this.#negotiation.takeRequest(request, reply, sessionAgreed(wanted)));
   }
 

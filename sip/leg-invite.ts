@@ -1,6 +1,6 @@
-import { LEAST_SESSION_S } from './message/index.ts';
+import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
 import type { DialRequest } from './sip-gateway.ts';
-import type { SrfRequestOptions, SrfSentRequest } from './srf-types.ts';
+import type { SrfReceivedRequest, SrfReply, SrfRequestOptions, SrfSentRequest } from './srf-types.ts';
 import { calledUri, dialable, nextHopOf } from './trunk.ts';
 
 export const ALLOWED_METHODS = 'INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE';
@@ -39,6 +39,14 @@ export function firstInvite(request: DialRequest, ownHost: string, offer: string
 
 /** What a session lasts without a refresh, unless the peer says otherwise (RFC 4028 §4). */
 export const SESSION_S = 1800;
+
+/** Rejects a request that wants a shorter session than we agree to (RFC 4028 §9); returns whether it does. */
+export function rejectsShortSession(request: Pick<SrfReceivedRequest, 'get'>, reply: SrfReply): boolean {
+  const wanted = parseSessionExpires(request.get('Session-Expires'));
+  if (wanted === null || wanted.seconds >= LEAST_SESSION_S) return false;
+  reply.send(422, { headers: { 'Min-SE': `${LEAST_SESSION_S}` } });
+  return true;
+}
 
 /** Asks a peer that knows session timers to refresh the session, as a refresh of ours could be challenged. */
 export function sessionHeaders(seconds: number, leastS: number = LEAST_SESSION_S): Record<string, string> {

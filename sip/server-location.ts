@@ -1,5 +1,4 @@
 import type { NaptrRecord, SrvRecord } from 'node:dns';
-import { isIP } from 'node:net';
 import { orderByWeight } from '../runtime/weighted-order.ts';
 import { SipError } from './sip-error.ts';
 import type { NextHop, SipTransport } from './sip-gateway.ts';
@@ -35,11 +34,10 @@ export interface LocateOptions {
  * @throws SipError `trunk.bad_uri`, `dns.no_service` if the domain states that it offers no SIP service
  */
 export async function locateServers(server: SipServer, options: LocateOptions): Promise<readonly NextHop[]> {
-  const { scheme, host: written, port } = readTrunkUri(server.sipUri);
-  const host = written.replace(/^\[|\]$/g, '');
+  const { scheme, host, address, port } = readTrunkUri(server.sipUri);
   const wanted = scheme === 'sips' ? 'tls' : server.transport;
   const usual = wanted === 'auto' ? 'udp' : wanted;
-  if (isIP(host) !== 0) return [{ address: host, port: null, transport: usual }];
+  if (address !== null) return [{ address, port: null, transport: usual }];
   if (port !== null) return await addressesAt(host, { port: null, transport: usual }, options);
   for (const service of await servicesOf(host, { wanted, scheme, options })) {
     const hops = await hopsOf(service, options);

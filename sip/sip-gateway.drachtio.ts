@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { within } from '../runtime/waiting.ts';
 import { type LegParts, SipLeg } from './leg-dialog.ts';
-import { ALLOWED_METHODS } from './leg-invite.ts';
+import { ALLOWED_METHODS, rejectsShortSession } from './leg-invite.ts';
 import { endLostLeg } from './lost-leg.ts';
-import { LEAST_SESSION_S, parseSessionExpires } from './message/index.ts';
 import { printableFault } from './printable-fault.ts';
 import { ReceivedCall } from './received-call.ts';
 import { Registration } from './registration.ts';
@@ -319,12 +318,7 @@ export class DrachtioGateway implements SipGateway {
 
   #takeCall(request: SrfReceivedRequest, reply: SrfReply): void {
     this.#counters.received++;
-    const session = parseSessionExpires(request.get('Session-Expires'));
-    // A longer one must not be agreed to (RFC 4028 §9).
-    if (session !== null && session.seconds < LEAST_SESSION_S) {
-      reply.send(422, { headers: { 'Min-SE': `${LEAST_SESSION_S}` } });
-      return;
-    }
+    if (rejectsShortSession(request, reply)) return;
     const call = new ReceivedCall(request, reply, {
       answer: (asked) => this.#openLeg({ ...asked, callerId: '', calledNumber: '' }, { request, reply }),
       traceAs: (leg) => this.#options.tracer?.bind(request.get('Call-ID') ?? '', leg),

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { uriHost, withoutBrackets } from './message/index.ts';
 import { SipError } from './sip-error.ts';
 import type { TrunkEndpoint } from './sip-gateway.ts';
 
@@ -8,6 +9,8 @@ export interface TrunkAddress {
   scheme: 'sip' | 'sips';
   /** Name, IPv4 address or bracketed IPv6 address. */
   host: string;
+  /** The host without brackets if it is an IP address; null if it is a name. */
+  address: string | null;
   /** null: 5060, over TLS 5061, or what DNS says (RFC 3263). */
   port: number | null;
 }
@@ -24,7 +27,10 @@ export function readTrunkUri(sipUri: string): TrunkAddress {
   if (match === null || (port !== null && (port < 1 || port > 65_535))) {
     throw new SipError('trunk.bad_uri', 'a trunk is written sip:host or sip:host:port');
   }
-  return { scheme: match[1]!.toLowerCase() === 'sips' ? 'sips' : 'sip', host: match[2]!, port };
+  const host = match[2]!;
+  const bare = withoutBrackets(host);
+  const scheme = match[1]!.toLowerCase() === 'sips' ? 'sips' : 'sip';
+  return { scheme, host, address: isIP(bare) === 0 ? null : bare, port };
 }
 
 /** The request URI of OPTIONS, and without a number the next hop of every request. */
@@ -43,16 +49,16 @@ export function nextHopOf({ sipUri, transport, nextHop }: Pick<TrunkEndpoint, 's
   proxy?: string;
 } {
   if (!nextHop) return {};
-  const { scheme, host, port } = readTrunkUri(sipUri);
-  if (isIP(host.replace(/^\[|\]$/g, '')) !== 0) return {};
-  const address = nextHop.address.includes(':') ? `[${nextHop.address}]` : nextHop.address;
+  const { scheme, host, address, port } = readTrunkUri(sipUri);
+  if (address !== null) return {};
+  const hop = uriHost(nextHop.address);
   const at = nextHop.port ?? port;
   const atPort = at === null ? '' : `:${at}`;
   // The certificate must prove the name of the trunk, not the address or an SRV target (RFC 5922 §4).
   if (scheme === 'sips' || transport === 'tls') {
-    return { proxy: `${trunkUri({ sipUri: `${scheme}:${host}${atPort}`, transport })};maddr=${address}` };
+    return { proxy: `${trunkUri({ sipUri: `${scheme}:${host}${atPort}`, transport })};maddr=${hop}` };
   }
-  return { proxy: trunkUri({ sipUri: `sip:${address}${atPort}`, transport }) };
+  return { proxy: trunkUri({ sipUri: `sip:${hop}${atPort}`, transport }) };
 }
 
 /**

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { TandemError } from '../../machines/errors.ts';
 import { inTransaction } from '../../storage/database.ts';
 import { requireTrunkQuota } from '../../storage/queries/quotas.ts';
+import { gatewaysOf } from '../../storage/queries/trunk-gateways.ts';
 import {
   createTrunk,
   deleteTrunk,
@@ -36,9 +37,11 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
     { sipUri, transport = 'udp', gateways = [] }: Pick<TrunkPatch, 'sipUri' | 'transport' | 'gateways'>,
     ownerWorkspaceId: string,
   ): Promise<void> {
-    const first = sipUri === undefined ? [] : [{ sipUri, transport }];
-    const targets = [...first, ...gateways.map((each) => ({ ...each, transport: each.transport ?? transport }))];
-    for (const target of targets) await trunkTargets.locate({ ...target, ownerWorkspaceId });
+    // A list of gateways brings its first one as `sipUri`.
+    if (sipUri === undefined) return;
+    for (const gateway of gatewaysOf({ sipUri, transport, gateways })) {
+      await trunkTargets.locate({ ...gateway, ownerWorkspaceId });
+    }
   }
 
   app.get(

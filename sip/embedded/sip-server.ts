@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import { uriHost } from '../message/index.ts';
 import { callMessages } from '../trace/call-messages.ts';
 import { messageBatches } from '../trace/message-batches.ts';
 import type { WireMessage } from '../trace/wire-message.ts';
@@ -9,7 +10,7 @@ import { SipCore } from './core/sip-core.ts';
 import { type SipTimers, sipTimers } from './sip-timers.ts';
 import { openNetwork } from './transport/network.ts';
 import { createResolver } from './transport/next-hop.ts';
-import { type Remote, type TransportName, uriHost } from './transport/remote.ts';
+import type { Remote, TransportName } from './transport/remote.ts';
 import type { TlsSettings } from './transport/tls-security.ts';
 
 export interface SipServerOptions {

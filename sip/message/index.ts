@@ -20,6 +20,6 @@ export {
   sipHeader,
 } from './sip-message.ts';
 export { StreamFramer } from './stream-framer.ts';
-export { formatUri, parseUri, type SipUri, uriScheme } from './uri.ts';
+export { formatUri, parseUri, type SipUri, uriHost, uriScheme, withoutBrackets } from './uri.ts';
 export { userOf } from './user-of.ts';
 export { formatVia, parseVia, type Via } from './via.ts';

@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { SipParseError } from './parse-error.ts';
 
 /** A `sip:` or `sips:` URI (RFC 3261 §19.1). Escapes stay as written. */
@@ -58,6 +59,16 @@ export function formatUri(uri: SipUri): string {
   for (const [name, value] of uri.params) text += value === null ? `;${name}` : `;${name}=${value}`;
   if (uri.headers !== null) text += `?${uri.headers}`;
   return text;
+}
+
+/** An address as it stands in URIs and Via: IPv6 in brackets. */
+export function uriHost(address: string): string {
+  return isIPv6(address) ? `[${address}]` : address;
+}
+
+/** The opposite of `uriHost`. */
+export function withoutBrackets(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
 }
 
 /** Lower-case scheme of any absolute URI, or `null` when there is none. */

@@ -1,3 +1,4 @@
+import { withoutBrackets } from '../message/index.ts';
 import type { SeenMessage } from './call-messages.ts';
 
 /**
@@ -30,5 +31,5 @@ export function readDrachtioMessage(frame: string, atMs: number): SeenMessage | 
 function addressOf(host: string | undefined, port: string | undefined): { host: string; port: number } | null {
   const number = Number(port);
   if (!host || !Number.isInteger(number) || number < 1 || number > 65_535) return null;
-  return { host: host.replace(/^\[|\]$/g, ''), port: number };
+  return { host: withoutBrackets(host), port: number };
 }

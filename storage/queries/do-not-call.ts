@@ -33,9 +33,10 @@ export async function addToDoNotCall(
       insert into do_not_call (workspace_id, e164, created_at)
       select ${workspaceId}, e164, ${now} from unnest(${[...new Set(numbers)]}::text[]) as e164
       on conflict do nothing`;
+    if (added.count === 0) return 0;
     const [row] = await tx<{ total: number }[]>`
       select count(*)::int as total from do_not_call where workspace_id = ${workspaceId}`;
-    if (added.count > 0 && (row?.total ?? 0) > limit) {
+    if ((row?.total ?? 0) > limit) {
       const message = `The do-not-call list may contain ${limit} numbers. Remove some first.`;
       throw new TandemError('QUOTA_EXCEEDED', message, { details: { limit } });
     }

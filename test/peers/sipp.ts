@@ -33,22 +33,12 @@ export async function startSipp(options: SippOptions): Promise<Sipp> {
   const { scenario, transport = 'udp', toneFrequencyHz = 600, calls = 1 } = options;
   const folder = await mkdtemp(join(tmpdir(), 'sipp-'));
   await writeFile(join(folder, 'tone.ul'), muLawTone(toneFrequencyHz));
-  const port = await freeSipPort();
-  const host = '127.0.0.1';
-  const file = join(folder, `${scenario}.xml`);
-  await writeFile(file, scenarioFile(scenario, CALLED_SCENARIOS[scenario]));
-  const peer = runPeer('sipp', {
-    cwd: folder,
-    args: [
-      ...['-sf', file, '-i', host, '-mi', host, '-p', String(port), '-t', transport === 'tcp' ? 't1' : 'u1'],
-      ...['-m', String(calls), '-nostdin', '-recv_timeout', '15000', '-timeout', '30', '-timeout_error'],
-      ...['-trace_err', '-error_file', 'errors.log'],
-    ],
-  });
+  const steps = CALLED_SCENARIOS[scenario];
+  const { peer, port } = await runScenario(folder, { scenario, steps, transport, args: ['-m', String(calls)] });
   await untilListening(port, transport, peer);
   return {
-    sipUri: `sip:${host}:${port}`,
-    address: { host, port, transport },
+    sipUri: `sip:${HOST}:${port}`,
+    address: { host: HOST, port, transport },
     succeeded: async () => {
       const code = await peer.exited;
       if (code !== 0) throw new Error(`sipp ended with ${code}: ${peer.output()}`);
@@ -72,23 +62,38 @@ export interface SippCallOptions {
 /** Has sipp call once. Rejects with sipp's own words when the call went against the scenario. */
 export async function callWithSipp({ scenario, target, number, transport = 'udp' }: SippCallOptions): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'sipp-'));
-  const file = join(folder, `${scenario}.xml`);
-  await writeFile(file, scenarioFile(scenario, CALLING_SCENARIOS[scenario]));
-  const host = '127.0.0.1';
-  const peer = runPeer('sipp', {
-    cwd: folder,
-    args: [
-      `${target.host}:${target.port}`,
-      ...['-sf', file, '-s', number, '-i', host, '-mi', host, '-p', String(await freeSipPort())],
-      ...['-t', transport === 'tcp' ? 't1' : 'u1', '-m', '1', '-nostdin'],
-      ...['-recv_timeout', '15000', '-timeout', '30', '-timeout_error', '-trace_err', '-error_file', 'errors.log'],
-    ],
-  });
+  const args = [`${target.host}:${target.port}`, '-s', number, '-m', '1'];
+  const { peer } = await runScenario(folder, { scenario, steps: CALLING_SCENARIOS[scenario], transport, args });
   const code = await peer.exited;
   const errors = await readFile(join(folder, 'errors.log'), 'utf8').catch(() => '');
   await peer.stop();
   await rm(folder, { recursive: true, force: true });
   if (code !== 0) throw new Error(`sipp ended with ${code}: ${errors || peer.output()}`);
+}
+
+const HOST = '127.0.0.1';
+
+interface RunOptions {
+  scenario: string;
+  steps: readonly string[];
+  transport: 'udp' | 'tcp';
+  args: readonly string[];
+}
+
+async function runScenario(folder: string, { scenario, steps, transport, args }: RunOptions) {
+  const file = join(folder, `${scenario}.xml`);
+  await writeFile(file, scenarioFile(scenario, steps));
+  const port = await freeSipPort();
+  const peer = runPeer('sipp', {
+    cwd: folder,
+    args: [
+      ...args,
+      ...['-sf', file, '-i', HOST, '-mi', HOST, '-p', String(port), '-t', transport === 'tcp' ? 't1' : 'u1'],
+      ...['-nostdin', '-recv_timeout', '15000', '-timeout', '30', '-timeout_error'],
+      ...['-trace_err', '-error_file', 'errors.log'],
+    ],
+  });
+  return { peer, port };
 }
 
 function muLawTone(frequencyHz: number): Uint8Array {

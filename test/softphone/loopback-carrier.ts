@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import {
   createResponse,
   formatVia,
@@ -14,6 +13,7 @@ import {
   type SipResponse,
   sipHeader,
   tagOf,
+  uriHost,
 } from '../../sip/message/index.ts';
 import { type CarrierAuth, DigestChallenger } from './digest-challenger.ts';
 import { EventLog } from './event-log.ts';
@@ -214,8 +214,7 @@ export class LoopbackCarrier {
     const routes = headers(request, 'Route');
     while (routes[0] !== undefined && this.#isOurs(parseNameAddr(routes[0]).uri)) routes.shift();
     const to = route ?? addressOf(routes[0] === undefined ? request.uri : parseNameAddr(routes[0]).uri);
-    if (route !== null)
-      request.uri = `sip:${parseUri(request.uri).user}@${isIPv6(route.host) ? `[${route.host}]` : route.host}:${route.port}`;
+    if (route !== null) request.uri = `sip:${parseUri(request.uri).user}@${uriHost(route.host)}:${route.port}`;
 
     if (request.method === 'INVITE') request.body = Buffer.from(this.#alterOffer(request.body.toString('utf8')));
     const [topVia = '', ...otherVias] = headers(request, 'Via');

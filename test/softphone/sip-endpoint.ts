@@ -1,7 +1,14 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, createServer, isIPv6, type Server, type Socket } from 'node:net';
-import { parseMessage, type SipMessage, StreamFramer, serializeMessage } from '../../sip/message/index.ts';
+import {
+  parseMessage,
+  type SipMessage,
+  StreamFramer,
+  serializeMessage,
+  uriHost,
+  withoutBrackets,
+} from '../../sip/message/index.ts';
 
 /** Where a message came from or goes to. A TCP message goes back on the connection it came on. */
 export interface SipPeer {
@@ -35,7 +42,7 @@ export class SipEndpoint {
 
   private constructor(options: SipEndpointOptions, udp: UdpSocket, tcp: Server) {
     this.host = options.host;
-    this.uriHost = isIPv6(options.host) ? `[${options.host}]` : options.host;
+    this.uriHost = uriHost(options.host);
     this.port = udp.address().port;
     this.#onMessage = options.onMessage;
     this.#udp = udp;
@@ -131,8 +138,4 @@ export class SipEndpoint {
     }
     this.#onMessage(message, from);
   }
-}
-
-function withoutBrackets(host: string): string {
-  return host.replace(/^\[|\]$/g, '');
 }

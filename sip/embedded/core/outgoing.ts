@@ -13,8 +13,9 @@ import {
   type SipMessage,
   SipParseError,
   type SipRequest,
+  uriHost,
 } from '../../message/index.ts';
-import { type TransportName, uriHost } from '../transport/remote.ts';
+import type { TransportName } from '../transport/remote.ts';
 import type { Dialog } from './dialogs.ts';
 
 /** Our own address as peers see it. */

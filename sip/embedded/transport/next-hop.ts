@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
-import { parseUri, type SipUri } from '../../message/index.ts';
+import { parseUri, type SipUri, withoutBrackets } from '../../message/index.ts';
 import { defaultPort, type Remote, type TransportName } from './remote.ts';
 
 /** Next hop of a request, before its name is resolved. */
@@ -67,8 +67,4 @@ function transportOf(uri: SipUri, enabled: readonly TransportName[]): TransportN
   if (uri.scheme === 'sips') return wanted === undefined || wanted === 'tcp' || wanted === 'tls' ? 'tls' : null;
   if (wanted === undefined) return enabled.includes('udp') ? 'udp' : 'tcp';
   return wanted === 'udp' || wanted === 'tcp' || wanted === 'tls' ? wanted : null;
-}
-
-function withoutBrackets(host: string): string {
-  return host.replace(/^\[|\]$/g, '');
 }

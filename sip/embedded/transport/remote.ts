@@ -1,5 +1,12 @@
-import { isIPv6 } from 'node:net';
-import { formatVia, header, parseVia, type SipMessage, type SipRequest, type Via } from '../../message/index.ts';
+import {
+  formatVia,
+  header,
+  parseVia,
+  type SipMessage,
+  type SipRequest,
+  uriHost,
+  type Via,
+} from '../../message/index.ts';
 
 export type TransportName = 'udp' | 'tcp' | 'tls';
 
@@ -38,11 +45,6 @@ export function defaultPort(transport: TransportName): number {
 
 export function remoteKey(remote: Remote): string {
   return `${remote.transport}:${remote.host}:${remote.port}`;
-}
-
-/** Host as it stands in URIs and Via: IPv6 in brackets. */
-export function uriHost(host: string): string {
-  return isIPv6(host) ? `[${host}]` : host;
 }
 
 /** Notes the real source in the top Via, which later tells where responses go (RFC 3261 §18.2.1, RFC 3581 §4). */
