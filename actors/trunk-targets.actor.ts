@@ -39,8 +39,20 @@ export function createTrunkTargets({
   }
 
   async function locate(target: TrunkTarget, isTrusted: boolean, signal?: AbortSignal): Promise<readonly NextHop[]> {
+    /** Names of the operator need no DNS server: /etc/hosts may have them. */
+    async function optional<Records>(
+      name: string,
+      query: () => Promise<readonly Records[]>,
+    ): Promise<readonly Records[]> {
+      if (LOCALHOST.test(name)) return [];
+      return await query().catch((error) => {
+        if (!isTrusted || signal?.aborted) throw error;
+        return [];
+      });
+    }
     const dns: SipDns = {
-      ...services,
+      naptr: (name) => optional(name, () => services.naptr(name, signal)),
+      srv: (name) => optional(name, () => services.srv(name, signal)),
       addresses: async (name) => await addressesOf(name, { resolve, isTrusted, signal }),
     };
     const hops = await locateServers(target, { dns, random, signal });
@@ -70,12 +82,15 @@ export function createTrunkTargets({
   };
 }
 
+/** Never asked of DNS (RFC 6761 §6.3). */
+const LOCALHOST = /(^|\.)localhost$/i;
+
 /** IPv4 first, as most carriers answer there. Names of the operator may be in /etc/hosts as well. */
 async function addressesOf(
   name: string,
   { resolve, isTrusted, signal }: { resolve: Resolve; isTrusted: boolean; signal: AbortSignal | undefined },
 ): Promise<readonly string[]> {
-  if (/^localhost$|\.localhost$/i.test(name)) return ['127.0.0.1'];
+  if (LOCALHOST.test(name)) return ['127.0.0.1'];
   const found = await resolve(name, signal).catch(async (error) => {
     if (!isTrusted || signal?.aborted) throw error;
     return (await lookup(name, { all: true })).map(({ address }) => address);

@@ -109,6 +109,23 @@ describe('a trunk of the operator', () => {
   });
 });
 
+it('finds names of the operator without any DNS server, and none of others', async () => {
+  const refuse = async () => {
+    throw Object.assign(new Error('querySrv ECONNREFUSED'), { code: 'ECONNREFUSED' });
+  };
+  const targets = createTrunkTargets({
+    ...{ sql: database.sql, allowCidrs: [] },
+    resolve: async (name) => (name === 'pbx.internal' ? ['10.0.0.1'] : await refuse()),
+    services: { naptr: refuse, srv: refuse },
+  });
+  const locate = (sipUri: string, ownerWorkspaceId: string) =>
+    targets.locate({ sipUri, transport: 'auto', ownerWorkspaceId });
+  expect(await locate('sip:localhost', operator)).toMatchObject([{ address: '127.0.0.1', transport: 'udp' }]);
+  expect(await locate('sip:pbx.internal', operator)).toMatchObject([{ address: '10.0.0.1' }]);
+  const refused = { code: 'TRUNK_HOST_NOT_ALLOWED' };
+  await expect(locate('sip:pbx.internal', tenant)).rejects.toMatchObject(refused);
+});
+
 it.each([
   '169.254.169.254',
   '169.254.1.1',
