@@ -3,7 +3,7 @@ import { giveUpMs } from '../sip-timers.ts';
 import type { TransportName } from '../transport/remote.ts';
 import { AUTOMATIC_ACK, type SendResult } from './application.ts';
 import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
-import type { Dialog, EndDialog, EndReason } from './dialogs.ts';
+import { type Dialog, type EndDialog, type EndReason, keepDescription } from './dialogs.ts';
 import { dialogNextHop, inDialogRequest, sequenceOf } from './outgoing.ts';
 
 /** ACKs of the 2xx responses to our INVITEs (RFC 3261 §13.2.2.4): made on the application's word, repeated by us. */
@@ -25,8 +25,8 @@ export class Acknowledgements {
     dialog.unacknowledged = { invite, transactionId, endAfterAck: null, stopTimer };
   }
 
-  /** The application's ACK. */
-  send(dialog: Dialog, asked: SipRequest, done: (result: SendResult) => void): void {
+  /** The application's ACK, or a bare one without `asked`. */
+  send(dialog: Dialog, asked: SipRequest | null, done: (result: SendResult) => void): void {
     const pending = dialog.unacknowledged;
     if (!pending) {
       done({ ok: false, reason: AUTOMATIC_ACK });
@@ -66,6 +66,7 @@ export class Acknowledgements {
     resolveWithin(this.#context, dialog, hop, (remote) => {
       if (remote) {
         dialog.lastAck = { sequence: sequenceOf(invite), request, remote };
+        keepDescription(dialog, request);
         layer.send(request, remote);
         done({ ok: true, message: request, remote, transactionId: '', dialogId: dialog.id });
       } else done({ ok: false, reason: 'the remote target cannot be resolved' });

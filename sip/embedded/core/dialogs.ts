@@ -45,6 +45,10 @@ export interface Dialog {
   /** The peer's INVITE that has no final response yet, or whose 2xx has no ACK yet. */
   incomingInvite: IncomingTransaction | null;
   stopSessionTimers: () => void;
+  /** Our SDP in force, for a re-INVITE that changes nothing. Null until it is known. */
+  localDescription: Buffer | null;
+  /** By the Allow header that the peer sent last; true until then. */
+  peerTakesUpdate: boolean;
   /** RSeq of the last reliable provisional response to our INVITE; 0 before. */
   reliableSequence: number;
   /** Where its INVITE came from or went to. Over TLS its requests go there if their target is only an address. */
@@ -128,6 +132,18 @@ export class DialogTable {
 export function dialogId(callId: string, fromTag: string): string {
   // The id stands in a line that is cut at `|`.
   return `${callId};from-tag=${fromTag}`.replaceAll('|', '%7C');
+}
+
+/** Keeps the SDP of an accepted request or response of ours. A message without SDP changes nothing. */
+export function keepDescription(dialog: Dialog, ours: SipMessage): void {
+  const type = (header(ours, 'content-type') ?? 'application/sdp').toLowerCase();
+  if (ours.body.length > 0 && type.startsWith('application/sdp')) dialog.localDescription = ours.body;
+}
+
+/** Keeps whether the peer takes UPDATE (RFC 3311 §5.1). A message without Allow changes nothing. */
+export function keepAllowed(dialog: Dialog, theirs: SipMessage): void {
+  const allowed = headers(theirs, 'allow');
+  if (allowed.length > 0) dialog.peerTakesUpdate = allowed.some((method) => method.trim().toUpperCase() === 'UPDATE');
 }
 
 /** URI of the Contact, or null when there is none that a request could be sent to. */

@@ -5,7 +5,7 @@ import type { Remote } from '../transport/remote.ts';
 import type { Acknowledgements } from './acknowledgements.ts';
 import type { Application, SendResult } from './application.ts';
 import type { CoreContext } from './context.ts';
-import { contactUri, type Dialog, type EndReason, routeSetOf } from './dialogs.ts';
+import { contactUri, type Dialog, type EndReason, keepAllowed, keepDescription, routeSetOf } from './dialogs.ts';
 import { sequenceOf } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
 
@@ -99,6 +99,8 @@ export class Invites {
   }
 
   #receive(invite: OutgoingInvite, response: SipResponse, source: Remote): void {
+    // No user is asked to accept a re-INVITE, so a 1xx does not buy more time.
+    if (invite.reinvited && response.statusCode < 200) invite.transaction.expectEnd();
     if (response.statusCode === 100) return;
     if (response.statusCode >= 300) this.#refused(invite, response, source);
     else if (response.statusCode >= 200) this.#accepted(invite, response, source);
@@ -145,6 +147,8 @@ export class Invites {
       // Other forks may have rung since: the id now stands for this one.
       this.#context.dialogs.add(dialog);
     }
+    keepDescription(dialog, invite.request);
+    keepAllowed(dialog, response);
     this.#context.sessionTimers.agree(dialog, response, true);
     this.#acknowledgements.expect(dialog, invite.request, invite.id);
     if (!invite.reinvited && dialog.unacknowledged) dialog.unacknowledged.endAfterAck = reasonToEnd(invite, response);
@@ -182,6 +186,8 @@ export class Invites {
       isInviting: false,
       incomingInvite: null,
       stopSessionTimers: () => {},
+      localDescription: null,
+      peerTakesUpdate: true,
       reliableSequence: 0,
       flow: { ...source, ...(invite.remote.name === undefined ? {} : { name: invite.remote.name }) },
     };

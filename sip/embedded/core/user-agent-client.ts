@@ -5,7 +5,7 @@ import type { Remote } from '../transport/remote.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import { type Application, AUTOMATIC_ACK, NO_DIALOG, type SendResult } from './application.ts';
 import { type CoreContext, reachableHop, resolveWithin } from './context.ts';
-import { contactUri, type Dialog, dialogId, type EndReason } from './dialogs.ts';
+import { contactUri, type Dialog, dialogId, type EndReason, keepDescription } from './dialogs.ts';
 import { Invites } from './invites.ts';
 import { dialogNextHop, inDialogRequest, newRequest } from './outgoing.ts';
 import { synthesizedResponse } from './responses.ts';
@@ -18,6 +18,12 @@ interface Ready {
   ok: true;
   request: SipRequest;
   hop: NextHop;
+}
+
+interface UpdateResult {
+  request: SipRequest;
+  response: SipResponse;
+  seconds: number;
 }
 
 interface Routing {
@@ -125,23 +131,60 @@ export class UserAgentClient {
     if (isApplications) dialog.application.deliverEnd({ request: bye, dialogId: dialog.id });
   }
 
-  /** Asks the peer to let the session last for so many further seconds (RFC 4028 §7.4), by an UPDATE without an offer. */
+  /**
+   * Asks the peer to let the session last for so many further seconds (RFC 4028 §7.4): by an UPDATE without an offer, or
+   * by a re-INVITE that repeats our SDP if the peer does not take UPDATE.
+   */
   refreshSession(dialog: Dialog, seconds: number): void {
+    const description = dialog.peerTakesUpdate ? null : dialog.localDescription;
+    const method = description ? 'INVITE' : 'UPDATE';
+    // The next attempt follows in time.
+    if (method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite)) return;
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
     if (!hop) return;
     const headers = [
       ['Supported', 'timer'],
       ['Session-Expires', `${seconds};refresher=uac`],
     ] as const;
-    const asked = createRequest({ method: 'UPDATE', uri: 'sip:placeholder', headers });
-    const { local, sessionTimers } = this.#context;
-    const request = inDialogRequest({ dialog, method: 'UPDATE', asked, local, transport: hop.transport });
+    const asked = createRequest({ method, uri: 'sip:placeholder', headers, body: description ?? '' });
+    const { local } = this.#context;
+    const request = inDialogRequest({ dialog, method, asked, local, transport: hop.transport });
     resolveWithin(this.#context, dialog, hop, (remote) => {
       if (!remote || dialog.state === 'ended') return;
-      this.#startRequest(request, remote, (response) => {
-        this.#followUp(dialog, request, response);
-        if (response.statusCode >= 300) sessionTimers.refused(dialog, response);
-      });
+      if (method === 'INVITE') this.#reinviteToRefresh(dialog, request, remote);
+      else this.#startRequest(request, remote, (response) => this.#updated(dialog, { request, response, seconds }));
+    });
+  }
+
+  #updated(dialog: Dialog, { request, response, seconds }: UpdateResult): void {
+    this.#followUp(dialog, request, response);
+    const { statusCode } = response;
+    if (statusCode < 300) return;
+    const isMethodUnknown = statusCode === 405 || statusCode === 501;
+    if (isMethodUnknown && dialog.localDescription && dialog.state === 'confirmed') {
+      dialog.peerTakesUpdate = false;
+      this.refreshSession(dialog, seconds);
+    } else this.#context.sessionTimers.refused(dialog, response);
+  }
+
+  /** The application hears nothing of it, and the ACK is ours. */
+  #reinviteToRefresh(dialog: Dialog, request: SipRequest, remote: Remote): void {
+    const application: Application = {
+      isOpen: true,
+      deliverRequest: () => {},
+      deliverEnd: () => {},
+      deliverResponse: ({ response }) => {
+        if (response.statusCode >= 300) this.#context.sessionTimers.refused(dialog, response);
+        else if (response.statusCode >= 200) this.#acknowledgements.send(dialog, null, () => {});
+      },
+    };
+    this.#invites.start({
+      id: randomUUID(),
+      application,
+      dialogId: dialog.id,
+      request,
+      remote,
+      reinvited: dialog,
     });
   }
 
@@ -207,6 +250,7 @@ export class UserAgentClient {
     const { statusCode } = response;
     if (request.method === 'UPDATE' && statusCode >= 200 && statusCode < 300) {
       dialog.remoteTarget = contactUri(response) ?? dialog.remoteTarget;
+      keepDescription(dialog, request);
       this.#context.sessionTimers.agree(dialog, response, true);
     }
     // After a challenge the application sends the BYE again, with credentials, in the same dialog.

@@ -12,7 +12,15 @@ import type { IncomingTransaction } from '../transactions/layer.ts';
 import type { Remote } from '../transport/remote.ts';
 import type { Application, SendResult } from './application.ts';
 import type { CoreContext } from './context.ts';
-import { callerUri, contactUri, type Dialog, type EndDialog, routeSetOf } from './dialogs.ts';
+import {
+  callerUri,
+  contactUri,
+  type Dialog,
+  type EndDialog,
+  keepAllowed,
+  keepDescription,
+  routeSetOf,
+} from './dialogs.ts';
 import { addApplicationHeaders, defaultContact, isSips, newTag, sequenceOf } from './outgoing.ts';
 import { responseTo } from './responses.ts';
 import { type Refusal, refusalOf } from './validation.ts';
@@ -94,6 +102,7 @@ export class UserAgentServer {
     if (incoming.request.method === 'UPDATE' && isSuccess(asked) && pending.dialog) {
       // A target refresh like a re-INVITE (RFC 3311 §5.2).
       pending.dialog.remoteTarget = contactUri(incoming.request) ?? pending.dialog.remoteTarget;
+      keepDescription(pending.dialog, response);
       this.#context.sessionTimers.agree(pending.dialog, response, false);
     }
     if (asked.statusCode >= 200) this.#pending.delete(transactionId);
@@ -222,6 +231,8 @@ export class UserAgentServer {
     if (statusCode < 200) return;
     if (isInitial) dialog.state = 'confirmed';
     else dialog.remoteTarget = contactUri(incoming.request) ?? dialog.remoteTarget;
+    keepDescription(dialog, response);
+    keepAllowed(dialog, incoming.request);
     this.#context.sessionTimers.agree(dialog, response, false);
     this.#answered.set(incoming.id, dialog);
   }
@@ -249,6 +260,8 @@ export class UserAgentServer {
       isInviting: false,
       incomingInvite: pending.incoming,
       stopSessionTimers: () => {},
+      localDescription: null,
+      peerTakesUpdate: true,
       reliableSequence: 0,
       flow: pending.incoming.source,
     };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { header } from '../../../sip/message/index.ts';
+import { createRequest, header } from '../../../sip/message/index.ts';
 import { CoreBench } from './core-bench.ts';
 
 /** Session timers (RFC 4028) of the embedded server. */
@@ -94,6 +94,86 @@ describe('a session that we refresh', () => {
     passMinutes(4);
     bench.answer(bench.requests('UPDATE')[0]!, status);
     expect(ends(bench)).toHaveLength(1);
+  });
+});
+
+describe('a peer that does not take UPDATE', () => {
+  const WITHOUT_UPDATE = ['Allow', 'INVITE, ACK, BYE, CANCEL, INFO'] as const;
+
+  /** A call with such a peer, five minutes after its answer. */
+  function refreshed(allow: readonly (readonly [string, string])[]) {
+    const bench = new CoreBench();
+    const call = bench.invite();
+    bench.answer(call.request, 200, 'peer-tag', { headers: [...allow, ['Session-Expires', '600;refresher=uac']] });
+    bench.inDialog(call.dialogId, 'ACK');
+    bench.clock.advance(5 * MINUTE);
+    return { bench, ...call };
+  }
+
+  it('gets a re-INVITE with the same SDP, which the server acknowledges itself', () => {
+    const { bench, request } = refreshed([WITHOUT_UPDATE]);
+    expect(bench.requests('UPDATE')).toEqual([]);
+    const reinvite = bench.requests('INVITE').at(-1)!;
+    expect(reinvite.body.toString()).toBe(request.body.toString());
+    expect(header(reinvite, 'content-type')).toBe('application/sdp');
+    expect(header(reinvite, 'session-expires')).toBe('600;refresher=uac');
+    const deliveredBefore = bench.delivered.length;
+    bench.answer(reinvite, 200, 'peer-tag', { headers: [['Session-Expires', '600;refresher=uac']] });
+    expect(header(bench.requests('ACK').at(-1)!, 'cseq')).toBe(`${Number.parseInt(header(reinvite, 'cseq')!, 10)} ACK`);
+    bench.clock.advance(5 * MINUTE);
+    expect(bench.delivered.length).toBe(deliveredBefore);
+    expect(bench.requests('BYE')).toEqual([]);
+    expect(bench.requests('INVITE').at(-1)).not.toBe(reinvite);
+  });
+
+  it.each([405, 501])('and says so only by %i gets the re-INVITE at once', (status) => {
+    const { bench } = refreshed([]);
+    const before = bench.requests('INVITE').length;
+    bench.answer(bench.requests('UPDATE')[0]!, status);
+    expect(bench.requests('INVITE')).toHaveLength(before + 1);
+  });
+
+  it('is sent the SDP that a later re-INVITE of the application brought', () => {
+    const { bench, dialogId } = refreshed([]);
+    const message = createRequest({ method: 'INVITE', uri: 'sip:placeholder', body: 'v=0\r\nlater\r\n' });
+    bench.execute({ type: 'in-dialog', dialogId, message });
+    bench.answer(bench.requests('INVITE').at(-1)!, 200, 'peer-tag', {
+      headers: [WITHOUT_UPDATE, ['Session-Expires', '600;refresher=uac']],
+    });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(5 * MINUTE);
+    expect(bench.requests('INVITE').at(-1)!.body.toString()).toBe('v=0\r\nlater\r\n');
+  });
+
+  it('ends the session when it answers the re-INVITE with 481', () => {
+    const { bench } = refreshed([WITHOUT_UPDATE]);
+    bench.answer(bench.requests('INVITE').at(-1)!, 481);
+    expect(ends(bench)).toHaveLength(1);
+  });
+
+  it('keeps the session through a 491, and gets another re-INVITE', () => {
+    const { bench } = refreshed([WITHOUT_UPDATE]);
+    const first = bench.requests('INVITE').at(-1)!;
+    bench.answer(first, 491);
+    bench.clock.advance(MINUTE);
+    const second = bench.requests('INVITE').at(-1)!;
+    expect(header(second, 'cseq')).not.toBe(header(first, 'cseq'));
+    bench.answer(second, 200, 'peer-tag', { headers: [['Session-Expires', '600;refresher=uac']] });
+    bench.clock.advance(4 * MINUTE);
+    expect(bench.requests('BYE')).toEqual([]);
+  });
+});
+
+describe('a re-INVITE of ours', () => {
+  it('that gets only a provisional response counts as timed out after 64 * T1, and the peer may invite again', () => {
+    const { bench, request, dialogId } = agreed(null);
+    bench.inDialog(dialogId, 'INVITE');
+    bench.answer(bench.requests('INVITE').at(-1)!, 180);
+    bench.clock.advance(MINUTE);
+    const last = bench.delivered.at(-1)!.message;
+    expect(last.kind === 'response' && last.statusCode).toBe(408);
+    bench.fromPeer(request, 'INVITE', 1);
+    expect(bench.responses(491, 'INVITE')).toEqual([]);
   });
 });
 
