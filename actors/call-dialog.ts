@@ -6,6 +6,7 @@ import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
 import type { Clock } from '../runtime/clock.ts';
 import type {
   DialRequest,
+  InboundCall,
   LegDialog,
   LegHandle,
   NextHop,
@@ -55,24 +56,30 @@ export function dialogPort(options: DialogPortOptions) {
       };
     }
 
-    async function dialPhone(calledNumber: string): Promise<void> {
-      const { inbound, row } = call!;
-      const trunk = await getTrunkById(sql, row.trunkId);
+    async function trunkOfCall(): Promise<TrunkRow> {
+      const trunk = await getTrunkById(sql, call!.row.trunkId);
       if (!trunk) throw new Error('the trunk of a live call is gone');
+      return trunk;
+    }
+
+    async function answerCaller(caller: InboundCall): Promise<void> {
+      const trunk = await trunkOfCall();
       if (hangup !== null || signal.aborted) return refuseUndialed();
-      if (input.leg === 'customer' && inbound !== null) {
-        dialog = inbound.answer({
-          trunk: trunkEndpoint(trunk, secrets, null),
-          localMedia: input.local,
-          callId: input.callId,
-          leg: input.leg,
-          signal,
-          onEvent: sendBack,
-          ...referralsOf(trunk),
-          onHandle,
-        });
-        return;
-      }
+      dialog = caller.answer({
+        trunk: trunkEndpoint(trunk, secrets, null),
+        localMedia: input.local,
+        callId: input.callId,
+        leg: input.leg,
+        signal,
+        onEvent: sendBack,
+        ...referralsOf(trunk),
+        onHandle,
+      });
+    }
+
+    async function dialPhone(calledNumber: string): Promise<void> {
+      const trunk = await trunkOfCall();
+      if (hangup !== null || signal.aborted) return refuseUndialed();
       const dialing = new GatewayDialing({
         choices: trunks.dialing(trunk),
         mayTryNext: () => !signal.aborted && sip.state === 'connected',
@@ -123,6 +130,13 @@ export function dialogPort(options: DialogPortOptions) {
       });
     }
 
+    async function openDialog(live: LiveCall): Promise<void> {
+      if (input.leg === 'customer' && live.inbound !== null) return await answerCaller(live.inbound);
+      const endpoint = endpointOf(live, input.leg);
+      if (endpoint.type === 'phone') return await dialPhone(endpoint.number);
+      dialBrowser(endpoint.userId);
+    }
+
     function refuseUndialed(): void {
       const detail = 'hung up before the INVITE was sent';
       sendBack({ type: 'leg.refused', sipStatus: 487, hangupCause: hangup?.cause ?? 'ORIGINATOR_CANCEL', detail });
@@ -151,15 +165,13 @@ export function dialogPort(options: DialogPortOptions) {
         dialog?.hangup(command.cause);
       }
     });
-    const endpoint = endpointOf(call, input.leg);
-    if (endpoint.type === 'webrtc') dialBrowser(endpoint.userId);
-    else dialPhone(endpoint.number).catch(refuseAfter);
+    openDialog(call).catch(refuseAfter);
     return () => abort.abort();
   });
 }
 
 function endpointOf({ row, guests }: LiveCall, leg: LegId): LegEndpoint {
-  if (leg === 'customer') return { type: 'phone', number: row.customerNumber };
+  if (leg === 'customer' && row.customerNumber !== null) return { type: 'phone', number: row.customerNumber };
   if (leg === 'agent' && row.agentUserId !== null) return { type: 'webrtc', userId: row.agentUserId };
   if (leg === 'agent' && row.agentNumber !== null) return { type: 'phone', number: row.agentNumber };
   const guest = guests.get(leg);

@@ -12,7 +12,7 @@ export interface PublicCall {
   did: string;
   /** Null when the agent is a browser. */
   agent_number: string | null;
-  customer_number: string;
+  customer_number: string | null;
   /** `inbound`: the customer has called `did` (beyond the specification). */
   direction: 'outbound' | 'inbound';
   state: CallState;

@@ -65,7 +65,8 @@ export interface PlaceCallRequest {
   agentNumber: string | null;
   /** The user whose browser is the agent. Null or absent: `agentNumber` is set. */
   agentUserId?: number | null;
-  customerNumber: string;
+  /** +E.164. Null if the caller of an inbound call withheld it. */
+  customerNumber: string | null;
   did: string | null;
   trunkId: string | null;
   /** As given, or null: then one is minted. */

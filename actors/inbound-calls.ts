@@ -45,8 +45,6 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     if (rule === null) return call.refuse('NO_USER_RESPONSE');
     if (rule.action === 'reject') return call.refuse('CALL_REJECTED');
     const caller = e164Of(call.caller);
-    // There is nobody to name in the call, nor to call back.
-    if (caller === null) return call.refuse('FACILITY_REJECTED');
     call.ring();
     const { decision, decidedBy } = await decide(rule, { workspaceId, trunkId, did, from: caller }, call);
     if (call.abandoned.aborted) return;

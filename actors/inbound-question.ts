@@ -26,8 +26,8 @@ export interface AskedCall {
   trunkId: string;
   /** +E.164: the rented number. */
   did: string;
-  /** +E.164 */
-  from: string;
+  /** +E.164. Null if the caller withheld it. */
+  from: string | null;
 }
 
 /** Why there is no decision. */

@@ -5,6 +5,15 @@ import { userOf } from './message/index.ts';
 import type { InboundCall, LegDialog } from './sip-gateway.ts';
 import type { SrfReceivedRequest, SrfReply } from './srf-types.ts';
 
+/** Values of Privacy that withhold the number: RFC 3323 §4.2, RFC 3325 §9.3. */
+const WITHHOLDING: ReadonlySet<string> = new Set(['id', 'user', 'header']);
+
+function callerOf(request: Pick<SrfReceivedRequest, 'get'>): string {
+  const privacy = (request.get('Privacy') ?? '').toLowerCase().split(/[;,]/);
+  if (privacy.some((value) => WITHHOLDING.has(value.trim()))) return '';
+  return userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
+}
+
 /** The INVITE of a peer that has no final response yet. */
 export class ReceivedCall implements InboundCall {
   readonly called: string;
@@ -26,7 +35,7 @@ export class ReceivedCall implements InboundCall {
     this.#answer = answer;
     this.traceAs = traceAs;
     this.called = userOf(request.uri);
-    this.caller = userOf(request.get('P-Asserted-Identity')) || userOf(request.get('From'));
+    this.caller = callerOf(request);
     this.source = { host: request.source_address, port: request.source_port };
     request.on('cancel', () => {
       if (this.#isOver) return;

@@ -118,7 +118,10 @@ export type TrunkSilence = 'no_response' | 'transport_error';
 export interface InboundCall {
   /** User part of the request URI, as the peer wrote it. */
   readonly called: string;
-  /** User part of P-Asserted-Identity (RFC 3325), else of From; empty if there is none. */
+  /**
+   * User part of P-Asserted-Identity (RFC 3325), or else of From. Empty if there is none, or the caller asked not to show
+   * it (RFC 3323).
+   */
   readonly caller: string;
   /** Where the INVITE came from. */
   readonly source: { host: string; port: number };

@@ -78,7 +78,7 @@ export interface PhoneCall {
   reference_id: string;
   leg_id: string;
   role: 'agent' | 'party' | 'supervisor';
-  customer_number: string;
+  customer_number: string | null;
   state: 'ringing' | 'connecting' | 'answered';
   held: boolean;
 }

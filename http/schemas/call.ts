@@ -59,7 +59,7 @@ export const LegObjectSchema = Type.Object(
       {
         type: Type.Enum(['phone', 'webrtc'], { description: 'Kind of endpoint: a phone, or the browser of a user.' }),
         number: Type.Optional(
-          nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor.' }),
+          nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor, and for a caller who withheld it.' }),
         ),
         user_id: Type.Optional(nullable(Type.Integer({ description: 'User of the browser. Null for a supervisor.' }))),
       },
@@ -171,7 +171,11 @@ const CALL_PROPERTIES = {
     ...E164Schema,
     description: 'Number dialed first, in E.164 format. Null when the agent is a browser (`agent_endpoint`).',
   }),
-  customer_number: { ...E164Schema, description: 'Number dialed after the agent answers, in E.164 format.' },
+  customer_number: nullable({
+    ...E164Schema,
+    description:
+      'Number dialed after the agent answers, in E.164 format. For an inbound call, the number of the caller: null if the caller withheld it.',
+  }),
   direction: Type.Enum(['outbound', 'inbound'], {
     description: '`inbound`: the customer has called `did`. `outbound`: the call was placed here. Tandem extension.',
   }),

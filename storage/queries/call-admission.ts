@@ -38,8 +38,8 @@ export interface AdmitCallInput {
   agentNumber: string | null;
   /** The user whose browser is the agent. Default: null, a phone. */
   agentUserId?: number | null;
-  /** +E.164 */
-  customerNumber: string;
+  /** +E.164. Null if the caller of an inbound call withheld it. */
+  customerNumber: string | null;
   /** The client's, or a minted `qc2c-<uuid>`. */
   referenceId: string;
   callbackUrl: string | null;
@@ -208,8 +208,7 @@ async function requirePermission(
   await requireCallPermission(tx, {
     ...{ workspaceId, limits: callingLimits, now },
     staff: agentNumber === null ? {} : { agent_number: agentNumber },
-    // The customer of an inbound call is not dialed.
-    public: placedVia === 'inbound' ? {} : { customer_number: customerNumber },
+    public: dialedCustomer({ placedVia, customerNumber }),
   });
 }
 
@@ -220,7 +219,15 @@ function requireAllowedDestinations(
   if (allowedPrefixes.length === 0) return;
   // In the order of the API reference. A browser is not called over the trunk.
   if (agentNumber !== null) requireAllowed(allowedPrefixes, { agent_number: agentNumber });
-  if (placedVia !== 'inbound') requireAllowed(allowedPrefixes, { customer_number: customerNumber });
+  requireAllowed(allowedPrefixes, dialedCustomer({ placedVia, customerNumber }));
+}
+
+/** Empty for an inbound call, whose customer is not dialed. */
+function dialedCustomer({
+  placedVia,
+  customerNumber,
+}: Pick<AdmitCallInput, 'placedVia' | 'customerNumber'>): Record<string, string> {
+  return placedVia === 'inbound' || customerNumber === null ? {} : { customer_number: customerNumber };
 }
 
 function requireAllowed(allowedPrefixes: readonly string[], numbers: Readonly<Record<string, string>>): void {

@@ -23,7 +23,8 @@ export interface CallRow {
   agentNumber: string | null;
   /** The user whose browser is the agent; null when the agent is a phone. */
   agentUserId: number | null;
-  customerNumber: string;
+  /** Null: the caller of an inbound call withheld it. */
+  customerNumber: string | null;
   state: CallState;
   /** Sequence of the latest event. */
   seq: number;

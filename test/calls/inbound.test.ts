@@ -255,6 +255,23 @@ describe.skipIf(!peerAvailable('baresip'))('a call to a number whose rule asks a
   });
 });
 
+describe.skipIf(!peerAvailable('baresip'))('a call without a number of the caller', () => {
+  it('is connected, and has no customer number', async () => {
+    await forward();
+    const agent = await platform.phone(AGENT);
+    const { caller, callId } = await call(DID, { user: 'anonymous' });
+    const id = await callId();
+    await agent.until('invite');
+    await platform.until(id, 'call.bridged');
+    const bridged = await platform.call(id);
+    expect(bridged).toMatchObject({ direction: 'inbound', customer_number: null });
+    expect(bridged.legs.find(({ role }) => role === 'customer')?.endpoint).toEqual({ type: 'phone', number: null });
+    await caller.command('hangup');
+    await platform.ended(id);
+    expect((await callsOf()).find(({ call_id }) => call_id === id)).toMatchObject({ customer_number: null });
+  });
+});
+
 describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () => {
   it('is refused for a number that is not rented, and for one without a rule or with a rule to reject', async () => {
     const stranger = await call('+911140000099');
@@ -262,12 +279,6 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
     await platform.ask('PUT', RULE, { action: 'reject' });
     const rejected = await call();
     await eventually(() => expect(rejected.caller.output()).toContain('603 Decline'));
-  });
-
-  it('is refused without a number of the caller', async () => {
-    await forward();
-    const { caller } = await call(DID, { user: 'anonymous' });
-    await eventually(() => expect(caller.output()).toContain('403 Forbidden'));
   });
 
   it('is refused when it would be forwarded to a number with a rule, such as itself', async () => {

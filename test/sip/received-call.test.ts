@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { ReceivedCall } from '../../sip/received-call.ts';
+
+const ASSERTED = '<sip:+919800000001@carrier.example>';
+
+/** The number of the caller of an INVITE with these headers. */
+function callerOf(headers: Record<string, string>): string {
+  const request = {
+    uri: 'sip:+911140000001@192.0.2.1',
+    get: (name: string) => headers[name],
+    on: () => {},
+    ...{ source_address: '192.0.2.7', source_port: 5060 },
+  };
+  const answer = () => {
+    throw new Error('not answered here');
+  };
+  return new ReceivedCall(request as never, { send: () => {} } as never, { answer, traceAs: () => {} }).caller;
+}
+
+describe('the caller of a received call', () => {
+  it('is the one that the carrier asserts (RFC 3325)', () => {
+    expect(callerOf({ From: '<sip:pbx@phone.example>;tag=1', 'P-Asserted-Identity': ASSERTED })).toBe('+919800000001');
+  });
+
+  it('is the one in From when the carrier asserts none', () => {
+    expect(callerOf({ From: '"Asha" <sip:+919800000002@phone.example>;tag=1' })).toBe('+919800000002');
+  });
+
+  it.each(['id', 'user', 'header', 'id;critical', 'session; ID', 'none, id'])(
+    'is withheld with Privacy: %s',
+    (Privacy) => {
+      expect(callerOf({ From: '<sip:a@b>;tag=1', 'P-Asserted-Identity': ASSERTED, Privacy })).toBe('');
+    },
+  );
+
+  it.each(['none', 'session', 'history'])('is shown with Privacy: %s', (Privacy) => {
+    expect(callerOf({ From: '<sip:a@b>;tag=1', 'P-Asserted-Identity': ASSERTED, Privacy })).toBe('+919800000001');
+  });
+});
