@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 /** More than there are cores, as most tests wait for audio, SIP timers, the database or a child process. */
-const MAX_WORKERS = 3;
+const MAX_WORKERS = 4;
 
 export default defineConfig({
   test: {

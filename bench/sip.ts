@@ -5,7 +5,8 @@ import { parseArgs } from 'node:util';
 import { startEmbeddedSipServer } from '../sip/embedded/embedded-sip-server.ts';
 import { createDrachtioGateway } from '../sip/sip-gateway.drachtio.ts';
 import type { LegDialog } from '../sip/sip-gateway.ts';
-import { freeSipPort, peerAvailable, type RunningPeer, runPeer, untilListening } from '../test/peers/programs.ts';
+import { freePorts } from '../test/free-ports.ts';
+import { peerAvailable, type RunningPeer, runPeer, untilListening } from '../test/peers/programs.ts';
 
 /**
  * Calls set up and torn down over UDP, to the same sipp: by our gateway and SIP server, by another sipp, and by that sipp
@@ -41,7 +42,7 @@ if (!peerAvailable('sipp')) {
   process.exit(1);
 }
 const folder = await mkdtemp(join(tmpdir(), 'bench-sip-'));
-const calleePort = await freeSipPort();
+const calleePort = await freePorts(2);
 const callee = runPeer('sipp', {
   cwd: folder,
   args: ['-sn', 'uas', '-i', HOST, '-p', String(calleePort), '-nostdin'],
@@ -79,7 +80,7 @@ async function setUpBySipp(name: string, port: number): Promise<Setup> {
   const caller = runPeer('sipp', {
     cwd: own,
     args: [
-      ...[`${HOST}:${port}`, '-sn', 'uac', '-i', HOST, '-p', String(await freeSipPort()), '-nostdin', '-d', '0'],
+      ...[`${HOST}:${port}`, '-sn', 'uac', '-i', HOST, '-p', String(await freePorts(2)), '-nostdin', '-d', '0'],
       ...['-m', String(CALLS), '-l', String(CONCURRENCY), '-r', '5000', '-trace_rtt', '-rtt_freq', '1'],
       ...['-timeout', '120', '-timeout_error'],
     ],
@@ -97,7 +98,7 @@ async function setUpBySipp(name: string, port: number): Promise<Setup> {
 
 /** A proxy that stays in the path and relays everything to the callee. */
 async function withKamailio(act: (port: number) => Promise<void>): Promise<void> {
-  const port = await freeSipPort();
+  const port = await freePorts(2);
   const config = join(folder, 'kamailio.cfg');
   const modules = ['tm', 'sl', 'rr', 'pv', 'siputils', 'textops'].map((name) => `loadmodule "${name}.so"`).join('\n');
   await writeFile(

@@ -9,6 +9,7 @@ import { telephoneEventPayload } from '../../media/rtp/telephone-event.ts';
 import { MOST_SRTP_OVERHEAD_BYTES, SUITES } from '../../media/srtp/crypto-suites.ts';
 import { SrtpReceiver } from '../../media/srtp/srtp-receiver.ts';
 import { SrtpSender } from '../../media/srtp/srtp-sender.ts';
+import { freePorts } from '../free-ports.ts';
 
 /** A peer on real sockets: says what it is told, keeps what it hears. */
 export class RtpPhone {
@@ -212,30 +213,8 @@ async function openSocket(): Promise<Socket> {
   return socket;
 }
 
-/** The first of `pairs` even/odd port pairs in a row that the system has free now. */
+/** `pairs` even/odd port pairs in a row that are free now. */
 export async function freePortRange(pairs: number): Promise<{ min: number; max: number }> {
-  for (;;) {
-    const probe = await openSocket();
-    const min = probe.address().port & ~1;
-    probe.close();
-    const max = min + 2 * pairs - 1;
-    if (max <= 65_535 && (await areFree(min, max))) return { min, max };
-  }
-}
-
-async function areFree(min: number, max: number): Promise<boolean> {
-  const sockets: Socket[] = [];
-  try {
-    for (let port = min; port <= max; port++) {
-      const socket = createSocket('udp4');
-      sockets.push(socket);
-      socket.bind({ port, address: '127.0.0.1', exclusive: true });
-      await once(socket, 'listening');
-    }
-    return true;
-  } catch {
-    return false;
-  } finally {
-    for (const socket of sockets) socket.close();
-  }
+  const min = await freePorts(2 * pairs);
+  return { min, max: min + 2 * pairs - 1 };
 }

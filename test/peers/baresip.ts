@@ -7,7 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Codec } from '../../machines/events.ts';
 import { tone } from '../../media/dsp/tones.ts';
 import { readWav, wavHeader } from '../../media/wav.ts';
-import { freeSipPort, runPeer, untilListening } from './programs.ts';
+import { freePorts } from '../free-ports.ts';
+import { runPeer, untilListening } from './programs.ts';
 
 export interface BaresipOptions {
   /** User part of its address; it refuses calls to any other. Default `peer`. */
@@ -19,6 +20,8 @@ export interface BaresipOptions {
   codecs?: readonly Codec[];
   /** SRTP: if it is offered (`srtp`), or else it refuses the call (`srtp-mand`). Default: none. */
   mediaEncryption?: 'srtp' | 'srtp-mand';
+  /** What its calls prove when they are challenged. Default: nothing. */
+  account?: { username: string; password: string };
   /** `manual` rings and never answers. Default `auto`. */
   answer?: 'auto' | 'manual';
 }
@@ -57,18 +60,20 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     codecs = ['PCMU', 'PCMA'],
     answer = 'auto',
     mediaEncryption,
+    account,
   } = options;
   const folder = await mkdtemp(join(tmpdir(), 'baresip-'));
-  const [port, rtpPort] = [await freeSipPort(), await freeSipPort()];
-  const commandPort = await freeSipPort();
+  const [port, rtpPort] = [await freePorts(2), await freePorts(2)];
+  const commandPort = await freePorts(2);
   const evenRtpPort = rtpPort + (rtpPort % 2);
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
   await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort, commandPort }));
   const codecList = codecs.map((codec) => `${codec}/${FORMATS[codec]}`).join(',');
   const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
+  const proof = account === undefined ? '' : `;auth_user=${account.username};auth_pass=${account.password}`;
   await writeFile(
     join(folder, 'accounts'),
-    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}${encryption}\n`,
+    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}${encryption}${proof}\n`,
   );
   await writeFile(join(folder, 'contacts'), '');
   const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });

@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { selfSignedCertificate } from '../callbacks/certificate.ts';
-import { freeSipPort, runPeer, untilListening } from './programs.ts';
+import { freePorts } from '../free-ports.ts';
+import { runPeer, untilListening } from './programs.ts';
 
 export interface KamailioOptions {
   /** Account that it demands for calls and registrations. */
@@ -29,7 +30,7 @@ const HOST = '127.0.0.1';
 /** Starts kamailio as a carrier: it demands digest credentials, stays in the path of calls and takes registrations. */
 export async function startKamailio(options: KamailioOptions): Promise<Kamailio> {
   const folder = await mkdtemp(join(tmpdir(), 'kamailio-'));
-  const [port, tlsPort] = [await freeSipPort(), await freeSipPort()];
+  const [port, tlsPort] = [await freePorts(2), await freePorts(2)];
   const { cert, key } = selfSignedCertificate({ ipv4: [HOST] });
   const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
   await Promise.all([writeFile(files.cert, cert), writeFile(files.key, key)]);

@@ -1,9 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { createSocket } from 'node:dgram';
-import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -46,20 +43,6 @@ export function runPeer(program: PeerProgram, options: { args: readonly string[]
   return { child, output: () => output, exited, stop };
 }
 
-/** A port, and the one above it, that were free for UDP and TCP a moment ago. */
-export async function freeSipPort(): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt++) {
-    const first = createServer().listen(0, '127.0.0.1');
-    await once(first, 'listening');
-    const address = first.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const isFree = (await canBind(port, 'udp')) && (await canBind(port + 1, 'udp')) && (await canBind(port + 1, 'tcp'));
-    await new Promise((resolve) => first.close(resolve));
-    if (isFree) return port;
-  }
-  throw new Error('no pair of free ports');
-}
-
 /** Resolves when somebody listens, as the kernel says; looking must not take the port away from who wants it. */
 export async function untilListening(port: number, transport: 'udp' | 'tcp', peer: RunningPeer): Promise<void> {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')} `;
@@ -75,19 +58,6 @@ export async function untilListening(port: number, transport: 'udp' | 'tcp', pee
     await delay(10);
   }
   throw new Error(`the peer does not listen on ${transport} port ${port}: ${peer.output()}`);
-}
-
-async function canBind(port: number, transport: 'udp' | 'tcp'): Promise<boolean> {
-  const socket = transport === 'udp' ? createSocket('udp4') : createServer();
-  const outcome = new Promise<boolean>((resolve) => {
-    socket.on('error', () => resolve(false));
-    socket.on('listening', () => resolve(true));
-  });
-  if ('bind' in socket) socket.bind(port, '127.0.0.1');
-  else socket.listen(port, '127.0.0.1');
-  const isFree = await outcome;
-  if (isFree) await new Promise<void>((resolve) => socket.close(() => resolve()));
-  return isFree;
 }
 
 /** Null where the program is not installed. */

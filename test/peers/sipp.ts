@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { encodeG711 } from '../../media/codecs/g711.ts';
 import { tone } from '../../media/dsp/tones.ts';
+import { freePorts } from '../free-ports.ts';
 import { CALLED_SCENARIOS } from './called-scenarios.ts';
 import { CALLING_SCENARIOS } from './calling-scenarios.ts';
-import { freeSipPort, runPeer, untilListening } from './programs.ts';
+import { runPeer, untilListening } from './programs.ts';
 import { scenarioFile } from './sipp-script.ts';
 
 export type CalledScenario = keyof typeof CALLED_SCENARIOS;
@@ -83,7 +84,7 @@ interface RunOptions {
 async function runScenario(folder: string, { scenario, steps, transport, args }: RunOptions) {
   const file = join(folder, `${scenario}.xml`);
   await writeFile(file, scenarioFile(scenario, steps));
-  const port = await freeSipPort();
+  const port = await freePorts(2);
   const peer = runPeer('sipp', {
     cwd: folder,
     args: [

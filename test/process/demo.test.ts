@@ -95,7 +95,7 @@ describe('npm run demo', { timeout: DEMO_TIMEOUT_MS }, () => {
     const demo = await startDemo([]);
     await demo.printed('call.bridged');
     demo.child.kill('SIGINT');
-    expect(await demo.exited).toBe(130);
+    expect(await demo.exited, demo.output()).toBe(130);
     expect(await readdir(demo.folder)).toEqual(['here']);
   });
 
