@@ -2,18 +2,20 @@ import ipaddr from 'ipaddr.js';
 import { type ErrorCode, TandemError } from '../machines/errors.ts';
 import type { HangupCause } from '../machines/events.ts';
 import { Gate, GateFullError } from '../runtime/gate.ts';
+import { DigestGuard } from '../sip/digest-guard.ts';
 import type { InboundCall, SipGateway } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import {
   type CalledNumber,
   type ForwardRule,
   findCalledNumbers,
+  hasInboundAccount,
   type InboundDecider,
   type InboundDecision,
   type InboundRule,
 } from '../storage/queries/inbound-rules.ts';
 import { gatewaysOf } from '../storage/queries/trunk-gateways.ts';
-import { callbackSecretContext } from '../storage/secret-contexts.ts';
+import { callbackSecretContext, trunkInboundPasswordContext } from '../storage/secret-contexts.ts';
 import type { Resolve } from './callbacks/dns-resolve.ts';
 import type { NodeDialer } from './dialer.actor.ts';
 import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
@@ -31,16 +33,17 @@ export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resol
 }
 
 /**
- * Takes the calls of peers: each is for a rented number, comes from an address of a gateway of the number's trunk, and is refused or
- * connected by the number's rule, or as a URL of the integrator decides.
+ * Takes the calls of peers: each is for a rented number, comes from an address of the number's trunk or proves
+ * its account, and is refused or connected by the number's rule, or as a URL of the integrator decides.
  */
 export function takeInboundCalls(options: InboundCallsOptions): void {
   const { sip, sql, dialer, trunkTargets, secrets, logger } = options;
   const questions = new Gate(MOST_QUESTIONS);
+  const guard = new DigestGuard();
 
   async function take(call: InboundCall): Promise<void> {
     const number = await calledNumber(call);
-    if (number === null) return call.refuse('UNALLOCATED_NUMBER');
+    if (number === null) return;
     const { inbound: rule, workspaceId, trunkId, e164: did } = number;
     if (rule === null) return call.refuse('NO_USER_RESPONSE');
     if (rule.action === 'reject') return call.refuse('CALL_REJECTED');
@@ -93,18 +96,47 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     return { callbackUrl, callbackSecret: secrets.open(sealed, callbackSecretContext(workspaceId)) };
   }
 
-  /** Null for a number that is not rented, and for one whose trunk is elsewhere: strangers learn nothing of either. */
+  /** Null if the call was refused or challenged: strangers do not learn which numbers there are. */
   async function calledNumber(call: InboundCall): Promise<CalledNumber | null> {
     const e164 = e164Of(call.called);
     const numbers = e164 === null ? [] : await findCalledNumbers(sql, [e164]);
-    for (const number of numbers) {
-      for (const { sipUri, transport } of gatewaysOf(number.trunk)) {
-        const { ownerWorkspaceId } = number.trunk;
-        const hops = await trunkTargets.locate({ sipUri, transport, ownerWorkspaceId }).catch(() => []);
-        if (hops.some(({ address }) => isSameAddress(address, call.source.host))) return number;
-      }
-    }
+    for (const number of numbers) if (await isFromTrunk(call, number)) return number;
+    if (await hasInboundAccount(sql)) return await numberByPassword(call, numbers);
+    call.refuse('UNALLOCATED_NUMBER');
     return null;
+  }
+
+  async function isFromTrunk(call: InboundCall, { trunk }: CalledNumber): Promise<boolean> {
+    const { ownerWorkspaceId } = trunk;
+    for (const { sipUri, transport } of gatewaysOf(trunk)) {
+      const hops = await trunkTargets.locate({ sipUri, transport, ownerWorkspaceId }).catch(() => []);
+      if (hops.some(({ address }) => isSameAddress(address, call.source.host))) return true;
+    }
+    return false;
+  }
+
+  /** The number whose trunk has the account that the call proves. */
+  async function numberByPassword(call: InboundCall, numbers: readonly CalledNumber[]): Promise<CalledNumber | null> {
+    let proved: CalledNumber | null = null;
+    const verdict = await guard.check({
+      authorization: call.authorization,
+      method: 'INVITE',
+      user: call.called,
+      source: call.source.host,
+      passwordOf(username) {
+        proved = numbers.find(({ trunk }) => trunk.inboundUsername === username) ?? null;
+        return proved && inboundPassword(proved);
+      },
+    });
+    if (verdict === 'accepted') return proved;
+    if (verdict === 'refused') call.refuse('FACILITY_REJECTED');
+    else call.challenge(guard.challenge({ isStale: verdict === 'stale' }));
+    return null;
+  }
+
+  function inboundPassword({ trunk, trunkId }: CalledNumber): string | null {
+    const sealed = trunk.inboundPasswordEncrypted;
+    return sealed && secrets.open(sealed, trunkInboundPasswordContext(trunkId));
   }
 
   sip.onCall((call) => {

@@ -39,7 +39,7 @@ export function isStale(challenge: string): boolean {
   return readChallenges(challenge).some((parameters) => parameters.get('stale')?.toLowerCase() === 'true');
 }
 
-type Challenge = ReadonlyMap<string, string>;
+export type Challenge = ReadonlyMap<string, string>;
 
 const HASH_OF_ALGORITHM: Readonly<Record<string, string>> = { MD5: 'md5', 'SHA-256': 'sha256' };
 
@@ -49,7 +49,7 @@ function isAnswerable(challenge: Challenge): boolean {
   return HASH_OF_ALGORITHM[name] !== undefined && challenge.has('nonce') && (qop === undefined || offersAuth(qop));
 }
 
-function algorithmOf(challenge: Challenge): { name: string; written: string; isSession: boolean } {
+export function algorithmOf(challenge: Challenge): { name: string; written: string; isSession: boolean } {
   const written = challenge.get('algorithm') ?? 'MD5';
   const isSession = /-sess$/i.test(written);
   return { name: written.replace(/-sess$/i, '').toUpperCase(), written, isSession };
@@ -61,22 +61,22 @@ function offersAuth(qop: string): boolean {
 
 function credentialsFor(request: DigestRequest, challenge: Challenge): string {
   const { name, written, isSession } = algorithmOf(challenge);
-  const hash = (...parts: string[]) => createHash(HASH_OF_ALGORITHM[name]!).update(parts.join(':')).digest('hex');
   const realm = challenge.get('realm') ?? '';
   const nonce = challenge.get('nonce')!;
   const cnonce = randomBytes(8).toString('hex');
   const nonceCount = (request.nonceCount ?? 1).toString(16).padStart(8, '0');
-  const user = hash(request.username, realm, request.password);
-  const secret = isSession ? hash(user, nonce, cnonce) : user;
-  const what = hash(request.method, request.uri);
   const hasQop = challenge.has('qop');
-  const response = hasQop ? hash(secret, nonce, nonceCount, cnonce, 'auth', what) : hash(secret, nonce, what);
+  const { username, password, method, uri } = request;
+  const response = digestResponse({
+    ...{ algorithm: name, isSession, username, password, realm, method, uri, nonce, cnonce },
+    nonceCount: hasQop ? nonceCount : null,
+  });
 
   const parts = [
-    `username="${quotable(request.username)}"`,
+    `username="${quotable(username)}"`,
     `realm="${realm}"`,
     `nonce="${nonce}"`,
-    `uri="${quotable(request.uri)}"`,
+    `uri="${quotable(uri)}"`,
     `response="${response}"`,
     `algorithm=${written}`,
   ];
@@ -86,14 +86,41 @@ function credentialsFor(request: DigestRequest, challenge: Challenge): string {
   return `Digest ${parts.join(', ')}`;
 }
 
+export interface DigestInput {
+  /** `MD5` or `SHA-256`. */
+  algorithm: string;
+  /** The algorithm is written with `-sess`. */
+  isSession: boolean;
+  username: string;
+  password: string;
+  realm: string;
+  method: string;
+  uri: string;
+  nonce: string;
+  cnonce: string;
+  /** Eight hexadecimal digits. Null without `qop`, as in RFC 2069. */
+  nonceCount: string | null;
+}
+
+/** The `response` parameter in lower-case hexadecimal (RFC 7616 §3.4.1), with `qop=auth`. */
+export function digestResponse(input: DigestInput): string {
+  const { realm, nonce, cnonce, nonceCount } = input;
+  const hash = (...parts: string[]) =>
+    createHash(HASH_OF_ALGORITHM[input.algorithm]!).update(parts.join(':')).digest('hex');
+  const user = hash(input.username, realm, input.password);
+  const secret = input.isSession ? hash(user, nonce, cnonce) : user;
+  const what = hash(input.method, input.uri);
+  return nonceCount === null ? hash(secret, nonce, what) : hash(secret, nonce, nonceCount, cnonce, 'auth', what);
+}
+
 /** Fit for a quoted string (RFC 3261 §25.1): nothing can end it, or the header. */
 function quotable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is taken out
   return text.replace(/[\u0000-\u001f\u007f]/g, '').replace(/["\\]/g, '\\$&');
 }
 
-/** Quoted values keep their escapes, since they go back as they came. */
-function readChallenges(text: string): Challenge[] {
+/** Reads challenges or credentials. Quoted values keep their escapes, since they go back as they came. */
+export function readChallenges(text: string): Challenge[] {
   const challenges: Map<string, string>[] = [];
   const known = text.slice(0, 8192);
   let scheme = '';

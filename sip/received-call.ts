@@ -19,6 +19,7 @@ export class ReceivedCall implements InboundCall {
   readonly called: string;
   readonly caller: string;
   readonly source: { host: string; port: number };
+  readonly authorization: string | undefined;
   readonly #reply: SrfReply;
   readonly #abandoned = new AbortController();
   readonly #answer: InboundCall['answer'];
@@ -36,6 +37,7 @@ export class ReceivedCall implements InboundCall {
     this.traceAs = traceAs;
     this.called = userOf(request.uri);
     this.caller = callerOf(request);
+    this.authorization = request.get('Authorization');
     this.source = { host: request.source_address, port: request.source_port };
     request.on('cancel', () => {
       if (this.#isOver) return;
@@ -56,6 +58,12 @@ export class ReceivedCall implements InboundCall {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#reply.send(statusOfCause(cause), { headers: { Reason: reasonHeaderOf(cause), Allow: ALLOWED_METHODS } });
+  }
+
+  challenge(challenge: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#reply.send(401, { headers: { 'WWW-Authenticate': challenge } });
   }
 
   answer(request: Parameters<InboundCall['answer']>[0]): LegDialog {

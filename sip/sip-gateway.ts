@@ -125,12 +125,16 @@ export interface InboundCall {
   readonly caller: string;
   /** Where the INVITE came from. */
   readonly source: { host: string; port: number };
+  /** The header of that name. */
+  readonly authorization: string | undefined;
   /** Aborted when the peer gives up before it is answered or refused. */
   readonly abandoned: AbortSignal;
   /** 180. */
   ring(): void;
   /** Puts its SIP messages, earlier and later ones, into the trace of a leg. */
   traceAs(leg: { callId: string; leg: string }): void;
+  /** Asks for a password with 401 and this WWW-Authenticate; the answer comes as another call. */
+  challenge(challenge: string): void;
   /** Idempotent; nothing happens to a call that is answered. */
   refuse(cause: HangupCause): void;
   /** Makes a leg of it, which is `leg.answered` once the peer has acknowledged. Call it once. */

@@ -2,6 +2,7 @@ import { inTransaction, type Sql, type StorageLogger } from './database.ts';
 import {
   callbackSecretContext,
   signingKeyContext,
+  trunkInboundPasswordContext,
   trunkPasswordContext,
   webhookSecretContext,
 } from './secret-contexts.ts';
@@ -48,6 +49,13 @@ interface SealedColumn {
 /** Every column of the schema that the secret box sealed. A test looks for those that are missing. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'trunks', id: 'id', column: 'password_encrypted', owner: 'id', context: trunkPasswordContext },
+  {
+    table: 'trunks',
+    id: 'id',
+    column: 'inbound_password_encrypted',
+    owner: 'id',
+    context: trunkInboundPasswordContext,
+  },
   {
     table: 'calls',
     id: 'call_id',

@@ -3,6 +3,11 @@ export function trunkPasswordContext(trunkId: string): string {
   return `trunk_password:${trunkId}`;
 }
 
+/** As `trunkPasswordContext`, for the password that inbound calls prove. */
+export function trunkInboundPasswordContext(trunkId: string): string {
+  return `trunk_inbound_password:${trunkId}`;
+}
+
 /** What a sealed webhook secret is bound to: it opens for its own webhook only. */
 export function webhookSecretContext(webhookId: string): string {
   return `webhook_secret:${webhookId}`;

@@ -59,7 +59,10 @@ export const LegObjectSchema = Type.Object(
       {
         type: Type.Enum(['phone', 'webrtc'], { description: 'Kind of endpoint: a phone, or the browser of a user.' }),
         number: Type.Optional(
-          nullable({ ...E164Schema, description: 'Phone number in E.164 format. Null for a supervisor, and for a caller who withheld it.' }),
+          nullable({
+            ...E164Schema,
+            description: 'Phone number in E.164 format. Null for a supervisor, and for a caller who withheld it.',
+          }),
         ),
         user_id: Type.Optional(nullable(Type.Integer({ description: 'User of the browser. Null for a supervisor.' }))),
       },

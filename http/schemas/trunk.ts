@@ -9,7 +9,7 @@ import {
   type TrunkTransport,
 } from '../../storage/queries/trunk-gateways.ts';
 import type { CreateTrunkInput, ReferPermission, TrunkPatch, TrunkRow } from '../../storage/queries/trunks.ts';
-import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
+import { trunkInboundPasswordContext, trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import type { SecretBox } from '../../storage/secrets.ts';
 import { validationFailed } from '../validation.ts';
 import { nullable, TimeSchema } from './envelope.ts';
@@ -56,6 +56,9 @@ const REGISTER =
 
 const REFER =
   'Selects who may transfer a call from their phone with REFER (RFC 3515), as a blind transfer. The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.';
+
+const INBOUND_AUTH =
+  'Account that inbound calls prove with Digest authentication (MD5) if they do not come from an address of the trunk. Null: such calls are refused. Default: null. Tandem extension.';
 
 const GATEWAYS =
   'Addresses of the carrier. The first is `sip_uri`. A call goes to the gateways with the lowest `priority`, shared by `weight`, and on to the next one if a gateway does not respond, cannot be reached, or answers 408 or 503 before the callee rings. A gateway that sends `Retry-After` with 503 gets no calls until then. Those that do not respond to OPTIONS requests are tried last.';
@@ -128,6 +131,30 @@ const FIELDS = {
     { additionalProperties: false, minProperties: 1, description: HEALTH },
   ),
   refer: Type.Enum(['none', 'agent', 'both'], { description: REFER }),
+  inbound_auth: Type.Union(
+    [
+      Type.Object(
+        {
+          username: Type.String({
+            minLength: 1,
+            maxLength: 128,
+            ...USERNAME,
+            description: `User name. ${USERNAME.description}`,
+          }),
+          password: Type.String({
+            minLength: 12,
+            maxLength: 256,
+            ...PLAIN_TEXT,
+            writeOnly: true,
+            description: `Password. ${PLAIN_TEXT.description}`,
+          }),
+        },
+        { additionalProperties: false },
+      ),
+      Type.Null(),
+    ],
+    { description: INBOUND_AUTH },
+  ),
   allowed_prefixes: Type.Array(
     Type.String({ pattern: '^\\+[1-9][0-9]{0,14}$', description: 'Prefix in E.164 format, such as +91.' }),
     {
@@ -171,6 +198,7 @@ export const TrunkBody = Type.Object(
     channels: Type.Optional({ ...FIELDS.channels, default: 10 }),
     health: Type.Optional(FIELDS.health),
     refer: Type.Optional({ ...FIELDS.refer, default: 'none' }),
+    inbound_auth: Type.Optional(FIELDS.inbound_auth),
     allowed_prefixes: Type.Optional({ ...FIELDS.allowed_prefixes, default: [] }),
     numbers: Type.Optional({ ...FIELDS.numbers, default: [] }),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -193,6 +221,7 @@ export const TrunkPatchBody = Type.Object(
     channels: Type.Optional(FIELDS.channels),
     health: Type.Optional(FIELDS.health),
     refer: Type.Optional(FIELDS.refer),
+    inbound_auth: Type.Optional(FIELDS.inbound_auth),
     allowed_prefixes: Type.Optional(FIELDS.allowed_prefixes),
     numbers: Type.Optional(FIELDS.numbers),
     default_caller_id: Type.Optional(FIELDS.default_caller_id),
@@ -259,6 +288,9 @@ const TRUNK_PROPERTIES = {
     { description: HEALTH },
   ),
   refer: Type.Enum(['none', 'agent', 'both'], { description: REFER }),
+  inbound_auth: nullable(
+    Type.Object({ username: Type.String({ description: 'User name.' }) }, { description: INBOUND_AUTH }),
+  ),
   reachability: {
     ...REACHABILITY,
     description:
@@ -307,6 +339,7 @@ export const TrunkSchema = Type.Object(TRUNK_PROPERTIES, {
       channels: 10,
       health: { mode: 'options', interval_seconds: 30 },
       refer: 'none',
+      inbound_auth: null,
       reachability: { state: 'up', since: '2026-01-31T09:30:12.000Z', reason: 'options_answered' },
       allowed_prefixes: [],
       numbers: EXAMPLE.numbers,
@@ -367,6 +400,7 @@ export function presentTrunk(row: TrunkRow) {
     channels: row.channels,
     health: { mode: row.healthMode, interval_seconds: row.healthIntervalS },
     refer: row.refer,
+    inbound_auth: row.inboundUsername === null ? null : { username: row.inboundUsername },
     reachability: {
       state: row.reachability,
       since: row.reachabilitySince?.toISOString() ?? null,
@@ -426,6 +460,12 @@ function readFields(body: Static<typeof TrunkPatchBody>, { trunkId, secrets }: S
   if (body.health?.mode !== undefined) patch.healthMode = body.health.mode as 'options' | 'none';
   if (body.health?.interval_seconds !== undefined) patch.healthIntervalS = body.health.interval_seconds;
   if (body.refer !== undefined) patch.refer = body.refer as ReferPermission;
+  if (body.inbound_auth !== undefined) {
+    const { username, password } = body.inbound_auth ?? { username: null, password: null };
+    patch.inboundUsername = username;
+    patch.inboundPasswordEncrypted =
+      password === null ? null : secrets.seal(password, trunkInboundPasswordContext(trunkId));
+  }
   if (body.allowed_prefixes !== undefined) patch.allowedPrefixes = [...new Set(body.allowed_prefixes)];
   if (body.numbers !== undefined) {
     patch.numbers = [...new Set(body.numbers.map((number, index) => requireNumber(`numbers.${index}`, number)))];

@@ -1,6 +1,7 @@
 import type { LegEndpoint } from '../../machines/events.ts';
 import type { SqlOrTx } from '../database.ts';
 import type { GatewayAddresses } from './trunk-gateways.ts';
+import type { TrunkRow } from './trunks.ts';
 
 /** What becomes of a call to a number. */
 export type InboundRule = InboundDecision | AskRule;
@@ -50,7 +51,7 @@ export interface CalledNumber {
   e164: string;
   workspaceId: string;
   trunkId: string;
-  trunk: GatewayAddresses & { ownerWorkspaceId: string | null };
+  trunk: GatewayAddresses & Pick<TrunkRow, 'ownerWorkspaceId' | 'inboundUsername' | 'inboundPasswordEncrypted'>;
   inbound: InboundRule | null;
 }
 
@@ -58,11 +59,20 @@ export interface CalledNumber {
 export async function findCalledNumbers(sql: SqlOrTx, e164s: readonly string[]): Promise<CalledNumber[]> {
   const rows = await sql<(Omit<CalledNumber, 'trunk'> & CalledNumber['trunk'])[]>`
     select n.e164, n.workspace_id, n.trunk_id, n.inbound, t.sip_uri, t.transport, t.gateways,
-      t.owner_workspace_id
+      t.owner_workspace_id, t.inbound_username, t.inbound_password_encrypted
     from numbers n join trunks t on t.id = n.trunk_id and t.status = 'active' and t.deleted_at is null
     where n.e164 = any(${[...e164s]}) and n.status = 'assigned'`;
-  return rows.map(({ sipUri, transport, gateways, ownerWorkspaceId, ...number }) => ({
-    ...number,
-    trunk: { sipUri, transport, gateways, ownerWorkspaceId },
-  }));
+  return rows.map(
+    ({ sipUri, transport, gateways, ownerWorkspaceId, inboundUsername, inboundPasswordEncrypted, ...number }) => ({
+      ...number,
+      trunk: { sipUri, transport, gateways, ownerWorkspaceId, inboundUsername, inboundPasswordEncrypted },
+    }),
+  );
+}
+
+/** Whether inbound calls may prove an account at all. */
+export async function hasInboundAccount(sql: SqlOrTx): Promise<boolean> {
+  const rows = await sql`
+    select 1 from trunks where inbound_username is not null and status = 'active' and deleted_at is null limit 1`;
+  return rows.length > 0;
 }

@@ -29,6 +29,10 @@ export interface TrunkRow {
   healthIntervalS: number;
   /** Whose phone may transfer calls with REFER. */
   refer: ReferPermission;
+  /** What inbound calls from elsewhere prove. Null: they come from an address of the trunk. */
+  inboundUsername: string | null;
+  /** Sealed by `createSecretBox`. */
+  inboundPasswordEncrypted: Buffer | null;
   reachability: ReachabilityState;
   /** Null while `unknown`. */
   reachabilitySince: Date | null;
@@ -77,6 +81,9 @@ export interface CreateTrunkInput {
   healthIntervalS?: number;
   /** Default `none`. */
   refer?: ReferPermission;
+  /** Default: null. */
+  inboundUsername?: string | null;
+  inboundPasswordEncrypted?: Buffer | null;
   allowedPrefixes: string[];
   /** Put into the inventory of this trunk. */
   numbers: string[];
@@ -166,6 +173,8 @@ export interface TrunkPatch {
   healthMode?: 'options' | 'none';
   healthIntervalS?: number;
   refer?: ReferPermission;
+  inboundUsername?: string | null;
+  inboundPasswordEncrypted?: Buffer | null;
   allowedPrefixes?: string[];
   status?: 'active' | 'disabled';
   defaultCallerId?: string | null;
@@ -265,6 +274,7 @@ function selectTrunks(sql: SqlOrTx, workspaceId: string) {
   return sql`
     select t.id, t.owner_workspace_id, t.name, t.sip_uri, t.transport, t.username, t.password_encrypted, t.register,
       t.codecs, t.media_encryption, t.channels, t.allowed_prefixes, t.status, t.health_mode, t.health_interval_s, t.refer,
+      t.inbound_username, t.inbound_password_encrypted,
       t.reachability, t.reachability_since, t.reachability_reason, t.gateways, t.gateway_health,
       coalesce(tw.default_caller_id, t.default_caller_id) as default_caller_id,
       t.price_per_minute_nano, t.created_at, t.updated_at, t.deleted_at,

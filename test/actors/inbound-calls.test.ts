@@ -71,11 +71,13 @@ async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, re
     const call: InboundCall = {
       called: caller.did,
       caller: CALLER,
+      authorization: undefined,
       source: { host, port: 5060 },
       abandoned: new AbortController().signal,
       ring() {},
       traceAs() {},
       refuse: resolve,
+      challenge: () => resolve('challenged'),
       answer: () => {
         throw new Error('not answered here');
       },

@@ -303,3 +303,32 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
     await eventually(() => expect(caller.output()).toContain('404 Not Found'));
   });
 });
+
+describe.skipIf(!peerAvailable('baresip'))(
+  'a call from elsewhere, of a trunk with an account for inbound calls',
+  () => {
+    const ACCOUNT = { username: 'pbx', password: 'correct-horse-battery' };
+
+    it('is taken with the password, and refused alike for every number without it', async () => {
+      await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7', inbound_auth: ACCOUNT } });
+      expect((await other.ask('PUT', RULE, { action: 'reject' })).status).toBe(200);
+      const statusOf = async (number: string, account?: typeof ACCOUNT) => {
+        const caller = await startBaresip({ user: CUSTOMER, ...(account && { account }) });
+        clean.push(() => caller.stop());
+        await caller.dial(`sip:${number}@127.0.0.1:${other.tandem.sip!.port}`);
+        return await eventually(() => {
+          const status = /session closed: (\d{3})/.exec(caller.output())?.[1];
+          expect(status, caller.output()).toBeDefined();
+          return status;
+        });
+      };
+      // The rule of the number rejects it.
+      expect(await statusOf(DID, ACCOUNT)).toBe('603');
+      for (const number of [DID, '+911140000099']) {
+        expect([number, await statusOf(number, { ...ACCOUNT, password: 'wrong' })]).toEqual([number, '403']);
+        // Baresip answers the challenge with an empty password.
+      expect([number, await statusOf(number)]).toEqual([number, '403']);
+      }
+    });
+  },
+);

@@ -3,7 +3,7 @@ import { verifyNumber } from '../../storage/queries/number-claims.ts';
 import { recordTrunkHealth } from '../../storage/queries/trunk-health.ts';
 import { leaseRegistrations, recordRegistration } from '../../storage/queries/trunk-registrations.ts';
 import { getTrunk } from '../../storage/queries/trunks.ts';
-import { trunkPasswordContext } from '../../storage/secret-contexts.ts';
+import { trunkInboundPasswordContext, trunkPasswordContext } from '../../storage/secret-contexts.ts';
 import { seedTrunk, seedWorkspace } from '../storage/seed.ts';
 import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
 import { callWith, sessionOf } from './identity-fixture.ts';
@@ -208,6 +208,31 @@ describe('trunks', () => {
     await fixture.call('DELETE', url);
   });
 
+  it('keeps the account for inbound calls sealed, changes it as a whole, and removes it with null', async () => {
+    const trunk = { name: 'Office', sip_uri: 'sip:203.0.113.7' };
+    const inbound_auth = { username: 'pbx', password: 'correct horse battery' };
+    const added = await fixture.call('POST', '/dialer/trunks', { body: { ...trunk, inbound_auth } });
+    expect(added.body.data.inbound_auth).toEqual({ username: 'pbx' });
+    expect(added.raw.includes('correct horse')).toBe(false);
+    const { id } = added.body.data;
+    const stored = () => getTrunk(fixture.sql, { id, workspaceId: fixture.owner.workspaceId });
+    const sealed = (await stored())!.inboundPasswordEncrypted!;
+    expect(fixture.secrets.open(sealed, trunkInboundPasswordContext(id))).toBe('correct horse battery');
+
+    for (const wrong of [
+      { username: 'pbx' },
+      { ...inbound_auth, password: 'too short' },
+      { ...inbound_auth, username: '' },
+    ]) {
+      const refused = await fixture.call('PATCH', `/dialer/trunks/${id}`, { body: { inbound_auth: wrong } });
+      expect([refused.status, refused.body.code]).toEqual([400, 'VALIDATION_FAILED']);
+    }
+    const removed = await fixture.call('PATCH', `/dialer/trunks/${id}`, { body: { inbound_auth: null } });
+    expect(removed.body.data.inbound_auth).toBeNull();
+    expect((await stored())!.inboundPasswordEncrypted).toBeNull();
+    await fixture.call('DELETE', `/dialer/trunks/${id}`);
+  });
+
   it('are created with defaults, and their password is never shown again', async () => {
     const body = { ...NEW, username: 'tandem', password: 'hunter2-hunter2', price_per_minute_usd: 0.012345678 };
     const created = await fixture.call('POST', '/dialer/trunks', { body });
@@ -235,6 +260,7 @@ describe('trunks', () => {
       channels: 10,
       health: { mode: 'options', interval_seconds: 30 },
       refer: 'none',
+      inbound_auth: null,
       reachability: { state: 'unknown', since: null, reason: 'not_checked' },
       allowed_prefixes: [],
       numbers: [],

@@ -6,6 +6,7 @@ import { resealSecrets, SEALED_COLUMNS } from '../../storage/reseal-secrets.ts';
 import {
   callbackSecretContext,
   signingKeyContext,
+  trunkInboundPasswordContext,
   trunkPasswordContext,
   webhookSecretContext,
 } from '../../storage/secret-contexts.ts';
@@ -43,7 +44,9 @@ onEveryServer('a change of the master key', (database) => {
     const { sql } = database();
     const { workspace } = await seedWorkspace(sql, { balanceNano: 1_000n * USD });
     const trunk = await seedTrunk(sql, { workspaceId: workspace.id, channels: 100 });
-    await sql`update trunks set password_encrypted = ${oldest.seal('trunk password', trunkPasswordContext(trunk.id))}`;
+    await sql`update trunks set password_encrypted = ${oldest.seal('trunk password', trunkPasswordContext(trunk.id))},
+      inbound_username = 'pbx',
+      inbound_password_encrypted = ${oldest.seal('inbound password', trunkInboundPasswordContext(trunk.id))}`;
     for (let index = 0; index < 7; index += 1) {
       const callbackSecretEncrypted = old.seal(`secret ${index}`, callbackSecretContext(workspace.id));
       const { call } = await admitCall(
@@ -88,9 +91,12 @@ onEveryServer('a change of the master key', (database) => {
   it('leaves every secret readable under the new key alone, in batches, and is told how it goes', async () => {
     const { sql, workspaceId, trunkId, webhookId } = await seedSecrets();
     logged.length = 0;
-    expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 17, unopened: 0 });
-    const [trunk] = await sql`select password_encrypted from trunks`;
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 3 })).toEqual({ resealed: 18, unopened: 0 });
+    const [trunk] = await sql`select password_encrypted, inbound_password_encrypted from trunks`;
     expect(afterwards.open(trunk?.passwordEncrypted, trunkPasswordContext(trunkId))).toBe('trunk password');
+    expect(afterwards.open(trunk?.inboundPasswordEncrypted, trunkInboundPasswordContext(trunkId))).toBe(
+      'inbound password',
+    );
     const context = callbackSecretContext(workspaceId);
     const calls = await sql`select callback_secret_encrypted as sealed from calls order by reference_id`;
     expect(calls.map(({ sealed }) => afterwards.open(sealed, context))).toEqual(
@@ -123,7 +129,7 @@ onEveryServer('a change of the master key', (database) => {
     const lost = createSecretBox(LOST_KEY).seal('gone', trunkPasswordContext(trunkId));
     await sql`update trunks set password_encrypted = ${lost}`;
     logged.length = 0;
-    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 16, unopened: 1 });
+    expect(await resealSecrets(sql, current, { ...options, batchSize: 1 })).toEqual({ resealed: 17, unopened: 1 });
     const [trunk] = await sql`select password_encrypted as sealed from trunks`;
     expect(lost.equals(trunk?.sealed)).toBe(true);
     expect(logged.map(({ message }) => message)).toContain('skipped secrets that no key decrypts');

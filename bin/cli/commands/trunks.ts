@@ -16,6 +16,7 @@ interface Trunk {
   gateways: { sip_uri: string; transport: string; priority: number; weight: number; reachability: { state: string } }[];
   health: { mode: string; interval_seconds: number };
   refer: string;
+  inbound_auth: { username: string } | null;
   registration: { state: string; expires_at: string | null; last_error: string | null } | null;
   reachability: { state: string; since: string | null; reason: string };
   allowed_prefixes: string[];
@@ -42,6 +43,11 @@ const TRUNK_OPTIONS = {
   health: { value: 'options|none', about: 'whether to probe the carrier with OPTIONS (default options)' },
   'health-interval': { value: 'SECONDS', about: 'time between probes, 10 to 3600 (default 30)' },
   refer: { value: 'none|agent|both', about: 'who may transfer calls from a phone, with REFER (default none)' },
+  'inbound-user': {
+    value: 'TEXT',
+    about: 'user name that inbound calls from other addresses prove, with --inbound-password-stdin; "" none',
+  },
+  'inbound-password-stdin': { about: 'read the password for --inbound-user from standard input' },
   prefixes: { value: 'LIST', about: 'allowed destination prefixes, such as +91,+4930; "" allows all' },
   numbers: { value: 'LIST', about: 'numbers that the carrier assigned, in +E.164' },
   'caller-id': { value: 'NUMBER', about: 'default caller ID: one of its numbers' },
@@ -150,12 +156,28 @@ async function fieldsOf(values: ValuesOf<typeof TRUNK_OPTIONS>): Promise<Record<
     register: values.register === undefined ? undefined : yesOrNo('--register', values.register),
     health: healthOf(values),
     refer: values.refer,
+    inbound_auth: await inboundAuthOf(values),
     allowed_prefixes: values.prefixes === undefined ? undefined : listOf(values.prefixes),
     numbers: values.numbers === undefined ? undefined : listOf(values.numbers),
     default_caller_id: values['caller-id'],
     price_per_minute_usd: values.price === undefined ? undefined : numberOf('--price', values.price),
   };
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined));
+}
+
+async function inboundAuthOf(
+  values: ValuesOf<typeof TRUNK_OPTIONS>,
+): Promise<Record<string, string> | null | undefined> {
+  const username = values['inbound-user'];
+  const isGiven = values['inbound-password-stdin'] === true;
+  if (isGiven && values['password-stdin']) {
+    throw new UsageError('--password-stdin and --inbound-password-stdin cannot be used together: set them one by one');
+  }
+  if (username === '') return null;
+  if (isGiven !== (username !== undefined)) {
+    throw new UsageError('--inbound-user and --inbound-password-stdin belong together');
+  }
+  return username === undefined ? undefined : { username, password: await readPassword() };
 }
 
 /** In order of preference. */
@@ -247,6 +269,7 @@ function outcomeOf(trunk: Trunk) {
     ['carrier', reachabilityOf(trunk)],
     ['health', trunk.health.mode === 'none' ? 'none' : `OPTIONS every ${trunk.health.interval_seconds} s`],
     ['refer', trunk.refer],
+    ['inbound', trunk.inbound_auth === null ? null : `password of ${trunk.inbound_auth.username}`],
     ['username', trunk.username],
     ['registration', registrationOf(trunk)],
     ['codecs', trunk.codecs.join(', ')],

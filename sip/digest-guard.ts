@@ -1,0 +1,129 @@
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { algorithmOf, digestResponse, readChallenges } from './digest.ts';
+import { userOf } from './message/index.ts';
+
+export interface DigestAttempt {
+  /** The Authorization header; undefined if there is none. */
+  authorization: string | undefined;
+  method: string;
+  /** User part of the request URI, which the digest must be for. */
+  user: string;
+  /** Address of the sender. */
+  source: string;
+  /** The password of a user name; null for one that nobody has. */
+  passwordOf: (username: string) => string | null;
+}
+
+/**
+ * `challenge`: there is no usable answer to a challenge yet. `stale`: the same password deserves another nonce. `refused`:
+ * the password is wrong, or too many were.
+ */
+export type DigestVerdict = 'accepted' | 'challenge' | 'stale' | 'refused';
+
+export interface DigestGuardOptions {
+  /** Milliseconds since the Unix epoch. Default: the system's. */
+  now?: () => number;
+}
+
+const REALM = 'tandem';
+/** baresip 1.0 and other phones give up when they are also offered SHA-256 (RFC 8760). */
+const ALGORITHM = 'MD5';
+const NONCE_LASTS_MS = 60_000;
+/** A nonce is used once, so as many calls may begin within its time. */
+const MOST_USED_NONCES = 100_000;
+const MOST_WRONG = { points: 10, duration: 60 };
+
+/**
+ * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is taken once,
+ * so that an answer that was overheard is worth nothing. A source that gives ten wrong answers within a minute is refused
+ * for a minute.
+ */
+export class DigestGuard {
+  readonly #now: () => number;
+  readonly #key = randomBytes(32);
+  /** When each used nonce expires, the oldest first. */
+  readonly #used = new Map<string, number>();
+  readonly #wrong = new RateLimiterMemory(MOST_WRONG);
+
+  constructor({ now = Date.now }: DigestGuardOptions = {}) {
+    this.#now = now;
+  }
+
+  /** The value of WWW-Authenticate. */
+  challenge({ isStale }: { isStale: boolean }): string {
+    const stale = isStale ? ', stale=true' : '';
+    return `Digest realm="${REALM}", nonce="${this.#newNonce()}", algorithm=${ALGORITHM}, qop="auth"${stale}`;
+  }
+
+  async check({ authorization, method, user, source, passwordOf }: DigestAttempt): Promise<DigestVerdict> {
+    const given = readChallenges(authorization ?? '').find((each) => each.get('realm') === REALM);
+    if (given === undefined) return 'challenge';
+    const { name: algorithm, isSession } = algorithmOf(given);
+    const [nonce = '', cnonce = '', nonceCount = '', uri = ''] = ['nonce', 'cnonce', 'nc', 'uri'].map((key) =>
+      given.get(key),
+    );
+    const isReadable = given.get('qop') === 'auth' && /^[0-9a-f]{8}$/i.test(nonceCount) && cnonce !== '';
+    if (algorithm !== ALGORITHM || !isReadable || !this.#isOurs(nonce)) return 'challenge';
+    if (this.#isLocked(await this.#wrong.get(source))) return 'refused';
+    const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
+    const password = passwordOf(username);
+    const expected = digestResponse({
+      // The same work for a user name that nobody has.
+      ...{
+        algorithm,
+        isSession,
+        username,
+        password: password ?? '',
+        realm: REALM,
+        method,
+        uri,
+        nonce,
+        cnonce,
+        nonceCount,
+      },
+    });
+    const isRight = isSame(expected, (given.get('response') ?? '').toLowerCase()) && password !== null;
+    if (!isRight || userOf(uri) !== user) {
+      await this.#wrong.consume(source).catch(() => {});
+      return 'refused';
+    }
+    return this.#use(nonce) ? 'accepted' : 'stale';
+  }
+
+  #isLocked(wrong: { consumedPoints: number } | null): boolean {
+    return wrong !== null && wrong.consumedPoints >= MOST_WRONG.points;
+  }
+
+  #newNonce(): string {
+    const text = `${this.#now().toString(36)}.${randomBytes(9).toString('base64url')}`;
+    return `${text}.${this.#sign(text)}`;
+  }
+
+  #isOurs(nonce: string): boolean {
+    const cut = nonce.lastIndexOf('.');
+    return cut > 0 && isSame(nonce.slice(cut + 1), this.#sign(nonce.slice(0, cut)));
+  }
+
+  #sign(text: string): string {
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+
+  /** False if it has expired or was used before. */
+  #use(nonce: string): boolean {
+    const now = this.#now();
+    for (const [used, expiresAt] of this.#used) {
+      if (expiresAt > now && this.#used.size < MOST_USED_NONCES) break;
+      this.#used.delete(used);
+    }
+    const expiresAt = Number.parseInt(nonce, 36) + NONCE_LASTS_MS;
+    if (expiresAt <= now || this.#used.has(nonce)) return false;
+    this.#used.set(nonce, expiresAt);
+    return true;
+  }
+}
+
+function isSame(one: string, other: string): boolean {
+  const [bytes, others] = [Buffer.from(one), Buffer.from(other)];
+  return bytes.length === others.length && timingSafeEqual(bytes, others);
+}

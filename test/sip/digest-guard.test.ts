@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { answerChallenge } from '../../sip/digest.ts';
+import { DigestGuard } from '../../sip/digest-guard.ts';
+
+const USER = '+911140000001';
+const ACCOUNT = { username: 'pbx "one"', password: 'correct horse' };
+
+function start() {
+  let nowMs = 1_000_000_000_000;
+  const guard = new DigestGuard({ now: () => nowMs });
+  const uri = `sip:${USER}@192.0.2.1`;
+  const answer = (challenge: string, given: Partial<Parameters<typeof answerChallenge>[0]> = {}) =>
+    answerChallenge({ status: 401, challenge, method: 'INVITE', uri, ...ACCOUNT, ...given })!.value;
+  return {
+    challenge: () => guard.challenge({ isStale: false }),
+    answer,
+    check: (authorization: string | undefined, given: { user?: string; source?: string } = {}) =>
+      guard.check({
+        authorization,
+        method: 'INVITE',
+        user: USER,
+        source: '192.0.2.7',
+        passwordOf: (username) => (username === ACCOUNT.username ? ACCOUNT.password : null),
+        ...given,
+      }),
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+  };
+}
+
+describe('the answer to a challenge', () => {
+  it('is accepted once', async () => {
+    const { challenge, answer, check } = start();
+    const authorization = answer(challenge());
+    expect(await check(authorization)).toBe('accepted');
+    expect(await check(authorization)).toBe('stale');
+  });
+
+  it('is stale after a minute', async () => {
+    const { challenge, answer, check, pass } = start();
+    const authorization = answer(challenge());
+    pass(60_000);
+    expect(await check(authorization)).toBe('stale');
+  });
+
+  it.each([
+    { what: 'with another password', given: { password: 'wrong horse' } },
+    { what: 'with another user name', given: { username: 'somebody' } },
+    { what: 'for another method', given: { method: 'REGISTER' } },
+    { what: 'for another number', given: { uri: 'sip:+911140000002@192.0.2.1' } },
+  ])('$what is refused', async ({ given }) => {
+    const { challenge, answer, check } = start();
+    expect(await check(answer(challenge(), given))).toBe('refused');
+  });
+
+  it.each([undefined, '', 'Basic cGJ4OnB3', 'Digest', 'Digest realm="tandem"', 'Digest realm="elsewhere", nonce="1"'])(
+    '%j is no answer, so another challenge follows',
+    async (authorization) => {
+      expect(await start().check(authorization)).toBe('challenge');
+    },
+  );
+
+  it('to a challenge of another server, or to a changed nonce, is no answer', async () => {
+    const [one, other] = [start(), start()];
+    expect(await one.check(other.answer(other.challenge()))).toBe('challenge');
+    const changed = one.challenge().replace(/nonce="./, 'nonce="0');
+    expect(await one.check(one.answer(changed))).toBe('challenge');
+  });
+
+  it.each(['\u00e9'.repeat(32), 'x', ''])('with the response %j is refused', async (response) => {
+    const { challenge, answer, check } = start();
+    expect(await check(answer(challenge()).replace(/response="[^"]*"/, `response="${response}"`))).toBe('refused');
+  });
+
+  it('is refused after ten wrong ones of the same address, even if it is right', async () => {
+    const { challenge, answer, check } = start();
+    for (let index = 0; index < 10; index++) await check(answer(challenge(), { password: 'wrong' }));
+    expect(await check(answer(challenge()))).toBe('refused');
+    expect(await check(answer(challenge()), { source: '192.0.2.8' })).toBe('accepted');
+  });
+});
