@@ -96,6 +96,7 @@ export function dialogPort(options: DialogPortOptions) {
             trunk: trunkEndpoint({ ...trunk, ...gateway }, secrets, hop),
             callerId: call!.row.did,
             calledNumber,
+            replaces: call!.guests.get(input.leg)?.replaces ?? null,
             localMedia: input.local,
             callId: input.callId,
             leg: input.leg,

@@ -278,7 +278,9 @@ export function createDialer(options: DialerOptions): NodeDialer {
       });
       void live.settled.then(() => watching.unsubscribe());
       const transfer = { leg, mode: 'blind', requestedBy: 'refer' } as const;
-      const target = { role: 'party', mode: null, endpoint: { type: 'phone', number }, transfer, legId } as const;
+      const { replaces } = referral;
+      const endpoint = { type: 'phone', number } as const;
+      const target = { role: 'party', mode: null, endpoint, replaces, transfer, legId } as const;
       dialLeg({ workspaceId: live.row.workspaceId, callId }, target).catch((error) => {
         const code = error instanceof TandemError ? error.code : null;
         if (code === null) options.logger.error({ callId, leg, err: error }, 'transfer of a phone failed');

@@ -102,6 +102,8 @@ export interface NewLeg {
   /** Null unless it is a supervisor. */
   mode: SupervisionMode | null;
   endpoint: LegEndpoint;
+  /** The dialog at the endpoint that the leg takes over, as a Replaces header (RFC 3891). Default: none. */
+  replaces?: string | null;
   /** The leg whose place it takes. Absent: it joins the others. */
   transfer?: { leg: LegId; mode: TransferMode; requestedBy?: TransferRequester };
 }

@@ -531,7 +531,7 @@ export class SipLeg implements LegDialog {
     else if (this.#referral?.isReported === false) reply.send(491, {});
     else {
       const referral = new ReceivedReferral({
-        ...{ user: read.user, request, isRepeated: this.#referral !== null },
+        ...{ ...read, request, isRepeated: this.#referral !== null },
         notify: (options) => this.#notify(options),
       });
       this.#referral = referral;

@@ -30,6 +30,7 @@ export function firstInvite(request: DialRequest, ownHost: string, offer: string
     'X-Tandem-Call-Id': headerSafe(request.callId),
     Allow: allowedBy(request),
     Supported: 'timer, 100rel',
+    ...(request.replaces && { Replaces: request.replaces, Require: 'replaces' }),
     ...sessionHeaders(SESSION_S),
     'User-Agent': 'Tandem',
     'Content-Type': 'application/sdp',

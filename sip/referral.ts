@@ -5,29 +5,41 @@ import type { SrfReceivedRequest, SrfRequestOptions } from './srf-types.ts';
 /** Status of the response to a REFER that cannot be a transfer to a number (RFC 3515 §2.4). */
 export type ReferRefusal = 400 | 501;
 
+interface ReferTarget {
+  user: string;
+  /** The Replaces header of the INVITE to the target (RFC 3891), null for a blind transfer. */
+  replaces: string | null;
+}
+
 /**
- * Reads the user part of Refer-To, the target of the transfer. Refuses with 400 unless there is exactly one address
- * (RFC 3515 §2.4.1), and with 501 a method other than INVITE or a dialog to replace (RFC 3891).
+ * Reads Refer-To, the target of the transfer, and the dialog that it replaces there (RFC 5589 §7). Refuses with 400 unless
+ * there is exactly one address (RFC 3515 §2.4.1), and with 501 a method other than INVITE or any other header to add.
  */
-export function readReferTo(request: Pick<SrfReceivedRequest, 'get'>): { user: string } | { refusal: ReferRefusal } {
+export function readReferTo(request: Pick<SrfReceivedRequest, 'get'>): ReferTarget | { refusal: ReferRefusal } {
   const referTo = request.get('Refer-To') ?? request.get('r');
   if (referTo === undefined) return { refusal: 400 };
+  const user = userOf(referTo);
+  if (user === '') return { refusal: 400 };
   try {
     const { uri } = parseNameAddr(referTo);
-    if (uriScheme(uri) !== 'tel') {
-      const { headers, params } = parseUri(uri);
-      const method = params.get('method') ?? 'INVITE';
-      if (headers !== null || method.toUpperCase() !== 'INVITE') return { refusal: 501 };
-    }
+    if (uriScheme(uri) === 'tel') return { user, replaces: null };
+    const { headers, params } = parseUri(uri);
+    const method = params.get('method') ?? 'INVITE';
+    if (method.toUpperCase() !== 'INVITE') return { refusal: 501 };
+    if (headers === null) return { user, replaces: null };
+    const [, written] = /^replaces=([^&]*)(?:&require=replaces)?$/i.exec(headers) ?? [];
+    if (written === undefined) return { refusal: 501 };
+    const replaces = decodeURIComponent(written);
+    return REPLACES.test(replaces) ? { user, replaces } : { refusal: 400 };
   } catch {
     return { refusal: 400 };
   }
-  const user = userOf(referTo);
-  return user === '' ? { refusal: 400 } : { user };
 }
 
-export interface ReceivedReferralOptions {
-  user: string;
+/** `call-id;to-tag=a;from-tag=b`, with further parameters such as `early-only` (RFC 3891 §6.1). */
+const REPLACES = /^[^\s;,]+(?=.*;to-tag=)(?=.*;from-tag=)(?:;[\w.!%*+`'~-]+(?:=[^\s;,]+)?)+$/i;
+
+export interface ReceivedReferralOptions extends ReferTarget {
   request: Pick<SrfReceivedRequest, 'get'>;
   /** True for a second REFER in the dialog: its NOTIFYs carry its CSeq as id (RFC 3515 §2.4.6). */
   isRepeated: boolean;
@@ -38,13 +50,15 @@ export interface ReceivedReferralOptions {
 /** An accepted REFER, with the NOTIFYs that report its progress to the peer. */
 export class ReceivedReferral implements Referral {
   readonly user: string;
+  readonly replaces: string | null;
   readonly #event: string;
   readonly #notify: ReceivedReferralOptions['notify'];
   #hasBegun = false;
   #reported: number | null = null;
 
-  constructor({ user, request, isRepeated, notify }: ReceivedReferralOptions) {
+  constructor({ user, replaces, request, isRepeated, notify }: ReceivedReferralOptions) {
     this.user = user;
+    this.replaces = replaces;
     const sequence = Number.parseInt(request.get('CSeq') ?? '', 10);
     this.#event = isRepeated && !Number.isNaN(sequence) ? `refer;id=${sequence}` : 'refer';
     this.#notify = notify;

@@ -72,6 +72,8 @@ export interface DialRequest {
   callerId: string;
   /** +E.164, the user part of the request URI. */
   calledNumber: string;
+  /** The dialog at the peer that the leg takes over, as a Replaces header (RFC 3891). Default: none. */
+  replaces?: string | null;
   /** Goes into the SDP offer. */
   localMedia: { host: string; rtpPort: number };
   /** Sent as X-Tandem-Call-Id so that both sides can match their logs. */
@@ -99,6 +101,8 @@ export interface DialRequest {
 export interface Referral {
   /** User part of Refer-To, or the number of a `tel:` URI, as the peer wrote it. */
   readonly user: string;
+  /** The dialog at the target that the call takes over (RFC 3891): an attended transfer. Null for a blind one. */
+  readonly replaces: string | null;
   /** Reports the final SIP status of the attempt to the peer. Only the first call counts; ignored once the leg has ended. */
   report(status: number): void;
 }

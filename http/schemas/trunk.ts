@@ -55,7 +55,7 @@ const REGISTER =
   'Registers `username` at the carrier, and refreshes the registration before it expires. Requires `username`. Changes apply within 5 seconds. Disabling or deleting the trunk, or stopping the server, removes the registration.';
 
 const REFER =
-  'Selects who may transfer a call from their phone with REFER (RFC 3515), as a blind transfer. The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.';
+  'Selects who may transfer a call from their phone with REFER (RFC 3515). The number is dialed over the trunk of the call, with the same limits and charges as POST .../transfer. `none`: declines REFER. `both`: lets customers transfer, too, at the expense of the workspace. Default: `none`. Tandem extension.';
 
 const INBOUND_AUTH =
   'Account that inbound calls prove with Digest authentication (MD5) if they do not come from an address of the trunk. Null: such calls are refused. Default: null. Tandem extension.';

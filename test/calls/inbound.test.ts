@@ -327,7 +327,7 @@ describe.skipIf(!peerAvailable('baresip'))(
       for (const number of [DID, '+911140000099']) {
         expect([number, await statusOf(number, { ...ACCOUNT, password: 'wrong' })]).toEqual([number, '403']);
         // Baresip answers the challenge with an empty password.
-      expect([number, await statusOf(number)]).toEqual([number, '403']);
+        expect([number, await statusOf(number)]).toEqual([number, '403']);
       }
     });
   },

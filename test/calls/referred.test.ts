@@ -67,6 +67,21 @@ describe('a REFER of the agent', () => {
     expect(call.legs_cost_usd).toBeGreaterThan(0);
   });
 
+  it('with Replaces lets the target put the call in the place of the consultation', async () => {
+    const { agent, customer, third, callId } = await talk();
+    const replaced = 'Replaces=consult%40pbx%3Bto-tag%3Dt1%3Bfrom-tag%3Df1';
+    expect(await refer(agent.call, `<sip:${TARGET}@carrier.example?${replaced}>`)).toBe(202);
+    const { message } = await third.until('invite');
+    expect(header(message, 'Replaces')).toBe('consult@pbx;to-tag=t1;from-tag=f1');
+    expect(header(message, 'Require')).toBe('replaces');
+    expect(await told(agent, '200 OK')).toMatchObject({ state: 'terminated;reason=noresource' });
+    await platform.until(callId, 'transfer.completed');
+    await hearsTarget(customer);
+    expect(header((await customer.until('invite')).message, 'Replaces')).toBeUndefined();
+    customer.hangup();
+    await platform.ended(callId);
+  });
+
   it('goes on when the phone hangs up right after the 202', async () => {
     const { agent, customer, third, callId } = await talk({ answer: 'manual' });
     expect(await refer(agent.call, `<tel:+91-98333-33333>`)).toBe(202);
@@ -126,7 +141,10 @@ describe('a REFER of the agent', () => {
     { referTo: '<sip:carrier.example>', status: 400 },
     { referTo: '<http://example.com/>', status: 400 },
     { referTo: `<sip:${TARGET}@a.example>, <sip:${TARGET}@b.example>`, status: 400 },
-    { referTo: `<sip:${TARGET}@carrier.example?Replaces=abc%3Bto-tag%3D1%3Bfrom-tag%3D2>`, status: 501 },
+    { referTo: `<sip:${TARGET}@carrier.example?Replaces=abc%3Bto-tag%3D1>`, status: 400 },
+    { referTo: `<sip:${TARGET}@carrier.example?Replaces=a%3Bto-tag%3D1%3Bfrom-tag%3D2%0D%0AEvil:1>`, status: 400 },
+    { referTo: `<sip:${TARGET}@carrier.example?Replaces=%E0%A4%A>`, status: 400 },
+    { referTo: `<sip:${TARGET}@carrier.example?Subject=hello>`, status: 501 },
     { referTo: `<sip:${TARGET}@carrier.example;method=BYE>`, status: 501 },
   ])('rejects $referTo with $status', async ({ referTo, status }) => {
     const { agent, callId } = await talk();
