@@ -188,6 +188,11 @@ export const VARIABLES = {
     expects: 'an IP address',
     parse: (text: string) => (isIP(text) === 0 ? undefined : text),
   },
+  sipMessagesPerSecond: integerVariable(
+    'SIP_MESSAGES_PER_SECOND',
+    { fallback: 500, min: 10, max: 100_000 },
+    'SIP messages that the embedded SIP server takes from each address; more only for calls that it knows.',
+  ),
   rtpPortMin: integerVariable(
     'RTP_PORT_MIN',
     { fallback: 20_000, min: 1024, max: 65_532 },

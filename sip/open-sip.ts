@@ -19,6 +19,8 @@ export interface SipSettings extends SipTlsSettings {
   readonly sipHost: string;
   readonly sipPort: number;
   readonly sipTransports: readonly ('udp' | 'tcp')[];
+  /** From each source. */
+  readonly sipMessagesPerSecond: number;
 }
 
 export interface OpenSipOptions {
@@ -61,15 +63,17 @@ export async function openSip(settings: SipSettings, { logger, onLost, onMessage
   return { gateway, address, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 
   async function startServer() {
-    const { sipHost, sipPort, sipTransports: transports } = settings;
+    const { sipHost, sipPort, sipTransports: transports, sipMessagesPerSecond: messagesPerSecond } = settings;
     const secret = randomBytes(24).toString('base64url');
     const tls = await readTlsFiles(settings);
     const server = await startEmbeddedSipServer({
       ...(isOwnAddress(sipHost) ? { sipHost } : { sipHost: '0.0.0.0', advertisedHost: sipHost }),
-      ...{ sipPort, transports, tls, secret },
+      ...{ sipPort, transports, tls, secret, messagesPerSecond },
       ...(tracer && { onMessages: (messages) => tracer.take(messages) }),
       onFault: (error) => logger.error({ err: error }, 'SIP server dropped a message that it failed to handle'),
       onUntrusted: (host, reason) => logger.warn({ host, reason }, 'TLS connection to a SIP peer failed'),
+      onLimited: ({ total, sources }) =>
+        logger.warn({ dropped: total, sources }, 'SIP messages beyond SIP_MESSAGES_PER_SECOND were dropped'),
       onExit: (error) => onLost(`The embedded SIP server ended: ${error?.message ?? 'no reason known'}`),
     });
     opening.defer(() => server.close());

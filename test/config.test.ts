@@ -280,6 +280,7 @@ describe('describeConfig', () => {
       'SIP_HOST',
       'SIP_PORT',
       'SIP_TRANSPORTS',
+      'SIP_MESSAGES_PER_SECOND',
       'SIP_TRACE',
       'SIP_TRACE_DAYS',
       'HEP_COLLECTOR',

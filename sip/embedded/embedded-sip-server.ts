@@ -1,6 +1,7 @@
 import { SupervisedThread } from '../../runtime/supervised-thread.ts';
 import type { WireMessage } from '../trace/wire-message.ts';
 import type { SipTimers } from './sip-timers.ts';
+import type { DroppedMessages } from './transport/source-limits.ts';
 import type { TlsSettings } from './transport/tls-security.ts';
 import type { SipServerThread } from './worker-protocol.ts';
 
@@ -26,6 +27,10 @@ export interface EmbeddedSipServerOptions {
   onMessages?: (messages: readonly WireMessage[]) => void;
   /** A TLS peer did not prove its name; `reason` is a code of Node or OpenSSL, such as `CERT_HAS_EXPIRED`. */
   onUntrusted?: (name: string, reason: string) => void;
+  /** Messages that each source address may send per second for long; twice as many at once. Default 500. */
+  messagesPerSecond?: number;
+  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
+  onLimited?: (dropped: DroppedMessages) => void;
   /** For tests; the defaults are those of RFC 3261. */
   timers?: Partial<SipTimers>;
 }
@@ -50,7 +55,7 @@ export interface EmbeddedSipServer {
  * @throws Error with the `code` of a failed bind, such as `EADDRINUSE`; the abort reason when `signal` is aborted.
  */
 export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions): Promise<EmbeddedSipServer> {
-  const { signal, onExit, onFault, onMessages, onUntrusted, ...data } = options;
+  const { signal, onExit, onFault, onMessages, onUntrusted, onLimited, ...data } = options;
   signal?.throwIfAborted();
   const thread = new SupervisedThread<SipServerThread>({
     entry: new URL('./worker.ts', import.meta.url),
@@ -59,6 +64,7 @@ export async function startEmbeddedSipServer(options: EmbeddedSipServerOptions):
     onReport: (report) => {
       if (report.type === 'fault') onFault?.(report.error);
       else if (report.type === 'messages') onMessages?.(report.messages);
+      else if (report.type === 'limited') onLimited?.(report.dropped);
       else onUntrusted?.(report.name, report.reason);
     },
     drainWithinMs: CLOSE_WITHIN_MS,

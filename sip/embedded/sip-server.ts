@@ -11,6 +11,7 @@ import { type SipTimers, sipTimers } from './sip-timers.ts';
 import { openNetwork } from './transport/network.ts';
 import { createResolver } from './transport/next-hop.ts';
 import type { Remote, TransportName } from './transport/remote.ts';
+import type { DroppedMessages } from './transport/source-limits.ts';
 import type { TlsSettings } from './transport/tls-security.ts';
 
 export interface SipServerOptions {
@@ -23,6 +24,8 @@ export interface SipServerOptions {
   /** Address in Via and Contact when it is not `sipHost`: behind NAT, or when `sipHost` is a wildcard. */
   advertisedHost?: string;
   secret: string;
+  /** Messages that each source may send for long; twice as many at once. Default 500. */
+  messagesPerSecond?: number;
   timers?: Partial<SipTimers>;
 }
 
@@ -42,7 +45,12 @@ export interface SipServerListener {
   onMessages?: (messages: WireMessage[]) => void;
   /** A TLS peer did not prove its name, or broke off the handshake; `reason` is a code of Node or OpenSSL. */
   onUntrusted: (name: string, reason: string) => void;
+  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
+  onLimited: (dropped: DroppedMessages) => void;
 }
+
+/** A carrier sends some ten messages a call; those of known calls pass anyway. */
+const MESSAGES_PER_SECOND = 500;
 
 /**
  * The whole server in the current thread: SIP sockets, user agent, control port.
@@ -51,7 +59,7 @@ export interface SipServerListener {
  */
 export async function openSipServer(
   options: SipServerOptions,
-  { onFault, onMessages, onUntrusted }: SipServerListener,
+  { onFault, onMessages, onUntrusted, onLimited }: SipServerListener,
 ): Promise<SipServer> {
   if (options.secret === '') throw new RangeError('The secret of the SIP server must not be empty');
   if (options.transports.length === 0) throw new RangeError('The SIP server needs at least one transport');
@@ -66,7 +74,9 @@ export async function openSipServer(
     port: options.sipPort,
     transports: options.transports,
     tls: options.tls ?? null,
+    messagesPerSecond: options.messagesPerSecond ?? MESSAGES_PER_SECOND,
     onUntrusted,
+    onLimited,
     listener: {
       onMessage: (message, source) => core.onMessage(message, source),
       isExpected: (message) => core.isExpected(message),
@@ -113,7 +123,7 @@ function traceOf({
   local,
   onMessages,
   onFault,
-}: Required<Omit<SipServerListener, 'onUntrusted'>> & { local: LocalAddress }) {
+}: Required<Omit<SipServerListener, 'onUntrusted' | 'onLimited'>> & { local: LocalAddress }) {
   const pick = callMessages();
   const batches = messageBatches(onMessages);
   return {

@@ -11,6 +11,7 @@ await serveThread<SipServerThread>(async ({ data, report }) => {
       onFault: (error) => report({ type: 'fault', error: printableFault(error) }),
       ...(isTraced && { onMessages: (messages) => report({ type: 'messages', messages }) }),
       onUntrusted: (name, reason) => report({ type: 'untrusted', name, reason }),
+      onLimited: (dropped) => report({ type: 'limited', dropped }),
     });
     return {
       ready: { controlPort: server.controlPort, sipPort: server.sipPort, tlsPort: server.tlsPort },

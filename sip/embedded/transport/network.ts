@@ -2,7 +2,7 @@ import type { SipParseError } from '../../message/index.ts';
 import type { Clock } from '../clock.ts';
 import { createReception } from './reception.ts';
 import type { Network, NetworkListener, Remote, TransportName } from './remote.ts';
-import { type SourceLimitOptions, SourceLimits } from './source-limits.ts';
+import { type DroppedMessages, SourceLimits } from './source-limits.ts';
 import { openTcpTransport, type TcpTransport } from './tcp-transport.ts';
 import { createTlsSecurity, type TlsSettings } from './tls-security.ts';
 import { openUdpTransport, type UdpTransport } from './udp-transport.ts';
@@ -20,11 +20,14 @@ export interface NetworkOptions {
   onBroken: (error: SipParseError, source: Remote) => void;
   /** A message made us throw: a fault of ours. It is dropped, so that one message cannot end every call. */
   onFault: (error: unknown) => void;
-  sourceLimits?: SourceLimitOptions;
+  /** That each source may send for long; twice as many at once. */
+  messagesPerSecond: number;
+  /** Messages were dropped within the last ten seconds, because their sources sent too many. */
+  onLimited: (dropped: DroppedMessages) => void;
   /** Sees each message that is sent, and each that is taken. Never throws. */
   onSeen?: (direction: 'sent' | 'received', bytes: Buffer, remote: Remote) => void;
-  /** For the deadlines of connections. */
-  clock?: Clock;
+  /** For deadlines. */
+  clock: Clock;
 }
 
 export interface OpenNetwork extends Network {
@@ -40,10 +43,17 @@ export interface OpenNetwork extends Network {
  * @throws the error of `bind` or `listen`, or of a certificate or key that cannot be used.
  */
 export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork> {
-  const { listener, onBroken, onFault, onSeen } = options;
-  const limits = new SourceLimits(options.sourceLimits ?? SOURCE_LIMITS);
+  const { listener, onBroken, onFault, onSeen, clock, messagesPerSecond } = options;
+  const limits = new SourceLimits({ perSecond: messagesPerSecond, burst: 2 * messagesPerSecond });
+  let stopReport: (() => void) | null = null;
+  const reportSoon = (): void => {
+    stopReport ??= clock.after(LIMITED_REPORT_MS, () => {
+      stopReport = null;
+      options.onLimited(limits.takeDropped());
+    });
+  };
   const reception = createReception({
-    ...{ listener, onBroken, onFault, limits },
+    ...{ listener, onBroken, onFault, limits, onLimited: reportSoon },
     ...(onSeen && { onSeen: (bytes, source) => onSeen('received', bytes, source) }),
   });
   const { receive } = reception;
@@ -69,16 +79,15 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       onDatagram: (bytes, host, port) => receive(bytes, { transport: 'udp', host, port, connectionId: null }),
       onUnreachable: unreachable('udp'),
     });
-  const streams = options.clock ? { clock: options.clock } : {};
   const openTcp = (port: number): Promise<TcpTransport> =>
     openTcpTransport({
-      ...{ host: options.host, port, ...streams },
+      ...{ host: options.host, port, clock },
       onClosed: unreachable('tcp'),
       onFrame: (bytes, host, port, connectionId) => receive(bytes, { transport: 'tcp', host, port, connectionId }),
     });
   const openTls = (settings: TlsSettings): Promise<TcpTransport> =>
     openTcpTransport({
-      ...{ host: options.host, port: settings.port, ...streams },
+      ...{ host: options.host, port: settings.port, clock },
       security: createTlsSecurity(settings),
       onUntrusted: options.onUntrusted,
       onClosed: unreachable('tls'),
@@ -108,6 +117,7 @@ export async function openNetwork(options: NetworkOptions): Promise<OpenNetwork>
       else if (remote.transport === 'tls') tls?.distrust(remote);
     },
     async close() {
+      stopReport?.();
       await Promise.all([udp?.close(), tcp?.close(), tls?.close()]);
     },
     dump: () => ({ ...reception.dump(), udp: udp?.dump() ?? null, tcp: tcp?.dump() ?? null, tls: tls?.dump() ?? null }),
@@ -136,6 +146,5 @@ async function openSamePort(
   }
 }
 
-/** A carrier sends some ten messages a call; those of known calls pass anyway. */
-const SOURCE_LIMITS: SourceLimitOptions = { perSecond: 500, burst: 1000 };
+const LIMITED_REPORT_MS = 10_000;
 const MAX_PORT_ATTEMPTS = 10;

@@ -11,6 +11,8 @@ export interface ReceptionOptions {
   limits: SourceLimits;
   /** Sees the bytes of what is handed on or refused. Never throws. */
   onSeen?: (bytes: Buffer, source: Remote) => void;
+  /** A message was dropped because its source is beyond its limit. Never throws. */
+  onLimited?: () => void;
 }
 
 export interface Reception {
@@ -21,13 +23,26 @@ export interface Reception {
 }
 
 /** Reads what the sockets received, and hands on what is SIP. */
-export function createReception({ listener, onBroken, onFault, limits, onSeen }: ReceptionOptions): Reception {
+export function createReception({
+  listener,
+  onBroken,
+  onFault,
+  limits,
+  onSeen,
+  onLimited,
+}: ReceptionOptions): Reception {
   const counts = { noise: 0, broken: 0, limited: 0 };
+
+  function drop(source: Remote): void {
+    counts.limited++;
+    limits.drop(source.host);
+    onLimited?.();
+  }
 
   function read(bytes: Buffer, source: Remote, expectedOnly: boolean): void {
     const message = parseMessage(bytes);
     if (expectedOnly && !listener.isExpected(message)) {
-      counts.limited++;
+      drop(source);
       return;
     }
     onSeen?.(bytes, source);
@@ -44,7 +59,7 @@ export function createReception({ listener, onBroken, onFault, limits, onSeen }:
       }
       const verdict = limits.take(source.host);
       if (verdict === 'rejected') {
-        counts.limited++;
+        drop(source);
         return;
       }
       try {

@@ -16,6 +16,8 @@ export type Verdict = 'accepted' | 'expected-only' | 'rejected';
 export class SourceLimits {
   /** Ordered by last use. */
   readonly #buckets = new Map<string, { tokens: number; atMs: number }>();
+  readonly #dropped = new Map<string, number>();
+  #droppedInAll = 0;
   readonly #options: Required<SourceLimitOptions>;
 
   constructor(options: SourceLimitOptions) {
@@ -43,12 +45,36 @@ export class SourceLimits {
     return bucket.tokens > -READ_AT_MOST * burst ? 'expected-only' : 'rejected';
   }
 
+  /** A message of this source was dropped. */
+  drop(host: string): void {
+    this.#droppedInAll++;
+    const source = sourceOf(host);
+    const count = this.#dropped.get(source) ?? 0;
+    if (count > 0 || this.#dropped.size < MAX_SOURCES) this.#dropped.set(source, count + 1);
+  }
+
+  /** What was dropped since the last call. */
+  takeDropped(): DroppedMessages {
+    const most = [...this.#dropped].sort(([, one], [, other]) => other - one).slice(0, SHOWN_SOURCES);
+    const taken = { total: this.#droppedInAll, sources: most.map(([host, dropped]) => ({ host, dropped })) };
+    this.#droppedInAll = 0;
+    this.#dropped.clear();
+    return taken;
+  }
+
   /** A forgotten source starts with a full bucket, so forged sources can only make room, not take it. */
   #forgetOldest(): void {
     if (this.#buckets.size <= MAX_SOURCES) return;
     const oldest = this.#buckets.keys().next().value;
     if (oldest !== undefined) this.#buckets.delete(oldest);
   }
+}
+
+/** Messages that were dropped because their source was beyond its limit. */
+export interface DroppedMessages {
+  total: number;
+  /** Those that lost most, at most five. */
+  sources: { host: string; dropped: number }[];
 }
 
 /** An IPv6 customer has 2^64 addresses of its own. */
@@ -63,3 +89,4 @@ function sourceOf(host: string): string {
 
 const READ_AT_MOST = 10;
 const MAX_SOURCES = 20_000;
+const SHOWN_SOURCES = 5;

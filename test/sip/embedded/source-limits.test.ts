@@ -1,8 +1,12 @@
+import { createSocket } from 'node:dgram';
 import { describe, expect, it } from 'vitest';
+import { openNetwork } from '../../../sip/embedded/transport/network.ts';
 import { createReception } from '../../../sip/embedded/transport/reception.ts';
-import { SourceLimits } from '../../../sip/embedded/transport/source-limits.ts';
-import { serializeMessage } from '../../../sip/message/index.ts';
+import { type DroppedMessages, SourceLimits } from '../../../sip/embedded/transport/source-limits.ts';
+import { type SipMessage, serializeMessage } from '../../../sip/message/index.ts';
+import { eventually } from '../../eventually.ts';
 import { CoreBench, PEER } from './core-bench.ts';
+import { SimulatedClock } from './simulated-clock.ts';
 
 function limitsAt(clock: { nowMs: number }, perSecond = 10, burst = 20): SourceLimits {
   return new SourceLimits({ perSecond, burst, nowMs: () => clock.nowMs });
@@ -38,6 +42,18 @@ describe('SourceLimits', () => {
     expect(limits.take('::ffff:192.0.2.1')).toBe('accepted');
   });
 
+  it('counts what was dropped, by source, the worst first', () => {
+    const limits = limitsAt({ nowMs: 0 });
+    for (let source = 1; source <= 7; source++) {
+      for (let count = 0; count < source; count++) limits.drop(`192.0.2.${source}`);
+    }
+    expect(limits.takeDropped()).toEqual({
+      total: 28,
+      sources: [7, 6, 5, 4, 3].map((count) => ({ host: `192.0.2.${count}`, dropped: count })),
+    });
+    expect(limits.takeDropped()).toEqual({ total: 0, sources: [] });
+  });
+
   it('remembers a bounded number of sources', () => {
     const limits = limitsAt({ nowMs: 0 });
     for (let count = 0; count < 25_000; count++) limits.take(`10.${count >> 16}.${(count >> 8) & 255}.${count & 255}`);
@@ -57,11 +73,7 @@ describe('a source beyond its limit', () => {
       limits: limitsAt({ nowMs: 0 }, 1, 1),
     });
     const { request } = bench.invite();
-    const options = (id: number): Buffer =>
-      Buffer.from(
-        `OPTIONS sip:a@192.0.2.1 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7;branch=z9hG4bK-${id}\r\nFrom: <sip:a@b>;tag=${id}\r\nTo: <sip:a@b>\r\nCall-ID: ${id}\r\nCSeq: 1 OPTIONS\r\n\r\n`,
-      );
-    for (let id = 0; id < 5; id++) reception.receive(options(id), PEER);
+    for (let id = 0; id < 5; id++) reception.receive(optionsRequest(id), PEER);
     expect(reception.dump()).toMatchObject({ limited: 4, sources: 1 });
     expect(bench.delivered).toHaveLength(1);
     const answer = {
@@ -75,7 +87,45 @@ describe('a source beyond its limit', () => {
     expect(bench.delivered).toHaveLength(2);
     // A retransmission of the request that was accepted.
     const before = reception.dump().limited;
-    reception.receive(options(0), PEER);
+    reception.receive(optionsRequest(0), PEER);
     expect(reception.dump().limited).toBe(before);
   });
+
+  it('is reported with the number of dropped messages ten seconds after the first', async () => {
+    const clock = new SimulatedClock();
+    const reported: DroppedMessages[] = [];
+    const received: SipMessage[] = [];
+    const network = await openNetwork({
+      ...{ host: '127.0.0.1', port: 0, transports: ['udp'], tls: null, messagesPerSecond: 1, clock },
+      onUntrusted: () => {},
+      onBroken: () => {},
+      onFault: () => {},
+      onLimited: (dropped) => reported.push(dropped),
+      listener: {
+        onMessage: (message) => received.push(message),
+        isExpected: () => false,
+        onUnreachable: () => {},
+      },
+    });
+    const peer = createSocket('udp4').bind(0, '127.0.0.1');
+    for (let id = 0; id < 9; id++) peer.send(optionsRequest(id), network.port, '127.0.0.1');
+    const limited = () => (network.dump() as { limited: number }).limited;
+    await eventually(() => expect(limited() + received.length).toBe(9));
+    const dropped = limited();
+    expect(dropped).toBeGreaterThan(0);
+    clock.advance(9_999);
+    expect(reported).toEqual([]);
+    clock.advance(1);
+    expect(reported).toEqual([{ total: dropped, sources: [{ host: '127.0.0.1', dropped }] }]);
+    clock.advance(60_000);
+    expect(reported).toHaveLength(1);
+    peer.close();
+    await network.close();
+  });
 });
+
+function optionsRequest(id: number): Buffer {
+  return Buffer.from(
+    `OPTIONS sip:a@192.0.2.1 SIP/2.0\r\nVia: SIP/2.0/UDP 192.0.2.7;branch=z9hG4bK-${id}\r\nFrom: <sip:a@b>;tag=${id}\r\nTo: <sip:a@b>\r\nCall-ID: ${id}\r\nCSeq: 1 OPTIONS\r\n\r\n`,
+  );
+}
