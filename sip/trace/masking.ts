@@ -1,11 +1,12 @@
 /**
- * Replaces secrets in a SIP message by asterisks: credentials, proofs of passwords, passwords in URIs, and media keys. Bodies
- * keep their length, so that Content-Length stays right. `text` has one character for each byte. Takes linear time.
+ * Replaces secrets in a SIP message by asterisks: credentials, proofs of passwords, passwords in URIs, media keys, and digits
+ * in INFO, which may be a PIN. Bodies keep their length, so that Content-Length stays right. `text` has one character for each byte. Takes linear time.
  */
 export function maskMessage(text: string): string {
   const end = /\r?\n\r?\n/.exec(text);
   const bodyStart = end === null ? text.length : end.index + end[0].length;
-  return maskHead(text.slice(0, bodyStart)) + maskBody(text.slice(bodyStart));
+  const [head, body] = [text.slice(0, bodyStart), text.slice(bodyStart)];
+  return maskHead(head) + maskBody(DIGIT_TYPE.test(head) ? maskDigits(body) : body);
 }
 
 function maskHead(head: string): string {
@@ -36,6 +37,14 @@ function maskBody(body: string): string {
     .replace(WORD, (word) => maskPasswords(word, (password) => '*'.repeat(password.length)));
 }
 
+/** `Signal=5` of application/dtmf-relay, or a bare digit of application/dtmf. */
+function maskDigits(body: string): string {
+  const isRelay = /^\s{0,8}(?:signal|duration)\s{0,8}=/i.test(body);
+  return isRelay
+    ? body.replace(/^(\s{0,8}signal\s{0,8}=)([^\r\n]+)/gim, hideSecond)
+    : body.replace(/[0-9A-D*#]/gi, '*');
+}
+
 function hideSecond(_whole: string, kept: string, secret: string): string {
   return kept + secret.replace(/[^\r\n]/g, '*');
 }
@@ -54,6 +63,7 @@ function maskPasswords(word: string, mask: (password: string) => string): string
 
 const CREDENTIALS =
   /^((?:proxy-)?(?:authorization|authentication-info)[ \t]{0,64}:)((?:[^\r\n]+|\r?\n[ \t]|\r(?!\n))*)/gim;
+const DIGIT_TYPE = /^(?:content-type|c)[ \t]{0,64}:[ \t]{0,64}application\/(?:dtmf|vnd\.nortelnetworks\.digits)/im;
 const PARAMETER = /([A-Za-z][\w-]{0,63})\s{0,64}=\s{0,64}("(?:[^"\\]|\\[\s\S])*(?:"|$)|[^\s,"]*)/g;
 const WORD = /[^\s<>"]+/g;
 /** What a digest shows without being a proof of the password (RFC 7616 §3.4). */

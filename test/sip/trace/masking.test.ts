@@ -45,6 +45,19 @@ describe('masking', () => {
     expect(parseMessage(Buffer.from(masked, 'latin1')).body.length).toBe(body.length);
   });
 
+  it.each([
+    { type: 'application/dtmf-relay', body: 'Signal=5\r\nDuration=160\r\n', shown: 'Signal=*\r\nDuration=160\r\n' },
+    { type: 'Application/DTMF-Relay', body: 'duration= 250\nsignal = 11', shown: 'duration= 250\nsignal =***' },
+    { type: 'application/dtmf', body: '#', shown: '*' },
+    { type: 'application/dtmf', body: '5\r\n', shown: '*\r\n' },
+    { type: 'text/plain', body: 'Signal=5\r\n', shown: 'Signal=5\r\n' },
+  ])('hides the digit of an INFO with $type: $body', ({ type, body, shown }) => {
+    for (const name of ['Content-Type', 'c']) {
+      const head = `INFO sip:a@b SIP/2.0\r\nCSeq: 5 INFO\r\n${name}: ${type}\r\n\r\n`;
+      expect(maskMessage(head + body)).toBe(head + shown);
+    }
+  });
+
   it('leaves a message without secrets as it was', () => {
     const plain = invite(['From: "A: b" <sip:+9198@[2001:db8::1]:5060>;tag=1'], 'v=0\r\nc=IN IP4 10.0.0.1\r\n');
     expect(maskMessage(plain)).toBe(plain);
