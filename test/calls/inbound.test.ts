@@ -9,6 +9,7 @@ import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
 import { eventually } from '../eventually.ts';
 import { startBaresip } from '../peers/baresip.ts';
 import { peerAvailable } from '../peers/programs.ts';
+import { differs } from '../sip/drachtio-endpoint.ts';
 import { AGENT, AGENT_HZ, CUSTOMER, CUSTOMER_HZ, DID, type Platform, SECRET, startPlatform } from './platform.ts';
 
 /** Whole calls that come in: baresip calls a rented number, and a softphone is the endpoint. */
@@ -48,7 +49,7 @@ async function call(number = DID, options: Parameters<typeof startBaresip>[0] = 
   const caller = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, ...options });
   clean.push(() => caller.stop());
   const before = (await callsOf()).map(({ call_id }) => call_id);
-  const { host, port } = platform.tandem.sip!;
+  const { host, port } = platform.sipAddress;
   await caller.dial(`sip:${number}@${host}:${port}`);
   const callId = () =>
     eventually(async () => {
@@ -281,25 +282,28 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
     await eventually(() => expect(rejected.caller.output()).toContain('603 Decline'));
   });
 
-  it('is refused when it would be forwarded to a number with a rule, such as itself', async () => {
-    await using other = await startPlatform({ env: { NUMBER_PLAN: 'any' } });
-    const rule = { action: 'forward', endpoint: { type: 'phone', number: DID } };
-    expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
-    const caller = await startBaresip({ user: CUSTOMER });
-    clean.push(() => caller.stop());
-    await caller.dial(`sip:${DID}@127.0.0.1:${other.tandem.sip!.port}`);
-    await eventually(() => expect(caller.output()).toContain('404 Not Found'));
-    expect((await other.ask('GET', '/dialer/click2call')).body).toMatchObject({ data: { calls: [] } });
-  });
+  it.skipIf(differs('one'))(
+    'is refused when it would be forwarded to a number with a rule, such as itself',
+    async () => {
+      await using other = await startPlatform({ env: { NUMBER_PLAN: 'any' } });
+      const rule = { action: 'forward', endpoint: { type: 'phone', number: DID } };
+      expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
+      const caller = await startBaresip({ user: CUSTOMER });
+      clean.push(() => caller.stop());
+      await caller.dial(`sip:${DID}@127.0.0.1:${other.sipAddress.port}`);
+      await eventually(() => expect(caller.output()).toContain('404 Not Found'));
+      expect((await other.ask('GET', '/dialer/click2call')).body).toMatchObject({ data: { calls: [] } });
+    },
+  );
 
-  it('is refused as unknown when it does not come from the trunk', async () => {
+  it.skipIf(differs('one'))('is refused as unknown when it does not come from the trunk', async () => {
     await forward();
     await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7' } });
     const rule = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
     expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
     const caller = await startBaresip({ user: CUSTOMER });
     clean.push(() => caller.stop());
-    await caller.dial(`sip:${DID}@127.0.0.1:${other.tandem.sip!.port}`);
+    await caller.dial(`sip:${DID}@127.0.0.1:${other.sipAddress.port}`);
     await eventually(() => expect(caller.output()).toContain('404 Not Found'));
   });
 });
@@ -309,13 +313,13 @@ describe.skipIf(!peerAvailable('baresip'))(
   () => {
     const ACCOUNT = { username: 'pbx', password: 'correct-horse-battery' };
 
-    it('is taken with the password, and refused alike for every number without it', async () => {
+    it.skipIf(differs('one'))('is taken with the password, and refused alike for every number without it', async () => {
       await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7', inbound_auth: ACCOUNT } });
       expect((await other.ask('PUT', RULE, { action: 'reject' })).status).toBe(200);
       const statusOf = async (number: string, account?: typeof ACCOUNT) => {
         const caller = await startBaresip({ user: CUSTOMER, ...(account && { account }) });
         clean.push(() => caller.stop());
-        await caller.dial(`sip:${number}@127.0.0.1:${other.tandem.sip!.port}`);
+        await caller.dial(`sip:${number}@127.0.0.1:${other.sipAddress.port}`);
         return await eventually(() => {
           const status = /session closed: (\d{3})/.exec(caller.output())?.[1];
           expect(status, caller.output()).toBeDefined();

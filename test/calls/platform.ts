@@ -11,6 +11,7 @@ import { parseWav } from '../../media/wav.ts';
 import type { Sql } from '../../storage/database.ts';
 import { topUp } from '../../storage/ledger.ts';
 import { eventually } from '../process/server-process.ts';
+import { DRACHTIO, drachtioSettings, sipAddressOf } from '../sip/drachtio-endpoint.ts';
 import { type LoopbackCarrier, startLoopbackCarrier } from '../softphone/loopback-carrier.ts';
 import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { createTestDatabase } from '../storage/test-database.ts';
@@ -27,6 +28,8 @@ export interface Platform extends AsyncDisposable {
   tandem: Tandem;
   sql: Sql;
   carrier: LoopbackCarrier;
+  /** Where carriers reach the SIP server. */
+  sipAddress: { host: string; port: number };
   receiver: Awaited<ReturnType<typeof startCallbackReceiver>>;
   trunkId: string;
   ask(method: string, path: string, body?: unknown): Promise<Answer>;
@@ -83,6 +86,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     DATABASE_URL: database.url,
     PORT: '0',
     SIP_PORT: '0',
+    ...drachtioSettings(),
     CALLBACK_ALLOW_CIDRS: '127.0.0.0/8',
     ...rtpRange(),
     ...options.env,
@@ -124,6 +128,7 @@ export async function startPlatform(options: PlatformOptions = {}): Promise<Plat
     tandem,
     sql: database.sql,
     carrier,
+    sipAddress: tandem.sip ?? (await sipAddressOf(DRACHTIO!)),
     receiver,
     trunkId,
     phone,

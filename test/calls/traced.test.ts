@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PublicSipMessage, PublicSipTrace } from '../../http/schemas/sip-message.ts';
 import { untilTruthy } from '../eventually.ts';
+import { differs } from '../sip/drachtio-endpoint.ts';
 import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
 
 /** The trace of a finished call, once its last message is in. */
@@ -26,7 +27,7 @@ function brief({ messages }: PublicSipTrace, leg: string): string[] {
 }
 
 describe('the SIP messages of a call', () => {
-  it('show both legs from the INVITE to the answer of the BYE', async () => {
+  it.skipIf(differs('trace'))('show both legs from the INVITE to the answer of the BYE', async () => {
     await using platform = await startPlatform();
     const { agent } = await platform.parties();
     const { call_id: callId } = await platform.place();
@@ -46,32 +47,37 @@ describe('the SIP messages of a call', () => {
     }
     const [first] = trace.messages;
     expect(first).toMatchObject({ offset_ms: 0, transport: 'udp', has_sdp: true });
-    expect(first?.local).toBe(`127.0.0.1:${platform.tandem.sip?.port}`);
+    expect(first?.local).toBe(`127.0.0.1:${platform.sipAddress.port}`);
     expect(first?.remote).toBe(`127.0.0.1:${/:(\d+)/.exec(platform.carrier.sipUri.replace('sip:', ''))?.[1]}`);
     expect(first?.message).toContain(`X-Tandem-Call-Id: ${callId}`);
     expect(trace.messages.map(({ at }) => at)).toEqual(trace.messages.map(({ at }) => at).toSorted());
   });
 
-  it('show a carrier that refuses, with the ACKs of its refusals and without the password', async () => {
-    const account = { username: 'tandem', password: 's3cret' };
-    await using platform = await startPlatform({
-      carrier: { auth: { ...account, realm: 'carrier', challenge: 401 } },
-      trunk: account,
-    });
-    await platform.phone(AGENT, { answer: { status: 503 } });
-    await platform.phone(CUSTOMER);
-    const { call_id: callId } = await platform.place();
-    const trace = await traceOf(platform, callId, ({ method, cseq }) => method === 'ACK' && cseq !== '1 ACK');
-    const shown = brief(trace, 'agent');
-    expect(shown[1]).toMatch(/^received 401 .*INVITE$/);
-    expect(shown.at(-1)).toBe('sent ACK / ACK');
-    expect(shown.at(-2)).toMatch(/^received 503 /);
-    expect(brief(trace, 'customer')).toEqual([]);
-    const credentials = trace.messages.map(({ message }) => /^Authorization: .*$/m.exec(message)?.[0]).filter(Boolean);
-    expect(credentials[0]).toContain('username="tandem"');
-    expect(credentials[0]).toMatch(/response="?\*\*\*"?/);
-    expect(JSON.stringify(trace)).not.toMatch(/response=\\?"[0-9a-f]{16}/);
-  });
+  it.skipIf(differs('trace'))(
+    'show a carrier that refuses, with the ACKs of its refusals and without the password',
+    async () => {
+      const account = { username: 'tandem', password: 's3cret' };
+      await using platform = await startPlatform({
+        carrier: { auth: { ...account, realm: 'carrier', challenge: 401 } },
+        trunk: account,
+      });
+      await platform.phone(AGENT, { answer: { status: 503 } });
+      await platform.phone(CUSTOMER);
+      const { call_id: callId } = await platform.place();
+      const trace = await traceOf(platform, callId, ({ method, cseq }) => method === 'ACK' && cseq !== '1 ACK');
+      const shown = brief(trace, 'agent');
+      expect(shown[1]).toMatch(/^received 401 .*INVITE$/);
+      expect(shown.at(-1)).toBe('sent ACK / ACK');
+      expect(shown.at(-2)).toMatch(/^received 503 /);
+      expect(brief(trace, 'customer')).toEqual([]);
+      const credentials = trace.messages
+        .map(({ message }) => /^Authorization: .*$/m.exec(message)?.[0])
+        .filter(Boolean);
+      expect(credentials[0]).toContain('username="tandem"');
+      expect(credentials[0]).toMatch(/response="?\*\*\*"?/);
+      expect(JSON.stringify(trace)).not.toMatch(/response=\\?"[0-9a-f]{16}/);
+    },
+  );
 
   it('hide the keys of encrypted media', async () => {
     await using platform = await startPlatform({ trunk: { media_encryption: 'required' } });
@@ -85,7 +91,7 @@ describe('the SIP messages of a call', () => {
     for (const key of keys) expect(key).toMatch(/^inline:\*+$/);
   });
 
-  it('go to a HEP collector, and are not kept when SIP_TRACE is off', async () => {
+  it.skipIf(differs('trace'))('go to a HEP collector, and are not kept when SIP_TRACE is off', async () => {
     const collector = createSocket('udp4');
     const received: string[] = [];
     collector.on('message', (bytes) => received.push(bytes.toString('latin1')));

@@ -33,7 +33,7 @@ describe('a registration', () => {
       expect(await registration.register({ expiresS: 600, signal })).toEqual({ type: 'registered', expiresS: 300 });
       const { contact } = carrier.bindings.get('tandem')!;
       const uri = parseUri(parseNameAddr(contact).uri);
-      expect(uri).toMatchObject({ user: 'tandem', host: '127.0.0.1', port: network.server.sipPort });
+      expect(uri).toMatchObject({ user: 'tandem', ...network.sipAddress });
       expect(uri.params.get('transport')).toBe(transport === 'tcp' ? 'tcp' : undefined);
     },
   );

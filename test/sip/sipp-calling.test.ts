@@ -98,7 +98,7 @@ describe.skipIf(!peerAvailable('sipp'))('sipp that', () => {
         taken = takeCall(call);
         if (taken !== null && act !== undefined) void taken.log.until('leg.answered').then(() => act(taken!));
       };
-      const target = { host: '127.0.0.1', port: network.server.sipPort };
+      const target = network.sipAddress;
       await callWithSipp({ scenario, target, number: NUMBER, transport });
       const { log } = (taken ?? { log: new EventLog<LegEvent>() }) as Taken;
       if (events !== undefined) await log.untilAny(({ type }) => type === events.at(-1), 'last event');

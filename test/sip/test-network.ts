@@ -14,6 +14,7 @@ import {
 } from '../softphone/loopback-carrier.ts';
 import { type Softphone, type SoftphoneOptions, startSoftphone } from '../softphone/softphone.ts';
 import { Voice } from '../softphone/voice.ts';
+import { DRACHTIO, type DrachtioEndpoint, sipAddressOf } from './drachtio-endpoint.ts';
 
 export const CUSTOMER_NUMBER = '+919876543210';
 const SECRET = 'between-these-two';
@@ -22,7 +23,10 @@ const SECRET = 'between-these-two';
 export class TestNetwork {
   readonly #cleanUps: (() => Promise<unknown>)[] = [];
   gateway!: DrachtioGateway;
+  /** Only with the embedded server. */
   server!: Awaited<ReturnType<typeof startEmbeddedSipServer>>;
+  /** Where the SIP server receives SIP. */
+  sipAddress!: { host: string; port: number };
 
   static async start(
     options: Partial<DrachtioGatewayOptions> = {},
@@ -31,6 +35,7 @@ export class TestNetwork {
   ) {
     const network = new TestNetwork();
     const controller = new AbortController();
+    if (DRACHTIO !== null) return await network.connectTo(DRACHTIO, options);
     network.server = await startEmbeddedSipServer({
       sipHost: '127.0.0.1',
       sipPort: 0,
@@ -41,10 +46,18 @@ export class TestNetwork {
       ...(tls ? { tls } : {}),
     });
     network.cleanUp(() => network.server.close());
-    const { controlHost, controlPort } = network.server;
+    const { controlHost, controlPort, sipHost, sipPort } = network.server;
+    network.sipAddress = { host: sipHost, port: sipPort };
     network.gateway = await createDrachtioGateway({ host: controlHost, port: controlPort, secret: SECRET, ...options });
     network.cleanUp(() => network.gateway.close());
     return network;
+  }
+
+  async connectTo(endpoint: DrachtioEndpoint, options: Partial<DrachtioGatewayOptions>): Promise<this> {
+    this.sipAddress = await sipAddressOf(endpoint);
+    this.gateway = await createDrachtioGateway({ ...endpoint, ...options });
+    this.cleanUp(() => this.gateway.close());
+    return this;
   }
 
   cleanUp(act: () => Promise<unknown>): void {

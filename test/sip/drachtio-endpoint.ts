@@ -1,0 +1,60 @@
+import Srf from 'drachtio-srf';
+
+/**
+ * With `TANDEM_TEST_DRACHTIO=secret@host:port`, the suites of test/sip/ and test/calls/ use this drachtio endpoint in place of
+ * embedded servers. Run them with `--maxWorkers=1`: it hands each request of a peer to any application that is connected.
+ */
+export interface DrachtioEndpoint {
+  secret: string;
+  host: string;
+  port: number;
+}
+
+/** Null: the embedded server. */
+export const DRACHTIO = readEndpoint(process.env.TANDEM_TEST_DRACHTIO);
+
+/** Deliberate differences: why a test cannot run with a drachtio-server. */
+const DIFFERENCES = {
+  addresses: 'its addresses are its own options: SIP_HOST, SIP_PORT and SIP_TRANSPORTS do nothing',
+  certificates: 'TLS is set up in its own configuration file',
+  deaths: 'the test ends the server',
+  one: 'two applications are connected at once, and it gives new calls to either',
+  timers: 'the test needs other SIP timers than those of RFC 3261',
+  trace: 'it shows the messages that it exchanges with applications, not those it handles itself',
+} as const;
+
+/** Whether a test has to be skipped, as the server is a drachtio-server that differs in this. */
+export function differs(_in: keyof typeof DIFFERENCES): boolean {
+  return DRACHTIO !== null;
+}
+
+/** As settings of the platform. */
+export function drachtioSettings(): Record<string, string> {
+  if (DRACHTIO === null) return {};
+  const { host, port, secret } = DRACHTIO;
+  return { DRACHTIO_HOST: host, DRACHTIO_PORT: String(port), DRACHTIO_SECRET: secret };
+}
+
+/** Where the endpoint receives SIP over UDP. */
+export async function sipAddressOf({ host, port, secret }: DrachtioEndpoint): Promise<{ host: string; port: number }> {
+  const srf = new Srf();
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  srf.on('error', reject);
+  srf.on('connect', (error: unknown, contacts: string) => (error ? reject(error) : resolve(contacts)));
+  srf.connect({ host, port, secret });
+  try {
+    const contacts = await promise;
+    const udp = /(?:^|,)udp\/([^,]+):(\d+)/.exec(contacts);
+    if (udp === null) throw new Error(`the drachtio endpoint has no UDP address: ${contacts}`);
+    return { host: udp[1]!, port: Number(udp[2]) };
+  } finally {
+    srf.disconnect();
+  }
+}
+
+function readEndpoint(text: string | undefined): DrachtioEndpoint | null {
+  if (text === undefined || text === '') return null;
+  const [, secret, host, port] = /^([^@]+)@([^:@]+):(\d+)$/.exec(text) ?? [];
+  if (secret === undefined || host === undefined) throw new Error('TANDEM_TEST_DRACHTIO must be secret@host:port');
+  return { secret, host, port: Number(port) };
+}
