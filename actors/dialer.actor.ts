@@ -234,13 +234,14 @@ export function createDialer(options: DialerOptions): NodeDialer {
       requireReady();
       if (call.abandoned.aborted) return;
       const callId = `call_${randomUUID()}`;
-      call.traceAs({ callId, leg: 'customer' });
       const admission = admit(
         { ...request, ...NOT_PLACED, callbackSecret, referenceId: `in-${randomUUID()}` },
         { callId, callbackUrl, scripts, inbound: call, decidedBy },
       );
       admissions.add(admission);
       const { live } = await admission.finally(() => admissions.delete(admission));
+      // Messages of calls that are not stored yet would be lost.
+      if (live) call.traceAs({ callId, leg: 'customer' });
       // It gave up meanwhile.
       if (call.abandoned.aborted) live?.actor.send({ type: 'hangup.requested', reason: 'caller' });
     },

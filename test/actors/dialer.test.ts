@@ -19,6 +19,35 @@ afterAll(() => database.drop());
 
 const open = (options: Partial<DialerOptions> = {}) => openDialer({ sql: database.sql, ...options });
 
+describe('an inbound call', () => {
+  it('is traced only once it is stored, because messages of unknown calls are not kept', async () => {
+    const { dialer, request, caller, clock } = await open();
+    const { promise: traced, resolve } = Promise.withResolvers<{ callId: string; wasStored: Promise<boolean> }>();
+    const { apiKeyId, apiKeyName, userId, referenceId, metadata, placedVia, ...asked } = request();
+    const receiving = dialer.receive(
+      { ...asked, did: caller.did, decidedBy: { decided_by: 'rule', fault: null, after_ms: null } },
+      {
+        ...{ called: caller.did, caller: asked.customerNumber!, source: { host: '192.0.2.7', port: 5060 } },
+        ...{ authorization: undefined, abandoned: new AbortController().signal },
+        ring() {},
+        refuse() {},
+        challenge() {},
+        answer: () => {
+          throw new Error('not answered here');
+        },
+        traceAs({ callId, leg }) {
+          expect(leg).toBe('customer');
+          resolve({ callId, wasStored: getCallById(database.sql, callId).then((row) => row !== null) });
+        },
+      },
+    );
+    const { wasStored } = await traced;
+    expect(await wasStored).toBe(true);
+    await receiving;
+    clock.advance(0);
+  });
+});
+
 describe('placing a call', () => {
   it('admits it, dials the agent and answers with the initiated call', async () => {
     const { dialer, request, sip, caller, rows } = await open();
