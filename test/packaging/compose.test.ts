@@ -96,7 +96,14 @@ describe('the composition', () => {
     expect([...given, ...interpolations.map(({ name }) => name)].filter((name) => !known.includes(name))).toEqual([]);
     // Those of the embedded SIP server, which drachtio replaces, and of the command line, which the image does not have.
     const embeddedTls = ['PORT', 'CERT', 'KEY', 'CA', 'CLIENTS'].map((name) => `SIP_TLS_${name}`);
-    const irrelevant = ['SIP_HOST', 'SIP_PORT', 'SIP_TRANSPORTS', ...embeddedTls, 'TANDEM_URL'];
+    const irrelevant = [
+      'SIP_HOST',
+      'SIP_PORT',
+      'SIP_TRANSPORTS',
+      'SIP_MESSAGES_PER_SECOND',
+      ...embeddedTls,
+      'TANDEM_URL',
+    ];
     expect(settingNames().filter((name) => !given.includes(name) && !irrelevant.includes(name))).toEqual([]);
   });
 
