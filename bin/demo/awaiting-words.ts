@@ -16,7 +16,7 @@ export interface AwaitedWords {
 /** A recogniser may put the end of a sentence before its last, quiet part. */
 const END_TOLERANCE_MS = 1_200;
 /** A slow machine needs a while; after that the demo says what is missing. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 const BAR_WIDTH = 30;
 
 export function awaitWords(conversation: Conversation): AwaitedWords {

@@ -30,7 +30,7 @@ const PRICE_PER_MINUTE_USD = 0.012;
 const LEAST_UNDERSTOOD = 1 / 3;
 const TOP_UP_NANO = 5_000_000_000n;
 /** A demo that takes longer than this is stuck, and says so. */
-const DEADLINE_MS = 75_000;
+const DEADLINE_MS = 150_000;
 
 export interface DemoOptions {
   terminal: Terminal;

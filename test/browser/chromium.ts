@@ -104,7 +104,7 @@ export class Chromium implements AsyncDisposable {
 }
 
 /** A little less than a test may take. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 
 interface Evaluated {
   result: { value?: unknown };

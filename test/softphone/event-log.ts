@@ -18,7 +18,7 @@ export class EventLog<Event extends { type: string }> {
   async until<Type extends Event['type']>(
     type: Type,
     matches: (event: Extract<Event, { type: Type }>) => boolean = () => true,
-    timeoutMs = 25_000,
+    timeoutMs = 60_000,
   ): Promise<Extract<Event, { type: Type }>> {
     type Wanted = Extract<Event, { type: Type }>;
     const isWanted = (event: Event) => event.type === type && matches(event as Wanted);
@@ -26,7 +26,7 @@ export class EventLog<Event extends { type: string }> {
   }
 
   /** As `until`, over all types; `what` names it in the error. */
-  async untilAny(matches: (event: Event) => boolean, what: string, timeoutMs = 25_000): Promise<Event> {
+  async untilAny(matches: (event: Event) => boolean, what: string, timeoutMs = 60_000): Promise<Event> {
     const past = this.all.find(matches);
     if (past !== undefined) return past;
     const { promise, resolve, reject } = Promise.withResolvers<Event>();

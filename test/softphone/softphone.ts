@@ -161,7 +161,7 @@ export class Softphone {
   }
 
   /** Resolves as soon as what the last call brought satisfies `isEnough`. */
-  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 25_000) {
+  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 60_000) {
     await this.until('invite');
     return await this.call.voice.untilHeard(isEnough, timeoutMs);
   }

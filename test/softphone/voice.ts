@@ -75,7 +75,7 @@ export class Voice {
   }
 
   /** Resolves as soon as what was heard satisfies `isEnough`, looked at on every packet. */
-  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 25_000) {
+  async untilHeard(isEnough: (hearing: { packets: number; digits: string }) => boolean, timeoutMs = 60_000) {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
       if (isEnough(this.hearing)) resolve();
