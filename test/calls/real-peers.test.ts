@@ -1,9 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { toneLevelDbov } from '../../media/dsp/goertzel.ts';
+import { eventually } from '../eventually.ts';
 import { type BaresipOptions, startBaresip } from '../peers/baresip.ts';
+import { startLinphone } from '../peers/linphone.ts';
 import { peerAvailable } from '../peers/programs.ts';
 import { startSipp } from '../peers/sipp.ts';
-import { AGENT, CUSTOMER, type Platform, startPlatform } from './platform.ts';
+import { differs } from '../sip/drachtio-endpoint.ts';
+import { AGENT, CUSTOMER, DID, type Platform, startPlatform } from './platform.ts';
 
 /** Whole calls between programs that share no code with us. What each heard is read off its own tone. */
 
@@ -122,5 +125,89 @@ describe.skipIf(!peerAvailable('sipp'))('sipp', () => {
     await platform.ask('POST', `/dialer/click2call/${placed.call_id}/hangup`);
     await peer.succeeded();
     expect(await platform.call(placed.call_id)).toMatchObject({ hangup_cause: 'ORIGINATOR_CANCEL' });
+  });
+});
+
+describe.skipIf(!peerAvailable('baresip') || differs('certificates'))('baresip over TLS with SRTP', () => {
+  it('is agent and customer of a call whose signalling and media are encrypted', async () => {
+    const peer = await startBaresip({
+      ...{ user: AGENT, alsoUsers: [CUSTOMER], transport: 'tls', mediaEncryption: 'srtp-mand' },
+      toneFrequencyHz: BARESIP_HZ,
+    });
+    clean.push(() => peer.stop());
+    const platform = await platformWith({
+      env: { SIP_TLS_CA: peer.caFile },
+      trunk: { sip_uri: peer.sipUri, transport: 'tls', media_encryption: 'required' },
+    });
+    const { call, recording } = await talk(platform);
+    expect(call).toMatchObject({ state: 'completed', hangup_cause: 'NORMAL_CLEARING' });
+    expect(call.legs.map(({ quality }) => quality?.encryption)).toEqual([
+      expect.stringContaining('AES'),
+      expect.stringContaining('AES'),
+    ]);
+    for (const samples of [recording.left, recording.right]) {
+      expectTone(samples, { heard: BARESIP_HZ, notHeard: SIPP_HZ });
+    }
+    const { data } = (await platform.ask('GET', `/dialer/click2call/${call.call_id}/sip`)).body;
+    const { messages } = data as unknown as { messages: { transport: string }[] };
+    expect(new Set(messages.map(({ transport }) => transport))).toEqual(new Set(['tls']));
+  });
+});
+
+describe.skipIf(!peerAvailable('linphonec'))('linphone', () => {
+  const LINPHONE_HZ = 350;
+
+  async function linphone(platform: Platform, number: string) {
+    const peer = await startLinphone({ toneFrequencyHz: LINPHONE_HZ });
+    clean.push(() => peer.stop());
+    platform.carrier.routes.set(number, peer.address);
+    return peer;
+  }
+
+  it('is heard as the agent, hears the customer, and is held', async () => {
+    const platform = await platformWith();
+    const agent = await linphone(platform, AGENT);
+    const customer = await platform.phone(CUSTOMER, { audio: { kind: 'tone', frequencyHz: SIPP_HZ } });
+    const { call_id: callId } = await platform.place({ record: true });
+    await platform.untilRelayed(callId, 100);
+    const hold = (path: string) => platform.ask('POST', `/dialer/click2call/${callId}/${path}`, { leg: 'agent' });
+    expect((await hold('hold')).status).toBe(200);
+    expect((await hold('resume')).status).toBe(200);
+    customer.hangup();
+    await platform.ended(callId);
+    expect(customer.heard().toneLevels([LINPHONE_HZ], 500)[0]).toBeGreaterThan(-25);
+    expect(toneLevelDbov((await agent.heard()).subarray(4000, 12_000), SIPP_HZ)).toBeGreaterThan(-25);
+  });
+
+  it('transfers its call with REFER, and is told the outcome', async () => {
+    const platform = await platformWith({ trunk: { refer: 'agent' } });
+    const agent = await linphone(platform, AGENT);
+    const customer = await platform.phone(CUSTOMER);
+    const target = '+919833333333';
+    const third = await platform.phone(target, { audio: { kind: 'tone', frequencyHz: SIPP_HZ } });
+    const { call_id: callId } = await platform.place();
+    await platform.until(callId, 'call.bridged');
+    agent.type(`transfer sip:${target}@127.0.0.1:${platform.sipAddress.port}`);
+    const completed = await platform.until(callId, 'transfer.completed');
+    expect(completed).toMatchObject({ data: { replaces: 'agent', requested_by: 'refer' } });
+    await eventually(() => expect(customer.heard().toneLevels([SIPP_HZ], 500)[0]).toBeGreaterThan(-25));
+    third.hangup();
+    await platform.ended(callId);
+  });
+
+  it('calls a rented number, and talks with the endpoint of its rule', async () => {
+    const platform = await platformWith();
+    const rule = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
+    expect((await platform.ask('PUT', `/dialer/numbers/${encodeURIComponent(DID)}/inbound`, rule)).status).toBe(200);
+    const agent = await platform.phone(AGENT, { audio: { kind: 'tone', frequencyHz: SIPP_HZ } });
+    const caller = await linphone(platform, CUSTOMER);
+    const { host, port } = platform.sipAddress;
+    caller.type(`call sip:${DID}@${host}:${port}`);
+    await agent.until('invite');
+    await agent.untilHeard(({ packets }) => packets > 60);
+    expect(agent.heard().toneLevels([LINPHONE_HZ], 500)[0]).toBeGreaterThan(-25);
+    caller.type('terminate');
+    await agent.until('bye');
+    expect(toneLevelDbov((await caller.heard()).subarray(-4000), SIPP_HZ)).toBeGreaterThan(-25);
   });
 });

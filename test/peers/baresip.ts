@@ -5,15 +5,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Codec } from '../../machines/events.ts';
-import { tone } from '../../media/dsp/tones.ts';
-import { readWav, wavHeader } from '../../media/wav.ts';
+import { readWav } from '../../media/wav.ts';
+import { selfSignedCertificate } from '../callbacks/certificate.ts';
 import { freePorts } from '../free-ports.ts';
 import { runPeer, untilListening } from './programs.ts';
+import { toneWav } from './tone-wav.ts';
 
 export interface BaresipOptions {
   /** User part of its address; it refuses calls to any other. Default `peer`. */
   user?: string;
-  transport?: 'udp' | 'tcp';
+  transport?: 'udp' | 'tcp' | 'tls';
+  /** Further user parts of its addresses. Default: none. */
+  alsoUsers?: readonly string[];
   /** What it says. Default 600. */
   toneFrequencyHz?: number;
   /** In order of preference. Default PCMU, PCMA. */
@@ -29,6 +32,8 @@ export interface BaresipOptions {
 export interface Baresip extends AsyncDisposable {
   sipUri: string;
   address: { host: string; port: number; transport: 'udp' | 'tcp' };
+  /** The certificate that proves its TLS address: its own. */
+  caFile: string;
   /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
   command: (name: string) => Promise<void>;
   /** Calls a SIP URI. */
@@ -55,6 +60,7 @@ const FORMATS: Readonly<Record<Codec, string>> = {
 export async function startBaresip(options: BaresipOptions = {}): Promise<Baresip> {
   const {
     user = 'peer',
+    alsoUsers = [],
     transport = 'udp',
     toneFrequencyHz = 600,
     codecs = ['PCMU', 'PCMA'],
@@ -67,25 +73,34 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
   const commandPort = await freePorts(2);
   const evenRtpPort = rtpPort + (rtpPort % 2);
   await writeFile(join(folder, 'tone.wav'), toneWav(toneFrequencyHz));
+  const { cert, key } = selfSignedCertificate({ ipv4: ['127.0.0.1'] });
+  const caFile = join(folder, 'cert.pem');
+  await writeFile(caFile, cert);
+  await writeFile(join(folder, 'cert-and-key.pem'), `${cert}\n${key}`);
   await writeFile(join(folder, 'config'), configOf({ folder, port, rtpPort: evenRtpPort, commandPort }));
   const codecList = codecs.map((codec) => `${codec}/${FORMATS[codec]}`).join(',');
   const encryption = mediaEncryption === undefined ? '' : `;mediaenc=${mediaEncryption}`;
   const proof = account === undefined ? '' : `;auth_user=${account.username};auth_pass=${account.password}`;
-  await writeFile(
-    join(folder, 'accounts'),
-    `<sip:${user}@127.0.0.1:${port}>;regint=0;answermode=${answer};audio_codecs=${codecList}${encryption}${proof}\n`,
+  // Its TLS port is the next one.
+  const sipPort = transport === 'tls' ? port + 1 : port;
+  const uriParameters = transport === 'tls' ? ';transport=tls' : '';
+  const parameters = `;regint=0;answermode=${answer};audio_codecs=${codecList}${encryption}${proof}`;
+  const accounts = [user, ...alsoUsers].map(
+    (each) => `<sip:${each}@127.0.0.1:${sipPort}${uriParameters}>${parameters}\n`,
   );
+  await writeFile(join(folder, 'accounts'), accounts.join(''));
   await writeFile(join(folder, 'contacts'), '');
   const peer = runPeer('baresip', { cwd: folder, args: ['-f', folder] });
-  await untilListening(port, transport, peer);
+  await untilListening(sipPort, transport === 'udp' ? 'udp' : 'tcp', peer);
   await untilListening(commandPort, 'tcp', peer);
   const stop = async () => {
     await peer.stop();
     await rm(folder, { recursive: true, force: true });
   };
   return {
-    sipUri: `sip:127.0.0.1:${port}`,
-    address: { host: '127.0.0.1', port, transport },
+    sipUri: `sip:127.0.0.1:${sipPort}`,
+    address: { host: '127.0.0.1', port: sipPort, transport: transport === 'udp' ? 'udp' : 'tcp' },
+    caFile,
     command: (name) => sendCommand(commandPort, { command: name }),
     dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
     output: peer.output,
@@ -115,6 +130,7 @@ function configOf(options: { folder: string; port: number; rtpPort: number; comm
   const { folder, port, rtpPort, commandPort } = options;
   return [
     `sip_listen 127.0.0.1:${port}`,
+    `sip_certificate ${folder}/cert-and-key.pem`,
     'net_interface 127.0.0.1',
     `audio_source aufile,${folder}/tone.wav`,
     'audio_player none,none',
@@ -143,10 +159,4 @@ async function heardIn(folder: string): Promise<Int16Array> {
     if (samples !== undefined && samples.length > 0) return samples;
   }
   throw new Error('baresip kept nothing of what it heard');
-}
-
-function toneWav(frequencyHz: number): Buffer {
-  const samples = tone({ frequenciesHz: [frequencyHz], durationMs: 20_000 });
-  const bytes = Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength);
-  return Buffer.concat([wavHeader({ channels: 1, sampleRateHz: 8000 }, bytes.length), bytes]);
 }

@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** Debian programs that are run as the other end of a call. */
-export type PeerProgram = 'sipp' | 'baresip' | 'kamailio';
+export type PeerProgram = 'sipp' | 'baresip' | 'kamailio' | 'linphonec';
 
 /** False where the program is not installed: then its tests are reported as skipped, by name. */
 export function peerAvailable(program: PeerProgram): boolean {
@@ -13,7 +13,7 @@ export function peerAvailable(program: PeerProgram): boolean {
 }
 
 export interface RunningPeer {
-  child: ChildProcess;
+  child: ChildProcessWithoutNullStreams;
   /** What it has written to both outputs, the last 20 000 characters. */
   output: () => string;
   exited: Promise<number | null>;
@@ -21,11 +21,20 @@ export interface RunningPeer {
   stop: () => Promise<void>;
 }
 
-/** Runs a peer in its own folder. */
-export function runPeer(program: PeerProgram, options: { args: readonly string[]; cwd: string }): RunningPeer {
+interface PeerOptions {
+  args: readonly string[];
+  cwd: string;
+  /** Added to our own environment. */
+  env?: Record<string, string>;
+}
+
+/** Runs a peer in its own folder. Its standard input stays open. */
+export function runPeer(program: PeerProgram, options: PeerOptions): RunningPeer {
   const path = pathOf(program);
   if (path === null) throw new Error(`${program} is not installed`);
-  const child = spawn(path, options.args, { cwd: options.cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  const { args, cwd, env } = options;
+  const child = spawn(path, args, { cwd, env: { ...process.env, ...env }, stdio: 'pipe' });
+  child.stdin.on('error', () => {});
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {

@@ -41,7 +41,7 @@ export async function sipAddressOf({ host, port, secret }: DrachtioEndpoint): Pr
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   srf.on('error', reject);
   srf.on('connect', (error: unknown, contacts: string) => (error ? reject(error) : resolve(contacts)));
-  srf.connect({ host, port, secret });
+  void srf.connect({ host, port, secret });
   try {
     const contacts = await promise;
     const udp = /(?:^|,)udp\/([^,]+):(\d+)/.exec(contacts);
