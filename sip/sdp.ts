@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
 import { type MediaDescription, parse, type SessionDescription, write } from 'sdp-transform';
 import { CODECS, type Codec, type MediaEncryption, type RemoteMedia } from '../machines/events.ts';
+import { isInsideOf, rangeOf } from '../runtime/network-address.ts';
 import type { ReadKeys } from './leg-keys.ts';
 import { type CryptoLine, cryptoValuesOf, formatCrypto } from './sdes.ts';
 import { SipError } from './sip-error.ts';
@@ -301,14 +301,17 @@ function isAudio(media: MediaDescription): boolean {
 
 /**
  * Only an address of our own family that one host can have: media must never resolve names or send to a group. The
- * loopback of this very host is a peer's only when one of us speaks from there.
+ * loopback of this very host is a peer's only when one of us speaks from there. For a private address behind a public one,
+ * the public one.
  */
 function readHost(host: string | undefined, reader: Reader): string {
   const family = isIP(reader.host) === 6 ? 6 : 4;
   if (host === undefined || isIP(host) !== family || !isHostAddress(host, reader)) {
     throw new SipError('sdp.bad_address', `the SDP has no usable IPv${family} connection address`);
   }
-  return host;
+  const { peerHost = '' } = reader;
+  const isHeld = rangeOf(host) === 'unspecified';
+  return !isHeld && isIP(peerHost) === family && isInsideOf(peerHost, host) ? peerHost : host;
 }
 
 function isHostAddress(host: string, { host: localHost, peerHost = '' }: Reader): boolean {
@@ -317,11 +320,6 @@ function isHostAddress(host: string, { host: localHost, peerHost = '' }: Reader)
   // An address of zero is the hold of RFC 2543; the others of its range are nobody's.
   if (range === 'unspecified') return host === '0.0.0.0' || host === '::';
   return range !== 'multicast' && range !== 'broadcast' && !(range === 'reserved' && /^2[45]\d\./.test(host));
-}
-
-/** As `ipaddr.js` names it; that of the IPv4 address inside for a mapped one. */
-function rangeOf(host: string): string {
-  return ipaddr.isValid(host) ? ipaddr.process(host).range() : 'name';
 }
 
 const LOCAL_RANGES: ReadonlySet<string> = new Set(['loopback', 'unspecified', 'name']);

@@ -238,6 +238,16 @@ describe('reading an answer', () => {
     expect(codeOf(() => readRemoteMedia(text, { ...LOCAL, peerHost: '203.0.113.5' }))).toBe('sdp.bad_address');
   });
 
+  test.each(['10.0.0.7', '192.168.1.7', '100.64.0.7', '169.254.1.7'])(
+    'sends media to the public address of the peer in place of %s',
+    (inner) => {
+      const text = sdp(`c=IN IP4 ${inner}`, 'm=audio 5004 RTP/AVP 0');
+      expect(readRemoteMedia(text, { ...LOCAL, peerHost: '198.51.100.7' }).host).toBe(inner);
+      expect(readRemoteMedia(text, { ...LOCAL, peerHost: '8.8.8.8' }).host).toBe('8.8.8.8');
+      expect(readRemoteMedia(text, { ...LOCAL, peerHost: '10.0.0.1' }).host).toBe(inner);
+    },
+  );
+
   test('takes the loopback when we are on it too', () => {
     const local = { ...LOCAL, host: '127.0.0.1' };
     expect(readRemoteMedia(sdp('c=IN IP4 127.0.0.2', 'm=audio 5004 RTP/AVP 0'), local).host).toBe('127.0.0.2');

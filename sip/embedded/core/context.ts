@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isInsideOf } from '../../../runtime/network-address.ts';
 import { SipParseError } from '../../message/index.ts';
 import type { Clock } from '../clock.ts';
 import type { SipTimers } from '../sip-timers.ts';
@@ -23,7 +24,8 @@ export interface CoreContext {
 
 /**
  * Where a request within a dialog goes. Contacts mostly hold an address, which no certificate proves: over TLS such a
- * request takes the connection of the INVITE, or a new one to a peer that proves the same name.
+ * request takes the connection of the INVITE, or a new one to a peer that proves the same name. So does one to a private
+ * address behind a public one.
  */
 export function resolveWithin(
   { resolve }: CoreContext,
@@ -31,8 +33,9 @@ export function resolveWithin(
   hop: NextHop,
   done: (remote: Remote | null) => void,
 ): void {
-  if (hop.transport !== 'tls' || flow.transport !== 'tls' || isIP(hop.host) === 0) resolve(hop, done);
-  else done({ ...remoteAt(hop, hop.host), connectionId: flow.connectionId, name: flow.name ?? flow.host });
+  if (hop.transport !== 'tls' || flow.transport !== 'tls' || isIP(hop.host) === 0) {
+    resolve(hop, (remote) => done(remote && isInsideOf(flow.host, remote.host) ? flow : remote));
+  } else done({ ...remoteAt(hop, hop.host), connectionId: flow.connectionId, name: flow.name ?? flow.host });
 }
 
 /** As `nextHopOf`, with null for whatever cannot be reached at all. */

@@ -26,6 +26,8 @@ export class CoreBench {
   readonly clock = new SimulatedClock();
   readonly core: SipCore;
   readonly sent: SipMessage[] = [];
+  /** The address that each of them went to. */
+  readonly destinations: string[] = [];
   readonly delivered: { message: SipMessage; transactionId: string; dialogId: string | null }[] = [];
   readonly application: Application;
   isOpen = true;
@@ -45,7 +47,13 @@ export class CoreBench {
       deliverEnd: ({ request, dialogId }) => take(request, 'unsolicited', dialogId),
     };
     this.core = new SipCore({
-      network: { send: (bytes) => void this.sent.push(parseMessage(bytes)), distrust: () => {} },
+      network: {
+        send: (bytes, { host }) => {
+          this.sent.push(parseMessage(bytes));
+          this.destinations.push(host);
+        },
+        distrust: () => {},
+      },
       local: { host: '192.0.2.1', port: 5060, tlsPort: null },
       transports: ['udp'],
       timers: sipTimers(),
@@ -90,9 +98,14 @@ export class CoreBench {
     request: SipRequest,
     statusCode: number,
     toTag = 'peer-tag',
-    { contact = 'sip:peer@192.0.2.7', headers = [] }: { contact?: string; headers?: Headers } = {},
+    {
+      contact = 'sip:peer@192.0.2.7',
+      headers = [],
+      from = PEER.host,
+    }: { contact?: string; headers?: Headers; from?: string } = {},
   ): void {
-    this.core.onMessage(answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]), PEER);
+    const answer = answerTo(request, statusCode, toTag, [['Contact', `<${contact}>`], ...headers]);
+    this.core.onMessage(answer, { ...PEER, host: from });
   }
 
   /** A request of the peer within the dialog that our `invite` made. */

@@ -13,6 +13,29 @@ function talking(bench: CoreBench): ReturnType<CoreBench['invite']> {
   return call;
 }
 
+describe('requests within the dialog of a peer at a public address', () => {
+  it.each([
+    { what: 'Contact', answer: { contact: 'sip:peer@10.0.0.9:5070' } },
+    { what: 'Contact', answer: { contact: 'sip:peer@127.0.0.1:5070' } },
+    { what: 'Record-Route', answer: { headers: [['Record-Route', '<sip:192.168.0.1;lr>']] as [string, string][] } },
+  ])('go to that address, whatever private one its $what names', ({ answer }) => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', { ...answer, from: '8.8.8.8' });
+    bench.inDialog(dialogId, 'ACK');
+    bench.inDialog(dialogId, 'BYE');
+    expect(bench.destinations.slice(1)).toEqual(['8.8.8.8', '8.8.8.8']);
+  });
+
+  it('go to a private address that a peer in a private network names', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    bench.answer(request, 200, 'peer-tag', { contact: 'sip:peer@10.0.0.9:5070', from: '10.0.0.1' });
+    bench.inDialog(dialogId, 'ACK');
+    expect(bench.destinations.at(-1)).toBe('10.0.0.9');
+  });
+});
+
 describe('a peer that forks without end', () => {
   it('costs no more than a bounded number of dialogs and of hang-ups', () => {
     const bench = new CoreBench();
