@@ -8,6 +8,7 @@ import { repairRecording } from '../media/recording/sealed-wav.ts';
 import { WAV_HEADER_BYTES, wavDurationMs } from '../media/wav.ts';
 import type { Clock } from '../runtime/clock.ts';
 import { SealedFileError, type SealingKeys } from '../runtime/sealed-file/format.ts';
+import { within } from '../runtime/waiting.ts';
 import type { Sql } from '../storage/database.ts';
 import type { ObjectStore } from '../storage/objects.ts';
 import type { RecordingStatus } from '../storage/queries/call-row.ts';
@@ -23,7 +24,8 @@ export interface RecordingDesk {
   store(recording: RecordingInput): void;
   /** As `store`, now: a wait after a failure is cut short. Resolves when this attempt is over. */
   retry(recording: RecordingInput): Promise<void>;
-  close(): void;
+  /** Starts no further attempt. Resolves when those under way have ended, after five seconds at most. */
+  close(): Promise<void>;
 }
 
 export interface RecordingDeskOptions {
@@ -40,9 +42,18 @@ export interface RecordingDeskOptions {
   logger: Logger;
 }
 
+const CLOSE_TIMEOUT_MS = 5_000;
+
 export function createRecordingDesk(options: RecordingDeskOptions): RecordingDesk {
+  const attempts = new Set<Promise<unknown>>();
   const machine = recordingMachine.provide({
-    actors: { store: fromPromise(({ input }) => storeRecording(options, input)) },
+    actors: {
+      store: fromPromise(({ input }) => {
+        const attempt = storeRecording(options, input);
+        attempts.add(attempt);
+        return attempt.finally(() => attempts.delete(attempt));
+      }),
+    },
   });
   const actors = new Map<string, ActorRefFrom<typeof recordingMachine>>();
 
@@ -78,9 +89,11 @@ export function createRecordingDesk(options: RecordingDeskOptions): RecordingDes
         settled(actor.getSnapshot());
       });
     },
-    close() {
+    async close() {
       for (const actor of actors.values()) actor.stop();
       actors.clear();
+      // A failed attempt is made again at the next start.
+      await within(Promise.allSettled(attempts), { ms: CLOSE_TIMEOUT_MS });
     },
   };
 }

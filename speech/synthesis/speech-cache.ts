@@ -72,7 +72,7 @@ export class SpeechCache {
   /** Resolves when all that was put is written. */
   async settled(): Promise<void> {
     await this.#scanned;
-    await Promise.all(this.#writes);
+    while (this.#writes.size > 0) await Promise.all(this.#writes);
   }
 
   get #isOff(): boolean {

@@ -63,7 +63,9 @@ export class SynthesisDesk {
 
   async drain(): Promise<void> {
     for (const streamKey of [...this.#streams.keys()]) this.close(streamKey);
-    await Promise.all([this.#pool.close(), this.#cache.settled()]);
+    await this.#pool.close();
+    // The pool may have finished more.
+    await this.#cache.settled();
   }
 }
 

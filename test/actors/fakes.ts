@@ -425,7 +425,7 @@ export function createFakeDesk(): RecordingDesk & {
       retried.push(recording);
       await desk.onRetry(recording);
     },
-    close() {},
+    async close() {},
   };
   return desk;
 }

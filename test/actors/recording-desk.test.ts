@@ -263,17 +263,17 @@ describe('the recording desk', () => {
     expect(desk.clock.waiting()).toEqual([]);
   });
 
-  it('stops waiting when it is closed, and answers who waits for a retry', async () => {
+  it('answers who waits for a retry when it is closed, and closes once the attempt under way has ended', async () => {
     const gate = Promise.withResolvers<void>();
     const desk = await openDesk({ beforePut: () => gate.promise });
     const recording = await desk.finish(WHOLE_WAV);
     const retried = desk.retry(recording);
-    desk.close();
+    const closing = desk.close();
     await expect(retried).resolves.toBeUndefined();
     gate.resolve();
     expect(desk.clock.waiting()).toEqual([]);
-    // The attempt that was under way ends by itself, before its folder is deleted.
-    await desk.becomes(recording, 'uploaded');
+    await closing;
+    expect((await getRecording(database.sql, recording.recordingId))?.status).toBe('uploaded');
   });
 });
 
