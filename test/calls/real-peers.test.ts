@@ -204,7 +204,7 @@ describe.skipIf(!peerAvailable('linphonec'))('linphone', () => {
     const { host, port } = platform.sipAddress;
     caller.type(`call sip:${DID}@${host}:${port}`);
     await agent.until('invite');
-    await agent.untilHeard(({ packets }) => packets > 60);
+    await eventually(() => expect(agent.heard().packets, caller.output()).toBeGreaterThan(60));
     expect(agent.heard().toneLevels([LINPHONE_HZ], 500)[0]).toBeGreaterThan(-25);
     caller.type('terminate');
     await agent.until('bye');
