@@ -4,6 +4,7 @@ import type { Clock } from '../runtime/clock.ts';
 import { pause, repeat, within } from '../runtime/waiting.ts';
 import type { RegisterOutcome, SipGateway, TrunkSign } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
+import { type Gateway, gatewaysOf } from '../storage/queries/trunk-gateways.ts';
 import {
   leaseRegistrations,
   type RegistrationStatus,
@@ -34,7 +35,7 @@ export interface TrunkRegistrarOptions {
   secrets: SecretBox;
   trunkTargets: TrunkTargets;
   /** Takes what the REGISTERs show of the trunks. */
-  trunks: { registering(trunk: TrunkRow): (sign: TrunkSign) => void };
+  trunks: { registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void };
   /** Names this server in leases. */
   boot: string;
   clock: Clock;
@@ -71,35 +72,62 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
 
   /** Registers one trunk and refreshes it, until it is left. */
   async function keep(row: TrunkRow, leave: AbortSignal): Promise<void> {
-    const registration = sip.openRegistration(trunkEndpoint(row, options.secrets, null));
+    const registrars = gatewaysOf(row)
+      .sort((one, other) => one.priority - other.priority)
+      .map((gateway) => {
+        const trunk = { ...row, ...gateway };
+        const registration = sip.openRegistration(trunkEndpoint(trunk, options.secrets, null));
+        return { trunk, registration, onSign: options.trunks.registering(row, gateway) };
+      });
     const retry = new BackOff(RETRY);
     const retryRefused = new BackOff(RETRY_REFUSED);
     let status = NOT_YET;
     let isRegistered = false;
+    /** The one that has the registration, or was asked last. */
+    let current = registrars[0]!;
 
     async function become(next: RegistrationStatus): Promise<void> {
       status = next;
       await store(row.id, next);
     }
 
-    async function attempt(expiresS: number, signal: AbortSignal): Promise<RegisterOutcome> {
+    /** At the addresses of one gateway, until one of them responds. */
+    async function attemptAt(
+      { trunk, registration }: (typeof registrars)[number],
+      { expiresS, signal }: { expiresS: number; signal: AbortSignal },
+    ): Promise<RegisterOutcome> {
       let outcome: RegisterOutcome = { type: 'unanswered', reason: 'transport_error' };
-      for (const nextHop of await options.trunkTargets.locate(row, signal)) {
+      for (const nextHop of await options.trunkTargets.locate(trunk, signal)) {
         outcome = await registration.register({ expiresS, nextHop, signal });
         if (outcome.type !== 'unanswered' || signal.aborted) break;
       }
       return outcome;
     }
 
+    /** At the first gateway, or the next one if it does not respond or is overloaded. */
+    async function attempt(signal: AbortSignal): Promise<RegisterOutcome> {
+      for (let index = 0; ; index++) {
+        current = registrars[index]!;
+        const isLast = index + 1 === registrars.length;
+        const outcome = await attemptAt(current, { expiresS: EXPIRES_S, signal }).catch((error) => {
+          if (isLast || signal.aborted) throw error;
+          return { type: 'unanswered', reason: 'transport_error' } as const;
+        });
+        if (signal.aborted || sip.state !== 'connected') return outcome;
+        current.onSign(outcome.type === 'unanswered' ? outcome : { type: 'answered' });
+        const isPassedOn = outcome.type === 'unanswered' || (outcome.type === 'refused' && outcome.sipStatus === 503);
+        if (isLast || !isPassedOn) return outcome;
+      }
+    }
+
     async function refresh(): Promise<number> {
-      const outcome = await attempt(EXPIRES_S, leave);
+      const outcome = await attempt(leave);
       if (leave.aborted) {
         // The REGISTER may be on its way.
         isRegistered = true;
         return 0;
       }
       if (sip.state !== 'connected' && outcome.type === 'unanswered') return OFFLINE_RETRY_MS;
-      options.trunks.registering(row)(outcome.type === 'unanswered' ? outcome : { type: 'answered' });
       const now = clock.now();
       if (outcome.type === 'registered') {
         retry.reset();
@@ -137,7 +165,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     }
     if (isRegistered && sip.state === 'connected') {
       const late = new AbortController();
-      const work = attempt(0, late.signal).catch(() => {});
+      const work = attemptAt(current, { expiresS: 0, signal: late.signal }).catch(() => {});
       await within(work, { ms: UNREGISTER_TIMEOUT_MS });
       late.abort();
     }
@@ -206,6 +234,8 @@ function errorOf(outcome: Exclude<RegisterOutcome, { type: 'registered' }>): str
 }
 
 /** What a registration depends on: one that was made with other settings is removed. */
-function settingsOf({ sipUri, transport, username, passwordEncrypted }: TrunkRow): string {
-  return JSON.stringify([sipUri, transport, username, passwordEncrypted?.toString('base64') ?? null]);
+function settingsOf(row: TrunkRow): string {
+  const { username, passwordEncrypted } = row;
+  const addresses = gatewaysOf(row).map(({ sipUri, transport, priority }) => [sipUri, transport, priority]);
+  return JSON.stringify([addresses, username, passwordEncrypted?.toString('base64') ?? null]);
 }

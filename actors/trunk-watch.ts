@@ -26,8 +26,8 @@ export interface TrunkWatch extends TrunkObserver {
    * will show it. One that is down lets a call try it every minute, so that a carrier without OPTIONS can come back.
    */
   isDown(trunkId: string): boolean;
-  /** A REGISTER is sent to the first gateway; the returned listener takes what it shows. */
-  registering(trunk: TrunkRow): (sign: TrunkSign) => void;
+  /** REGISTERs are sent to a gateway; the returned listener takes what they show. */
+  registering(trunk: TrunkRow, gateway: Gateway): (sign: TrunkSign) => void;
   /** Probes all active trunks now. */
   probeAll(): Promise<void>;
   close(): void;
@@ -223,9 +223,10 @@ export function watchTrunks(options: TrunkWatchOptions): TrunkWatch {
         isGone: async (hop) => row.healthMode === 'options' && (await isGone({ row, trunk, line, hop })),
       }));
     },
-    registering(row) {
+    registering(row, { sipUri, transport }) {
       const trunk = watchedOf(row);
-      return listener(row, trunk, trunk.lines[0]!, 'register');
+      const isOf = ({ gateway }: WatchedLine) => gateway.sipUri === sipUri && gateway.transport === transport;
+      return listener(row, trunk, trunk.lines.find(isOf) ?? trunk.lines[0]!, 'register');
     },
     probeAll: () => probeRound({ isForced: true }),
     close: () => closing.abort(),

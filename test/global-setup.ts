@@ -66,7 +66,8 @@ async function newRunFolder(parent: string): Promise<string> {
 async function deleteAbandoned(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const pid = Number(name.startsWith(FOLDER_PREFIX) ? name.slice(FOLDER_PREFIX.length).split('-')[0] : Number.NaN);
-    if (pid > 0 && !isAlive(pid)) await rm(path.join(parent, name), { recursive: true, force: true });
+    // Processes of that run may still write there.
+    if (pid > 0 && !isAlive(pid)) await rm(path.join(parent, name), { recursive: true, force: true }).catch(() => {});
   }
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { registerTrunks, type TrunkRegistrar } from '../../actors/trunk-registrar.ts';
 import { TandemError } from '../../machines/errors.ts';
-import type { TrunkSign } from '../../sip/sip-gateway.ts';
+import type { RegisterOutcome, TrunkSign } from '../../sip/sip-gateway.ts';
 import { getTrunk, updateTrunk } from '../../storage/queries/trunks.ts';
 import { createSecretBox } from '../../storage/secrets.ts';
 import { eventually } from '../eventually.ts';
@@ -97,6 +97,37 @@ describe('the registrar', () => {
     );
     expect(logger.messages('warn')).toEqual(['trunk not registered']);
     expect(signs[0]).toEqual({ type: 'unanswered', reason: 'no_response' });
+  });
+
+  it('registers at the next gateway while the first says nothing or is overloaded, and leaves there', async () => {
+    const sipUris = ['sip:one.example', 'sip:two.example'];
+    const gateways = sipUris.map((sipUri, priority) => ({ sipUri, transport: null, priority, weight: 1 }));
+    await change({ gateways });
+    const started = startRegistrar();
+    const { sip, clock, registrar } = started;
+    let first: RegisterOutcome = { type: 'unanswered', reason: 'no_response' };
+    sip.onRegister = (_, { sipUri }) => (sipUri === 'sip:one.example' ? first : { type: 'registered', expiresS: 100 });
+    const asked = () => sip.registers.map(({ trunk: { sipUri }, expiresS }) => [sipUri, expiresS]);
+    await untilWaiting(started, 80_000);
+    expect(asked()).toEqual(sipUris.map((sipUri) => [sipUri, 600]));
+    expect(await trunk()).toMatchObject({ registrationState: 'registered', registrationError: null });
+    first = { type: 'refused', sipStatus: 503, reason: 'Busy', retryAfterS: null };
+    clock.advance(80_000);
+    await eventually(() => expect(sip.registers).toHaveLength(4));
+    await untilWaiting(started, 80_000);
+    await registrar.close();
+    expect(asked().at(-1)).toEqual(['sip:two.example', 0]);
+  });
+
+  it('does not go on to the next gateway when the first refuses the password', async () => {
+    const gateways = ['sip:one.example', 'sip:two.example'].map((sipUri) => ({
+      ...{ sipUri, transport: null, priority: 0, weight: 1 },
+    }));
+    await change({ gateways });
+    const started = startRegistrar();
+    started.sip.onRegister = () => ({ type: 'refused', sipStatus: 403, reason: 'Forbidden', retryAfterS: null });
+    await untilWaiting(started, 60_000);
+    expect(started.sip.registers).toHaveLength(1);
   });
 
   it('waits a minute after a refused password, and as long as Retry-After says', async () => {
