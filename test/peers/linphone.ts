@@ -35,6 +35,7 @@ export async function startLinphone({ toneFrequencyHz, mediaEncryption }: Linpho
   await writeFile(join(folder, 'rc'), settingsOf({ port, rtpPort, mediaEncryption }));
   const peer = runPeer('linphonec', { cwd: folder, args: ['-c', join(folder, 'rc'), '-a'], env: { HOME: folder } });
   const type = (line: string) => void peer.child.stdin.write(`${line}\n`);
+  type('ipv6 disable');
   type('soundcard use files');
   type(`play ${join(folder, 'tone.wav')}`);
   type(`record ${join(folder, 'heard.wav')}`);
@@ -69,6 +70,8 @@ function settingsOf(options: { port: number; rtpPort: number; mediaEncryption: '
     'sip_tcp_port=-1',
     'sip_tls_port=-1',
     'use_ipv6=0',
+    'guess_hostname=0',
+    `contact=sip:linphone@127.0.0.1:${port}`,
     'bind_address=127.0.0.1',
     `media_encryption=${mediaEncryption ?? 'none'}`,
     '[rtp]',
