@@ -292,7 +292,7 @@ describe('a trunk that asks who we are', () => {
       trunk: trunkOf(carrier.sipUri, { username: 'tandem', password: 'wrong' }),
     });
     expect(await dialed.over()).toMatchObject({ type: 'leg.refused', sipStatus: 401, hangupCause: 'CALL_REJECTED' });
-    expect(carrier.log.ofType('request').filter(({ method }) => method === 'INVITE')).toHaveLength(2);
+    expect(carrier.transactions('INVITE')).toBe(2);
   });
 
   test('when we have no password is refused', async () => {
@@ -322,8 +322,7 @@ describe('a carrier in the path', () => {
       await phone.until('confirmed', ({ callId }) => callId === phone.call.callId && phone.calls.length === 2);
       phone.hangup();
       expect(await theirs.over()).toMatchObject({ type: 'leg.ended', by: 'peer' });
-      const byes = carrier.log.ofType('request').filter(({ method }) => method === 'BYE');
-      expect(byes).toHaveLength(2);
+      expect(carrier.transactions('BYE')).toBe(2);
     },
   );
 });

@@ -119,6 +119,12 @@ export class LoopbackCarrier {
     return this.#endpoint.port;
   }
 
+  /** Requests of that method that came, each counted once although a busy peer repeats it. */
+  transactions(method: string): number {
+    const requests = this.log.ofType('request').filter((each) => each.method === method);
+    return new Set(requests.map(({ message }) => `${header(message, 'Call-ID')} ${header(message, 'CSeq')}`)).size;
+  }
+
   stop(): Promise<void> {
     return this.#endpoint.close();
   }
