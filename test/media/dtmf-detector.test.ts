@@ -261,7 +261,10 @@ describe('what is no key press', () => {
       const voices = [...TUNING.voices, ...HELD_OUT.voices];
       const texts = [...TUNING.machine, ...HELD_OUT.machine].map((parts) => parts.join(' '));
       const said: Int16Array[] = [];
-      for (const voice of voices) for (const text of texts) said.push(await speakers.say(text, voice));
+      // Every voice and every text, but not every pair of them: they take a long time to speak.
+      const pairs = voices.flatMap((voice, v) => texts.map((text, t) => ({ voice, text, index: v + t })));
+      const spokenPairs = pairs.filter(({ index }) => fc.isDeep || index % 2 === 0);
+      for (const { voice, text } of spokenPairs) said.push(await speakers.say(text, voice));
       speech = joined(...said);
     }, 120_000);
 

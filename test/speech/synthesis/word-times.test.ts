@@ -7,6 +7,7 @@ import type { SpokenWord } from '../../../speech/synthesizer.ts';
 import { readScript } from '../../../speech/text/read-script.ts';
 import { passageFor } from '../../../speech/voices/passages.ts';
 import { PLAIN_CHARACTER, USUAL_STYLE } from '../../../speech/voices/voice-recipe.ts';
+import { isDeep } from '../../properties.ts';
 
 /** Word times through the whole of synthesis, with eSpeak NG. */
 
@@ -93,7 +94,10 @@ describe('times of words', () => {
   it('are complete, in order and inside the audio in every language', async () => {
     const voices = synthesis.voices();
     expect(voices.length).toBeGreaterThan(100);
-    for (const { name, language } of voices) {
+    const isFirstOfLanguage = ({ language }: { language: string }, index: number) =>
+      voices.findIndex((each) => each.language === language) === index;
+    const spokenVoices = voices.filter((voice, index) => isDeep || isFirstOfLanguage(voice, index) || index % 8 === 0);
+    for (const { name, language } of spokenVoices) {
       const text = `${passageFor(language).text.slice(0, 30)}, 12:30, $5 - ok?`;
       const { samples, words, durationMs, written } = await speak(text, { voice: name, language });
       expect(
