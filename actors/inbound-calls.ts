@@ -130,7 +130,7 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     });
     if (verdict === 'accepted') return proved;
     if (verdict === 'refused') call.refuse('FACILITY_REJECTED');
-    else call.challenge(guard.challenge({ isStale: verdict === 'stale' }));
+    else call.challenge(guard.challenge({ isStale: verdict === 'stale', source: call.source.host }));
     return null;
   }
 

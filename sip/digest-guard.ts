@@ -36,7 +36,8 @@ const MOST_WRONG = { points: 10, duration: 60 };
 
 /**
  * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is taken once,
- * so that an answer that was overheard is worth nothing. A source that gives ten wrong answers within a minute is refused
+ * and only from the address that was challenged: an overheard answer is worth nothing, and a forged address locks nobody
+ * out. A source that gives ten wrong answers within a minute is refused
  * for a minute.
  */
 export class DigestGuard {
@@ -51,9 +52,9 @@ export class DigestGuard {
   }
 
   /** The value of WWW-Authenticate. */
-  challenge({ isStale }: { isStale: boolean }): string {
+  challenge({ isStale, source }: { isStale: boolean; source: string }): string {
     const stale = isStale ? ', stale=true' : '';
-    return `Digest realm="${REALM}", nonce="${this.#newNonce()}", algorithm=${ALGORITHM}, qop="auth"${stale}`;
+    return `Digest realm="${REALM}", nonce="${this.#newNonce(source)}", algorithm=${ALGORITHM}, qop="auth"${stale}`;
   }
 
   async check({ authorization, method, user, source, passwordOf }: DigestAttempt): Promise<DigestVerdict> {
@@ -64,7 +65,7 @@ export class DigestGuard {
       given.get(key),
     );
     const isReadable = given.get('qop') === 'auth' && /^[0-9a-f]{8}$/i.test(nonceCount) && cnonce !== '';
-    if (algorithm !== ALGORITHM || !isReadable || !this.#isOurs(nonce)) return 'challenge';
+    if (algorithm !== ALGORITHM || !isReadable || !this.#isOurs(nonce, source)) return 'challenge';
     if (this.#isLocked(await this.#wrong.get(source))) return 'refused';
     const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
     const password = passwordOf(username);
@@ -95,18 +96,18 @@ export class DigestGuard {
     return wrong !== null && wrong.consumedPoints >= MOST_WRONG.points;
   }
 
-  #newNonce(): string {
+  #newNonce(source: string): string {
     const text = `${this.#now().toString(36)}.${randomBytes(9).toString('base64url')}`;
-    return `${text}.${this.#sign(text)}`;
+    return `${text}.${this.#sign(text, source)}`;
   }
 
-  #isOurs(nonce: string): boolean {
+  #isOurs(nonce: string, source: string): boolean {
     const cut = nonce.lastIndexOf('.');
-    return cut > 0 && isSame(nonce.slice(cut + 1), this.#sign(nonce.slice(0, cut)));
+    return cut > 0 && isSame(nonce.slice(cut + 1), this.#sign(nonce.slice(0, cut), source));
   }
 
-  #sign(text: string): string {
-    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  #sign(text: string, source: string): string {
+    return createHmac('sha256', this.#key).update(`${text} ${source}`).digest('base64url');
   }
 
   /** False if it has expired or was used before. */

@@ -3,6 +3,7 @@ import { answerChallenge } from '../../sip/digest.ts';
 import { DigestGuard } from '../../sip/digest-guard.ts';
 
 const USER = '+911140000001';
+const SOURCE = '192.0.2.7';
 const ACCOUNT = { username: 'pbx "one"', password: 'correct horse' };
 
 function start() {
@@ -12,14 +13,14 @@ function start() {
   const answer = (challenge: string, given: Partial<Parameters<typeof answerChallenge>[0]> = {}) =>
     answerChallenge({ status: 401, challenge, method: 'INVITE', uri, ...ACCOUNT, ...given })!.value;
   return {
-    challenge: () => guard.challenge({ isStale: false }),
+    challenge: (source = SOURCE) => guard.challenge({ isStale: false, source }),
     answer,
     check: (authorization: string | undefined, given: { user?: string; source?: string } = {}) =>
       guard.check({
         authorization,
         method: 'INVITE',
         user: USER,
-        source: '192.0.2.7',
+        source: SOURCE,
         passwordOf: (username) => (username === ACCOUNT.username ? ACCOUNT.password : null),
         ...given,
       }),
@@ -73,10 +74,19 @@ describe('the answer to a challenge', () => {
     expect(await check(answer(challenge()).replace(/response="[^"]*"/, `response="${response}"`))).toBe('refused');
   });
 
+  it('from another address than the challenged one is no answer, and counts against nobody', async () => {
+    const { challenge, answer, check } = start();
+    for (let index = 0; index < 20; index++) {
+      const forged = answer(challenge('192.0.2.66'), { password: 'wrong' });
+      expect(await check(forged)).toBe('challenge');
+    }
+    expect(await check(answer(challenge()))).toBe('accepted');
+  });
+
   it('is refused after ten wrong ones of the same address, even if it is right', async () => {
     const { challenge, answer, check } = start();
     for (let index = 0; index < 10; index++) await check(answer(challenge(), { password: 'wrong' }));
     expect(await check(answer(challenge()))).toBe('refused');
-    expect(await check(answer(challenge()), { source: '192.0.2.8' })).toBe('accepted');
+    expect(await check(answer(challenge('192.0.2.8')), { source: '192.0.2.8' })).toBe('accepted');
   });
 });

@@ -139,7 +139,8 @@ export class UserAgentClient {
     const description = dialog.peerTakesUpdate ? null : dialog.localDescription;
     const method = description ? 'INVITE' : 'UPDATE';
     // The next attempt follows in time.
-    if (method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite)) return;
+    const isBusy = () => method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite !== null);
+    if (isBusy()) return;
     const hop = reachableHop(this.#context, dialogNextHop(dialog));
     if (!hop) return;
     const headers = [
@@ -150,7 +151,7 @@ export class UserAgentClient {
     const { local } = this.#context;
     const request = inDialogRequest({ dialog, method, asked, local, transport: hop.transport });
     resolveWithin(this.#context, dialog, hop, (remote) => {
-      if (!remote || dialog.state === 'ended') return;
+      if (!remote || dialog.state === 'ended' || isBusy()) return;
       if (method === 'INVITE') this.#reinviteToRefresh(dialog, request, remote);
       else this.#startRequest(request, remote, (response) => this.#updated(dialog, { request, response, seconds }));
     });
