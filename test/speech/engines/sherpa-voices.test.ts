@@ -84,7 +84,8 @@ describe('a model that clones', () => {
     get reference() {
       return { path: join(home, '1000.wav'), text: 'one two' };
     },
-    isDeterministic: true,
+    // ZipVoice starts from random noise, of which a rounding error may remain.
+    isDeterministic: false,
     hasMarks: false,
     speedTolerance: 0.3,
   });
