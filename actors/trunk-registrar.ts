@@ -83,7 +83,7 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     const retryRefused = new BackOff(RETRY_REFUSED);
     let status = NOT_YET;
     let isRegistered = false;
-    /** The one that has the registration, or was asked last. */
+    /** The one that has the registration, or may have it. */
     let current = registrars[0]!;
 
     async function become(next: RegistrationStatus): Promise<void> {
@@ -107,14 +107,17 @@ export function registerTrunks(options: TrunkRegistrarOptions): TrunkRegistrar {
     /** At the first gateway, or the next one if it does not respond or is overloaded. */
     async function attempt(signal: AbortSignal): Promise<RegisterOutcome> {
       for (let index = 0; ; index++) {
-        current = registrars[index]!;
+        const registrar = registrars[index]!;
+        // Until it responds the registration is where it was.
+        if (!isRegistered) current = registrar;
         const isLast = index + 1 === registrars.length;
-        const outcome = await attemptAt(current, { expiresS: EXPIRES_S, signal }).catch((error) => {
+        const outcome = await attemptAt(registrar, { expiresS: EXPIRES_S, signal }).catch((error) => {
           if (isLast || signal.aborted) throw error;
           return { type: 'unanswered', reason: 'transport_error' } as const;
         });
         if (signal.aborted || sip.state !== 'connected') return outcome;
-        current.onSign(outcome.type === 'unanswered' ? outcome : { type: 'answered' });
+        if (outcome.type === 'registered') current = registrar;
+        registrar.onSign(outcome.type === 'unanswered' ? outcome : { type: 'answered' });
         const isPassedOn = outcome.type === 'unanswered' || (outcome.type === 'refused' && outcome.sipStatus === 503);
         if (isLast || !isPassedOn) return outcome;
       }

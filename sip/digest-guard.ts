@@ -17,7 +17,7 @@ export interface DigestAttempt {
 
 /**
  * `challenge`: there is no usable answer to a challenge yet. `stale`: the same password deserves another nonce. `refused`:
- * the password is wrong, or too many were.
+ * the password is wrong, nobody has that user name, or too many passwords were wrong.
  */
 export type DigestVerdict = 'accepted' | 'challenge' | 'stale' | 'refused';
 
@@ -65,7 +65,9 @@ export class DigestGuard {
       given.get(key),
     );
     const isReadable = given.get('qop') === 'auth' && /^[0-9a-f]{8}$/i.test(nonceCount) && cnonce !== '';
-    if (algorithm !== ALGORITHM || !isReadable || !this.#isOurs(nonce, source)) return 'challenge';
+    if (algorithm !== ALGORITHM || !isReadable) return 'challenge';
+    // A phone that took it for a refused password would not try again.
+    if (!this.#isOurs(nonce, source)) return 'stale';
     if (this.#isLocked(await this.#wrong.get(source))) return 'refused';
     const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
     const password = passwordOf(username);
@@ -86,7 +88,8 @@ export class DigestGuard {
     });
     const isRight = isSame(expected, (given.get('response') ?? '').toLowerCase()) && password !== null;
     if (!isRight || userOf(uri) !== user) {
-      await this.#wrong.consume(source).catch(() => {});
+      // Only guesses count: outsiders can make a PBX call numbers that have another account, or none.
+      if (!isRight && password !== null) await this.#wrong.consume(source).catch(() => {});
       return 'refused';
     }
     return this.#use(nonce) ? 'accepted' : 'stale';

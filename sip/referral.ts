@@ -37,7 +37,8 @@ export function readReferTo(request: Pick<SrfReceivedRequest, 'get'>): ReferTarg
 }
 
 /** `call-id;to-tag=a;from-tag=b`, with further parameters such as `early-only` (RFC 3891 §6.1). */
-const REPLACES = /^[^\s;,]+(?=.*;to-tag=)(?=.*;from-tag=)(?:;[\w.!%*+`'~-]+(?:=[^\s;,]+)?)+$/i;
+const REPLACES =
+  /^[\x21-\x2b\x2d-\x3a\x3c-\x7e]+(?=.*;to-tag=)(?=.*;from-tag=)(?:;[\w.!%*+`'~-]+(?:=[\x21-\x2b\x2d-\x3a\x3c-\x7e]+)?)+$/i;
 
 export interface ReceivedReferralOptions extends ReferTarget {
   request: Pick<SrfReceivedRequest, 'get'>;

@@ -61,7 +61,7 @@ export const LegObjectSchema = Type.Object(
         number: Type.Optional(
           nullable({
             ...E164Schema,
-            description: 'Phone number in E.164 format. Null for a supervisor, and for a caller who withheld it.',
+            description: 'Phone number in E.164 format. Null for a supervisor, and for a caller without one.',
           }),
         ),
         user_id: Type.Optional(nullable(Type.Integer({ description: 'User of the browser. Null for a supervisor.' }))),
@@ -177,7 +177,7 @@ const CALL_PROPERTIES = {
   customer_number: nullable({
     ...E164Schema,
     description:
-      'Number dialed after the agent answers, in E.164 format. For an inbound call, the number of the caller: null if the caller withheld it.',
+      'Number dialed after the agent answers, in E.164 format. For an inbound call, the number of the caller: null if the caller withheld it or the carrier sent none that can be read.',
   }),
   direction: Type.Enum(['outbound', 'inbound'], {
     description: '`inbound`: the customer has called `did`. `outbound`: the call was placed here. Tandem extension.',

@@ -119,6 +119,23 @@ describe('the registrar', () => {
     expect(asked().at(-1)).toEqual(['sip:two.example', 0]);
   });
 
+  it('leaves where it is registered, although that gateway no longer responds', async () => {
+    const gateways = ['sip:one.example', 'sip:two.example'].map((sipUri, priority) => ({
+      ...{ sipUri, transport: null, priority, weight: 1 },
+    }));
+    await change({ gateways });
+    const started = startRegistrar();
+    const { sip, clock, registrar } = started;
+    sip.onRegister = () => ({ type: 'registered', expiresS: 100 });
+    await untilWaiting(started, 80_000);
+    sip.onRegister = () => ({ type: 'unanswered', reason: 'no_response' });
+    clock.advance(80_000);
+    await eventually(() => expect(sip.registers).toHaveLength(3));
+    await untilWaiting(started, 5_000);
+    await registrar.close();
+    expect(sip.registers.at(-1)).toMatchObject({ expiresS: 0, trunk: { sipUri: 'sip:one.example' } });
+  });
+
   it('does not go on to the next gateway when the first refuses the password', async () => {
     const gateways = ['sip:one.example', 'sip:two.example'].map((sipUri) => ({
       ...{ sipUri, transport: null, priority: 0, weight: 1 },

@@ -62,11 +62,11 @@ describe('the answer to a challenge', () => {
     },
   );
 
-  it('to a challenge of another server, or to a changed nonce, is no answer', async () => {
+  it('to a challenge of another server, or to a changed nonce, is stale', async () => {
     const [one, other] = [start(), start()];
-    expect(await one.check(other.answer(other.challenge()))).toBe('challenge');
+    expect(await one.check(other.answer(other.challenge()))).toBe('stale');
     const changed = one.challenge().replace(/nonce="./, 'nonce="0');
-    expect(await one.check(one.answer(changed))).toBe('challenge');
+    expect(await one.check(one.answer(changed))).toBe('stale');
   });
 
   it.each(['\u00e9'.repeat(32), 'x', ''])('with the response %j is refused', async (response) => {
@@ -74,11 +74,20 @@ describe('the answer to a challenge', () => {
     expect(await check(answer(challenge()).replace(/response="[^"]*"/, `response="${response}"`))).toBe('refused');
   });
 
-  it('from another address than the challenged one is no answer, and counts against nobody', async () => {
+  it('from another address than the challenged one is stale, and counts against nobody', async () => {
     const { challenge, answer, check } = start();
     for (let index = 0; index < 20; index++) {
       const forged = answer(challenge('192.0.2.66'), { password: 'wrong' });
-      expect(await check(forged)).toBe('challenge');
+      expect(await check(forged)).toBe('stale');
+    }
+    expect(await check(answer(challenge()))).toBe('accepted');
+  });
+
+  it('with a user name that nobody has, or for another number, is refused and not counted', async () => {
+    const { challenge, answer, check } = start();
+    for (let index = 0; index < 20; index++) {
+      expect(await check(answer(challenge(), { username: 'somebody' }))).toBe('refused');
+      expect(await check(answer(challenge(), { uri: 'sip:+911140000002@192.0.2.1' }))).toBe('refused');
     }
     expect(await check(answer(challenge()))).toBe('accepted');
   });

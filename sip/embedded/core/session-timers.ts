@@ -35,7 +35,7 @@ export class SessionTimers {
     let stopRefresh = (): void => {};
     const refreshAfter = (delayS: number): void => {
       stopRefresh = clock.after(delayS * 1000, () => {
-        refreshAfter(RETRY_S);
+        refreshAfter(Math.min(RETRY_S, seconds / 9));
         this.#options.refresh(dialog, seconds);
       });
     };

@@ -136,7 +136,7 @@ export class UserAgentClient {
    * by a re-INVITE that repeats our SDP if the peer does not take UPDATE.
    */
   refreshSession(dialog: Dialog, seconds: number): void {
-    const description = dialog.peerTakesUpdate ? null : dialog.localDescription;
+    const description = dialog.peerTakesUpdate ? null : unencrypted(dialog.localDescription);
     const method = description ? 'INVITE' : 'UPDATE';
     // The next attempt follows in time.
     const isBusy = () => method === 'INVITE' && (dialog.isInviting || dialog.incomingInvite !== null);
@@ -162,7 +162,7 @@ export class UserAgentClient {
     const { statusCode } = response;
     if (statusCode < 300) return;
     const isMethodUnknown = statusCode === 405 || statusCode === 501;
-    if (isMethodUnknown && dialog.localDescription && dialog.state === 'confirmed') {
+    if (isMethodUnknown && unencrypted(dialog.localDescription) && dialog.state === 'confirmed') {
       dialog.peerTakesUpdate = false;
       this.refreshSession(dialog, seconds);
     } else this.#context.sessionTimers.refused(dialog, response);
@@ -258,6 +258,11 @@ export class UserAgentClient {
     const isChallenge = statusCode === 401 || statusCode === 407;
     if (request.method === 'BYE' && statusCode >= 200 && !isChallenge) this.#context.dialogs.remove(dialog);
   }
+}
+
+/** Null for encrypted media: the answer may bring another key, which the application would not learn. */
+function unencrypted(description: Buffer | null): Buffer | null {
+  return description?.includes('a=crypto:') ? null : description;
 }
 
 /** drachtio-srf also takes `address[:port]` for a proxy. */

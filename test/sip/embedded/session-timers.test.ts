@@ -145,6 +145,37 @@ describe('a peer that does not take UPDATE', () => {
     expect(bench.requests('INVITE').at(-1)!.body.toString()).toBe('v=0\r\nlater\r\n');
   });
 
+  it('gets an UPDATE all the same in a call with encrypted media, whose keys an answer could change', () => {
+    const { bench, dialogId } = refreshed([]);
+    const body = 'v=0\r\na=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:x\r\n';
+    bench.execute({
+      type: 'in-dialog',
+      dialogId,
+      message: createRequest({ method: 'INVITE', uri: 'sip:placeholder', body }),
+    });
+    bench.answer(bench.requests('INVITE').at(-1)!, 200, 'peer-tag', {
+      headers: [WITHOUT_UPDATE, ['Session-Expires', '600;refresher=uac']],
+    });
+    bench.inDialog(dialogId, 'ACK');
+    const [invites, updates] = [bench.requests('INVITE').length, bench.requests('UPDATE').length];
+    bench.clock.advance(5 * MINUTE);
+    expect(bench.requests('INVITE')).toHaveLength(invites);
+    expect(bench.requests('UPDATE').length).toBeGreaterThan(updates);
+  });
+
+  it('gets another re-INVITE before a session of 90 seconds ends, after a 491', () => {
+    const bench = new CoreBench();
+    const { request, dialogId } = bench.invite();
+    const headers = [WITHOUT_UPDATE, ['Session-Expires', '90;refresher=uac'] as const];
+    bench.answer(request, 200, 'peer-tag', { headers });
+    bench.inDialog(dialogId, 'ACK');
+    bench.clock.advance(45_000);
+    bench.answer(bench.requests('INVITE').at(-1)!, 491);
+    const before = bench.requests('INVITE').length;
+    bench.clock.advance(10_000);
+    expect(bench.requests('INVITE')).toHaveLength(before + 1);
+  });
+
   it('ends the session when it answers the re-INVITE with 481', () => {
     const { bench } = refreshed([WITHOUT_UPDATE]);
     bench.answer(bench.requests('INVITE').at(-1)!, 481);
