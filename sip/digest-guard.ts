@@ -37,8 +37,7 @@ const MOST_WRONG = { points: 10, duration: 60 };
 /**
  * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is taken once,
  * and only from the address that was challenged: an overheard answer is worth nothing, and a forged address locks nobody
- * out. A source that gives ten wrong answers within a minute is refused
- * for a minute.
+ * out. A source that gives ten wrong answers within a minute is refused for a minute.
  */
 export class DigestGuard {
   readonly #now: () => number;
@@ -71,27 +70,17 @@ export class DigestGuard {
     if (this.#isLocked(await this.#wrong.get(source))) return 'refused';
     const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
     const password = passwordOf(username);
-    const expected = digestResponse({
-      // The same work for a user name that nobody has.
-      ...{
-        algorithm,
-        isSession,
-        username,
-        password: password ?? '',
-        realm: REALM,
-        method,
-        uri,
-        nonce,
-        cnonce,
-        nonceCount,
-      },
-    });
-    const isRight = isSame(expected, (given.get('response') ?? '').toLowerCase()) && password !== null;
-    if (!isRight || userOf(uri) !== user) {
-      // Only guesses count: outsiders can make a PBX call numbers that have another account, or none.
-      if (!isRight && password !== null) await this.#wrong.consume(source).catch(() => {});
+    // The same work for a user name that nobody has.
+    const account = { username, password: password ?? '', realm: REALM };
+    const expected = digestResponse({ ...account, algorithm, isSession, method, uri, nonce, cnonce, nonceCount });
+    const isSameResponse = isSame(expected, (given.get('response') ?? '').toLowerCase());
+    // It counts as no guess: outsiders can make a PBX call numbers that have another account, or none.
+    if (password === null) return 'refused';
+    if (!isSameResponse) {
+      await this.#wrong.consume(source).catch(() => {});
       return 'refused';
     }
+    if (userOf(uri) !== user) return 'refused';
     return this.#use(nonce) ? 'accepted' : 'stale';
   }
 

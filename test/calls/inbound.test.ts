@@ -44,13 +44,19 @@ const callsOf = async (): Promise<PublicCall[]> => {
   return (body.data as unknown as { calls: PublicCall[] }).calls;
 };
 
-/** Baresip calls a number; resolves with its call once there is one. */
-async function call(number = DID, options: Parameters<typeof startBaresip>[0] = {}) {
+/** Baresip calls a number of a platform. */
+async function callerOf(called: Platform, number: string, options: Parameters<typeof startBaresip>[0] = {}) {
   const caller = await startBaresip({ user: CUSTOMER, toneFrequencyHz: CUSTOMER_HZ, ...options });
   clean.push(() => caller.stop());
-  const before = (await callsOf()).map(({ call_id }) => call_id);
-  const { host, port } = platform.sipAddress;
+  const { host, port } = called.sipAddress;
   await caller.dial(`sip:${number}@${host}:${port}`);
+  return caller;
+}
+
+/** Baresip calls a number; resolves with its call once there is one. */
+async function call(number = DID, options: Parameters<typeof startBaresip>[0] = {}) {
+  const before = (await callsOf()).map(({ call_id }) => call_id);
+  const caller = await callerOf(platform, number, options);
   const callId = () =>
     eventually(async () => {
       const found = (await callsOf()).find(({ call_id }) => !before.includes(call_id));
@@ -288,9 +294,7 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
       await using other = await startPlatform({ env: { NUMBER_PLAN: 'any' } });
       const rule = { action: 'forward', endpoint: { type: 'phone', number: DID } };
       expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
-      const caller = await startBaresip({ user: CUSTOMER });
-      clean.push(() => caller.stop());
-      await caller.dial(`sip:${DID}@127.0.0.1:${other.sipAddress.port}`);
+      const caller = await callerOf(other, DID);
       await eventually(() => expect(caller.output()).toContain('404 Not Found'));
       expect((await other.ask('GET', '/dialer/click2call')).body).toMatchObject({ data: { calls: [] } });
     },
@@ -301,9 +305,7 @@ describe.skipIf(!peerAvailable('baresip'))('a call that is not connected', () =>
     await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7' } });
     const rule = { action: 'forward', endpoint: { type: 'phone', number: AGENT } };
     expect((await other.ask('PUT', RULE, rule)).status).toBe(200);
-    const caller = await startBaresip({ user: CUSTOMER });
-    clean.push(() => caller.stop());
-    await caller.dial(`sip:${DID}@127.0.0.1:${other.sipAddress.port}`);
+    const caller = await callerOf(other, DID);
     await eventually(() => expect(caller.output()).toContain('404 Not Found'));
   });
 });
@@ -317,9 +319,7 @@ describe.skipIf(!peerAvailable('baresip'))(
       await using other = await startPlatform({ trunk: { sip_uri: 'sip:203.0.113.7', inbound_auth: ACCOUNT } });
       expect((await other.ask('PUT', RULE, { action: 'reject' })).status).toBe(200);
       const statusOf = async (number: string, account?: typeof ACCOUNT) => {
-        const caller = await startBaresip({ user: CUSTOMER, ...(account && { account }) });
-        clean.push(() => caller.stop());
-        await caller.dial(`sip:${number}@127.0.0.1:${other.sipAddress.port}`);
+        const caller = await callerOf(other, number, account && { account });
         return await eventually(() => {
           const status = /session closed: (\d{3})/.exec(caller.output())?.[1];
           expect(status, caller.output()).toBeDefined();
