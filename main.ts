@@ -181,7 +181,7 @@ export async function startTandem(
         ...(services && { services }),
       }),
     );
-    const { dialer, phones, registry, trunkWatch, trunkTargets, recordings } = telephony;
+    const { dialer, phones, numberVerifier, registry, trunkWatch, trunkTargets, recordings } = telephony;
     await deliverer.start();
     const { chat, judge, memory, documents } = opened.use(await openLanguage(config, { ...shared, models }));
     step('actors');
@@ -195,6 +195,7 @@ export async function startTandem(
         trunkTargets,
         dialer,
         phones,
+        numberVerifier,
         recordings,
         voices,
         liveStt,

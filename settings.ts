@@ -318,7 +318,7 @@ export const VARIABLES = {
   s3SecretAccessKey: { ...keyVariable('S3_SECRET_ACCESS_KEY'), about: 'S3 secret access key.' },
   callbackAllowCidrs: {
     name: 'CALLBACK_ALLOW_CIDRS',
-    about: 'Private networks that callback and webhook URLs may point to, also over plain http.',
+    about: 'Private networks that callback, webhook and audio URLs may point to, also over plain http.',
     expects: 'a comma-separated list of networks such as 10.0.0.0/8',
     shownDefault: 'none',
     secret: false,

@@ -1,33 +1,21 @@
 import { type EventObject, fromCallback } from 'xstate';
 import { placeOf } from '../machines/call-transfer.ts';
 import { TandemError } from '../machines/errors.ts';
-import { CODECS, type Codec, type LegEndpoint, type LegId } from '../machines/events.ts';
+import type { LegEndpoint, LegId } from '../machines/events.ts';
 import type { DialogCommand, DialogInput } from '../machines/leg.machine.ts';
-import type { Clock } from '../runtime/clock.ts';
-import type {
-  DialRequest,
-  InboundCall,
-  LegDialog,
-  LegHandle,
-  NextHop,
-  Referral,
-  SipGateway,
-  TrunkEndpoint,
-} from '../sip/sip-gateway.ts';
+import type { DialRequest, InboundCall, LegDialog, LegHandle, Referral } from '../sip/sip-gateway.ts';
 import type { Sql } from '../storage/database.ts';
 import { storeLegHandle } from '../storage/queries/calls.ts';
 import { getTrunkById, type TrunkRow } from '../storage/queries/trunks.ts';
-import { trunkPasswordContext } from '../storage/secret-contexts.ts';
-import type { SecretBox } from '../storage/secrets.ts';
 import type { CallRegistry, LiveCall } from './call-registry.ts';
-import { type GatewayChoice, GatewayDialing, UnresolvedHostError } from './gateway-dialing.ts';
+import { UnresolvedHostError } from './gateway-dialing.ts';
 import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
-import type { TrunkTargets } from './trunk-targets.ts';
+import { dialOverTrunk, type TrunkDialingParts, trunkEndpoint } from './trunk-dialing.ts';
 
 /** The leg machine's `dialog` port: one INVITE over the call's trunk or one browser, and the dialog that comes of it. */
 export function dialogPort(options: DialogPortOptions) {
-  const { sip, phones, trunks, sql, secrets, trunkTargets, registry, clock, logger } = options;
+  const { phones, sql, secrets, registry, logger } = options;
   return fromCallback<EventObject, DialogInput>(({ input, receive, sendBack }) => {
     const call = registry.get(input.callId);
     if (!call) throw new Error('a leg needs a live call');
@@ -80,35 +68,24 @@ export function dialogPort(options: DialogPortOptions) {
     async function dialPhone(calledNumber: string): Promise<void> {
       const trunk = await trunkOfCall();
       if (hangup !== null || signal.aborted) return refuseUndialed();
-      const dialing = new GatewayDialing({
-        choices: trunks.dialing(trunk),
-        mayTryNext: () => !signal.aborted && sip.state === 'connected',
+      dialog = dialOverTrunk(trunk, options, {
+        callerId: call!.row.did,
+        calledNumber,
+        replaces: call!.guests.get(input.leg)?.replaces ?? null,
+        localMedia: input.local,
+        callId: input.callId,
+        leg: input.leg,
+        signal,
+        ...referralsOf(trunk),
+        onHandle,
         onEvent: sendBack,
         onError: refuseAfter,
-        clock,
-        locate: (gateway) => trunkTargets.locate({ ...trunk, ...gateway }, signal),
-        async dial({ gateway, hop, given, ...listeners }) {
-          if (hangup !== null || signal.aborted) {
-            refuseUndialed();
-            return null;
-          }
-          return sip.dial({
-            trunk: trunkEndpoint({ ...trunk, ...gateway }, secrets, hop),
-            callerId: call!.row.did,
-            calledNumber,
-            replaces: call!.guests.get(input.leg)?.replaces ?? null,
-            localMedia: input.local,
-            callId: input.callId,
-            leg: input.leg,
-            signal: AbortSignal.any([signal, given]),
-            ...referralsOf(trunk),
-            onHandle,
-            ...listeners,
-          });
+        isWanted() {
+          const isWanted = hangup === null && !signal.aborted;
+          if (!isWanted) refuseUndialed();
+          return isWanted;
         },
       });
-      dialog = dialing;
-      dialing.start();
     }
 
     function dialBrowser(userId: number): void {
@@ -180,37 +157,11 @@ function endpointOf({ row, guests }: LiveCall, leg: LegId): LegEndpoint {
   return guest.endpoint;
 }
 
-export interface DialogPortOptions {
-  sip: SipGateway;
+export interface DialogPortOptions extends TrunkDialingParts {
   phones: Pick<NodePhoneDesk, 'dial'>;
-  trunks: TrunkObserver;
   sql: Sql;
-  secrets: SecretBox;
-  trunkTargets: TrunkTargets;
   registry: CallRegistry;
   /** Handles a REFER that the trunk allows. Resolves as `DialRequest.onReferral` does. */
   onReferral: (referral: Referral, from: { callId: string; leg: LegId }) => Promise<number>;
-  clock: Clock;
   logger: Logger;
-}
-
-/** Learns which carriers live from the calls over them. */
-export interface TrunkObserver {
-  /** A call is dialed over the trunk: the gateways in the order to try them. At least one. */
-  dialing(trunk: TrunkRow): readonly GatewayChoice[];
-}
-
-/** What the SIP side needs to know of a trunk, its password opened. */
-export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
-  const { sipUri, transport } = trunk;
-  return {
-    sipUri,
-    transport: nextHop?.transport ?? (transport === 'auto' ? 'udp' : transport),
-    nextHop,
-    username: trunk.username,
-    password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
-    codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),
-    hasComfortNoise: trunk.codecs.includes('CN'),
-    mediaEncryption: trunk.mediaEncryption,
-  };
 }

@@ -9,7 +9,7 @@ import type { Sql } from '../storage/database.ts';
 import type { CallRow } from '../storage/queries/calls.ts';
 import type { SecretBox } from '../storage/secrets.ts';
 import { openCallControls } from './call-controls.ts';
-import { type DialogPortOptions, dialogPort, type TrunkObserver } from './call-dialog.ts';
+import { type DialogPortOptions, dialogPort } from './call-dialog.ts';
 import type { CallFeed } from './call-feed.ts';
 import { fundedMs, fundingPort } from './call-funding.ts';
 import { openCallJournal } from './call-journal.ts';
@@ -23,6 +23,7 @@ import type { Deliverer } from './callbacks/deliverer.ts';
 import type { Logger } from './logger.ts';
 import type { NodePhoneDesk } from './phones/phone-desk.actor.ts';
 import type { RecordingDesk } from './recording.actor.ts';
+import type { TrunkObserver } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 
 export interface CallActorsOptions {

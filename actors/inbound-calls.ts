@@ -14,18 +14,21 @@ import {
   type InboundDecision,
   type InboundRule,
 } from '../storage/queries/inbound-rules.ts';
+import type { ClaimedNumber } from '../storage/queries/number-verifications.ts';
 import { gatewaysOf } from '../storage/queries/trunk-gateways.ts';
 import { callbackSecretContext, trunkInboundPasswordContext } from '../storage/secret-contexts.ts';
 import type { Resolve } from './callbacks/dns-resolve.ts';
 import type { NodeDialer } from './dialer.actor.ts';
 import { type AskedCall, askAboutCall, type InboundQuestionOptions } from './inbound-question.ts';
 import type { Logger } from './logger.ts';
+import type { NodeNumberVerifier } from './number-verifier.actor.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 
 export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resolve'> {
   sip: SipGateway;
   sql: Sql;
   dialer: Pick<NodeDialer, 'receive'>;
+  numberVerifier: Pick<NodeNumberVerifier, 'claimOf' | 'listen'>;
   trunkTargets: TrunkTargets;
   /** Resolves the hosts of the URLs that decide about calls. Default: DNS. */
   resolve?: Resolve;
@@ -34,16 +37,18 @@ export interface InboundCallsOptions extends Omit<InboundQuestionOptions, 'resol
 
 /**
  * Takes the calls of peers: each is for a rented number, comes from an address of the number's trunk or proves
- * its account, and is refused or connected by the number's rule, or as a URL of the integrator decides.
+ * its account, and is refused or connected by the number's rule, or as a URL of the integrator decides. A call to a number that is
+ * being verified is listened to instead.
  */
 export function takeInboundCalls(options: InboundCallsOptions): void {
-  const { sip, sql, dialer, trunkTargets, secrets, logger } = options;
+  const { sip, sql, dialer, numberVerifier, trunkTargets, secrets, logger } = options;
   const questions = new Gate(MOST_QUESTIONS);
   const guard = new DigestGuard();
 
   async function take(call: InboundCall): Promise<void> {
     const number = await calledNumber(call);
     if (number === null) return;
+    if ('verificationId' in number) return await numberVerifier.listen(call, number);
     const { inbound: rule, workspaceId, trunkId, e164: did } = number;
     if (rule === null) return call.refuse('NO_USER_RESPONSE');
     if (rule.action === 'reject') return call.refuse('CALL_REJECTED');
@@ -97,16 +102,22 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
   }
 
   /** Null if the call was refused or challenged: strangers do not learn which numbers there are. */
-  async function calledNumber(call: InboundCall): Promise<CalledNumber | null> {
-    const e164 = e164Of(call.called);
-    const numbers = e164 === null ? [] : await findCalledNumbers(sql, [e164]);
+  async function calledNumber(call: InboundCall): Promise<CalledNumber | ClaimedNumber | null> {
+    const numbers = await numbersCalled(e164Of(call.called));
     for (const number of numbers) if (await isFromTrunk(call, number)) return number;
     if (await hasInboundAccount(sql)) return await numberByPassword(call, numbers);
     call.refuse('UNALLOCATED_NUMBER');
     return null;
   }
 
-  async function isFromTrunk(call: InboundCall, { trunk }: CalledNumber): Promise<boolean> {
+  async function numbersCalled(e164: string | null): Promise<(CalledNumber | ClaimedNumber)[]> {
+    if (e164 === null) return [];
+    const rented = await findCalledNumbers(sql, [e164]);
+    const claim = rented.length === 0 ? await numberVerifier.claimOf(e164) : null;
+    return claim === null ? rented : [claim];
+  }
+
+  async function isFromTrunk(call: InboundCall, { trunk }: Pick<CalledNumber, 'trunk'>): Promise<boolean> {
     const { ownerWorkspaceId } = trunk;
     for (const { sipUri, transport } of gatewaysOf(trunk)) {
       const hops = await trunkTargets.locate({ sipUri, transport, ownerWorkspaceId }).catch(() => []);
@@ -116,8 +127,11 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
   }
 
   /** The number whose trunk has the account that the call proves. */
-  async function numberByPassword(call: InboundCall, numbers: readonly CalledNumber[]): Promise<CalledNumber | null> {
-    let proved: CalledNumber | null = null;
+  async function numberByPassword<Called extends Pick<CalledNumber, 'trunk' | 'trunkId'>>(
+    call: InboundCall,
+    numbers: readonly Called[],
+  ): Promise<Called | null> {
+    let proved: Called | null = null;
     const verdict = await guard.check({
       authorization: call.authorization,
       method: 'INVITE',
@@ -134,7 +148,7 @@ export function takeInboundCalls(options: InboundCallsOptions): void {
     return null;
   }
 
-  function inboundPassword({ trunk, trunkId }: CalledNumber): string | null {
+  function inboundPassword({ trunk, trunkId }: Pick<CalledNumber, 'trunk' | 'trunkId'>): string | null {
     const sealed = trunk.inboundPasswordEncrypted;
     return sealed && secrets.open(sealed, trunkInboundPasswordContext(trunkId));
   }

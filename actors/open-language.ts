@@ -11,6 +11,7 @@ import type { Logger } from './logger.ts';
 import type { MemoryDesk } from './memory/memory-desk.ts';
 import { type EmbeddingSettings, openMemory } from './memory/open-memory.ts';
 import type { MemoryIndexChoice } from './memory/open-vector-index.ts';
+import type { TextEmbedding } from './memory/text-embedding.ts';
 
 /** As `settings.ts` has them. */
 export interface LanguageDeskSettings extends EmbeddingSettings {
@@ -27,7 +28,7 @@ export interface OpenLanguageOptions {
 export interface Language extends AsyncDisposable {
   readonly chat: ChatDesk;
   readonly judge: JudgeDesk;
-  readonly memory: MemoryDesk;
+  readonly memory: MemoryDesk & TextEmbedding;
   readonly documents: DocumentDesk;
 }
 

@@ -5,7 +5,9 @@ import type { SpeechEngines } from '../speech/open-speech-engines.ts';
 import type { Refine } from '../speech/refinement.ts';
 import { readScript } from '../speech/text/read-script.ts';
 import type { Storage } from '../storage/open-storage.ts';
+import type { Resolve } from './callbacks/callback-url.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
+import type { Cidr } from './callbacks/public-address.ts';
 import type { Logger } from './logger.ts';
 import { createLiveStt, type LiveSttDesk } from './stt/live-stt.actor.ts';
 import { createTranscriber } from './stt/transcriber.actor.ts';
@@ -21,6 +23,10 @@ export interface OpenSpeechOptions {
   listening: ListeningPlane;
   engines: SpeechEngines;
   deliverer: Deliverer;
+  /** Private networks that audio may be fetched from. */
+  allowCidrs: readonly Cidr[];
+  /** Default: the system's DNS servers. */
+  resolve?: Resolve;
   /** Null: no language model is configured. */
   refine: Refine | null;
   audioUrl: TtsDeskOptions['audioUrl'];
@@ -42,6 +48,7 @@ export interface Speech extends AsyncDisposable {
  */
 export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
   const { storage, listening, engines, deliverer, clock, logger, audioUrl, refine, inspect } = options;
+  const { allowCidrs, resolve } = options;
   const { folder, sql, objects, limits } = storage;
   const { recognition, synthesis, catalogue } = engines;
   const shared = { sql, objects, listening, deliverer, recognition, synthesis, catalogue, clock, logger };
@@ -51,7 +58,9 @@ export async function openSpeech(options: OpenSpeechOptions): Promise<Speech> {
   const inspected = inspect ? { inspect } : {};
   const liveStt = createLiveStt({ ...shared, ...inspected, refine });
   opening.defer(() => liveStt.close());
-  const transcriber = createTranscriber({ ...shared, ...inspected, refine, limits, tempDir: folder.tempDir });
+  const download = { allowCidrs, ...(resolve && { resolve }) };
+  const { tempDir } = folder;
+  const transcriber = createTranscriber({ ...shared, ...inspected, refine, limits, tempDir, download });
   await voices.start();
   await failLostStreams({ ...folder, ...shared, now: new Date(clock.now()) });
   const audioExpiry = expireAudio({ sql, objects, node: folder.node, clock, logger });

@@ -23,6 +23,8 @@ import { createDialer, type NodeDialer } from './dialer.actor.ts';
 import { takeInboundCalls } from './inbound-calls.ts';
 import type { Logger } from './logger.ts';
 import { collectNumberRent } from './number-rent.ts';
+import { createNumberVerifier } from './number-verifier.actor.ts';
+import type { NumberVerifier } from './number-verifier.ts';
 import { createPhoneDesk } from './phones/phone-desk.actor.ts';
 import type { PhoneDesk } from './phones/phone-desk.ts';
 import { reconcile } from './reconcile.ts';
@@ -71,6 +73,7 @@ export interface OpenTelephonyOptions {
 export interface Telephony extends AsyncDisposable {
   readonly dialer: NodeDialer;
   readonly phones: PhoneDesk;
+  readonly numberVerifier: NumberVerifier;
   /** The live calls of this node. */
   readonly registry: CallRegistry;
   readonly trunkWatch: TrunkWatch;
@@ -118,7 +121,15 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   const numberRent = collectNumberRent(parts);
   opening.defer(() => numberRent.close());
   const dialer = createDialer({ ...parts, actors, trunkWatch, ...(resolve && { resolve }) });
-  takeInboundCalls({ ...parts, dialer, readAnswer: given.readInboundAnswer, ...(resolve && { resolve }) });
+  const numberVerifier = createNumberVerifier({ ...parts, trunks: trunkWatch });
+  opening.use(numberVerifier);
+  takeInboundCalls({
+    ...parts,
+    dialer,
+    numberVerifier,
+    readAnswer: given.readInboundAnswer,
+    ...(resolve && { resolve }),
+  });
   const retention = expireRecordings(shared);
   opening.defer(() => retention.close());
   const library = createRecordingLibrary({ ...shared, keys: shared.sealingKeys, exporter });
@@ -126,6 +137,7 @@ export async function openTelephony(options: OpenTelephonyOptions): Promise<Tele
   return {
     dialer,
     phones,
+    numberVerifier,
     registry: parts.registry,
     trunkWatch,
     trunkTargets,

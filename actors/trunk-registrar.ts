@@ -13,8 +13,8 @@ import {
 } from '../storage/queries/trunk-registrations.ts';
 import type { TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import { trunkEndpoint } from './call-dialog.ts';
 import type { Logger } from './logger.ts';
+import { trunkEndpoint } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 
 /**

@@ -9,10 +9,10 @@ import type { Gateway, GatewayAddresses } from '../storage/queries/trunk-gateway
 import { recordTrunkHealth } from '../storage/queries/trunk-health.ts';
 import { getTrunkById, listActiveTrunks, type TrunkRow } from '../storage/queries/trunks.ts';
 import type { SecretBox } from '../storage/secrets.ts';
-import { type TrunkObserver, trunkEndpoint } from './call-dialog.ts';
 import type { Deliverer } from './callbacks/deliverer.ts';
 import type { LineHealth } from './line-health.ts';
 import type { Logger } from './logger.ts';
+import { type TrunkObserver, trunkEndpoint } from './trunk-dialing.ts';
 import type { TrunkTargets } from './trunk-targets.ts';
 import { type WatchedLine, WatchedTrunk } from './watched-trunk.ts';
 

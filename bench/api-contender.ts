@@ -74,6 +74,7 @@ async function openTandem(): Promise<{ app: FastifyInstance; path: string; autho
   const httpServer = createHttpServer({
     sql,
     dialer: new FakeDialer(),
+    numberVerifier: {} as never,
     phones: {} as never,
     speech: new FakeTtsDesk(),
     voices: new FakeVoiceDesk(),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createHashedEmbedder } from '../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../language/memory/embedder-offline.ts';
 import { makePoints } from '../language/memory/make-points.ts';
 import type { Sql } from '../storage/database.ts';
 import type { MemoryCollectionRow } from '../storage/queries/memory-collections.ts';
@@ -39,7 +39,7 @@ export async function fillCollection(
   sql: Sql,
   { collection, texts }: { collection: MemoryCollectionRow; texts: readonly string[] },
 ): Promise<void> {
-  const embedder = createHashedEmbedder();
+  const embedder = createOfflineEmbedder();
   for (let start = 0; start < texts.length; start += BATCH) {
     const batch = texts.slice(start, start + BATCH);
     const points = await makePoints(embedder, {

@@ -1,7 +1,7 @@
 import { loadavg } from 'node:os';
 import { createPointSource } from '../actors/memory/recall-store.ts';
 import { createPgvectorTable } from '../actors/memory/vector-table.ts';
-import { createHashedEmbedder } from '../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../language/memory/embedder-offline.ts';
 import { pointOf } from '../language/memory/point.ts';
 import { createTableIndex } from '../language/memory/table-index.ts';
 import { createVectorIndex, type VectorIndex } from '../language/memory/vector-index.ts';
@@ -43,7 +43,7 @@ export async function measureIndexes(size: number): Promise<void> {
   const collections = await collectionsToSearch(sql, viewer, {});
 
   const thread = createVectorIndex({
-    source: createPointSource(sql, { embedder: createHashedEmbedder().name }),
+    source: createPointSource(sql, { embedder: createOfflineEmbedder().name }),
     logger: LOGGER,
   });
   const table = await openTable(sql, thread);
@@ -93,13 +93,13 @@ export async function measureIndexes(size: number): Promise<void> {
 /** Everything is looked up, however long making the index takes. */
 async function openTable(sql: Sql, exact: VectorIndex): Promise<VectorIndex> {
   await preparePgvector(sql);
-  const table = createPgvectorTable(sql, { embedder: createHashedEmbedder().name });
+  const table = createPgvectorTable(sql, { embedder: createOfflineEmbedder().name });
   return createTableIndex({ table, exact, fromUnits: 1, waitMs: Number.POSITIVE_INFINITY, logger: LOGGER });
 }
 
 /** Some words of a text that is there. */
 async function queriesFrom(texts: readonly string[], random: () => number): Promise<Uint8Array[]> {
-  const embedder = createHashedEmbedder();
+  const embedder = createOfflineEmbedder();
   const queries = Array.from({ length: SEARCHES }, () => {
     const words = texts[Math.floor(random() * texts.length)]!.split(' ');
     return words.slice(0, 3 + Math.floor(random() * 4)).join(' ');

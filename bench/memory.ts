@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { loadavg } from 'node:os';
 import { createPointSource, createRecallStore } from '../actors/memory/recall-store.ts';
-import { createHashedEmbedder } from '../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../language/memory/embedder-offline.ts';
 import { makePoints } from '../language/memory/make-points.ts';
 import { pointOf } from '../language/memory/point.ts';
 import { createRecall } from '../language/memory/recall.ts';
@@ -60,7 +60,7 @@ async function openBench(): Promise<Bench> {
   const { workspace, user } = await seedWorkspace(sql);
   const viewer = { workspaceId: workspace.id, userId: user.id, role: 'owner' } as const;
   const collection = await ensurePersonalCollection(sql, { ...viewer, now: new Date() });
-  const embedder = createHashedEmbedder();
+  const embedder = createOfflineEmbedder();
   const logger = { warn: (fields: object, message: string) => console.error(message, fields) };
   const index = createVectorIndex({ source: createPointSource(sql, { embedder: embedder.name }), logger });
   const recall = createRecall({ store: createRecallStore(sql), embedder, index, timeoutMs: TIMEOUT_MS, logger });
@@ -145,7 +145,7 @@ async function measureQuality(): Promise<void> {
     for (const [name, search] of [
       ['full text, any word, ts_rank (reference)', fullText],
       ['by words alone', bench.byWords],
-      ['by meaning alone (hashed n-grams)', bench.byMeaning],
+      ['by meaning alone', bench.byMeaning],
       ['hybrid', bench.hybrid],
     ] as const) {
       let found = 0;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecognitionEvent } from '../machines/utterances.ts';
-import { type Answer, type Line, type SessionOptions, type Spoken, speak } from './stt-session.ts';
+import { type Answer, type Line, type SessionOptions, type Spoken, speak, UTTERANCE_END_MS } from './stt-session.ts';
 import { usageNow } from './stt-usage.ts';
 
 /** More and more live sessions side by side, until finals come late. */
@@ -103,6 +103,6 @@ const FRAMES_APART = 7;
 const FRAMES_OF_SILENCE = 25;
 
 function note(step: Step, event: RecognitionEvent): void {
-  if ('summary' in event) step.latestFinalMs = Math.max(step.latestFinalMs, event.lagMs);
+  if ('summary' in event) step.latestFinalMs = Math.max(step.latestFinalMs, event.lagMs - UTTERANCE_END_MS);
   if (event.type === 'recognition.lagging') step.isShedding ||= event.isShedding;
 }

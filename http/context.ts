@@ -7,6 +7,8 @@ import type { Dialer } from '../actors/dialer.ts';
 import type { DocumentDesk } from '../actors/documents/document-desk.ts';
 import type { JudgeDesk } from '../actors/judge/judge-desk.ts';
 import type { MemoryDesk } from '../actors/memory/memory-desk.ts';
+import type { TextEmbedding } from '../actors/memory/text-embedding.ts';
+import type { NumberVerifier } from '../actors/number-verifier.ts';
 import type { PhoneDesk, PhoneHolder } from '../actors/phones/phone-desk.ts';
 import type { RecordingLibrary } from '../actors/recordings/recording-library.ts';
 import type { LiveStt } from '../actors/stt/live-stt.ts';
@@ -38,13 +40,15 @@ export interface HttpContext {
   dialer: Dialer;
   /** Phones in browsers. */
   phones: PhoneDesk;
+  /** Verifies by a call that a trunk receives the calls to a number. */
+  numberVerifier: NumberVerifier;
   /** Who minted the tokens of the phones. */
   phonePrincipals: WeakMap<PhoneHolder, Principal>;
   webhooks: WebhookDesk;
   speech: TtsDesk;
   voices: VoiceDesk;
   judge: JudgeDesk;
-  memory: MemoryDesk;
+  memory: MemoryDesk & TextEmbedding;
   documents: DocumentDesk;
   transcriber: Transcriber;
   /** Live transcription. */

@@ -14,6 +14,15 @@ const MAX_EXACT_BYTES = 64 * 1024;
 /** Replaces the parsers of Fastify: accepts UTF-8 JSON of bounded depth or no body, and rejects the rest with 415. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
+  addJsonParser(app);
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
+    // Clients also send a content type with empty bodies.
+    if (body.length === 0) done(null, undefined);
+    else done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'));
+  });
+}
+
+export function addJsonParser(app: Pick<FastifyInstance, 'addContentTypeParser'>): void {
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       requireNoEncoding(request.headers['content-encoding']);
@@ -21,11 +30,6 @@ export function acceptJsonBodies(app: FastifyInstance): void {
     } catch (error) {
       done(error as Error);
     }
-  });
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => {
-    // Clients also send a content type with empty bodies.
-    if (body.length === 0) done(null, undefined);
-    else done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as application/json.'));
   });
 }
 

@@ -43,6 +43,7 @@ export interface ReceivedForm {
   fields: Record<string, string | string[]>;
 }
 
+const FORM_EXPECTED = 'Send the body as multipart/form-data.';
 const MAX_FIELDS = 60;
 const MAX_FIELD_BYTES = 16 * 1024;
 /** For fields, boundaries and part headers. */
@@ -50,8 +51,14 @@ const MAX_REST_BYTES = 256 * 1024;
 /** After a rejection, the client has this long to read the response while the rest of its body is discarded. */
 const LINGER_MS = 5_000;
 
-/** Makes this scope accept forms only, which `receiveForm` reads; any other body is rejected with 415. */
-export function acceptForms(scope: FastifyInstance, { maxFiles = 1 }: { maxFiles?: number } = {}): void {
+/**
+ * Makes this scope accept forms, which `receiveForm` reads. A body without another parser is rejected with 415 and the
+ * message `unsupported`.
+ */
+export function acceptForms(
+  scope: FastifyInstance,
+  { maxFiles = 1, unsupported = FORM_EXPECTED }: { maxFiles?: number; unsupported?: string } = {},
+): void {
   scope.removeAllContentTypeParsers();
   scope.register(multipart, {
     throwFileSizeLimit: false,
@@ -65,7 +72,7 @@ export function acceptForms(scope: FastifyInstance, { maxFiles = 1 }: { maxFiles
   });
   scope.addContentTypeParser('*', (_request, payload, done) => {
     payload.resume();
-    done(new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as multipart/form-data.'));
+    done(new TandemError('UNSUPPORTED_MEDIA_TYPE', unsupported));
   });
 }
 
@@ -78,7 +85,7 @@ export async function receiveForm(request: FastifyRequest, options: ReceiveFormO
   try {
     options.signal.throwIfAborted();
     if (!request.isMultipart()) {
-      throw new TandemError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as multipart/form-data.');
+      throw new TandemError('UNSUPPORTED_MEDIA_TYPE', FORM_EXPECTED);
     }
     const maxBodyBytes = maxFileBytesOf(options) + MAX_REST_BYTES;
     if (Number(raw.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge(options);
@@ -152,7 +159,7 @@ async function storeFile(
 }
 
 /** Keeps reading, because a client that is still sending would not see the response if the connection were reset. */
-function discardRest(raw: IncomingMessage): void {
+export function discardRest(raw: IncomingMessage): void {
   if (raw.complete || raw.readableEnded || raw.destroyed) return;
   raw.unpipe();
   raw.resume();
@@ -166,7 +173,7 @@ function maxFileBytesOf({ maxFileBytes, maxFiles = 1, maxBytes = maxFileBytes * 
   return maxBytes;
 }
 
-function tooLarge(bounds: Bounds): TandemError {
+export function tooLarge(bounds: Bounds): TandemError {
   const limit = maxFileBytesOf(bounds);
   const subject = (bounds.maxFiles ?? 1) === 1 ? 'The file' : 'The files together';
   return new TandemError('PAYLOAD_TOO_LARGE', `${subject} must be at most ${limit / 2 ** 20} MB.`, {

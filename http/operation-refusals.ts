@@ -143,6 +143,14 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   ],
   searchMemory: MEMORY_SEARCH,
   assembleMemoryContext: MEMORY_SEARCH,
+  createEmbeddings: [
+    'MODEL_NOT_FOUND',
+    'CHAT_CONCURRENCY_LIMIT',
+    'INSUFFICIENT_CREDITS',
+    'MEMORY_UNREACHABLE',
+    'CLIENT_CANCELLED',
+    'SHUTTING_DOWN',
+  ],
   getMemory: ['MEMORY_NOT_FOUND'],
   getMemoryStatus: ['MEMORY_NOT_FOUND'],
   retryMemory: [
@@ -255,6 +263,21 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
     'NUMBER_NOT_AVAILABLE',
     'INSUFFICIENT_CREDITS',
   ],
+  verifyNumber: [
+    'INVALID_NUMBER',
+    'TRUNK_NOT_FOUND',
+    'FORBIDDEN',
+    'NUMBER_NOT_FOUND',
+    'NUMBER_NOT_AVAILABLE',
+    'DIALER_NOT_PROVISIONED',
+    'destination_not_allowed',
+    'DESTINATION_BLOCKED',
+    'DESTINATION_RATE_LIMITED',
+    'DAILY_SPEND_CAP_REACHED',
+    'INSUFFICIENT_CREDITS',
+    'CARRIER_LINE_DOWN',
+  ],
+  getNumberVerification: ['VERIFICATION_NOT_FOUND'],
   releaseNumber: ['DIALER_NOT_PROVISIONED', 'INVALID_NUMBER', 'NUMBER_NOT_FOUND', 'NUMBER_IN_USE'],
 
   addToDoNotCall: ['QUOTA_EXCEEDED'],
@@ -274,6 +297,7 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   streamSpeech: SPEECH,
   streamSpeechByAlias: SPEECH,
   synthesizeSpeech: SPEECH,
+  createSpeech: ['MODEL_NOT_FOUND', ...SPEECH],
 
   getVoice: ['VOICE_NOT_FOUND'],
   updateVoice: ['VOICE_NOT_FOUND', 'VOICE_NOT_EDITABLE'],
@@ -282,8 +306,9 @@ const OWN_REFUSALS: Readonly<Record<string, readonly ErrorCode[]>> = {
   cloneVoice: ['unsupported_language', 'VOICE_LIMIT_REACHED', ...VOICE_SAMPLES],
   addVoiceSamples: ['VOICE_NOT_FOUND', 'VOICE_NOT_EDITABLE', 'VOICE_NOT_READY', ...VOICE_SAMPLES],
 
-  transcribe: TRANSCRIPTION,
-  transcribeByAlias: TRANSCRIPTION,
+  transcribe: [...TRANSCRIPTION, 'INVALID_AUDIO_URL', 'AUDIO_URL_UNREACHABLE'],
+  transcribeByAlias: [...TRANSCRIPTION, 'INVALID_AUDIO_URL', 'AUDIO_URL_UNREACHABLE'],
+  createTranscription: ['MODEL_NOT_FOUND', ...TRANSCRIPTION],
 
   createChatCompletion: [
     ...COMPLETION,
@@ -502,8 +527,11 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
     message: 'The audio is longer than 70 minutes. Split it into shorter files.',
     details: { longest_seconds: 4200 },
   },
+  INVALID_AUDIO_URL: { message: 'url must be an https URL.' },
+  AUDIO_URL_UNREACHABLE: { message: 'The file could not be fetched: HTTP 404.' },
   DOCUMENT_UNSUPPORTED: {
-    message: 'The file is a ZIP archive. Send PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown or CSV.',
+    message:
+      'The file is a ZIP archive. Send PDF, DOCX, XLSX, PNG, JPEG, WebP, GIF, TIFF, plain text, Markdown or CSV.',
     details: { seems_to_be: 'a ZIP archive' },
   },
   DOCUMENT_ENCRYPTED: { message: 'The document is protected by a password. Save it without one.' },
@@ -517,8 +545,9 @@ const EXAMPLES: Partial<Record<ErrorCode, { message: string; details?: unknown }
   PAYMENTS_NOT_CONFIGURED: { message: 'Stripe payments are not configured. Set STRIPE_WEBHOOK_SECRET.' },
   WEBHOOK_SIGNATURE_INVALID: { message: 'The signature does not match the body.' },
   NUMBER_NOT_VERIFIED: {
-    message: 'The trunk claims this number, but it is not verified. Ask the operator: tandem numbers verify NUMBER.',
+    message: 'The trunk claims this number, but it is not verified. Call POST /dialer/numbers/verifications.',
   },
+  VERIFICATION_NOT_FOUND: { message: 'Verification not found.' },
   TRUNK_HOST_NOT_ALLOWED: {
     message: 'sip_uri leads to a private network. Ask the operator to list it in TRUNK_ALLOW_CIDRS.',
   },

@@ -122,6 +122,8 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /dialer/numbers': allow('writer', 'numbers:write'),
   'DELETE /dialer/numbers/:e164': allow('writer', 'numbers:write'),
   'PUT /dialer/numbers/:e164/inbound': allow('writer', 'numbers:write'),
+  'POST /dialer/numbers/verifications': allow('writer', 'numbers:write'),
+  'GET /dialer/numbers/verifications/:id': allow('member', 'numbers:read'),
   'PUT /dialer/caller-id': allow('writer', 'numbers:write'),
 
   'GET /dialer/trunks': allow('admin', 'trunks:read'),
@@ -139,6 +141,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
 
   'POST /stt': allow('writer', 'stt:write'),
   'POST /v1/transcribe': allow('writer', 'stt:write'),
+  'POST /v1/audio/transcriptions': allow('writer', 'stt:write'),
   'GET /stt/languages': allow('member', null),
   // http/websocket/stt-admission.ts authenticates the client.
   'GET /ws/stt': open(),
@@ -146,6 +149,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /tts-stream': allow('writer', 'tts:write'),
   'POST /v1/stream': allow('writer', 'tts:write'),
   'POST /tts-synthesize': allow('writer', 'tts:write'),
+  'POST /v1/audio/speech': allow('writer', 'tts:write'),
   'GET /tts/languages': allow('member', null),
 
   'GET /voices': allow('member', null),
@@ -170,6 +174,7 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /memory/documents/extract': allow('member', 'memory:write'),
   'POST /memory/search': allow('member', 'memory:read'),
   'POST /memory/context': allow('member', 'memory:read'),
+  'POST /v1/embeddings': allow('member', 'memory:read'),
   'GET /memory': allow('member', 'memory:read'),
   'GET /memory/usage': allow('member', 'memory:read'),
   'GET /memory/collections': allow('member', 'memory:read'),

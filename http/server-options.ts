@@ -8,6 +8,7 @@ export interface HttpServerOptions
     | 'sql'
     | 'dialer'
     | 'phones'
+    | 'numberVerifier'
     | 'webhooks'
     | 'speech'
     | 'voices'

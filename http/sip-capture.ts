@@ -1,16 +1,14 @@
 import type { PublicCall } from '../actors/call-view.ts';
 import { type IpEndpoint, tcpPacket, udpPacket } from '../runtime/ip-packet.ts';
-import { pcapngFile } from '../runtime/pcapng.ts';
+import { type CapturedPacket, pcapngFile } from '../runtime/pcapng.ts';
 import type { StoredSipMessage } from '../storage/queries/sip-messages.ts';
+import { rtcpReport } from './rtcp-report.ts';
 
 /**
  * The SIP messages of a call as a capture file for Wireshark. Addresses and times are those of the wire. IP headers are made up, and so are
- * the sequence numbers of TCP. RTP packets are not kept, so the measured quality of the media is the comment of the file.
+ * the sequence numbers of TCP. RTP packets are not kept: for each leg an RTCP report is made up that has what was measured of them.
  */
-export function sipCapture(
-  call: Pick<PublicCall, 'call_id' | 'quality'>,
-  messages: readonly StoredSipMessage[],
-): Buffer {
+export function sipCapture(call: CapturedCall, messages: readonly StoredSipMessage[]): Buffer {
   const flows = new Map<string, { sent: number; received: number }>();
   const packets = messages.map((stored) => {
     const { leg, at, direction, transport, message: payload, isCut } = stored;
@@ -20,7 +18,7 @@ export function sipCapture(
     const bytes = transport === 'udp' ? udpPacket({ ...ends, payload }) : segment(stored, { ...ends, local, remote });
     return { atMs: at.getTime(), bytes, direction, comment };
   });
-  return pcapngFile({ comment: commentOf(call), packets });
+  return pcapngFile({ comment: commentOf(call), packets: [...packets, ...qualityReports(call, messages)] });
 
   function segment(
     { direction, message: payload }: StoredSipMessage,
@@ -50,10 +48,42 @@ function endpointsOf(
   };
 }
 
-function commentOf({ call_id, quality }: Pick<PublicCall, 'call_id' | 'quality'>): string {
+/** Wireshark shows them as RTCP because the SDP of the leg names the ports. */
+function qualityReports({ legs, end_time }: CapturedCall, messages: readonly StoredSipMessage[]): CapturedPacket[] {
+  return legs.flatMap(({ leg_id: leg, quality, left_at }) => {
+    const ofLeg = messages.filter((message) => message.leg === leg);
+    const [source, destination] = [mediaPort(ofLeg, 'sent'), mediaPort(ofLeg, 'received')];
+    const atMs = Date.parse(left_at ?? end_time ?? '');
+    if (quality === null || source === null || destination === null || Number.isNaN(atMs)) return [];
+    const comment = `${leg} leg: not from the wire, but made up of what Tandem measured in all RTP packets of the peer`;
+    const ends = { source: rtcpOf(source), destination: rtcpOf(destination) };
+    return [{ atMs, bytes: udpPacket({ ...ends, payload: rtcpReport(quality) }), direction: 'sent', comment }];
+  });
+}
+
+/** Where the last SDP that was sent or received wants its RTP. */
+function mediaPort(messages: readonly StoredSipMessage[], direction: StoredSipMessage['direction']): IpEndpoint | null {
+  const read = ({ message }: StoredSipMessage): IpEndpoint | null => {
+    const text = message.toString('latin1');
+    const host = /\nc=IN IP[46] ([\da-f.:]+)/i.exec(text)?.[1];
+    const port = Number(/\nm=audio (\d{1,5}) /.exec(text)?.[1]);
+    return host !== undefined && port > 0 && port < 65_535 ? { host, port } : null;
+  };
+  const ends = messages.filter((each) => each.direction === direction).map(read);
+  return ends.findLast((each) => each !== null) ?? null;
+}
+
+/** RFC 3550 §11. */
+function rtcpOf({ host, port }: IpEndpoint): IpEndpoint {
+  return { host, port: port + 1 };
+}
+
+function commentOf({ call_id, quality }: CapturedCall): string {
   const about = `SIP messages of call ${call_id}, with secrets masked.`;
   if (quality === null) return `${about} RTP packets are not kept.`;
   return `${about} RTP packets are not kept. Tandem measured this media quality: ${JSON.stringify(quality)}`;
 }
+
+type CapturedCall = Pick<PublicCall, 'call_id' | 'quality' | 'legs' | 'end_time'>;
 
 const SIP_PORT = 5060;

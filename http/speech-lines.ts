@@ -56,24 +56,6 @@ export async function* speechLines(spoken: SpokenText, options: SpeechLinesOptio
   yield `${JSON.stringify(complete)}\n`;
 }
 
-/**
- * Calls `onStalled` if the consumer does not ask for the next line in time. A client that stays connected without
- * reading would otherwise hold a slot and an engine.
- */
-export async function* withStallTimeout(
-  lines: AsyncGenerator<string, void>,
-  { withinMs, onStalled }: { withinMs: number; onStalled: () => void },
-): AsyncGenerator<string, void> {
-  for await (const line of lines) {
-    const timer = setTimeout(onStalled, withinMs);
-    try {
-      yield line;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-}
-
 function chunkLine(audio: Uint8Array): string {
   const bytes = Buffer.from(audio.buffer, audio.byteOffset, audio.byteLength);
   return `{"type":"chunk","result":{"audioContent":"${bytes.toString('base64')}"}}\n`;

@@ -70,6 +70,7 @@ export const ERROR_CATALOGUE = {
   NUMBER_NOT_AVAILABLE: { status: 409, retryable: false },
   NUMBER_NOT_VERIFIED: { status: 409, retryable: false },
   NUMBER_IN_USE: { status: 409, retryable: false },
+  VERIFICATION_NOT_FOUND: { status: 404, retryable: false },
 
   // Wallet and payments.
   INSUFFICIENT_CREDITS: { status: 402, retryable: false },
@@ -97,6 +98,8 @@ export const ERROR_CATALOGUE = {
   AUDIO_NOT_READABLE: { status: 422, retryable: false },
   AUDIO_STREAM_MISSING: { status: 422, retryable: false },
   AUDIO_TOO_LONG: { status: 422, retryable: false },
+  INVALID_AUDIO_URL: { status: 400, retryable: false },
+  AUDIO_URL_UNREACHABLE: { status: 422, retryable: true },
 
   // Language models and chats.
   LLM_NOT_CONFIGURED: { status: 503, retryable: false },

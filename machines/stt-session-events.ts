@@ -86,6 +86,8 @@ export type SttSessionEvent =
   | { type: 'start.requested'; settings: SttSettings; talk: TalkContext | null }
   | { type: 'config.requested'; change: Partial<SttSettings> }
   | { type: 'stop.requested' }
+  /** The client wants its connection kept. */
+  | { type: 'client.alive' }
   | {
       type: 'end.requested';
       ending: Extract<SttEnding, { kind: 'disconnected' | 'credentials' | 'shutdown' | 'overloaded' }>;

@@ -36,7 +36,7 @@ const MAX_BILL_FAILURES = 5;
 const MAX_TRANSCRIPT_LENGTH = 20_000;
 
 /**
- * One live transcription, from the moment its client is known and funded. `established` waits a minute for a `start`; then
+ * One live transcription, from the moment its client is known and funded. `established` waits a minute for a `start`, or for a sign of life; then
  * the session is `running`, in two regions. The stream is `starting` while recognition and listening are opened,
  * `started` (`listening`, or `speaking` while somebody does) while audio comes, and `stopping` once the client said stop
  * and what is left is recognised. Utterances that are over queue up beside it and leave one after the other: with context each
@@ -67,6 +67,8 @@ export const sttSessionMachine = setup({
     startTimeout: 30_000,
     /** Twice what an overloaded recogniser may be behind. */
     stopTimeout: 60_000,
+    /** The server waits for it. */
+    shutdownTimeout: 10_000,
     refineTimeout: 1_000,
     billTimeout: 5_000,
     billRetry: ({ context }) => 250 * 2 ** context.billFailures,
@@ -79,6 +81,8 @@ export const sttSessionMachine = setup({
     hasFinal: ({ context }) => context.finals.length > 0,
     isUsable: ({ context }) => context.finals[0]?.mode === 'speech_end',
     isRefined: ({ context }) => context.talk !== null,
+    isShutdown: ({ event }) => event.type === 'end.requested' && event.ending.kind === 'shutdown',
+    isShuttingDown: ({ context }) => context.ending?.kind === 'shutdown',
     isRecognitionOver: ({ context }) => context.isRecognitionOver,
     /** One utterance was wanted, and told. */
     isSingleUtteranceDone: ({ context }) => !context.settings!.isContinuous && context.transcript !== '',
@@ -168,6 +172,7 @@ export const sttSessionMachine = setup({
     storeSnr: assign((_, { snrDb }: { snrDb: number | null }) => ({ snrDb })),
     markRecognitionOver: assign({ isRecognitionOver: true }),
     setEnding: assign((_, { ending }: { ending: SttEnding }) => ({ ending })),
+    setUsualEnding: assign(({ context }) => ({ ending: context.ending ?? ({ kind: 'stopped' } as const) })),
     sendToPipeline: sendTo('pipeline', (_, command: PipelineCommand) => command),
     emitEnding: enqueueActions(({ enqueue, context }) => {
       const message = endingError(context.ending!);
@@ -234,6 +239,8 @@ export const sttSessionMachine = setup({
           },
           on: {
             'start.requested': { target: 'running', actions: 'storeStart' },
+            // The time to start begins anew.
+            'client.alive': { target: 'established', reenter: true },
             'stop.requested': {
               target: '#sttSession.concluding',
               actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
@@ -314,6 +321,12 @@ export const sttSessionMachine = setup({
                 started: {
                   on: {
                     'stop.requested': 'stopping',
+                    // What was said until now is told first.
+                    'end.requested': {
+                      guard: 'isShutdown',
+                      target: 'stopping',
+                      actions: { type: 'setEnding', params: ({ event }) => ({ ending: event.ending }) },
+                    },
                     'config.requested': {
                       actions: {
                         type: 'sendToPipeline',
@@ -335,8 +348,13 @@ export const sttSessionMachine = setup({
                 },
                 stopping: {
                   entry: { type: 'sendToPipeline', params: { type: 'finish' } },
-                  after: { stopTimeout: '#sttSession.broken' },
+                  after: {
+                    shutdownTimeout: { guard: 'isShuttingDown', target: '#sttSession.concluding' },
+                    stopTimeout: '#sttSession.broken',
+                  },
                   on: {
+                    // It is ending already.
+                    'end.requested': { guard: 'isShutdown' },
                     'config.requested': {
                       actions: { type: 'emitError', params: { message: 'The session is being stopped.' } },
                     },
@@ -354,6 +372,9 @@ export const sttSessionMachine = setup({
                 'utterance.recognised': { actions: 'enqueueFinal' },
                 'utterance.unusable': { actions: 'enqueueFinal' },
                 'recognition.ended': { actions: 'markRecognitionOver' },
+                'recognition.impaired': {
+                  actions: { type: 'emitError', params: ({ event: { code, message } }) => ({ code, message }) },
+                },
               },
               initial: 'waiting',
               states: {
@@ -362,11 +383,7 @@ export const sttSessionMachine = setup({
                     { guard: and(['hasFinal', not('isUsable')]), target: 'telling' },
                     { guard: and(['hasFinal', 'isRefined']), target: 'refining' },
                     { guard: 'hasFinal', target: 'billing' },
-                    {
-                      guard: 'isRecognitionOver',
-                      target: '#sttSession.concluding',
-                      actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
-                    },
+                    { guard: 'isRecognitionOver', target: '#sttSession.concluding', actions: 'setUsualEnding' },
                   ],
                 },
                 refining: {
@@ -427,11 +444,7 @@ export const sttSessionMachine = setup({
                 telling: {
                   entry: ['emitCanonicalFinal', 'dequeueFinal'],
                   always: [
-                    {
-                      guard: 'isSingleUtteranceDone',
-                      target: '#sttSession.concluding',
-                      actions: { type: 'setEnding', params: { ending: { kind: 'stopped' } } },
-                    },
+                    { guard: 'isSingleUtteranceDone', target: '#sttSession.concluding', actions: 'setUsualEnding' },
                     { target: 'waiting' },
                   ],
                 },

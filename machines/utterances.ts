@@ -42,17 +42,21 @@ export interface UtteranceSummary {
   snrDb: number | null;
 }
 
-/** What a listener posts, in order. Utterances of one channel follow one another; those of two channels interleave. */
+/**
+ * What a listener posts, in order. Utterances of one channel follow one another; those of two channels interleave. `pauseMs` is how long
+ * speech had ended when that was noticed.
+ */
 export type UtteranceMessage =
   | { type: 'utterance.begin'; utteranceId: number; channel: number; startMs: number }
   | { type: 'utterance.audio'; utteranceId: number; samples: Int16Array<ArrayBuffer> }
-  | { type: 'utterance.end'; utteranceId: number; summary: UtteranceSummary }
+  | { type: 'utterance.end'; utteranceId: number; summary: UtteranceSummary; pauseMs: number }
   /** Nothing to recognise after all. What was recognised so far is forgotten. */
   | {
       type: 'utterance.discard';
       utteranceId: number;
       summary: UtteranceSummary;
       reason: 'speech_end_too_short' | 'low_snr_dropped';
+      pauseMs: number;
     }
   /** Nothing follows. */
   | { type: 'stream.end' };
@@ -112,7 +116,7 @@ export type RecognitionEvent =
       utteranceId: number;
       summary: UtteranceSummary;
       recognition: Recognition;
-      /** From the end of the utterance to this event, in time of the wall. */
+      /** From the end of speech to this event, in time of the wall: with the pause that showed the end. */
       lagMs: number;
     }
   | {
@@ -126,6 +130,8 @@ export type RecognitionEvent =
     }
   /** So much audio waits to be recognised. Hypotheses are left out while `isShedding`. Posted when that changes. */
   | { type: 'recognition.lagging'; lagMs: number; isShedding: boolean }
+  /** An upstream server refused an utterance, which is told as unusable; later ones may succeed. The code is one of the catalogue. */
+  | { type: 'recognition.impaired'; code: string; message: string }
   /** The engine cannot keep up: nothing follows. */
   | { type: 'recognition.overloaded'; lagMs: number }
   /** No engine can do it, or the upstream refuses: nothing follows. The code is one of the catalogue. */

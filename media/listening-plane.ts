@@ -51,6 +51,8 @@ export interface ListeningSession {
   write(bytes: Uint8Array<ArrayBuffer>): void;
   /** Applies to what is written from now on. */
   configure(change: Partial<ListeningSettings>): void;
+  /** Ends the open utterance, if any, in what was written until now. */
+  endUtterance(): void;
   /** Ends the utterance that is open and posts `stream.end`; resolves when all that was written has been heard. */
   finish(): Promise<StreamHeard>;
   /** Idempotent. */

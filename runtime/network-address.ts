@@ -14,6 +14,18 @@ export function isInsideOf(peer: string, named: string): boolean {
   return rangeOf(peer) === 'unicast' && INNER_RANGES.has(rangeOf(named));
 }
 
+/** What one subscriber usually has: an IPv4 address, or a whole IPv6 /64. What is no address is returned as it is. */
+export function networkOf(host: string): string {
+  if (!ipaddr.isValid(host)) return host;
+  const address = ipaddr.process(host);
+  return address instanceof ipaddr.IPv6
+    ? address.parts
+        .slice(0, 4)
+        .map((part) => part.toString(16))
+        .join(':')
+    : address.toString();
+}
+
 /** As `ipaddr.js` names it; that of the IPv4 address inside for a mapped one; `name` for what is no address. */
 export function rangeOf(host: string): string {
   return ipaddr.isValid(host) ? ipaddr.process(host).range() : 'name';

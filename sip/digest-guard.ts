@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { networkOf } from '../runtime/network-address.ts';
 import { algorithmOf, digestResponse, readChallenges } from './digest.ts';
 import { userOf } from './message/index.ts';
 
@@ -37,7 +38,7 @@ const MOST_WRONG = { points: 10, duration: 60 };
 /**
  * Challenges requests and checks the answers (RFC 3261 §22, RFC 7616) with MD5 and `qop=auth`. Each nonce is taken once,
  * and only from the address that was challenged: an overheard answer is worth nothing, and a forged address locks nobody
- * out. A source that gives ten wrong answers within a minute is refused for a minute.
+ * out. An address, or /64 of IPv6, that gives ten wrong answers within a minute is refused for a minute.
  */
 export class DigestGuard {
   readonly #now: () => number;
@@ -67,7 +68,7 @@ export class DigestGuard {
     if (algorithm !== ALGORITHM || !isReadable) return 'challenge';
     // A phone that took it for a refused password would not try again.
     if (!this.#isOurs(nonce, source)) return 'stale';
-    if (this.#isLocked(await this.#wrong.get(source))) return 'refused';
+    if (this.#isLocked(await this.#wrong.get(networkOf(source)))) return 'refused';
     const username = (given.get('username') ?? '').replace(/\\(.)/g, '$1');
     const password = passwordOf(username);
     // The same work for a user name that nobody has.
@@ -77,7 +78,7 @@ export class DigestGuard {
     // It counts as no guess: outsiders can make a PBX call numbers that have another account, or none.
     if (password === null) return 'refused';
     if (!isSameResponse) {
-      await this.#wrong.consume(source).catch(() => {});
+      await this.#wrong.consume(networkOf(source)).catch(() => {});
       return 'refused';
     }
     if (userOf(uri) !== user) return 'refused';

@@ -241,6 +241,7 @@ export class DrachtioGateway implements SipGateway {
       connectTimeoutMs,
       pingIntervalMs,
       sendTimeoutMs,
+      signal: this.#closing.signal,
       onRequest: (request, reply) => this.#receive(request, reply),
       onFault: (error) => this.#fault(error),
       ...(onFrame && { onFrame }),

@@ -18,6 +18,8 @@ export interface SrfConnectionOptions {
   onFrame?: (frame: string) => void;
   /** Once, after the connection had been made. */
   onLost: (detail: string) => void;
+  /** Aborting closes a connection that was given up and still waits for a silent server. */
+  signal?: AbortSignal;
   /** An error that drachtio-srf would have thrown into the process. */
   onFault: (error: unknown) => void;
 }
@@ -31,6 +33,11 @@ export function openSrfConnection(options: SrfConnectionOptions): Promise<SrfCon
   return SrfConnection.open(options);
 }
 
+/** How long a silent server may take to confirm an INVITE that it may still have in its buffer. */
+const MOST_LINGERING_MS = 600_000;
+/** Until the INVITEs that were confirmed so late are cancelled: 64 * T1 (RFC 3261 §9.1), and some time for a BYE. */
+const SETTLING_MS = 35_000;
+
 /** drachtio-srf with its ways of hanging and throwing taken out. All knowledge of its insides is in this file. */
 export class SrfConnection {
   /** What the server listens on, e.g. `udp/127.0.0.1:5060`. */
@@ -40,16 +47,28 @@ export class SrfConnection {
   readonly #srf: SrfClient;
   readonly #wire: SrfWire;
   #socket: Socket | null = null;
-  #state: 'opening' | 'open' | 'closed' = 'opening';
+  /**
+   * `given-up`: the server is silent, and others take this connection for lost. It may be frozen with an INVITE in its buffer and send
+   * it when it wakes, so the connection stays until it has confirmed it, and it can be cancelled.
+   */
+  #state: 'opening' | 'open' | 'given-up' | 'closed' = 'opening';
+  /** INVITEs that the server has neither confirmed nor refused. */
+  #unconfirmed = 0;
+  #lingering: NodeJS.Timeout | undefined;
   #pingTimer: NodeJS.Timeout | undefined;
   #isPingUnanswered = false;
 
   private constructor(options: SrfConnectionOptions) {
     this.#options = options;
     this.#srf = new Srf() as unknown as SrfClient;
-    this.#srf.use('invite', options.onRequest);
-    this.#srf.use('options', options.onRequest);
-    this.#srf.use(options.onRequest);
+    const onRequest: SrfHandler = (request, reply, next) => {
+      if (this.#state !== 'given-up' || request.method !== 'INVITE') options.onRequest(request, reply, next);
+      else reply.send(503, { headers: { 'Retry-After': '1' } });
+    };
+    this.#srf.use('invite', onRequest);
+    this.#srf.use('options', onRequest);
+    this.#srf.use(onRequest);
+    options.signal?.addEventListener('abort', this.#onAbort, { once: true });
     // Its own reconnecting goes on for ever with a wrong secret, and leaves the requests of the old connection
     // unsettled: one attempt only.
     const { host, port, secret } = options;
@@ -74,12 +93,16 @@ export class SrfConnection {
       if (last !== null && !(last === 'unknown' && outcome.kind === 'sent')) return;
       last = outcome.kind;
       clearTimeout(timer);
+      if (outcome.kind !== 'unknown' && isInvite) this.#confirmed();
       onSent(outcome);
     };
+    const isInvite = options.method === 'INVITE' && !options.stackDialogId;
+    if (isInvite) this.#unconfirmed++;
     const timer = setTimeout(() => settle({ kind: 'unknown', detail: 'no_echo' }), this.#options.sendTimeoutMs);
     timer.unref();
     const fail = (detail: string) => setImmediate(() => settle({ kind: 'not-sent', detail }));
-    if (this.#state !== 'open') {
+    const endsLateInvite = this.#state === 'given-up' && Boolean(options.stackDialogId ?? options.stackTxnId);
+    if (this.#state !== 'open' && !endsLateInvite) {
       fail('not_connected');
       return;
     }
@@ -99,8 +122,37 @@ export class SrfConnection {
   close(): void {
     this.#state = 'closed';
     clearInterval(this.#pingTimer);
+    clearTimeout(this.#lingering);
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
     this.#wire.closing = true;
     this.#socket?.destroy();
+  }
+
+  readonly #onAbort = () => {
+    if (this.#state === 'given-up') this.close();
+  };
+
+  #confirmed(): void {
+    this.#unconfirmed--;
+    if (this.#state === 'given-up' && this.#unconfirmed === 0) this.#closeIn(SETTLING_MS);
+  }
+
+  /** The server is silent. */
+  #giveUp(): void {
+    if (this.#unconfirmed === 0) {
+      this.#socket?.destroy();
+      return;
+    }
+    this.#state = 'given-up';
+    clearInterval(this.#pingTimer);
+    this.#closeIn(MOST_LINGERING_MS);
+    this.#options.onLost('the SIP server does not respond');
+  }
+
+  #closeIn(ms: number): void {
+    clearTimeout(this.#lingering);
+    this.#lingering = setTimeout(() => this.close(), ms);
+    this.#lingering.unref();
   }
 
   #opened(): Promise<void> {
@@ -134,7 +186,7 @@ export class SrfConnection {
     } else if (this.#state === 'open') {
       this.close();
       this.#options.onLost('the connection to the SIP server was lost');
-    }
+    } else this.close();
   }
 
   #refuse(reject: (error: SipError) => void, code: SipError['code'], message: string, cause?: unknown): void {
@@ -179,7 +231,7 @@ export class SrfConnection {
     this.#pingTimer = setInterval(() => {
       if (this.#socket === null) return;
       if (this.#isPingUnanswered) {
-        this.#socket.destroy();
+        this.#giveUp();
         return;
       }
       this.#isPingUnanswered = true;

@@ -46,8 +46,11 @@ export interface UtteranceOptions {
   /** ISO 639-1; null lets the engine find out. */
   language: string | null;
   keywords: readonly Keyword[];
-  /** Whether `hypothesis` will be asked for: an engine may save itself work otherwise. */
-  wantsHypotheses: boolean;
+  /**
+   * Whether it is written as it is spoken: `finish` is to answer soon, and `hypothesis` may be asked for. Otherwise an engine may hear
+   * all of the utterance before it decodes.
+   */
+  isLive: boolean;
 }
 
 /** A term that is likely to be said. */

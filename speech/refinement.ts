@@ -38,7 +38,8 @@ export type UnappliedReason =
   | 'llm_timeout'
   | 'llm_unavailable'
   | 'llm_empty'
-  | 'dropped_too_many_words';
+  | 'dropped_too_many_words'
+  | 'added_words';
 
 export interface RefineOptions {
   /** Null: no model is configured. */
@@ -77,23 +78,72 @@ function unlessWorse(original: string, answer: string | null, llmLatencyMs: numb
   if (answer === null) return keep('llm_timeout');
   if (refined === '') return keep('llm_empty');
   if (shareOfWordsKept(original, refined) < LEAST_WORDS_KEPT) return keep('dropped_too_many_words');
+  if (hasAddedWords(original, refined)) return keep('added_words');
   return { text: refined, llmApplied: true, llmReason: null, llmLatencyMs };
 }
 
 /** Of the words of the original, how many the refined text has too, each as often; 1 when there were none. */
 export function shareOfWordsKept(original: string, refined: string): number {
   const words = wordsOf(original);
-  if (words.length === 0) return 1;
+  return words.length === 0 ? 1 : 1 - countMissing(words, wordsOf(refined)) / words.length;
+}
+
+/** How many of the words the others lack, each as often. */
+function countMissing(words: readonly string[], others: readonly string[]): number {
   const left = new Map<string, number>();
-  for (const word of wordsOf(refined)) left.set(word, (left.get(word) ?? 0) + 1);
-  let kept = 0;
+  for (const word of others) left.set(word, (left.get(word) ?? 0) + 1);
+  let missing = 0;
   for (const word of words) {
     const count = left.get(word) ?? 0;
-    if (count === 0) continue;
-    left.set(word, count - 1);
-    kept += 1;
+    if (count === 0) missing += 1;
+    else left.set(word, count - 1);
   }
-  return kept / words.length;
+  return missing;
+}
+
+/** "Gonna" is corrected to two words; more than that for a word that was heard was not said. */
+const MOST_WORDS_FOR_ONE = 2;
+/** Of longer texts only the numbers of words are compared. */
+const MOST_COMPARED = 4_000_000;
+
+/**
+ * Whether the refined text has words that replace nothing that was heard: between two words that both texts have, it may have at most
+ * twice as many as the original.
+ */
+export function hasAddedWords(original: string, refined: string): boolean {
+  const [heard, written] = [wordsOf(original), wordsOf(refined)];
+  if (heard.length * written.length > MOST_COMPARED)
+    return countMissing(written, heard) > countMissing(heard, written) * MOST_WORDS_FOR_ONE;
+  const lengths = commonLengths(heard, written);
+  let [from, to] = [0, 0];
+  let [replaced, added] = [0, 0];
+  while (from < heard.length || to < written.length) {
+    if (from < heard.length && to < written.length && heard[from] === written[to]) {
+      if (added > replaced * MOST_WORDS_FOR_ONE) return true;
+      [replaced, added] = [0, 0];
+      from++;
+      to++;
+    } else if (to === written.length || (from < heard.length && lengths[from + 1]![to]! >= lengths[from]![to + 1]!)) {
+      replaced++;
+      from++;
+    } else {
+      added++;
+      to++;
+    }
+  }
+  return added > replaced * MOST_WORDS_FOR_ONE;
+}
+
+/** At [i][j], the length of the longest common subsequence of the words from i and from j on. */
+function commonLengths(one: readonly string[], other: readonly string[]): Uint16Array[] {
+  const lengths = Array.from({ length: one.length + 1 }, () => new Uint16Array(other.length + 1));
+  for (let i = one.length - 1; i >= 0; i--) {
+    for (let j = other.length - 1; j >= 0; j--) {
+      lengths[i]![j] =
+        one[i] === other[j] ? lengths[i + 1]![j + 1]! + 1 : Math.max(lengths[i + 1]![j]!, lengths[i]![j + 1]!);
+    }
+  }
+  return lengths;
 }
 
 /** Case, punctuation and the way an accent is encoded make no other word. */

@@ -22,12 +22,17 @@ export interface SafeDownloadOptions extends CheckOptions {
   ca?: string;
 }
 
+export interface DownloadedFile {
+  /** As the server declares it; null if it does not. */
+  mediaType: string | null;
+}
+
 /**
  * Fetches a file from a host that anybody may have named, as `safePost` posts to one: to checked addresses alone, without
  * redirects, proxies or kept connections.
  * @throws TandemError of `refusedAs` or `unreachableAs`; the signal's reason when aborted
  */
-export async function safeDownload(options: SafeDownloadOptions): Promise<void> {
+export async function safeDownload(options: SafeDownloadOptions): Promise<DownloadedFile> {
   const deadline = AbortSignal.timeout(options.timeoutMs);
   const signal = options.signal ? AbortSignal.any([options.signal, deadline]) : deadline;
   const unreachable = (reason: string, cause?: unknown) =>
@@ -45,6 +50,7 @@ export async function safeDownload(options: SafeDownloadOptions): Promise<void> 
       if (statusCode >= 300 && statusCode < 400) throw unreachable(`HTTP ${statusCode}, redirects are not followed`);
       if (statusCode !== 200) throw unreachable(`HTTP ${statusCode}`);
       await keep(response, options, () => unreachable(`it has more than ${options.mostBytes} bytes`));
+      return { mediaType: response.headers['content-type']?.split(';', 1)[0]?.trim() || null };
     } finally {
       client.on('error', () => {});
       client.destroy();

@@ -1,18 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import { assembleContext, queryFromMessages } from '../../language/memory/context.ts';
 import type { Recall, Recalled } from '../../language/memory/recall.ts';
 import type { CountTokens } from '../../language/tokens.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import type { Sql } from '../../storage/database.ts';
-import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
-import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
 import type { MemoryViewer } from '../../storage/queries/memory-collections.ts';
 import { type MetadataCondition, parseMetadataFilter } from '../../storage/queries/memory-filter.ts';
 import type { FoundUnit } from '../../storage/queries/memory-search.ts';
-import { totalOf } from './memory-account.ts';
-import type { Found, FoundMemory, MemoryCaller, MemoryCharge, MemoryDesk, SearchRequest } from './memory-desk.ts';
+import type { Found, FoundMemory, MemoryDesk, SearchRequest } from './memory-desk.ts';
 import { charactersOf } from './memory-ingest.ts';
+import { createTextCharges } from './text-charges.ts';
 
 export interface MemoryRecallOptions {
   sql: Sql;
@@ -21,7 +18,7 @@ export interface MemoryRecallOptions {
   clock: Clock;
 }
 
-/** Of a context: more would not fit into most budgets. */
+/** Memories of a context; more do not fit into most budgets. */
 const MOST_RECALLED = 40;
 /** Of a conversation only the end is asked. */
 const LONGEST_QUERY = 2_000;
@@ -31,15 +28,16 @@ const LONGEST_QUERY = 2_000;
  * could not pay is not answered.
  */
 export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDesk, 'search' | 'context'> {
-  const { sql, recall, countTokens, clock } = options;
+  const { recall, countTokens } = options;
+  const { affordable, pay } = createTextCharges(options);
 
   async function recalled(
     request: SearchRequest,
-    { operation, isPlain, signal }: { operation: 'search' | 'context'; isPlain: boolean; signal: AbortSignal },
+    { operation, signal }: { operation: 'search' | 'context'; signal: AbortSignal },
   ): Promise<Found> {
     const { by, query, limit, type, collectionIds, filters, threshold } = request;
     const conditions = filters === null ? [] : parseMetadataFilter(filters);
-    const cost = await affordable(by, query);
+    const cost = await affordable(by, charactersOf(query));
     const found = await recall({
       viewer: by,
       query,
@@ -48,7 +46,9 @@ export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDes
       collectionIds: collectionIds ?? undefined,
       type: type ?? undefined,
       threshold: threshold ?? undefined,
-      isPlain,
+      isPlain: operation === 'context',
+      // A client that sets a minimum score decides itself what is relevant.
+      isRelevantOnly: operation === 'context' && threshold === null,
       signal,
     });
     return {
@@ -60,34 +60,13 @@ export function createMemoryRecall(options: MemoryRecallOptions): Pick<MemoryDes
     };
   }
 
-  async function affordable({ workspaceId }: MemoryCaller, query: string): Promise<Cost> {
-    const cost = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: charactersOf(query) });
-    const { availableNano } = await walletOf(sql, workspaceId);
-    if (availableNano < cost.amountNano) throw insufficientCredits(cost.amountNano, availableNano);
-    return cost;
-  }
-
-  async function pay(
-    { workspaceId, userId, apiKeyId }: MemoryCaller,
-    { operation, cost }: { operation: string; cost: Cost },
-  ): Promise<MemoryCharge> {
-    const id = randomUUID();
-    const by = { workspaceId, userId, apiKeyId };
-    const operationKey = `memory_${operation}:${id}`;
-    const at = new Date(clock.now());
-    return totalOf([await charge(sql, { ...cost, ...by, operation, resourceId: id, operationKey, at })])!;
-  }
-
   return {
-    search: (request, signal) => recalled(request, { operation: 'search', isPlain: false, signal }),
+    search: (request, signal) => recalled(request, { operation: 'search', signal }),
 
     async context({ maxTokens, asked, ...request }, signal) {
       const query = 'query' in asked ? asked.query : queryFromMessages(asked.messages, LONGEST_QUERY);
       if (query === '') throw nothingAsked();
-      const found = await recalled(
-        { ...request, query, limit: MOST_RECALLED },
-        { operation: 'context', isPlain: true, signal },
-      );
+      const found = await recalled({ ...request, query, limit: MOST_RECALLED }, { operation: 'context', signal });
       const texts = found.hits.map(({ memoryId: id, title, text, score }) => ({ id, title, text, score }));
       const { text, tokens, sources } = assembleContext(texts, { maxTokens, countTokens });
       return { text, tokens, sources, isDegraded: found.isDegraded, charge: found.charge };

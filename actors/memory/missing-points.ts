@@ -1,6 +1,7 @@
 import type { Embedder } from '../../language/memory/embedder.ts';
 import { makePoints } from '../../language/memory/make-points.ts';
-import { repeat } from '../../runtime/waiting.ts';
+import type { Clock } from '../../runtime/clock.ts';
+import { pause, repeat } from '../../runtime/waiting.ts';
 import { inTransaction, type Sql } from '../../storage/database.ts';
 import { nextRevision } from '../../storage/queries/memory-collections.ts';
 import {
@@ -15,7 +16,7 @@ export interface MissingPointsOptions {
   sql: Sql;
   embedder: Embedder;
   logger: Logger;
-  now: () => Date;
+  clock: Clock;
   /** Between two rounds. Default 10 minutes. */
   everyMs?: number;
 }
@@ -26,13 +27,15 @@ export interface MissingPoints {
 }
 
 /**
- * Makes the points that are missing, in the background: of all units once the embedder was changed, as points of
- * different ones do not compare, and of single ones that lost theirs. Until then they are found by their words. Forgets
- * the removals of units that nobody asks for any more, too.
+ * Embeds what has no embedding of this embedder, in the background: everything after a change of the embedder, since
+ * embeddings of different ones do not compare, and single units whose embedding failed. Until then search finds them by
+ * keyword. Each batch commits by itself, so that the next start continues where this one ended. Also forgets old removals
+ * of units.
  */
 export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
-  const { logger, everyMs = 600_000 } = options;
+  const { clock, logger, everyMs = 600_000 } = options;
   const closing = new AbortController();
+  const rest = (workedMs: number) => pause(RESTS * workedMs, { clock, signal: closing.signal });
   const ended = repeat(round, { everyMs, signal: closing.signal });
   return {
     async close() {
@@ -43,7 +46,7 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
 
   async function round(): Promise<void> {
     try {
-      const made = await makeMissingPoints(options, closing.signal);
+      const made = await makeMissingPoints({ ...options, rest }, closing.signal);
       if (made > 0) logger.info({ units: made }, 'embedded memories that had no embedding of this embedder');
       await forgetOldRemovals(options);
     } catch (error) {
@@ -53,22 +56,30 @@ export function keepMakingPoints(options: MissingPointsOptions): MissingPoints {
   }
 }
 
+/** Rests this many times as long as a batch took: calls and requests share the processor. */
+const RESTS = 3;
 /** Copies that are older are read anew. */
 const REMOVALS_KEPT_MS = 24 * 3_600_000;
 
+export interface MissingPointsRound extends Pick<MissingPointsOptions, 'sql' | 'embedder'> {
+  /** Called between two batches, with the time that the one before took. Default: no rest. */
+  rest?: (workedMs: number) => Promise<void>;
+}
+
 /**
- * One round over all units; how many points it made. Units that cannot be embedded are passed over, unless the next ones
- * cannot be either.
+ * One round over all units; returns how many it embedded. Skips units that cannot be embedded, unless the next ones cannot
+ * be embedded either.
  * @throws TandemError `MEMORY_UNREACHABLE`, the signal's reason
  */
 export async function makeMissingPoints(
-  { sql, embedder }: Pick<MissingPointsOptions, 'sql' | 'embedder'>,
+  { sql, embedder, rest }: MissingPointsRound,
   signal: AbortSignal,
 ): Promise<number> {
   let made = 0;
   let failure: unknown = null;
   for (let after = 0n; ; ) {
     signal.throwIfAborted();
+    const startedMs = performance.now();
     const units = await unitsWithoutPoint(sql, { embedder: embedder.name, after, limit: embedder.batchSize });
     const last = units.at(-1);
     if (last === undefined) break;
@@ -80,6 +91,7 @@ export async function makeMissingPoints(
       if (signal.aborted || failure !== null) throw error;
       failure = error;
     }
+    await rest?.(performance.now() - startedMs);
   }
   if (failure !== null && made === 0) throw failure;
   return made;
@@ -113,8 +125,8 @@ async function store(
   });
 }
 
-async function forgetOldRemovals({ sql, now }: MissingPointsOptions): Promise<void> {
-  const before = new Date(now().getTime() - REMOVALS_KEPT_MS);
+async function forgetOldRemovals({ sql, clock }: MissingPointsOptions): Promise<void> {
+  const before = new Date(clock.now() - REMOVALS_KEPT_MS);
   const limit = 10_000;
   while ((await forgetUnitRemovals(sql, { before, limit })) > 0);
 }

@@ -1,6 +1,6 @@
 import type { LanguageModels } from '../../language/llm.ts';
 import type { Embedder } from '../../language/memory/embedder.ts';
-import { createHashedEmbedder } from '../../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../../language/memory/embedder-offline.ts';
 import { createOpenAiEmbedder } from '../../language/memory/embedder-openai.ts';
 import { createRecall } from '../../language/memory/recall.ts';
 import { countTokens } from '../../language/tokens.ts';
@@ -18,12 +18,14 @@ import { createMemoryWorker, type MemoryWorker } from './memory-worker.ts';
 import { keepMakingPoints } from './missing-points.ts';
 import { type MemoryIndexChoice, openVectorIndex } from './open-vector-index.ts';
 import { createRecallStore } from './recall-store.ts';
+import { createTextEmbedding } from './text-embedding.actor.ts';
+import type { TextEmbedding } from './text-embedding.ts';
 
 export interface OpenMemoryOptions {
   sql: Sql;
   jobs: Pick<Jobs, 'open'>;
   models: Pick<LanguageModels, 'complete'>;
-  /** Of the server that makes embeddings; without one they are made here, of letters. */
+  /** Of the embeddings server. Without one, this process embeds, with word vectors that come with the program. */
   embeddings: EmbeddingSettings;
   /** How points are searched. Default `exact`. */
   index?: MemoryIndexChoice;
@@ -41,7 +43,7 @@ export interface EmbeddingSettings {
 }
 
 /** Memory, to be closed by whoever opened it. */
-export interface OpenMemory extends MemoryDesk {
+export interface OpenMemory extends MemoryDesk, TextEmbedding {
   /** Resolves once memories are taken and processed, or after so long, and then it is tried on in the background. */
   ready(options: { withinMs: number }): Promise<void>;
   close(): Promise<void>;
@@ -68,7 +70,7 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
     logger,
   });
   const closing = new AbortController();
-  const missingPoints = keepMakingPoints({ sql, embedder, logger, now });
+  const missingPoints = keepMakingPoints({ sql, embedder, logger, clock });
   let worker: MemoryWorker | null = null;
   const starting = start();
 
@@ -112,6 +114,8 @@ export function openMemory(options: OpenMemoryOptions): OpenMemory {
       logger,
     }),
 
+    ...createTextEmbedding({ sql, embedder, countTokens, clock, isClosed: () => closing.signal.aborted }),
+
     ready: ({ withinMs }) => startedWithin(withinMs),
 
     async close() {
@@ -133,6 +137,6 @@ function embedderOf({
   embeddingsApiKey: apiKey,
   embeddingsModel,
 }: EmbeddingSettings): Embedder {
-  if (baseUrl === null) return createHashedEmbedder();
+  if (baseUrl === null) return createOfflineEmbedder();
   return createOpenAiEmbedder({ baseUrl, apiKey, model: embeddingsModel ?? DEFAULT_MODEL });
 }

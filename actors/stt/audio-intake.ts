@@ -73,6 +73,13 @@ export class AudioIntake {
     return 'taken';
   }
 
+  /** Ends the open utterance in the audio that was written until now. False before the session has started. */
+  endUtterance(): boolean {
+    if (!this.#isOpened) return false;
+    this.#ears?.endUtterance();
+    return true;
+  }
+
   /** An hour of silence earns no credit: the client may not send an hour of audio at once after it. */
   #stillAheadMs(): number {
     const nowMs = this.#clock.monotonicMs();

@@ -94,6 +94,11 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
     if (isClosing) shutDown();
 
     function obey(command: SessionCommand): void {
+      if (command.type === 'finalize') {
+        // Audio must not overtake it, so it takes the same way.
+        if (!intake.endUtterance()) onMessage(NOT_STARTED);
+        return;
+      }
       const event = eventOf(command);
       if ('refusal' in event) onMessage({ type: 'error', code: 'unsupported_language', message: event.refusal });
       else send(event);
@@ -124,7 +129,10 @@ export function createLiveStt(options: LiveSttOptions): LiveSttDesk {
   };
 }
 
-function eventOf(command: SessionCommand): SttSessionEvent | { refusal: string } {
+const NOT_STARTED = { type: 'error', code: 'invalid_state', message: 'There is no started session.' } as const;
+
+function eventOf(command: Exclude<SessionCommand, { type: 'finalize' }>): SttSessionEvent | { refusal: string } {
+  if (command.type === 'keepalive') return { type: 'client.alive' };
   if (command.type === 'stop') return { type: 'stop.requested' };
   const { languages = null } = command.type === 'start' ? command.settings : command.change;
   const refusal = languageRefusal(languages);

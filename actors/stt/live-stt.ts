@@ -47,4 +47,8 @@ export type SessionCommand =
   | { type: 'start'; settings: SttSettings; talk: TalkContext | null }
   /** Answered by one `config_updated`, or by one `error` and no change. */
   | { type: 'config'; change: Partial<SttSettings> }
+  /** Ends the open utterance: its final follows at once. Speech that comes later begins the next one. */
+  | { type: 'finalize' }
+  /** The client has nothing to say: the time in which it must start begins anew. */
+  | { type: 'keepalive' }
   | { type: 'stop' };

@@ -13,6 +13,7 @@ import type { SpeechRecognition } from '../../speech/speech-recognition.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Limits } from '../../storage/limits/limits.ts';
 import type { Deliverer } from '../callbacks/deliverer.ts';
+import { type SafeDownloadOptions, safeDownload } from '../callbacks/safe-download.ts';
 import type { Logger } from '../logger.ts';
 import { recogniseFile } from './file-recognition.ts';
 import type { PendingTranscription, TranscribeRequest, Transcriber } from './transcriber.ts';
@@ -29,6 +30,8 @@ export interface TranscriberOptions {
   deliverer: Pick<Deliverer, 'enqueue'>;
   /** Uploads and what is decoded of them, a folder each while they last. */
   tempDir: string;
+  /** How files are fetched from URLs. Default: from public addresses only. */
+  download?: Partial<Pick<SafeDownloadOptions, 'allowCidrs' | 'resolve' | 'ca'>>;
   clock: Clock;
   logger: Logger;
   /** Of a request, its upload included (platform specification, Limits). Default 600 000. */
@@ -37,6 +40,7 @@ export interface TranscriberOptions {
 }
 
 const LIMIT_MS = 600_000;
+const FETCH_WITHIN_MS = 120_000;
 /** The whole text in one go, unlike an utterance that somebody waits for. */
 const REFINE_WITHIN_MS = 60_000;
 
@@ -144,6 +148,15 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
     return {
       uploadPath: entry.uploadPath,
       signal: over.signal,
+      async download(url, { maxBytes }) {
+        const { mediaType } = await safeDownload({
+          ...{ allowCidrs: [], ...options.download },
+          ...{ url, filePath: entry.uploadPath, mostBytes: maxBytes, timeoutMs: FETCH_WITHIN_MS, signal: over.signal },
+          refusedAs: { code: 'INVALID_AUDIO_URL', field: 'url' },
+          unreachableAs: 'AUDIO_URL_UNREACHABLE',
+        });
+        return { fileName: fileNameOf(url), mediaType };
+      },
       async transcribe(request) {
         entry.request = request;
         const startedMs = clock.monotonicMs();
@@ -225,6 +238,11 @@ export function createTranscriber(options: TranscriberOptions): Transcriber {
       }),
     } satisfies Ports;
   }
+}
+
+/** Last segment of the path, such as `call.ulaw`: raw G.711 is known by its name. */
+function fileNameOf(url: string): string | null {
+  return URL.parse(url)?.pathname.split('/').at(-1) || null;
 }
 
 /** The same error again where the port threw it, with its cause. */

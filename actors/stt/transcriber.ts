@@ -29,6 +29,11 @@ export interface PendingTranscription {
   /** Aborted when it is over before it was transcribed: cancelled, or out of time. The reason says so. */
   readonly signal: AbortSignal;
   /**
+   * Fetches the file from a public https address instead, or from one of the operator's `CALLBACK_ALLOW_CIDRS`.
+   * @throws TandemError `INVALID_AUDIO_URL`, `AUDIO_URL_UNREACHABLE`; the reason of `signal`
+   */
+  download(url: string, options: { maxBytes: number }): Promise<{ fileName: string | null; mediaType: string | null }>;
+  /**
    * @throws TandemError `ZERO_BALANCE`, `INSUFFICIENT_CREDITS`, the `AUDIO_` codes, `unsupported_language`,
    * `STT_UPSTREAM_RATE_LIMIT`, `STT_UPSTREAM_UNAVAILABLE`, `STT_TIMEOUT`, `STT_CLIENT_CANCELLED`, `SHUTTING_DOWN`
    */

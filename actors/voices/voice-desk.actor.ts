@@ -112,7 +112,7 @@ export function createVoiceDesk(options: VoiceDeskOptions): VoiceDesk {
 
   return {
     async resolve({ workspaceId, voiceId, text = '' }) {
-      const known: CatalogueVoice | null = voiceId === null ? catalogue.usualFor(text) : catalogue.find(voiceId);
+      const known: CatalogueVoice | null = voiceId === null ? catalogue.usualFor(text) : catalogue.find(voiceId, text);
       if (known !== null) return { id: known.id, recipe: known.recipe };
       const row = await requireOwn({ id: voiceId!, workspaceId });
       if (row.status !== 'ready') throw notReady(row);

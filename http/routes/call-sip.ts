@@ -63,7 +63,7 @@ export function callSipRoutes(app: HttpApp, { context, findCall }: CallSipOption
         operationId: 'downloadCallSip',
         summary: 'Download the SIP messages of a call as a capture file',
         description:
-          'Returns the same messages as `GET /dialer/click2call/{id}/sip` as a pcapng file, which Wireshark opens. Times, addresses and messages are those of the wire; IP headers and TCP sequence numbers are rebuilt. RTP packets are not kept: the comment of the file has the measured media quality instead. Admins and owners only. Tandem extension.',
+          'Returns the same messages as `GET /dialer/click2call/{id}/sip` as a pcapng file, which Wireshark opens. Times, addresses and messages are those of the wire; IP headers and TCP sequence numbers are rebuilt. RTP packets are not kept: for each leg the file has an RTCP report (RFC 3550, RFC 3611) with the loss, jitter and MOS that were measured. Admins and owners only. Tandem extension.',
         params: IdParams,
         response: {
           200: responseOf({

@@ -21,7 +21,7 @@ import {
   success,
   successOf,
 } from '../schemas/envelope.ts';
-import { withStallTimeout } from '../speech-lines.ts';
+import { withStallTimeout } from '../stall-timeout.ts';
 
 const TAGS = ['chat'];
 /** Conversations are longer than the bodies of other operations. */

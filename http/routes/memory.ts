@@ -130,7 +130,7 @@ export function memoryRoutes(app: HttpApp, context: HttpContext): void {
         operationId: 'assembleMemoryContext',
         summary: 'Assemble context for a prompt',
         description:
-          'Searches memories and returns the results as text for a prompt. Send `query`, or the `messages` of a conversation. Billed like a search. The text marks its content as data, so that the model does not follow instructions in it.',
+          'Searches memories and returns the relevant ones as text for a prompt. Memories with less than half of the best score are left out. Send `query`, or the `messages` of a conversation. Billed like a search. The text marks its content as data, so that the model does not follow instructions in it.',
         body: ContextBody,
         response: { 200: billed(ContextSchema, 'The context, of at most `max_tokens` tokens.'), ...REFUSALS },
       },

@@ -7,6 +7,7 @@ import {
   ModelSchema,
   type PublicModel,
   presentAlias,
+  presentEmbedder,
   presentLanguageModel,
   presentRecogniser,
   presentVoiceTier,
@@ -24,7 +25,7 @@ const ModelResponse = Type.Object(
 
 /** Serves `/models`, and `/v1/models` for OpenAI clients. */
 export function modelRoutes(app: HttpApp, context: HttpContext): void {
-  const { models, transcriber, voices, logger } = context;
+  const { models, transcriber, voices, memory, logger } = context;
   for (const [path, operationId] of [
     ['/models', 'listModels'],
     ['/v1/models', 'listModelsForOpenai'],
@@ -38,7 +39,7 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
           operationId,
           summary: operationId === 'listModels' ? 'List models' : 'List models (OpenAI clients)',
           description:
-            'Returns the chat, judge, speech-to-text and text-to-speech models. An entry with `resolves_to` is an alias. Language models are missing if none is configured or their server does not respond.',
+            'Returns the chat, judge, speech-to-text, text-to-speech and embedding models. An entry with `resolves_to` is an alias. Language models are missing if none is configured or their server does not respond.',
           response: { 200: responseOf(ListResponse), ...REFUSALS },
         },
       },
@@ -78,7 +79,12 @@ export function modelRoutes(app: HttpApp, context: HttpContext): void {
       transcriber.models(),
       voiceTiers(workspaceId),
     ]);
-    return [...language, ...recognisers.map(presentRecogniser), ...tiers.map(presentVoiceTier)];
+    return [
+      ...language,
+      ...recognisers.map(presentRecogniser),
+      ...tiers.map(presentVoiceTier),
+      presentEmbedder(memory.embeddingModel()),
+    ];
   }
 
   async function languageModels(): Promise<PublicModel[]> {

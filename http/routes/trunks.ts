@@ -73,7 +73,7 @@ export function trunkRoutes(app: HttpApp, { sql, secrets, trunkTargets, quotas, 
         operationId: 'createTrunk',
         summary: 'Create a trunk',
         description:
-          'Adds a SIP trunk to place calls over. `numbers` become the inventory that the workspace can rent, once the operator has verified them; numbers of the first workspace of the server are verified. The password is stored encrypted and never returned. The host of `sip_uri` must be on the public internet, unless the workspace is the first of the server, or TRUNK_ALLOW_CIDRS has the network (TRUNK_HOST_NOT_ALLOWED).',
+          'Adds a SIP trunk to place calls over. `numbers` become the inventory that the workspace can rent, once they are verified; numbers of the first workspace of the server are verified. The password is stored encrypted and never returned. The host of `sip_uri` must be on the public internet, unless the workspace is the first of the server, or TRUNK_ALLOW_CIDRS has the network (TRUNK_HOST_NOT_ALLOWED).',
         body: TrunkBody,
         response: { 201: successOf(TrunkSchema, 'The trunk was created.'), ...REFUSALS },
       },

@@ -1,21 +1,32 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import type { SpokenText } from '../../actors/tts/tts-desk.ts';
 import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
-import { principalOf } from '../auth.ts';
-import { BILLING_HEADERS, billingHeaders } from '../billing-headers.ts';
+import { BILLING_HEADERS } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
-import { abortWithClient } from '../credential-watch.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { SpeakBody, spokenLines } from '../schemas/tts.ts';
-import { speechLines, withStallTimeout } from '../speech-lines.ts';
+import { speechLines } from '../speech-lines.ts';
+import { respondWithSpeech } from '../speech-response.ts';
 
 const DEFAULT_SAMPLE_RATE_HZ = 24_000;
 
 export function ttsRoutes(app: HttpApp, context: HttpContext): void {
-  const speak = (request: FastifyRequest<{ Body: Static<typeof SpeakBody> }>, reply: FastifyReply) =>
-    answerSpoken({ request, reply }, request.body);
+  const speak = (request: FastifyRequest<{ Body: Static<typeof SpeakBody> }>, reply: FastifyReply) => {
+    const { body } = request;
+    const encoding = body.audio_config?.audio_encoding ?? body.audio_encoding ?? 'LINEAR16';
+    const sampleRateHz = body.audio_config?.sample_rate_hertz ?? body.sample_rate ?? DEFAULT_SAMPLE_RATE_HZ;
+    const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
+    const withWordTimes = (body.timestamp_type ?? 'WORD') === 'WORD';
+    return respondWithSpeech(
+      context,
+      { request, reply },
+      {
+        what: { text: body.text, voiceId: body.voice_id ?? null, style: styleOf(body), format },
+        contentType: 'application/x-ndjson; charset=utf-8',
+        chunksOf: (spoken) => speechLines(spoken, { encoding, sampleRateHz, withWordTimes }),
+      },
+    );
+  };
 
   app.post('/tts-stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeech') }, speak);
   app.post('/v1/stream', { config: { access: 'writer' }, schema: speakSchema('streamSpeechByAlias') }, speak);
@@ -38,44 +49,6 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       return { success: true, message: `${data.length} text-to-speech languages.`, data };
     },
   );
-
-  async function answerSpoken(
-    { request, reply }: { request: FastifyRequest; reply: FastifyReply },
-    body: Static<typeof SpeakBody>,
-  ): Promise<FastifyReply> {
-    const principal = principalOf(request);
-    const encoding = body.audio_config?.audio_encoding ?? body.audio_encoding ?? 'LINEAR16';
-    const sampleRateHz = body.audio_config?.sample_rate_hertz ?? body.sample_rate ?? DEFAULT_SAMPLE_RATE_HZ;
-    const slot = await context.limits.acquireSlot({ userId: principal.userId, kind: 'tts' });
-    const ended = new AbortController();
-    ended.signal.addEventListener('abort', () => void slot.release(), { once: true });
-    abortWithClient(context, { principal, reply, ended });
-    let spoken: SpokenText;
-    try {
-      const { workspaceId, userId, apiKeyId } = principal;
-      const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
-      const what = { text: body.text, voiceId: body.voice_id ?? null, style: styleOf(body), format };
-      spoken = await context.speech.speak({ workspaceId, userId, apiKeyId, ...what }, ended.signal);
-    } catch (error) {
-      ended.abort();
-      if (reply.raw.destroyed) return reply.hijack();
-      throw error;
-    }
-    const withWordTimes = (body.timestamp_type ?? 'WORD') === 'WORD';
-    const lines = withStallTimeout(speechLines(spoken, { encoding, sampleRateHz, withWordTimes }), {
-      withinMs: context.stallTimeoutMs,
-      onStalled: () => reply.raw.destroy(),
-    });
-    return reply
-      .headers({
-        'content-type': 'application/x-ndjson; charset=utf-8',
-        'cache-control': 'no-cache, no-transform',
-        // Stops nginx from buffering lines.
-        'x-accel-buffering': 'no',
-        ...billingHeaders(spoken.charge, principalOf(request)),
-      })
-      .send(Readable.from(lines));
-  }
 }
 
 function styleOf({ wpm, speed, stability, similarity, enhance }: Static<typeof SpeakBody>): SpeakingStyle {

@@ -14,7 +14,7 @@ export const DocumentFormSchema = Type.Object(
     file: Type.String({
       format: 'binary',
       description:
-        'Document, up to 25 MB: PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown or CSV. The format is detected from the content, not from the name.',
+        'Document, up to 25 MB: PDF, DOCX, XLSX, PNG, JPEG, WebP, GIF, TIFF, plain text, Markdown or CSV. The format is detected from the content, not from the name.',
     }),
     title: Type.Optional(
       Type.String({

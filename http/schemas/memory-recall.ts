@@ -67,7 +67,7 @@ export const ContextSchema = Type.Object(
   {
     context: Type.String({
       description:
-        'Text for a prompt: one line of JSON per memory, between tags that the content cannot close, with a note that it is data. Empty if nothing was found.',
+        'Text for a prompt: one line of JSON per memory, between tags that the content cannot close, with a note that it is data. Empty if no memory is relevant.',
     }),
     token_count: Type.Integer({ description: 'Number of tokens, at most `max_tokens`.' }),
     sources: Type.Array(Type.Object({ id: IdSchema, score: ScoreSchema }), {

@@ -82,7 +82,12 @@ const SEARCH_FIELDS = {
     }),
   ),
   threshold: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1, description: 'Minimum score of a result, 0 to 1. Default: no minimum.' }),
+    Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description:
+        'Minimum score of a result, 0 to 1. Default: no minimum for a search, only relevant memories for a context.',
+    }),
   ),
 };
 const QuerySchema = Type.String({

@@ -6,7 +6,7 @@ export const ModelSchema = Type.Object({
   object: Type.Literal('model'),
   created: Type.Integer({ description: 'Creation time, in Unix seconds. 0 if unknown.', examples: [1767225600] }),
   owned_by: Type.String({ description: 'Owner or engine.', examples: ['library'] }),
-  type: Type.Enum(['chat', 'stt', 'tts', 'judge'], { description: 'Purpose of the model.' }),
+  type: Type.Enum(['chat', 'stt', 'tts', 'judge', 'embedding'], { description: 'Purpose of the model.' }),
   resolves_to: Type.Optional(
     Type.String({ description: 'On an alias: the id it currently resolves to.', examples: ['qwen3-4b'] }),
   ),
@@ -20,7 +20,7 @@ export interface PublicModel {
   object: 'model';
   created: number;
   owned_by: string;
-  type: 'chat' | 'stt' | 'tts' | 'judge';
+  type: 'chat' | 'stt' | 'tts' | 'judge' | 'embedding';
   resolves_to?: string;
   context_tokens?: number;
 }
@@ -39,6 +39,12 @@ export function presentAlias(name: string, target: PublicModel): PublicModel {
 /** For example `pocketsphinx/en-us`. */
 export function presentRecogniser(name: string): PublicModel {
   return { id: name, object: 'model', created: 0, owned_by: name.replace(/\/.*$/, ''), type: 'stt' };
+}
+
+/** For example `openai:text-embedding-3-small`, of a server, or the name of the built-in embedder. */
+export function presentEmbedder(name: string): PublicModel {
+  const owner = /^(.+?):/.exec(name)?.[1] ?? 'tandem';
+  return { id: name, object: 'model', created: 0, owned_by: owner, type: 'embedding' };
 }
 
 export function presentVoiceTier(tier: 'quality' | 'fast'): PublicModel {

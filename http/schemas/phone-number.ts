@@ -38,6 +38,29 @@ export function normaliseCallable(input: unknown, plan: NumberPlan): string | nu
   return plan === 'any' || (number.country && plan.includes(number.country)) ? number.number : null;
 }
 
+/** Types of numbers that cost the caller more than a call, or that nobody answers. */
+const SPECIAL_TYPES: ReadonlySet<string | undefined> = new Set([
+  'PREMIUM_RATE',
+  'SHARED_COST',
+  'PAGER',
+  'VOICEMAIL',
+  'UAN',
+]);
+
+/**
+ * Reads a number that is to be verified by a call: any ordinary number of the countries of the plan, fixed lines too.
+ * @throws TandemError VALIDATION_FAILED
+ */
+export function requireVerifiable(path: string, text: string, plan: NumberPlan): string {
+  const e164 = requireE164(path, text);
+  const number = parsePhoneNumberFromString(e164, { extract: false });
+  const isOfPlan = plan === 'any' || (number?.country !== undefined && plan.includes(number.country));
+  if (number?.isValid() && isOfPlan && !SPECIAL_TYPES.has(number.getType())) return e164;
+  const countries = plan === 'any' ? 'any country' : plan.join(', ');
+  const message = `must be an ordinary fixed or mobile number of ${countries}. Ask the operator to verify others.`;
+  throw validationFailed([{ path, message }]);
+}
+
 /** Parses the number filter of a query or a body. @throws TandemError VALIDATION_FAILED */
 export function readCallable(path: string, text: string | undefined, plan: NumberPlan): string | undefined {
   if (text === undefined) return undefined;

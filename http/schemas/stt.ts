@@ -1,9 +1,10 @@
-import { type TSchema, Type } from 'typebox';
+import { type TProperties, type TSchema, Type } from 'typebox';
 import type { PublicLanguage, TranscribeRequest } from '../../actors/stt/transcriber.ts';
 import { WARNING_CODES } from '../../actors/stt/transcriber.ts';
 import { TandemError } from '../../machines/errors.ts';
+import { type FieldKinds, type Form, type FormFields, readForm } from '../form-fields.ts';
 import { languageOfTag } from '../language-tag.ts';
-import { type InvalidField, validationFailed } from '../validation.ts';
+import { validationFailed } from '../validation.ts';
 import { nullable } from './envelope.ts';
 import { WorkspaceIdSchema } from './workspace.ts';
 
@@ -60,7 +61,7 @@ export const TranscriptionFormSchema = Type.Object(
       Type.Literal('word', { description: '`word` adds the start and end of each word.' }),
     ),
     include_confidence: Type.Optional(
-      Type.Boolean({ default: false, description: 'Add the confidence of each word, 0 to 1.' }),
+      Type.Boolean({ default: false, description: 'Add the words, with the confidence of each, 0 to 1.' }),
     ),
     script_correction: Type.Optional(
       Type.Boolean({
@@ -84,19 +85,53 @@ export const TranscriptionFormSchema = Type.Object(
   },
 );
 
+const { file: _file, ...OPTIONS } = TranscriptionFormSchema.properties;
+
+/** Documents the JSON body of `POST /stt`. */
+export const TranscriptionUrlSchema = Type.Object(
+  {
+    url: Type.String({
+      format: 'uri',
+      maxLength: 2048,
+      description:
+        'Public https address of an audio file, up to 25 MB and 70 minutes. Redirects are not followed. Addresses in private networks are rejected, unless the operator lists them in CALLBACK_ALLOW_CIDRS.',
+      examples: ['https://files.example.com/call.mp3'],
+    }),
+    ...OPTIONS,
+  },
+  {
+    additionalProperties: false,
+    examples: [{ url: 'https://files.example.com/call.mp3', language: 'en', diarize: true, keywords: ['Tandem:3'] }],
+  },
+);
+
+const { workspace_id: _workspaceId, ...QUERY_OPTIONS } = OPTIONS;
+
+/** Documents the query of `POST /stt`. */
+export const TranscriptionQuerySchema = Type.Object(
+  Object.fromEntries(
+    Object.entries(QUERY_OPTIONS).map(([name, schema]) => {
+      const { description } = schema as { description?: string };
+      return [name, Type.Optional({ ...schema, description: `Only if the body is audio. ${description}` })];
+    }),
+  ) as unknown as TProperties,
+);
+
 /** The fields that `receiveForm` accepts. */
-export const TRANSCRIPTION_FIELDS: Readonly<Record<string, 'once' | 'repeated'>> = Object.fromEntries(
+export const TRANSCRIPTION_FIELDS: FieldKinds = Object.fromEntries(
   Object.keys(TranscriptionFormSchema.properties)
     .filter((name) => name !== 'file')
     .map((name) => [name, name === 'languages' || name === 'keywords' ? 'repeated' : 'once']),
 );
 
-type ParsedForm = Omit<TranscribeRequest, 'workspaceId' | 'userId' | 'apiKeyId' | 'plan' | 'fileName' | 'mediaType'>;
-
-export type FormFields = Readonly<Record<string, string | string[]>>;
+/** What a request asks for, apart from the audio and who sent it. */
+export type TranscriptionChoices = Omit<
+  TranscribeRequest,
+  'workspaceId' | 'userId' | 'apiKeyId' | 'plan' | 'fileName' | 'mediaType'
+>;
 
 /** @throws TandemError `VALIDATION_FAILED` with every invalid field, or `unsupported_language`. */
-export function parseTranscriptionForm(fields: FormFields, languages: readonly PublicLanguage[]): ParsedForm {
+export function parseTranscriptionForm(fields: FormFields, languages: readonly PublicLanguage[]): TranscriptionChoices {
   const form = readForm(fields);
   const spoken = languagesOf(form);
   const minSpeakers = form.integer('min_speakers', { max: 20 });
@@ -106,7 +141,7 @@ export function parseTranscriptionForm(fields: FormFields, languages: readonly P
     maxSpeakers: form.integer('max_speakers', { min: 1, max: 20 }),
     context: form.text('context', 8000),
     keywords: keywordsOf(form),
-    includeWords: form.choice('return_timestamps', ['word']) !== null,
+    includeWords: form.choice('return_timestamps', ['word']) !== null || form.boolean('include_confidence'),
     includeConfidence: form.boolean('include_confidence'),
     scriptCorrection: form.boolean('script_correction'),
     minSplitMs: (form.number('min_split_sec', { min: 1, max: 600 }) ?? 20) * 1000,
@@ -115,15 +150,19 @@ export function parseTranscriptionForm(fields: FormFields, languages: readonly P
     form.refuse('min_speakers', 'must be at most max_speakers');
   }
   if (form.invalid.length > 0) throw validationFailed(form.invalid);
-  const unsupported = spoken?.find((code) => !languages.some(({ language_id, rest }) => rest && language_id === code));
-  if (unsupported !== undefined) {
-    const code = JSON.stringify(unsupported.slice(0, 20));
-    throw new TandemError(
-      'unsupported_language',
-      `Language ${code} is not supported. GET /stt/languages lists the supported ones.`,
-    );
-  }
+  requireSupported(spoken, languages);
   return { ...parsed, languages: spoken };
+}
+
+/** @throws TandemError `unsupported_language` */
+function requireSupported(spoken: readonly string[] | null, languages: readonly PublicLanguage[]): void {
+  const unsupported = spoken?.find((code) => !languages.some(({ language_id, rest }) => rest && language_id === code));
+  if (unsupported === undefined) return;
+  const code = JSON.stringify(unsupported.slice(0, 20));
+  throw new TandemError(
+    'unsupported_language',
+    `Language ${code} is not supported. GET /stt/languages lists the supported ones.`,
+  );
 }
 
 /** Null for automatic detection. */
@@ -150,82 +189,6 @@ function keywordsOf(form: Form): TranscribeRequest['keywords'] {
   });
 }
 
-interface Form {
-  invalid: InvalidField[];
-  refuse(path: string, message: string): void;
-  text(name: string, maxLength: number): string | null;
-  boolean(name: string): boolean;
-  integer(name: string, bounds: { min?: number; max: number }): number | null;
-  number(name: string, bounds: { min: number; max: number }): number | null;
-  choice(name: string, choices: readonly string[]): string | null;
-  /** Reads a comma-separated list, a JSON array of strings, or a repeated field. */
-  list(name: string): string[];
-}
-
-/** An empty field counts as absent, because that is what HTML forms send. */
-function readForm(fields: FormFields): Form {
-  const invalid: InvalidField[] = [];
-  const refuse = (path: string, message: string) => {
-    if (!invalid.some((one) => one.path === path)) invalid.push({ path, message });
-  };
-  const given = (name: string): string | null => {
-    const value = fields[name];
-    const text = typeof value === 'string' ? value.trim() : '';
-    return text === '' ? null : text;
-  };
-  function number(name: string, { min, max, pattern }: { min?: number; max: number; pattern: RegExp }): number | null {
-    const text = given(name);
-    if (text === null) return null;
-    const value = pattern.test(text) ? Number(text) : Number.NaN;
-    const kind = pattern === INTEGER ? 'an integer' : 'a number';
-    if (Number.isNaN(value)) refuse(name, `must be ${kind}`);
-    else if (min !== undefined && value < min) refuse(name, `must be at least ${min}`);
-    else if (value > max) refuse(name, `must be at most ${max}`);
-    return value;
-  }
-  return {
-    invalid,
-    refuse,
-    text(name, maxLength) {
-      const text = given(name);
-      if (text !== null && text.length > maxLength) refuse(name, `must be at most ${maxLength} characters`);
-      return text;
-    },
-    boolean(name) {
-      const text = given(name)?.toLowerCase() ?? 'false';
-      if (!['true', 'false', '1', '0'].includes(text)) refuse(name, 'must be true or false');
-      return text === 'true' || text === '1';
-    },
-    integer: (name, bounds) => number(name, { ...bounds, pattern: INTEGER }),
-    number: (name, bounds) => number(name, { ...bounds, pattern: DECIMAL }),
-    choice(name, choices) {
-      const text = given(name);
-      if (text !== null && !choices.includes(text)) refuse(name, `must be one of ${choices.join(', ')}`);
-      return text;
-    },
-    list(name) {
-      const items = [fields[name] ?? []].flat().flatMap((text) => listIn(text) ?? []);
-      if ([fields[name] ?? []].flat().some((text) => listIn(text) === null)) {
-        refuse(name, 'must be a comma-separated list or a JSON array of strings');
-      }
-      return items.map((item) => item.trim()).filter((item) => item !== '');
-    },
-  };
-}
-
-const INTEGER = /^-?\d{1,9}$/;
-const DECIMAL = /^-?\d{1,9}(\.\d{1,9})?$/;
-
-function listIn(text: string): string[] | null {
-  if (!text.trimStart().startsWith('[')) return text.split(',');
-  try {
-    const items = JSON.parse(text) as unknown;
-    return Array.isArray(items) && items.every((item) => typeof item === 'string') ? items : null;
-  } catch {
-    return null;
-  }
-}
-
 const WordSchema = Type.Object({
   word: Type.String({ examples: ['hello'] }),
   start: Type.Number({ description: 'Start, in seconds.', examples: [0.12] }),
@@ -234,7 +197,9 @@ const WordSchema = Type.Object({
     Type.Number({ description: 'Confidence, 0 to 1. With `include_confidence`, if the engine reports one.' }),
   ),
   speaker: Type.Optional(Type.String({ description: 'Speaker label, with `diarize`.' })),
-  boosted: Type.Optional(Type.Boolean({ description: 'True if a keyword replaced the recognised word.' })),
+  boosted: Type.Optional(
+    Type.Boolean({ description: 'True if a keyword put in the word; `original` has what is recognised without it.' }),
+  ),
   original: Type.Optional(Type.String({ description: 'The word before keyword boosting.' })),
 });
 

@@ -302,7 +302,7 @@ const TRUNK_PROPERTIES = {
   numbers: Type.Array(E164Schema, { description: 'Numbers that the carrier assigned to the trunk.' }),
   unverified_numbers: Type.Array(E164Schema, {
     description:
-      'Those of `numbers` that the trunk only claims: they cannot be rented until the operator verifies them. Numbers of the first workspace are verified. Tandem extension.',
+      'Those of `numbers` that the trunk only claims: they cannot be rented until they are verified, by POST /dialer/numbers/verifications or by the operator. Numbers of the first workspace are verified. Tandem extension.',
   }),
   status: Type.Enum(['active', 'disabled'], { description: 'A disabled trunk places no calls.' }),
   default_caller_id: nullable({ ...E164Schema, description: 'Caller ID of calls placed without `did`.' }),

@@ -11,6 +11,8 @@ export type ClientMessage =
   | { type: 'config'; change: Partial<SttSettings> }
   | { type: 'audio'; bytes: Uint8Array<ArrayBuffer>; format: AudioFormat }
   | { type: 'stop' }
+  | { type: 'finalize' }
+  | { type: 'keepalive' }
   | { type: 'test'; timestamp: unknown };
 
 /** Its message is the wording of the platform specification. */
@@ -87,6 +89,9 @@ const READERS = {
     },
   })),
   stop: () => ({ type: 'stop' as const }),
+  // Named as in Deepgram's API.
+  Finalize: () => ({ type: 'finalize' as const }),
+  KeepAlive: () => ({ type: 'keepalive' as const }),
   test: reader(TEST_SCHEMA, ({ timestamp }) => ({ type: 'test' as const, timestamp })),
 };
 

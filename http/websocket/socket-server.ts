@@ -8,6 +8,8 @@ const CLOSE_WITHIN_MS = 2_000;
 export interface SocketServerOptions {
   path: string;
   maxFrameBytes: number;
+  /** How long a connection may take to end its work when the server closes. Default: 0. */
+  endWithinMs?: number;
   /** Responds to an invalid handshake over HTTP. */
   refuseHandshake: (socket: Duplex, message: string) => void;
   /** Serves one client. Resolves when its connection has ended; `closing` asks for that. */
@@ -23,11 +25,12 @@ export interface SocketServer {
   close(): Promise<void>;
 }
 
-export function createSocketServer({ path, maxFrameBytes, refuseHandshake, serve }: SocketServerOptions): SocketServer {
+export function createSocketServer(options: SocketServerOptions): SocketServer {
+  const { path, maxFrameBytes, endWithinMs = 0, refuseHandshake, serve } = options;
   const closing = new AbortController();
   const serving = new Map<WebSocket, Promise<void>>();
   // A constant of its own, because the types of the library do not have `closeTimeout` yet.
-  const options = {
+  const limits = {
     noServer: true,
     clientTracking: false,
     maxPayload: maxFrameBytes,
@@ -35,7 +38,7 @@ export function createSocketServer({ path, maxFrameBytes, refuseHandshake, serve
     perMessageDeflate: false,
     closeTimeout: CLOSE_WITHIN_MS,
   };
-  const server = new WebSocketServer(options);
+  const server = new WebSocketServer(limits);
   server.on('wsClientError', (error, socket) => refuseHandshake(socket, error.message));
 
   return {
@@ -52,7 +55,7 @@ export function createSocketServer({ path, maxFrameBytes, refuseHandshake, serve
       closing.abort();
       const timer = setTimeout(() => {
         for (const socket of serving.keys()) socket.terminate();
-      }, CLOSE_WITHIN_MS);
+      }, endWithinMs + CLOSE_WITHIN_MS);
       await Promise.all(serving.values());
       clearTimeout(timer);
     },

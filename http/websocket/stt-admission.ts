@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { ErrorMessage } from '../../actors/stt/live-stt.ts';
 import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
@@ -15,17 +16,38 @@ export interface Admitted {
 
 export type AdmissionContext = Pick<HttpContext, 'sql' | 'sessionTokens' | 'limits' | 'logger' | 'now'>;
 
+/** Must never be logged. */
+export interface SocketCredentials {
+  /** An API key or a session token; empty if none was sent. */
+  credential: string;
+  workspaceId: string | undefined;
+}
+
 /**
- * Admits a client by the credentials in its query, which must never be logged. Checks in this order: credentials, role
- * and scope, rate limit, wallet.
+ * Reads the credentials of a handshake: from the Authorization header, from the subprotocols, because browsers cannot
+ * set headers, or from the query. The schemes `bearer` and `token` are the same. Other schemes may be for a proxy.
+ */
+export function socketCredentialsOf({ headers, url }: IncomingMessage): SocketCredentials {
+  const query = new URLSearchParams(url?.split('?', 2)[1] ?? '');
+  const fromHeader = /^(?:bearer|token) +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
+  const [scheme = '', key] = (headers['sec-websocket-protocol'] ?? '').split(',').map((part) => part.trim());
+  const fromProtocols = /^(?:bearer|token)$/i.test(scheme) ? key : undefined;
+  return {
+    credential: fromHeader || fromProtocols || query.get('apiKey') || query.get('token') || '',
+    workspaceId: query.get('workspace_id') || undefined,
+  };
+}
+
+/**
+ * Admits a client. Checks in this order: credentials, role and scope, rate limit, wallet.
  * @throws TandemError
  */
 export async function admitToStt(
-  query: URLSearchParams,
+  credentials: SocketCredentials,
   { context, address }: { context: AdmissionContext; address: string },
 ): Promise<Admitted> {
   const { sql, limits } = context;
-  const principal = await identify(query, context).catch(async (error: unknown) => {
+  const principal = await identify(credentials, context).catch(async (error: unknown) => {
     const refusal = toRefusal(error);
     if (refusal.status < 500) {
       // Password guessing is limited as over REST.
@@ -45,24 +67,23 @@ export async function admitToStt(
   return { principal, availableNano };
 }
 
-async function identify(query: URLSearchParams, context: AdmissionContext): Promise<Principal> {
+async function identify({ credential, workspaceId }: SocketCredentials, context: AdmissionContext): Promise<Principal> {
   const { sql, sessionTokens: tokens, logger, now } = context;
-  const credential = query.get('apiKey') || query.get('token') || '';
-  if (credential === '') {
-    throw new TandemError('UNAUTHORIZED', 'Send credentials in the query: apiKey, or token and workspace_id.');
-  }
+  if (credential === '') throw new TandemError('UNAUTHORIZED', NO_CREDENTIALS);
   const identity = await authenticate(`Bearer ${credential}`, {
     sql,
     tokens,
     now: now(),
     onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
   });
-  const workspaceId = query.get('workspace_id') || undefined;
   const principal = await enterWorkspace(identity, { sql, workspaceId });
   requireCredentials(principal, { scope: 'stt:write' });
   requireAccess(principal, 'writer');
   return principal;
 }
+
+const NO_CREDENTIALS =
+  'Send credentials: the header Authorization: Bearer sk_..., the subprotocols token and the key, or apiKey in the query.';
 
 /** Converts an error to a message. All credential errors have the same code on a socket. */
 export function errorMessageOf(refusal: TandemError): ErrorMessage {

@@ -1,6 +1,7 @@
 import { addressOfUpgrade } from '../client-address.ts';
 import type { KeepAliveTimes } from './keep-alive.ts';
 import { createSocketServer, type SocketServer, type SocketServerOptions } from './socket-server.ts';
+import { socketCredentialsOf } from './stt-admission.ts';
 import { type SttConnectionContext, serveSttConnection } from './stt-connection.ts';
 
 export const STT_SOCKET_PATH = '/ws/stt';
@@ -19,6 +20,9 @@ export interface SttSocketTimes extends KeepAliveTimes {
   maxBufferedBytes?: number;
 }
 
+/** For the words that were spoken last, and for storing what became of the session. */
+const LAST_WORDS_MS = 15_000;
+
 /** WebSocket server for live transcription. */
 export function createSttSockets(options: SttSocketsOptions): SocketServer {
   const { context, trustedProxies, refuseHandshake, times = {} } = options;
@@ -26,11 +30,12 @@ export function createSttSockets(options: SttSocketsOptions): SocketServer {
   return createSocketServer({
     path: STT_SOCKET_PATH,
     maxFrameBytes: MAX_FRAME_BYTES,
+    endWithinMs: LAST_WORDS_MS,
     refuseHandshake,
     serve: (socket, request, closing) =>
       serveSttConnection(socket, {
         context,
-        query: new URLSearchParams(request.url?.split('?', 2)[1] ?? ''),
+        credentials: socketCredentialsOf(request),
         address: addressOfUpgrade(request, trustedProxies),
         closing,
         times: keepAliveTimes,

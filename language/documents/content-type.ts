@@ -11,9 +11,10 @@ export type Content =
   | { kind: 'picture'; type: PictureType }
   | { kind: 'text'; format: Extract<DocumentFormat, 'text' | 'markdown' | 'csv'>; text: string };
 
-export type PictureType = 'png' | 'jpg' | 'webp';
+export type PictureType = (typeof PICTURE_TYPES)[number];
 
-const ACCEPTED = 'PDF, DOCX, XLSX, PNG, JPEG, WebP, plain text, Markdown and CSV';
+const PICTURE_TYPES = ['png', 'jpg', 'webp', 'gif', 'tif'] as const;
+const ACCEPTED = 'PDF, DOCX, XLSX, PNG, JPEG, WebP, GIF, TIFF, plain text, Markdown and CSV';
 
 /** @throws TandemError `DOCUMENT_UNSUPPORTED`, `DOCUMENT_ENCRYPTED`, `DOCUMENT_EMPTY` */
 export async function contentOf(
@@ -39,7 +40,8 @@ export async function contentOf(
   // Whoever knows no animation sees the first picture.
   if (type.ext === 'apng') return { kind: 'picture', type: 'png' };
   if (type.ext === 'webp' && isAnimated(bytes)) throw unsupported('an animated picture (WebP)');
-  if (type.ext === 'png' || type.ext === 'jpg' || type.ext === 'webp') return { kind: 'picture', type: type.ext };
+  const picture = PICTURE_TYPES.find((each) => each === type.ext);
+  if (picture !== undefined) return { kind: 'picture', type: picture };
   throw unsupported(`${type.mime} (.${type.ext})`);
 }
 

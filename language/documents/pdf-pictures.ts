@@ -1,7 +1,8 @@
-import { type getDocumentProxy, getResolvedPDFJS } from 'unpdf';
+import { getResolvedPDFJS } from 'unpdf';
+import { type GreyPicture, greyOfColours, pnmOf } from './grey-picture.ts';
+import type { Pdf } from './open-pdf.ts';
 import { READING_LIMITS, RECOGNITION_LIMITS } from './reading-limits.ts';
 
-type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 export type PdfPage = Awaited<ReturnType<Pdf['getPage']>>;
 
 /** A picture as pdf.js decodes it. */
@@ -42,6 +43,20 @@ export async function* picturesOf(page: PdfPage): AsyncGenerator<Buffer | 'left 
   }
 }
 
+/** All pictures that are painted as such, in the order of painting; null for those that cannot be decoded. */
+export async function paintedPictures(page: PdfPage): Promise<(GreyPicture | null)[]> {
+  const { OPS } = await getResolvedPDFJS();
+  const { fnArray, argsArray } = await page.getOperatorList();
+  const pictures: (GreyPicture | null)[] = [];
+  for (const [index, operation] of fnArray.entries()) {
+    if (operation !== OPS.paintImageXObject) continue;
+    const [picture] = await decoded(page, (argsArray[index] as [unknown])[0]);
+    const grey = picture && greyOf(picture);
+    pictures.push(picture && grey ? { width: picture.width, height: picture.height, grey } : null);
+  }
+  return pictures;
+}
+
 /** Its decoder leaves out what is damaged, and JPEG 2000. */
 async function decoded(page: PdfPage, id: unknown): Promise<PaintedPicture[]> {
   if (typeof id !== 'string') return [];
@@ -55,16 +70,6 @@ async function stencilled(page: PdfPage, painted: unknown): Promise<PaintedPictu
   const { width, height, data } = painted as { width: number; height: number; data?: unknown };
   if (typeof data === 'string') return (await decoded(page, data)).map((one) => ({ ...one, kind: ONE_BIT }));
   return data instanceof Uint8Array ? [{ width, height, data, kind: ONE_BIT }] : [];
-}
-
-interface GreyPicture {
-  width: number;
-  height: number;
-  grey: Buffer;
-}
-
-function pnmOf({ width, height, grey }: GreyPicture): Buffer {
-  return Buffer.concat([Buffer.from(`P5\n${width} ${height}\n255\n`), grey]);
 }
 
 /** As the page is shown: clockwise by quarters. */
@@ -89,6 +94,9 @@ const RGBA = 3;
 
 function greyOf({ width, height, kind, data }: PaintedPicture): Buffer | null {
   if (!data) return null;
+  if (kind === RGB || kind === RGBA) {
+    return greyOfColours(data, { width, height, bytesPerPixel: kind === RGB ? 3 : 4 });
+  }
   const pixels = width * height;
   const grey = Buffer.alloc(pixels, 255);
   if (kind === ONE_BIT) {
@@ -101,12 +109,5 @@ function greyOf({ width, height, kind, data }: PaintedPicture): Buffer | null {
     }
     return grey;
   }
-  const bytes = kind === RGB ? 3 : 4;
-  if ((kind !== RGB && kind !== RGBA) || data.length < pixels * bytes) return null;
-  for (let at = 0, from = 0; at < pixels; at += 1, from += bytes) {
-    const opacity = bytes === 4 ? data[from + 3]! / 255 : 1;
-    const luma = 0.299 * data[from]! + 0.587 * data[from + 1]! + 0.114 * data[from + 2]!;
-    grey[at] = Math.round(luma * opacity + 255 * (1 - opacity));
-  }
-  return grey;
+  return null;
 }

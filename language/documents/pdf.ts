@@ -1,13 +1,11 @@
-import { getDocumentProxy } from 'unpdf';
 import { TandemError } from '../../machines/errors.ts';
 import type { DocumentSection, ReadDocument } from './document-reader.ts';
+import { openPdf, type Pdf } from './open-pdf.ts';
 import { type PdfPage, picturesOf } from './pdf-pictures.ts';
 import { READING_LIMITS } from './reading-limits.ts';
 import { isOurs, isOutOfMemory } from './reading-refusal.ts';
 import { pageText, type TextRun } from './text-lines.ts';
 import { createTextRecognition, type TextRecognition } from './text-recognition.ts';
-
-type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
 
 /**
  * The text of a PDF by page. What is painted on a page without text is recognised. Scripts in it are never run, and
@@ -15,7 +13,7 @@ type Pdf = Awaited<ReturnType<typeof getDocumentProxy>>;
  * @throws TandemError `DOCUMENT_ENCRYPTED`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_NOT_READABLE`
  */
 export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
-  const pdf = await open(bytes);
+  const pdf = await openPdf(bytes);
   if (pdf.numPages > READING_LIMITS.pages) {
     throw new TandemError(
       'DOCUMENT_TOO_LARGE',
@@ -29,28 +27,6 @@ export async function readPdf(bytes: Buffer): Promise<ReadDocument> {
     return await reading.conclude();
   } finally {
     await recognition.close();
-  }
-}
-
-async function open(bytes: Buffer): Promise<Pdf> {
-  try {
-    // It keeps what it is given.
-    return await getDocumentProxy(new Uint8Array(bytes), {
-      verbosity: 0,
-      isEvalSupported: false,
-      useSystemFonts: false,
-      disableFontFace: true,
-      enableXfa: false,
-      useWorkerFetch: false,
-      isOffscreenCanvasSupported: false,
-      isImageDecoderSupported: false,
-      maxImageSize: READING_LIMITS.picturePixels,
-    });
-  } catch (error) {
-    if ((error as Error).name === 'PasswordException') {
-      throw new TandemError('DOCUMENT_ENCRYPTED', 'The document is password-protected. Save it without a password.');
-    }
-    throw error;
   }
 }
 

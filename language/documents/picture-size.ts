@@ -6,7 +6,7 @@ export interface PictureSize {
 }
 
 /** As the header of the picture says, before anything of it is decoded; null when it breaks off before. */
-export function pictureSize(bytes: Buffer, type: PictureType): PictureSize | null {
+export function pictureSize(bytes: Buffer, type: Exclude<PictureType, 'gif' | 'tif'>): PictureSize | null {
   try {
     return { png: pngSize, jpg: jpegSize, webp: webpSize }[type](bytes);
   } catch (error) {

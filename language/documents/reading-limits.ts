@@ -4,8 +4,8 @@ export const READING_LIMITS = {
   wallMs: 180_000,
   cpuSeconds: 180,
   residentBytes: 1.25 * 2 ** 30,
-  /** Node and tesseract reserve 7 GB that they do not use. This stops what is faster than whoever looks. */
-  addressSpaceBytes: 12 * 2 ** 30,
+  /** Node, tesseract and the decoder of faxes reserve more than 12 GB that they do not use. This stops what is faster than whoever looks. */
+  addressSpaceBytes: 18 * 2 ** 30,
   heapBytes: 768 * 2 ** 20,
   /** Of the account of it that the process writes. */
   outputBytes: 32 * 2 ** 20,

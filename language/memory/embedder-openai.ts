@@ -32,6 +32,8 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
       return dimensions;
     },
     batchSize: BATCH,
+    typicalCosine: TYPICAL_COSINE,
+    leastEvidence: LEAST_EVIDENCE,
     async embed(texts, signal) {
       const points: Float32Array[] = [];
       for (let start = 0; start < texts.length; start += BATCH) {
@@ -79,6 +81,9 @@ export function createOpenAiEmbedder(options: OpenAiEmbedderOptions): Embedder {
 /** Of texts in one request; their points are some hundred kilobytes. */
 const BATCH = 32;
 const LONGEST_WAIT_MS = 10_000;
+/** Models differ, and the one on the server is unknown: only what is hardly nearer than average is by chance. */
+const TYPICAL_COSINE = 0.1;
+const LEAST_EVIDENCE = 0.05;
 const MOST_DIMENSIONS = 8_192;
 
 /** What the server answered is no list of points for the texts. */

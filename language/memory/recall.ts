@@ -1,7 +1,8 @@
 import { TandemError } from '../../machines/errors.ts';
 import type { Embedder } from './embedder.ts';
-import { evidenceOfCosine, type FusedMemory, fuse, type RankedMemory } from './fusion.ts';
+import { evidenceOfCosine, evidenceOfCoverage, type FusedMemory, fuse, type RankedMemory } from './fusion.ts';
 import { pointOf } from './point.ts';
+import { relevantAmong } from './relevance.ts';
 import type { CollectionRevision, VectorIndex } from './vector-index.ts';
 
 /** What recall asks of whoever keeps memories, on behalf of somebody who sees some of them. */
@@ -64,6 +65,8 @@ export interface RecallRequest<Viewer, Condition> {
   threshold?: number | undefined;
   /** As people talk, rather than as they search: neither quotes nor a minus mean anything. */
   isPlain?: boolean | undefined;
+  /** Leaves out memories that hardly have to do with the query, however few remain (`relevantAmong`). */
+  isRelevantOnly?: boolean | undefined;
   signal: AbortSignal;
 }
 
@@ -130,7 +133,8 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     }
     const keyword = words.status === 'fulfilled' ? bestOfEachMemory(words.value) : [];
     const near = meaning.status === 'fulfilled' ? meaning.value : NO_MEANING;
-    const fused = fuse({ semantic: near.ranked, keyword }).filter(({ score }) => score > 0 && score >= threshold);
+    const found = fuse({ semantic: near.ranked, keyword }).filter(({ score }) => score > 0 && score >= threshold);
+    const fused = request.isRelevantOnly ? relevantAmong(found, embedder) : found;
     const { results, isOvertaken } = await shown(viewer, fused, limit);
     return {
       results,
@@ -168,10 +172,11 @@ export function createRecall<Viewer, Condition, Found extends FoundText>(
     if (among?.length === 0) return NO_MEANING;
     const limit = MOST_CANDIDATES;
     const found = await index.search({ collections, query: pointOf(embedded[0]!), limit, among, signal: within });
+    const { typicalCosine } = embedder;
     const ranked = found.nearest.map(({ unitId, memoryId, cosine }) => ({
       memoryId,
       unitId: BigInt(unitId),
-      evidence: evidenceOfCosine(cosine, found),
+      evidence: evidenceOfCosine(cosine, { ...found, typicalCosine }),
       told: Math.min(1, Math.max(0, cosine)),
     }));
     // What is no nearer than anything is was not found.
@@ -227,7 +232,8 @@ const NO_MEANING: Meaning = { ranked: [], isPartial: false };
 function bestOfEachMemory(hits: readonly WordHit[]): RankedMemory[] {
   const best = new Map<string, RankedMemory>();
   for (const { unitId, memoryId, coverage } of hits) {
-    if (!best.has(memoryId)) best.set(memoryId, { memoryId, unitId, evidence: coverage, told: coverage });
+    if (best.has(memoryId)) continue;
+    best.set(memoryId, { memoryId, unitId, evidence: evidenceOfCoverage(coverage), told: coverage });
   }
   return [...best.values()];
 }

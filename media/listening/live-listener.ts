@@ -114,6 +114,12 @@ export class LiveListener {
     }
   }
 
+  /** Up to a window of the latest audio counts as what follows. */
+  endUtterance(): void {
+    this.#hearInlet();
+    this.#listener.segmenter.endUtterance();
+  }
+
   configure(change: Partial<ListeningSettings>): void {
     const settings = { ...this.#settings, ...change };
     if (change.format !== undefined) {

@@ -44,6 +44,12 @@ export class PooledListening implements ListeningSession, ThreadSession<Listenin
     thread.post({ type: 'session.configure', sessionKey, change }, []);
   }
 
+  endUtterance(): void {
+    if (this.#state !== 'open') return;
+    const { sessionKey, thread } = this.#options;
+    thread.post({ type: 'session.end-utterance', sessionKey }, []);
+  }
+
   async finish(): Promise<StreamHeard> {
     if (this.#state !== 'open') throw new TandemError('INTERNAL', 'The listening session is closed.');
     this.#state = 'finishing';

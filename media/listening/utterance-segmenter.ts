@@ -90,6 +90,11 @@ export class UtteranceSegmenter {
   /** Ends what is open; the stream was so long. */
   finish(streamEndMs: number): void {
     this.#streamEndMs = streamEndMs;
+    this.endUtterance();
+  }
+
+  /** Ends the open utterance, if any, without waiting for a pause. Speech that follows begins the next one. */
+  endUtterance(): void {
     if (this.#utterance !== null) this.#end(this.#utterance, this.#speechEnd(this.#utterance));
   }
 
@@ -229,18 +234,19 @@ export class UtteranceSegmenter {
     this.#utterance = null;
     const { utteranceId } = utterance;
     const summary = this.#summaryOf(utterance, endWindow);
+    const about = { utteranceId, summary, pauseMs: Math.max(0, this.#windows - endWindow) * WINDOW_MS };
     if (summary.speechMs < SHORTEST_SPEECH_MS) {
-      this.#options.post({ type: 'utterance.discard', utteranceId, summary, reason: 'speech_end_too_short' });
+      this.#options.post({ type: 'utterance.discard', ...about, reason: 'speech_end_too_short' });
       return;
     }
     this.#speechWindows += utterance.speechWindows;
     this.#speechPower += utterance.speechPower;
     if (summary.snrDb !== null && summary.snrDb < POOR_SNR_DB) {
-      this.#options.post({ type: 'utterance.discard', utteranceId, summary, reason: 'low_snr_dropped' });
+      this.#options.post({ type: 'utterance.discard', ...about, reason: 'low_snr_dropped' });
       return;
     }
     this.#utterances += 1;
-    this.#options.post({ type: 'utterance.end', utteranceId, summary });
+    this.#options.post({ type: 'utterance.end', ...about });
   }
 
   #withPostRoll(endWindow: number): number {

@@ -40,7 +40,8 @@ export interface ListeningDump extends ThreadDump {
 
 export type ListeningNotice =
   | { type: 'session.write'; sessionKey: number; bytes: Uint8Array<ArrayBuffer> }
-  | { type: 'session.configure'; sessionKey: number; change: Partial<ListeningSettings> };
+  | { type: 'session.configure'; sessionKey: number; change: Partial<ListeningSettings> }
+  | { type: 'session.end-utterance'; sessionKey: number };
 
 /** `listening.lost`: only this session broke. When the thread dies, the main thread makes the event. */
 export type ListeningReport =

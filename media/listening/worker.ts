@@ -49,7 +49,8 @@ class ListeningWorker {
     const listener = this.#streams.get(message.sessionKey);
     try {
       if (message.type === 'session.write') listener?.write(message.bytes);
-      else listener?.configure(message.change);
+      else if (message.type === 'session.configure') listener?.configure(message.change);
+      else listener?.endUtterance();
     } catch (error) {
       this.#lose(message.sessionKey, error);
     }

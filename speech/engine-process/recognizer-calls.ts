@@ -41,7 +41,7 @@ export const RecognitionAnswer = Compile({
 
 export const UtteranceOptionsArgument = Compile({
   type: 'object',
-  required: ['language', 'keywords', 'wantsHypotheses'],
+  required: ['language', 'keywords', 'isLive'],
   properties: {
     language: { type: ['string', 'null'] },
     keywords: {
@@ -52,6 +52,6 @@ export const UtteranceOptionsArgument = Compile({
         properties: { term: { type: 'string' }, weight: { type: 'number' } },
       },
     },
-    wantsHypotheses: { type: 'boolean' },
+    isLive: { type: 'boolean' },
   },
 });

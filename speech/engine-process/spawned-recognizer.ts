@@ -48,9 +48,9 @@ class RecognizerProcess implements SpawnedRecognizer {
     return this.#process.pid;
   }
 
-  async begin({ language, keywords, wantsHypotheses }: UtteranceOptions): Promise<void> {
+  async begin({ language, keywords, isLive }: UtteranceOptions): Promise<void> {
     const terms = keywords.map(({ term, weight }) => ({ term, weight }));
-    await this.#call('begin', { language, keywords: terms, wantsHypotheses });
+    await this.#call('begin', { language, keywords: terms, isLive });
   }
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {

@@ -26,7 +26,7 @@ export async function loadingProblems(engine: RecognitionEngine, model: string):
   try {
     const recognizer = await engine.load(description);
     try {
-      await recognizer.begin({ language: description.languages[0]!, keywords: [], wantsHypotheses: false });
+      await recognizer.begin({ language: description.languages[0]!, keywords: [], isLive: false });
       await recognizer.write(new Int16Array(SECOND_OF_SILENCE));
       await recognizer.finish();
     } finally {

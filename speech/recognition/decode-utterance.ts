@@ -101,7 +101,7 @@ async function attemptOn(utterance: Utterance, options: AttemptOptions): Promise
   try {
     await claimable(utterance, options);
     lease = await pool.claim({ streamKey, model: candidate, urgency, isRecallable, onRecall: wake, signal });
-    await lease.work(lease.recognizer.begin({ language, keywords, wantsHypotheses: hypothesesFor(options) !== null }));
+    await lease.work(lease.recognizer.begin({ language, keywords, isLive: options.isLive }));
     hasBegun = true;
     const attempt = await feed(utterance, lease, options);
     if (attempt.type !== 'recognised') await lease.work(lease.recognizer.cancel());

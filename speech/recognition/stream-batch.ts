@@ -8,6 +8,7 @@ import { type Entry, UtteranceStream } from './utterance-stream.ts';
  * told what has come to a recognizer, and waits. Where voices are told apart, all is told at the end.
  */
 export class BatchStream extends UtteranceStream {
+  protected readonly isLive = false;
   /** Outcomes with speakers that may turn out to be others. */
   readonly #held: Outcome[] = [];
 

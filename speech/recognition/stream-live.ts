@@ -17,6 +17,7 @@ const OVERLOADED_FROM_MS = 30_000;
  * and then the stream ends.
  */
 export class LiveStream extends UtteranceStream {
+  protected readonly isLive = true;
   #waitingSamples = 0;
   #isShedding = false;
   #hypothesisTimer: NodeJS.Timeout | null = null;

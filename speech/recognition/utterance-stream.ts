@@ -38,7 +38,10 @@ export interface Entry {
  */
 export abstract class UtteranceStream {
   protected readonly options: UtteranceStreamOptions;
+  protected abstract readonly isLive: boolean;
   readonly #concluder: UtteranceConcluder;
+  /** Utterances in a row that an upstream server refused. */
+  #refusals = 0;
   /** Those of which the outcome was not told yet. */
   readonly #entries = new Map<number, Entry>();
   #settings: RecognitionSettings;
@@ -128,11 +131,11 @@ export abstract class UtteranceStream {
         this.#hear(message.utteranceId, message.samples);
         break;
       case 'utterance.end':
-        this.#conclude(message.utteranceId, { type: 'ended', summary: message.summary, atMs: performance.now() });
+        this.#conclude(message.utteranceId, { type: 'ended', summary: message.summary, atMs: endOfSpeech(message) });
         break;
       case 'utterance.discard': {
         const { utteranceId, summary, reason } = message;
-        this.#conclude(utteranceId, { type: 'discarded', summary, reason, atMs: performance.now() });
+        this.#conclude(utteranceId, { type: 'discarded', summary, reason, atMs: endOfSpeech(message) });
         break;
       }
       case 'stream.end':
@@ -178,12 +181,20 @@ export abstract class UtteranceStream {
       throw error;
     });
     if (decoded?.type === 'refused') {
-      this.#refuse(decoded.error);
-      return null;
-    }
+      if (!this.#mayGoOn(decoded.error)) {
+        this.#refuse(decoded.error);
+        return null;
+      }
+    } else if (decoded?.type === 'recognised') this.#refusals = 0;
     // A recognizer may have given up before the utterance was over.
     while (utterance.end === null && !controller.signal.aborted) await utterance.changed();
-    return utterance.end === null ? null : { utterance, end: utterance.end, decoded, settings };
+    if (utterance.end === null) return null;
+    return {
+      utterance,
+      end: utterance.end,
+      decoded: decoded?.type === 'refused' ? { type: 'given-up' } : decoded,
+      settings,
+    };
   }
 
   async #tellOutcome(concluded: Concluded | null): Promise<void> {
@@ -192,6 +203,14 @@ export abstract class UtteranceStream {
     this.tellOutcome(await this.#concluder.conclude(concluded));
     this.#entries.delete(utterance.utteranceId);
     this.release(utterance.take(utterance.length));
+  }
+
+  /** A live stream outlives a server that refuses an utterance or two; a file as a whole is tried again later. */
+  #mayGoOn({ code, message }: RecognizerError): boolean {
+    const isPassing = code === 'rate_limited' || code === 'unavailable';
+    if (!this.isLive || !isPassing || ++this.#refusals > MOST_REFUSALS) return false;
+    this.tell({ type: 'recognition.impaired', code: REFUSALS[code] ?? 'INTERNAL', message });
+    return true;
   }
 
   #refuse(error: RecognizerError): void {
@@ -215,10 +234,17 @@ export abstract class UtteranceStream {
   }
 }
 
+/** A live listener is told of it at once; of a file, time means nothing. */
+function endOfSpeech({ pauseMs }: { pauseMs: number }): number {
+  return performance.now() - pauseMs;
+}
+
 function drop({ utterance, controller }: Entry): void {
   controller.abort();
   utterance.wake();
 }
+
+const MOST_REFUSALS = 2;
 
 type DecodeRest = Pick<DecodeOptions, 'isLive' | 'urgency' | 'hypotheses'>;
 

@@ -1,6 +1,6 @@
 import type { UtteranceSummary } from '../../machines/utterances.ts';
 
-/** How an utterance came to its end. */
+/** How an utterance came to its end. `atMs` is when speech ended, by `performance.now`. */
 export type UtteranceEnd =
   | { type: 'ended'; summary: UtteranceSummary; atMs: number }
   | {

@@ -6,6 +6,7 @@ import { characterVoices } from './espeak-character-voices.ts';
 import { ESPEAK_CHARACTERS } from './espeak-characters.ts';
 import { PLAIN_ENGLISH, plainVoices } from './espeak-plain-voices.ts';
 import { languageCode, languageName } from './language-names.ts';
+import { openaiVoice } from './openai-voices.ts';
 import { languageOfScript } from './script-languages.ts';
 
 export interface VoiceCatalogueOptions {
@@ -33,14 +34,18 @@ export function createVoiceCatalogue(
   }
   const usual = usualVoice({ fast, others, preferred });
   const byPreference = preferred === 'espeak-ng' ? fast : [...others, ...fast];
+  const usualFor = (text: string) => {
+    const code = languageOfScript(text);
+    return (code === null ? undefined : byPreference.find(({ language }) => language === code)) ?? usual;
+  };
   return {
     list: (tier) => (tier === 'fast' ? fast : quality),
-    find: (idOrName) => known.get(idOrName.toLowerCase()) ?? null,
-    usual,
-    usualFor(text) {
-      const code = languageOfScript(text);
-      return (code === null ? undefined : byPreference.find(({ language }) => language === code)) ?? usual;
+    find(idOrName, text = '') {
+      const voice = known.get(idOrName.toLowerCase());
+      return voice ?? openaiVoice(idOrName, { voices: quality, usual: usualFor(text) });
     },
+    usual,
+    usualFor,
     languages: () => languagesOf([...espeakCare(espeak), ...others.map(({ language }) => language)]),
   };
 }

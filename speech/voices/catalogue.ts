@@ -4,8 +4,11 @@ import type { VoiceRecipe } from './voice-recipe.ts';
 export interface VoiceCatalogue {
   /** `quality` (`svc Quality`) or `fast` (`svc Fast`), the usual voice of a language before its others. */
   list(tier: VoiceTier): readonly CatalogueVoice[];
-  /** By its id, or by a short name such as `en-us` or `hi`, in any case; null when there is none. */
-  find(idOrName: string): CatalogueVoice | null;
+  /**
+   * By its id, by a short name such as `en-us` or `hi`, or by one of OpenAI's names such as `alloy`, in any case. A name
+   * of OpenAI's finds a voice that reads the script of the text. Null for unknown names.
+   */
+  find(idOrName: string, text?: string): CatalogueVoice | null;
   /** For requests that name none, in English. */
   readonly usual: CatalogueVoice;
   /** For a text without a voice: one that reads its script, such as Telugu, otherwise the usual one. */
@@ -35,6 +38,13 @@ export interface CatalogueVoice {
   categories: readonly VoiceCategory[];
   recipe: VoiceRecipe;
 }
+
+/** Names of OpenAI's voices, which clients written for its API send. */
+export const OPENAI_VOICE_NAMES = [
+  ...(['alloy', 'ash', 'ballad', 'cedar', 'coral', 'echo', 'fable'] as const),
+  ...(['marin', 'nova', 'onyx', 'sage', 'shimmer', 'verse'] as const),
+];
+export type OpenaiVoiceName = (typeof OPENAI_VOICE_NAMES)[number];
 
 export const VOICE_ACCENTS = ['American', 'British', 'Indian', 'Neutral'] as const;
 export type VoiceAccent = (typeof VOICE_ACCENTS)[number];

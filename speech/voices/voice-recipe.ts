@@ -44,7 +44,7 @@ export const PLAIN_CHARACTER: VoiceCharacter = {
 export interface SpeakingStyle {
   /** Null: the voice's own pace, else 137. */
   wordsPerMinute: number | null;
-  /** 0.5 to 2: factor on the pace. */
+  /** 0.25 to 4: factor on the pace. */
   speed: number;
   /** 0 to 100: 0 moves the pitch as much as can be, 50 as the voice does, 100 hardly. */
   stability: number;

@@ -1,5 +1,5 @@
+import { networkOf } from '../../runtime/network-address.ts';
 import type { Plan } from '../queries/workspaces.ts';
-import { networkOf } from './address-network.ts';
 import type { LimitStore } from './limit-store.ts';
 import { createLoginThrottle, type LoginThrottle, type ThrottleSettings } from './login-throttle.ts';
 import { createMemoryLimitStore } from './memory-limit-store.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { TandemError } from '../../machines/errors.ts';
-import { networkOf } from './address-network.ts';
+import { networkOf } from '../../runtime/network-address.ts';
 import type { LimitStore } from './limit-store.ts';
 
 /**

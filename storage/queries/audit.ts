@@ -19,6 +19,7 @@ export const AUDIT_ACTIONS = [
   'number.inbound_changed',
   'number.released',
   'number.verified',
+  'number.verification_started',
   'caller_id.changed',
   'user.reset_link_created',
   'user.password_reset',

@@ -112,7 +112,7 @@ export async function rentNumber(
     if (number.verifiedAt === null) {
       throw new TandemError(
         'NUMBER_NOT_VERIFIED',
-        'The trunk claims this number, but it is not verified. Ask the operator: tandem numbers verify NUMBER.',
+        'The trunk claims this number, but it is not verified. Call POST /dialer/numbers/verifications.',
       );
     }
     if (number.status !== 'available') throw new TandemError('NUMBER_NOT_AVAILABLE', 'The number is already rented.');

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dialogPort, trunkEndpoint } from '../../actors/call-dialog.ts';
+import { dialogPort } from '../../actors/call-dialog.ts';
 import { createCallRegistry } from '../../actors/call-registry.ts';
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
+import { trunkEndpoint } from '../../actors/trunk-dialing.ts';
 import type { TrunkTargets } from '../../actors/trunk-targets.ts';
 import { TandemError } from '../../machines/errors.ts';
 import type { LegName } from '../../machines/events.ts';

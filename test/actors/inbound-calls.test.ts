@@ -49,6 +49,7 @@ async function start({ sipUri = 'sip:192.0.2.7', rule = { action: 'reject' }, re
         received.push(request);
       },
     },
+    numberVerifier: { claimOf: async () => null, listen: () => expect.unreachable() },
     trunkTargets: createTrunkTargets({
       ...{ sql, allowCidrs: parseCidrs(['192.0.2.0/24', '2001:db8::/32']) },
       resolve: async (name) => (name === 'a.example' ? ['192.0.2.8', '2001:db8::8'] : []),

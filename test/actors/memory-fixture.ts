@@ -20,6 +20,8 @@ export class FakeEmbedder implements Embedder {
   readonly name = 'fake-1';
   readonly dimensions = 2;
   readonly batchSize = 4;
+  readonly typicalCosine = 0.1;
+  readonly leastEvidence = 0.05;
   isAway = false;
   /** Texts of each batch. */
   readonly batches: (readonly string[])[] = [];

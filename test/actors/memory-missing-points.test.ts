@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { keepMakingPoints, makeMissingPoints } from '../../actors/memory/missing-points.ts';
 import type { Embedder } from '../../language/memory/embedder.ts';
+import { type Clock, systemClock } from '../../runtime/clock.ts';
 import { deleteMemory } from '../../storage/queries/memories.ts';
 import { removedUnits } from '../../storage/queries/memory-search.ts';
 import { chunk, process, remember, seedMemories } from '../storage/memory-fixture.ts';
@@ -9,8 +10,8 @@ import { createTestDatabase } from '../storage/test-database.ts';
 
 const SIGNAL = new AbortController().signal;
 
-describe('points that are missing', () => {
-  it('are made, those of other embedders too, and once', async () => {
+describe('missing embeddings', () => {
+  it('embeds missing chunks, and those of other embedders, once', async () => {
     const { sql, units, pointed } = await seeded();
     await units('one', 'two', 'three');
     await sql`update memory_units set embedder = 'older', embedding = '\\x01' where text = 'two'`;
@@ -20,14 +21,14 @@ describe('points that are missing', () => {
     expect(await pointed()).toEqual(['one', 'three', 'two']);
   });
 
-  it('of texts that the server does not take are passed over', async () => {
+  it('skips texts that the server rejects', async () => {
     const { sql, units, pointed } = await seeded();
     await units('poison', 'good', 'better');
     expect(await makeMissingPoints({ sql, embedder: embedderOf(/poison/) }, SIGNAL)).toBe(2);
     expect(await pointed()).toEqual(['better', 'good']);
   });
 
-  it('are left for later when the server is not there', async () => {
+  it('stops until the next round while the server is away', async () => {
     const { sql, units } = await seeded();
     await units('one', 'two', 'three');
     const embedder = embedderOf(/./);
@@ -38,14 +39,53 @@ describe('points that are missing', () => {
     );
   });
 
-  it('are made from the start in the background, and old removals forgotten', async () => {
+  it('continues after an interruption, without embedding anything twice', async () => {
+    const { sql, units, pointed } = await seeded();
+    await units('one', 'two', 'three', 'four');
+    await sql`update memory_units set embedder = 'older', embedding = '\\x01'`;
+    const embedder = embedderOf();
+    const stopping = new AbortController();
+    const rest = async () => {
+      if (embedder.asked === 2) stopping.abort(new Error('the server stops'));
+    };
+    await expect(makeMissingPoints({ sql, embedder, rest }, stopping.signal)).rejects.toThrow('the server stops');
+    expect(await pointed()).toHaveLength(2);
+    // The next start.
+    expect(await makeMissingPoints({ sql, embedder }, SIGNAL)).toBe(2);
+    expect(await pointed()).toHaveLength(4);
+    expect(embedder.asked).toBe(4);
+  });
+
+  it('rests after each batch, in proportion to the time that it took', async () => {
+    const { sql, units } = await seeded();
+    await units('one', 'two', 'three');
+    const rests: number[] = [];
+    const rest = async (workedMs: number) => void rests.push(workedMs);
+    await makeMissingPoints({ sql, embedder: embedderOf(), rest }, SIGNAL);
+    expect(rests).toHaveLength(3);
+    for (const workedMs of rests) expect(workedMs).toBeGreaterThan(0);
+  });
+
+  it('stops resting when it is closed', async () => {
+    const { sql, units, pointed } = await seeded();
+    await units('one', 'two');
+    const resting = Promise.withResolvers<void>();
+    const clock: Clock = { ...systemClock, setTimeout: () => resting.resolve(), clearTimeout() {} };
+    const points = keepMakingPoints({ sql, embedder: embedderOf(), logger: {} as never, clock });
+    await resting.promise;
+    await points.close();
+    expect(await pointed()).toHaveLength(1);
+  });
+
+  it('embeds from the start in the background, and forgets old removals', async () => {
     const { sql, viewer, collection, units, pointed } = await seeded();
     await units('one');
     const gone = await remember(sql, collection);
     await deleteMemory(sql, viewer, { id: gone.id, now: NOW });
     const told = Promise.withResolvers<object>();
     const logger = { info: (fields: object) => told.resolve(fields) } as never;
-    const points = keepMakingPoints({ sql, embedder: embedderOf(), logger, now: () => later(2 * 86_400_000) });
+    const clock: Clock = { ...systemClock, now: () => later(2 * 86_400_000).getTime() };
+    const points = keepMakingPoints({ sql, embedder: embedderOf(), logger, clock });
     onTestFinished(() => points.close());
     expect(await told.promise).toEqual({ units: 1 });
     await points.close();
@@ -60,6 +100,8 @@ function embedderOf(refused?: RegExp): Embedder & { asked: number } {
     name: 'counting-1',
     dimensions: 1,
     batchSize: 1,
+    typicalCosine: 0.1,
+    leastEvidence: 0.05,
     asked: 0,
     async embed(texts) {
       this.asked += 1;

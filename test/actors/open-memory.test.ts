@@ -89,6 +89,26 @@ describe('memory', () => {
     expect(await walletOf(database.sql, by.workspaceId)).toEqual(before);
   }, 60_000);
 
+  it('embeds the memories of an older version again after a start, and finds them by keyword until then', async () => {
+    const before = opened(new MemoryQueue());
+    await before.ready({ withinMs: 30_000 });
+    const { results } = await before.ingest({ memories: [textOf('The elevator is out of order.')], by });
+    const { id } = results[0] as { id: string };
+    await eventually(async () => {
+      expect(await before.get({ memoryId: id, by })).toMatchObject({ status: 'ready' });
+    });
+    await before.close();
+    await database.sql`update memory_units set embedder = 'hashed-ngrams-2'`;
+    const after = opened(new MemoryQueue());
+    await after.ready({ withinMs: 30_000 });
+    const find = async (query: string) => (await after.search({ ...SCOPE, query, limit: 5, by }, signal)).hits;
+    expect(await find('elevator')).toMatchObject([{ memoryId: id }]);
+    await eventually(async () => {
+      expect(await find('Which lift works?')).toMatchObject([{ memoryId: id, scores: { keyword: null } }]);
+    });
+    expect(await database.sql`select distinct embedder from memory_units`).toEqual([{ embedder: 'glove-ngrams-1' }]);
+  }, 60_000);
+
   it('can be closed while its queue does not answer, and begins nothing when that answers later', async () => {
     const queue = new MemoryQueue();
     const answered = Promise.withResolvers<void>();

@@ -148,6 +148,8 @@ export class FakeListeningSession implements ListeningSession {
   readonly options: ListenOptions;
   readonly changes: Partial<ListeningSettings>[] = [];
   readonly written: Uint8Array[] = [];
+  /** Bytes that were written when each utterance was ended. */
+  readonly endedAt: number[] = [];
   isFinished = false;
   isClosed = false;
   readonly #onFinish: () => void;
@@ -170,6 +172,10 @@ export class FakeListeningSession implements ListeningSession {
 
   configure(change: Partial<ListeningSettings>): void {
     this.changes.push(change);
+  }
+
+  endUtterance(): void {
+    this.endedAt.push(this.bytes.length);
   }
 
   async finish() {

@@ -76,6 +76,23 @@ describe('a live transcription', () => {
     expect(listening.session.changes).toEqual([{ format: MULAW_8K }]);
   });
 
+  it('ends the open utterance where the client finalizes, between the audio before and after', async () => {
+    const { session, listening, told, until } = await openSession();
+    session.send({ type: 'finalize' });
+    expect(told.at(-1)).toMatchObject({ type: 'error', code: 'invalid_state' });
+    session.send({ type: 'start', settings: SETTINGS, talk: null });
+    await until('session_started');
+    session.audio(new Uint8Array([1, 2]), LINEAR_16K);
+    session.send({ type: 'config', change: { utteranceEndMs: 2_000 } });
+    session.send({ type: 'finalize' });
+    session.audio(new Uint8Array([3, 4]), LINEAR_16K);
+    session.send({ type: 'finalize' });
+    expect(listening.session.endedAt).toEqual([2, 4]);
+    session.send({ type: 'stop' });
+    session.send({ type: 'finalize' });
+    expect(listening.session.endedAt).toEqual([2, 4]);
+  });
+
   it('counts to the lag of a text what waits to be heard', async () => {
     const { session, recognition, listening, told, until } = await startedSession();
     const finals = () => told.flatMap((message) => ('lag_ms' in message ? [message.lag_ms] : []));

@@ -16,6 +16,7 @@ export class FakeListening implements ListeningPlane {
     return {
       write() {},
       configure() {},
+      endUtterance() {},
       async finish(): Promise<StreamHeard> {
         session.finished += 1;
         return { durationMs: 0, speechMs: 0, snrDb: null };

@@ -1,8 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { topUp } from '../../storage/ledger.ts';
+import { eventually } from '../eventually.ts';
 import { createHttpFixture, type HttpFixture } from '../http/fixture.ts';
-import { seedTrunk } from '../storage/seed.ts';
+import { seedTrunk, USD } from '../storage/seed.ts';
 import { tandem } from './command-line.ts';
 
 const NUMBER = '+912240000077';
@@ -48,5 +50,37 @@ describe('tandem numbers inbound', () => {
     { argv: ['--ask', 'https://example.com/in'] },
   ])('does not understand $argv', async ({ argv }) => {
     expect((await run(['inbound', NUMBER, ...argv])).exitCode).toBe(2);
+  });
+});
+
+describe('tandem numbers prove', () => {
+  /** The trunk of another workspace claims a number. */
+  async function claimed(number: string) {
+    const member = await fixture.addWorkspace();
+    const body = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [number] };
+    const { body: trunk } = await fixture.call('POST', '/dialer/trunks', { as: member, body });
+    await topUp(fixture.sql, {
+      ...{ workspaceId: member.workspaceId, amountNano: USD, paymentType: 'admin_bonus', operationKey: number },
+      at: fixture.now.current,
+    });
+    const argv = ['numbers', 'prove', number, '--trunk', trunk.data.id];
+    return tandem(argv, { cwd: tmpdir(), env: { ...env, TANDEM_API_KEY: member.key } });
+  }
+
+  it('says why a number was not verified, and what to do', async () => {
+    const running = claimed('+912249500001');
+    const leg = await eventually(() => {
+      expect(fixture.sip.legs).toHaveLength(1);
+      return fixture.sip.legs[0]!;
+    });
+    leg.tell({ type: 'leg.refused', sipStatus: 404, hangupCause: 'UNALLOCATED_NUMBER', detail: 'Not Found' });
+    expect(await running).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('was not verified: the call was refused. Point the number at this server'),
+    });
+  });
+
+  it('needs the trunk', async () => {
+    expect(await run(['prove', NUMBER])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--trunk ID') });
   });
 });

@@ -152,6 +152,54 @@ describe('the SIP messages of a call', () => {
     ]);
   });
 
+  it('end in the capture file with an RTCP report of what was measured on each leg', async () => {
+    const { callId: id } = await seedCall(fixture, { by: admin, referenceId: 'rtcp' });
+    await initiate(fixture, id);
+    await finish(fixture, id);
+    const agent = {
+      packets_received: 750,
+      packets_lost: 250,
+      jitter_ms: 12.5,
+      mos: 3.7,
+      snr_db: null,
+      encryption: null,
+    };
+    const quality = { agent: { codec: 'PCMU', ...agent }, customer: null };
+    const ended = {
+      state: 'ended',
+      muted: false,
+      mode: null,
+      number: null,
+      joinedAt: null,
+      leftAt: null,
+      hangupCause: null,
+    };
+    const legs = [{ legId: 'agent', role: 'agent', ...ended }];
+    await fixture.sql`
+      update calls set quality = ${fixture.sql.json(quality)}, legs = ${fixture.sql.json(legs)} where call_id = ${id}`;
+    const sdp = (host: string, port: number) => `\r\n\r\nv=0\r\nc=IN IP4 ${host}\r\nm=audio ${port} RTP/AVP 0\r\n`;
+    await addSipMessages(fixture.sql, [
+      message({ callId: id, direction: 'sent', text: `INVITE${sdp('192.0.2.1', 10_000)}` }),
+      message({ callId: id, text: `SIP/2.0 200 OK${sdp('198.51.100.7', 4000)}` }),
+    ]);
+    const { raw } = await fixture.call('GET', `/dialer/click2call/${id}/sip.pcapng`, { as: admin });
+    const { packets } = readPcapng(raw);
+    expect(packets).toHaveLength(3);
+    const { payload, ...packet } = packets[2]!;
+    expect(packet).toMatchObject({
+      source: 'c0000201',
+      sourcePort: 10_001,
+      destination: 'c6336407',
+      destinationPort: 4001,
+    });
+    expect(packet.comment).toContain('agent leg: not from the wire');
+    const [receiverReport, voipMetrics] = [payload.subarray(0, 32), payload.subarray(32)];
+    expect([receiverReport[1], receiverReport[12], receiverReport.readUIntBE(13, 3)]).toEqual([201, 64, 250]);
+    const jitterInTicks = receiverReport.readUInt32BE(20);
+    expect(jitterInTicks).toBe(100);
+    expect([voipMetrics[1], voipMetrics[8], voipMetrics[16], voipMetrics[34]]).toEqual([207, 7, 64, 37]);
+  });
+
   it('are none for a call that was not traced', async () => {
     const other = await seedCall(fixture, { by: admin, referenceId: 'untraced' });
     const { body } = await fixture.call('GET', `/dialer/click2call/${other.callId}/sip`, { as: admin });

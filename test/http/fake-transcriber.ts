@@ -22,6 +22,9 @@ export class FakeTranscriber implements Transcriber {
     request: TranscribeRequest,
     upload: { uploadPath: string; signal: AbortSignal },
   ) => Transcribed | Promise<Transcribed> = () => ({ transcript: TRANSCRIPT, charge: null });
+  readonly downloads: string[] = [];
+  /** Throws to refuse. */
+  onDownload: (url: string) => void = () => undefined;
   #folder: string | null = null;
 
   async begin(request: BeginTranscription): Promise<PendingTranscription> {
@@ -33,6 +36,11 @@ export class FakeTranscriber implements Transcriber {
     return {
       uploadPath,
       signal,
+      download: async (url) => {
+        this.downloads.push(url);
+        this.onDownload(url);
+        return { fileName: 'call.mp3', mediaType: 'audio/mpeg' };
+      },
       transcribe: async (asked) => {
         this.requests.push({ ...asked, uploadPath });
         return await this.onTranscribe(asked, { uploadPath, signal });

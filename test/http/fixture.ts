@@ -9,6 +9,7 @@ import { createJudgeBatches, type JudgeBatches } from '../../actors/judge/batch.
 import { createJudgeDesk } from '../../actors/judge/judge-desk.actor.ts';
 import { createJudging } from '../../actors/judge/judging.ts';
 import { type OpenMemory, openMemory } from '../../actors/memory/open-memory.ts';
+import { createNumberVerifier } from '../../actors/number-verifier.actor.ts';
 import { createPhoneDesk } from '../../actors/phones/phone-desk.actor.ts';
 import { createRecordingExporter } from '../../actors/recordings/recording-exporter.ts';
 import { createRecordingLibrary } from '../../actors/recordings/recording-library.actor.ts';
@@ -25,8 +26,10 @@ import type { Sql } from '../../storage/database.ts';
 import { createLimitsInProcess } from '../../storage/limits/limits.ts';
 import { type ObjectStore, openObjectStore } from '../../storage/objects.ts';
 import { createApiKey } from '../../storage/queries/api-keys.ts';
+import { NO_CALLING_LIMITS } from '../../storage/queries/calling-rules.ts';
 import { addMember, createUser, createWorkspace, type Plan, type Role } from '../../storage/queries/workspaces.ts';
 import { createSecretBox, type SecretBox } from '../../storage/secrets.ts';
+import { everyGateway, FakeMediaPlane, FakeSip } from '../actors/fakes.ts';
 import { MemoryQueue } from '../actors/memory-queue.ts';
 import { FakeWebRtc } from '../actors/phones/fake-webrtc.ts';
 import { FakeLanguageModels } from '../language/fake-language-models.ts';
@@ -55,6 +58,8 @@ export interface HttpFixture extends AsyncDisposable {
   databaseUrl: string;
   dialer: FakeDialer;
   webRtc: FakeWebRtc;
+  /** Takes the calls that verify numbers. */
+  sip: FakeSip;
   speech: FakeTtsDesk;
   voices: FakeVoiceDesk;
   transcriber: FakeTranscriber;
@@ -149,6 +154,16 @@ export async function createHttpFixture(
   });
   const sealingKeys = createSealingKeys(RECORDING_KEY);
   const exporter = createRecordingExporter({ keys: sealingKeys, logger });
+  const sip = new FakeSip();
+  const trunkTargets = createTrunkTargets({
+    ...{ sql, allowCidrs: [], resolve: async () => ['93.184.215.14'] },
+    services: { naptr: async () => [], srv: async () => [] },
+  });
+  const numberVerifier = createNumberVerifier({
+    ...{ sip, sql, secrets, trunkTargets, logger, clock: clockOf(now), callingLimits: NO_CALLING_LIMITS },
+    mediaPlane: new FakeMediaPlane(),
+    trunks: { isDown: () => false, dialing: (trunk) => everyGateway(trunk) },
+  });
   const app = createHttpServer({
     recordings: createRecordingLibrary({
       ...{ sql, objects, keys: sealingKeys, exporter, clock: systemClock, logger },
@@ -173,10 +188,8 @@ export async function createHttpFixture(
     chat,
     models,
     now: () => now.current,
-    trunkTargets: createTrunkTargets({
-      ...{ sql, allowCidrs: [], resolve: async () => ['93.184.215.14'] },
-      services: { naptr: async () => [], srv: async () => [] },
-    }),
+    trunkTargets,
+    numberVerifier,
     registration: 'open',
     ...options,
   });
@@ -217,6 +230,7 @@ export async function createHttpFixture(
     databaseUrl: database.url,
     dialer,
     webRtc,
+    sip,
     speech,
     voices,
     transcriber,
@@ -264,6 +278,7 @@ export async function createHttpFixture(
 
     async [Symbol.asyncDispose]() {
       await app.close();
+      await numberVerifier[Symbol.asyncDispose]();
       await exporter.close();
       await chat.close();
       await memory.close();

@@ -160,6 +160,26 @@ describe('POST /memory/search and /memory/context', () => {
     }
   });
 
+  it('assembles a context of relevant memories only, however many tokens it may have', async () => {
+    const sourcesOf = async (asked: object) => (await post('/memory/context', asked)).body.data.sources;
+    const found = await post('/memory/search', { query: 'Which harbour is Vega moored in, and is Asha there?' });
+    expect(found.body.data.results).toHaveLength(2);
+    const query = 'Tell me about sailing';
+    expect(await sourcesOf({ query, max_tokens: 16_000 })).toMatchObject([{ id: found.body.data.results[0].id }]);
+    const { body } = await post('/memory/context', { query: 'zxqvw' });
+    expect(body.data).toMatchObject({ context: '', token_count: 0, sources: [] });
+  });
+
+  it('assembles a context of everything above a threshold of your own', async () => {
+    const { body } = await post('/memory/context', {
+      query: 'Asha Rao lives in Mumbai and has a boat',
+      threshold: 0.01,
+    });
+    expect(body.data.sources).toHaveLength(2);
+    const strict = await post('/memory/context', { query: 'Asha Rao lives in Mumbai and has a boat', threshold: 1 });
+    expect(strict.body.data.sources).toEqual([]);
+  });
+
   it('assembles a context within its tokens, framed as data, with its sources', async () => {
     const { body, headers } = await post('/memory/context', { query: 'Where does Asha live?', max_tokens: 200 });
     expect(body.data.context).toContain('{"text":"Asha Rao lives in Mumbai."}');

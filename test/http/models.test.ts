@@ -37,12 +37,17 @@ describe.each(['/models', '/v1/models'])('GET %s', (path) => {
       expect.objectContaining({ id: 'big-2.0', type: 'chat' }),
       { id: 'pocketsphinx/en-us', object: 'model', created: 0, owned_by: 'pocketsphinx', type: 'stt' },
       { id: 'svc Fast', object: 'model', created: 0, owned_by: 'tandem', type: 'tts' },
+      {
+        ...{ id: fixture.memory.embeddingModel(), object: 'model', created: 0 },
+        owned_by: 'tandem',
+        type: 'embedding',
+      },
     ]);
   });
 
-  it('lists recognisers and voices where no language model is configured', async () => {
+  it('lists recognisers, voices and embedder where no language model is configured', async () => {
     fixture.models.models = [];
-    expect((await listed(path)).map(({ type }) => type)).toEqual(['stt', 'tts']);
+    expect((await listed(path)).map(({ type }) => type)).toEqual(['stt', 'tts', 'embedding']);
   });
 
   it('asks for a key', async () => {
@@ -56,7 +61,7 @@ describe('GET /models', () => {
     fixture.models.list = async () => {
       throw new TandemError('LLM_UNAVAILABLE', 'It cannot answer.');
     };
-    expect((await listed()).map(({ type }) => type)).toEqual(['stt', 'tts']);
+    expect((await listed()).map(({ type }) => type)).toEqual(['stt', 'tts', 'embedding']);
     fixture.models.list = list;
   });
 

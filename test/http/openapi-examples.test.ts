@@ -61,6 +61,14 @@ async function seed(): Promise<Record<string, Known>> {
   });
   fixture.dialer.legs = [{ ...supervisor, leg_id: SUPERVISOR }];
   const spareTrunk = await seedTrunk(sql, { workspaceId, numbers: [] });
+  await seedTrunk(sql, { workspaceId: fixture.owner.workspaceId, numbers: ['+912240000099'] });
+  const [claimed, verifying] = ['+912249900001', '+912249900002'] as const;
+  const claims = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [claimed, verifying] };
+  const claiming = (await fixture.call('POST', '/dialer/trunks', { as: owner, body: claims })).body.data;
+  const verification = await fixture.call('POST', '/dialer/numbers/verifications', {
+    as: owner,
+    body: { e164: verifying, trunk_id: claiming.id },
+  });
   const memory = await seedMemory();
   const minted = await fixture.call('POST', `/dialer/recordings/${recordingId}/playback-url`, { as: owner });
   const media = new URL(minted.body.data.playback_url);
@@ -123,6 +131,8 @@ async function seed(): Promise<Record<string, Known>> {
       path: { key: decodeURIComponent(media.pathname.replace('/media/', '')) },
       query: Object.fromEntries(media.searchParams),
     },
+    verifyNumber: { body: { e164: claimed, trunk_id: claiming.id } },
+    getNumberVerification: { path: { id: verification.body.data.id } },
     rentNumber: { body: { e164: trunk.numbers[2] } },
     setCallerId: { body: { caller_id: trunk.numbers[0] } },
     deleteTrunk: { path: { id: spareTrunk.id } },

@@ -29,6 +29,7 @@ function bareServer() {
   return createHttpServer({
     sql: fixture.sql,
     dialer: new FakeDialer(),
+    numberVerifier: {} as never,
     phones: {} as never,
     speech: new FakeTtsDesk(),
     voices: new FakeVoiceDesk(),

@@ -16,9 +16,18 @@ export interface SttClient {
   closed: Promise<number>;
 }
 
-export function connectStt(origin: string, query: Record<string, string>, options: ClientOptions = {}): SttClient {
+export interface SttClientOptions extends ClientOptions {
+  /** Subprotocols to offer. */
+  protocols?: string[];
+}
+
+export function connectStt(
+  origin: string,
+  query: Record<string, string>,
+  { protocols = [], ...options }: SttClientOptions = {},
+): SttClient {
   const url = `${origin.replace('http', 'ws')}/ws/stt?${new URLSearchParams(query)}`;
-  const socket = new WebSocket(url, options);
+  const socket = new WebSocket(url, protocols, options);
   const messages: Message[] = [];
   socket.on('message', (data) => messages.push(JSON.parse(data.toString())));
   socket.on('error', () => {

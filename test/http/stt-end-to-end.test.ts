@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { parseCidrs } from '../../actors/callbacks/public-address.ts';
 import { createTranscriber } from '../../actors/stt/transcriber.actor.ts';
 import type { Transcriber } from '../../actors/stt/transcriber.ts';
 import type { ListeningPlane } from '../../media/listening-plane.ts';
@@ -83,6 +84,7 @@ beforeAll(async () => {
     refine: null,
     deliverer: { enqueue: async () => {} },
     tempDir,
+    download: { allowCidrs: parseCidrs(['127.0.0.0/8']) },
     clock: createTestClock(),
     logger: createTestLogger(),
   });
@@ -108,9 +110,9 @@ function answer(response: ServerResponse, text: string): void {
     .end(JSON.stringify({ task: 'transcribe', language: 'english', duration: 2, text, words }));
 }
 
-function post(value: Buffer, name: string, fields: readonly FormPart[] = []) {
+function post(value: Buffer, name: string, fields: readonly FormPart[] = [], path = '/stt') {
   const { body, headers } = formOf([...fields, { name: 'file', value, filename: name }]);
-  return fixture.call('POST', '/stt', { body, headers });
+  return fixture.call('POST', path, { body, headers });
 }
 
 const balance = async () => (await walletOf(fixture.sql, fixture.owner.workspaceId)).balanceNano;
@@ -178,6 +180,59 @@ describe('a file', () => {
       ['speaker_1', 'how may i help you'],
       ['speaker_2', 'where is my parcel'],
     ]);
+  });
+
+  it('is transcribed and charged alike in the format of OpenAI', async () => {
+    const before = await balance();
+    const wanted = [field('response_format', 'srt'), field('model', 'openai/whisper-1')];
+    const { status, raw, headers } = await post(wavFile(SENTENCE), 'a.wav', wanted, '/v1/audio/transcriptions');
+    expect(status).toBe(200);
+    expect(raw.toString()).toMatch(/^1\n00:00:00,\d{3} --> 00:00:0\d,\d{3}\nit was said\n$/);
+    const charged = before - (await balance());
+    expect(charged).toBe(BigInt(Math.ceil((SENTENCE.length / 16) * 100)));
+    expect(Number(headers['x-credit-charged'])).toBe(Number(charged) / 1e9);
+    const refused = await post(Buffer.from('not audio'), 'a.wav', [], '/v1/audio/transcriptions');
+    expect([refused.status, refused.body.error.code]).toEqual([422, 'AUDIO_NOT_READABLE']);
+    expect(before - (await balance())).toBe(charged);
+  });
+
+  it('is transcribed as a raw body, with its options in the query', async () => {
+    const headers = { 'content-type': 'audio/wav' };
+    const answer = await fixture.call('POST', '/stt?language=en', { body: wavFile(SENTENCE), headers });
+    expect([answer.status, answer.body.text]).toEqual([200, 'it was said']);
+    expect(asked[0]?.get('language')).toBe('en');
+    const empty = await fixture.call('POST', '/stt', { body: Buffer.alloc(0), headers });
+    expect([empty.status, empty.body.code]).toEqual([422, 'AUDIO_EMPTY']);
+  });
+
+  it('is fetched from a URL, and costs nothing if it cannot be', async () => {
+    const files = createServer(({ url: path }, response) => {
+      const body = path === '/call.ulaw' ? Buffer.from(asMulaw8k(SENTENCE)) : Buffer.alloc(26 * 2 ** 20);
+      if (path === '/nothing') response.writeHead(404).end();
+      else response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(body);
+    });
+    files.listen(0, '127.0.0.1');
+    await once(files, 'listening');
+    const base = `http://127.0.0.1:${(files.address() as AddressInfo).port}`;
+    const fetchFrom = (url: string) => fixture.call('POST', '/stt', { body: { url, language: 'en' } });
+    const before = await balance();
+    for (const [url, status, code] of [
+      [`${base}/nothing`, 422, 'AUDIO_URL_UNREACHABLE'],
+      [`${base}/large`, 422, 'AUDIO_URL_UNREACHABLE'],
+      ['https://10.0.0.1/a.wav', 400, 'INVALID_AUDIO_URL'],
+      ['http://169.254.169.254/latest', 400, 'INVALID_AUDIO_URL'],
+      ['file:///etc/passwd', 400, 'INVALID_AUDIO_URL'],
+    ] as const) {
+      const { body, ...answer } = await fetchFrom(url);
+      expect([answer.status, body.code], url).toEqual([status, code]);
+    }
+    expect(await balance()).toBe(before);
+    const { status, body } = await fetchFrom(`${base}/call.ulaw`);
+    expect([status, body.text]).toEqual([200, 'it was said']);
+    expect(before - (await balance())).toBe(BigInt(Math.round(body.cost_usd * 1e9)));
+    await eventually(async () => expect(await readdir(tempDir)).toEqual([]));
+    files.closeAllConnections();
+    files.close();
   });
 
   it('of silence asks no engine, and is charged by its length', async () => {

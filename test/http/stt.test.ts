@@ -201,8 +201,6 @@ describe('a form that is wrong is refused with all that is wrong', () => {
   });
 
   it('what is no form, or breaks off, is refused as that', async () => {
-    const asJson = await fixture.call('POST', '/stt', { body: { file: 'x' } });
-    expect([asJson.status, asJson.body.code]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE']);
     expect((await fixture.call('POST', '/stt')).status).toBe(415);
     const { body, headers } = formOf([AUDIO]);
     const withoutBoundary = await fixture.call('POST', '/stt', {

@@ -51,8 +51,8 @@ beforeAll(async () => {
     synthesis,
     catalogue,
     voices: {
-      async resolve({ voiceId }) {
-        const voice = voiceId === null ? catalogue.usual : catalogue.find(voiceId);
+      async resolve({ voiceId, text }) {
+        const voice = voiceId === null ? catalogue.usual : catalogue.find(voiceId, text);
         if (voice === null) throw new TandemError('VOICE_NOT_FOUND', 'There is no such voice. GET /voices lists them.');
         return voice;
       },
@@ -139,6 +139,28 @@ describe('a text over HTTP', () => {
       const seconds = audio.byteLength / (encoding === 'LINEAR16' ? 2 : 1) / rateHz;
       expect(seconds).toBeCloseTo(complete.duration_seconds, 1);
     }
+  });
+
+  it('is streamed as audio and charged alike in the format of OpenAI', async () => {
+    const [before, input] = [await balance(), 'Your order is on its way.'];
+    const ask = (more: object) =>
+      fixture.call('POST', '/v1/audio/speech', { body: { model: 'tts-1', input, ...more } });
+    const female = await ask({ voice: 'alloy', response_format: 'wav' });
+    const charged = BigInt(input.length) * 15_000n;
+    expect(female).toMatchObject({ status: 200, headers: { 'x-credit-charged': String(Number(charged) / 1e9) } });
+    const male = await ask({ voice: 'onyx', response_format: 'wav' });
+    const [slow, fast] = [0.25, 4].map((speed) => ask({ voice: 'alloy', response_format: 'wav', speed }));
+    const lengthOf = ({ raw }: { raw: Buffer }) => parseWav(raw).durationMs;
+    expect(lengthOf(female)).toBeGreaterThan(1000);
+    expect(male.raw.equals(female.raw)).toBe(false);
+    expect(lengthOf(await slow!)).toBeGreaterThan(3 * lengthOf(female));
+    expect(lengthOf(await fast!)).toBeLessThan(0.6 * lengthOf(female));
+    expect((await ask({ response_format: 'mp3' })).raw.toString('latin1', 0, 8)).toMatch(/^(ID3|\xff[\xe2-\xff])/);
+    expect((await ask({ response_format: 'opus' })).raw.toString('latin1', 0, 4)).toBe('OggS');
+    expect(before - (await balance())).toBe(6n * charged);
+    expect((await ask({ voice: 'no-such-voice' })).body.error.code).toBe('VOICE_NOT_FOUND');
+    expect((await ask({ input: '... !' })).body.error.code).toBe('VALIDATION_FAILED');
+    expect(before - (await balance())).toBe(6n * charged);
   });
 
   it('that is no SSML, nothing to say or for nobody is refused and free', async () => {

@@ -134,6 +134,50 @@ describe('a client that connects', () => {
     expect(await without.until('error')).toMatchObject({ code: 'AUTH_FAILED' });
   });
 
+  it.each(['Bearer', 'bearer', 'Token'])('may send its key in the Authorization header as %s', async (scheme) => {
+    const client = dial({}, { headers: { authorization: `${scheme} ${member.key}` } });
+    expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
+    expect(client.socket.protocol).toBe('');
+    expect(fixture.logLines.join('')).not.toContain(member.key.slice(3));
+  });
+
+  it.each(['token', 'bearer'])(
+    'may send its key as a subprotocol after %s, which the server selects',
+    async (scheme) => {
+      const client = dial({}, { protocols: [scheme, member.key] });
+      expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
+      expect(client.socket.protocol).toBe(scheme);
+      expect(fixture.logLines.join('')).not.toContain(member.key.slice(3));
+    },
+  );
+
+  it('may send the token of a login in the header or as a subprotocol, with the workspace in the query', async () => {
+    const token = await sessionOf(fixture, member);
+    const query = { workspace_id: member.workspaceId };
+    for (const options of [{ headers: { authorization: `Bearer ${token}` } }, { protocols: ['bearer', token] }]) {
+      const client = dial(query, options);
+      expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
+    }
+  });
+
+  it('uses the key in the query beside the credentials of a proxy and other subprotocols', async () => {
+    const client = dial({ apiKey: member.key }, { headers: { authorization: 'Basic eDp5' }, protocols: ['stt'] });
+    expect(await client.until('connection_established')).toMatchObject({ user_id: member.userId });
+    expect(client.socket.protocol).toBe('stt');
+  });
+
+  it.each([
+    [{ headers: { authorization: 'Bearer sk_wrong' } }],
+    [{ protocols: ['token', 'sk_wrong'] }],
+    [{ protocols: ['token'] }],
+    [{ protocols: ['sk_wrong'] }],
+  ])('is rejected with a wrong key: %j', async (options) => {
+    const client = dial({}, options);
+    expect(await client.until('error')).toMatchObject({ code: 'AUTH_FAILED' });
+    expect(await client.closed).toBe(1008);
+    expect(fixture.logLines.join('')).not.toContain('sk_wrong');
+  });
+
   it('is not let in without good credentials, and told why before the close', async () => {
     const owner = await fixture.addWorkspace();
     const queries: Record<string, string>[] = [
@@ -271,6 +315,16 @@ describe('what a client sends', () => {
       code: 'unknown_message_type',
       message: 'unknown message type: audio',
     });
+  });
+
+  it('keeps the session alive and ends utterances in the words of Deepgram, without an answer', async () => {
+    const client = await established();
+    client.send({ type: 'KeepAlive' });
+    client.send({ type: 'Finalize' });
+    client.send({ type: 'test', timestamp: 1 });
+    await client.until('test_response');
+    expect(client.types().slice(-2)).toEqual(['connected', 'test_response']);
+    expect(fixture.liveStt.session.commands).toEqual([{ type: 'keepalive' }, { type: 'finalize' }]);
   });
 
   it('is answered with the same timestamp when it is a test', async () => {

@@ -50,6 +50,7 @@ const EVENTS: Record<string, SttSessionEvent> = {
   'start.context': { type: 'start.requested', settings: SETTINGS, talk: TALK },
   config: { type: 'config.requested', change: { utteranceEndMs: 2_000 } },
   stop: { type: 'stop.requested' },
+  alive: { type: 'client.alive' },
   opened: { type: 'pipeline.opened' },
   'refused.language': { type: 'pipeline.refused', code: 'unsupported_language', message: 'No engine knows it.' },
   'refused.shutdown': { type: 'pipeline.refused', code: 'SHUTTING_DOWN', message: 'Shutting down.' },
@@ -73,6 +74,7 @@ const EVENTS: Record<string, SttSessionEvent> = {
   'recognition.ended': { type: 'recognition.ended' },
   overloaded: { type: 'recognition.overloaded', lagMs: 31_000 },
   failed: { type: 'recognition.failed', code: 'STT_UPSTREAM_RATE_LIMIT', message: 'Limited.', retryAfterS: 2.2 },
+  impaired: { type: 'recognition.impaired', code: 'STT_UPSTREAM_RATE_LIMIT', message: 'Limited.' },
   lost: { type: 'listening.lost', detail: 'the worker died' },
   'end.disconnected': { type: 'end.requested', ending: { kind: 'disconnected' } },
   'end.credentials': { type: 'end.requested', ending: { kind: 'credentials' } },
@@ -94,10 +96,12 @@ const IN_SESSION = {
   unconfigured: 'same error:unsupported_language',
   overloaded: 'concluding error:overloaded',
   failed: 'concluding error:STT_UPSTREAM_RATE_LIMIT',
+  impaired: 'same error:STT_UPSTREAM_RATE_LIMIT',
   lost: 'concluding error:STT_UPSTREAM_UNAVAILABLE',
 };
 const STARTED = {
   ...IN_SESSION,
+  'end.shutdown': 'stopping',
   config: 'same',
   'recognition.ended': 'concluding',
 };
@@ -148,6 +152,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   },
   stopping: {
     ...IN_SESSION,
+    'end.shutdown': 'same',
     config: 'same error:invalid_state',
     speech: 'same speech_started',
     hypothesis: 'same interim',
@@ -160,6 +165,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   refining: {
     ...STARTED,
     'recognition.ended': 'same',
+    'end.shutdown': 'stopping+refining',
     stop: 'stopping+refining',
     speech: 'speaking+refining speech_started',
     hypothesis: 'same interim',
@@ -168,6 +174,7 @@ const TABLE: Record<keyof typeof PATHS, Partial<Record<keyof typeof EVENTS, stri
   billing: {
     ...STARTED,
     'recognition.ended': 'same',
+    'end.shutdown': 'stopping+billing',
     stop: 'stopping+billing',
     speech: 'speaking+billing speech_started',
     hypothesis: 'same interim',
@@ -411,7 +418,7 @@ describe('a session', () => {
     session.send({ ...unusable('hallucination_rejected', null), utteranceId: 2 });
     expect(session.transcriptions().at(-1)).toMatchObject({ text: '', tentative: false, tentative_reason: null });
     expect(session.bills).toEqual([]);
-    session.tell('end.shutdown');
+    session.tell('end.disconnected');
     expect(session.concludes).toMatchObject([{ transcript: '' }]);
   });
 
@@ -535,7 +542,6 @@ describe('a session that fails', () => {
 
   const CLOSES = {
     'end.credentials': 1008,
-    'end.shutdown': 1012,
     'end.overloaded': 1013,
     overloaded: 1013,
     lost: 1011,
@@ -551,6 +557,29 @@ describe('a session that fails', () => {
     });
   }
 
+  it('tells what was said before the server stopped, and closes with 1012', async () => {
+    const session = startedSession();
+    for (const step of ['speech', 'end.shutdown']) session.tell(step);
+    expect([session.state(), session.commands.at(-1)]).toEqual(['stopping', { type: 'finish' }]);
+    for (const step of ['recognised', 'recognition.ended']) session.tell(step);
+    await session.billed();
+    expect(session.transcriptions().at(-1)).toMatchObject({ text: 'go forward', is_final: true });
+    await session.concluded();
+    expect(session.told.slice(-3).map(nameOf)).toEqual(['error:SHUTTING_DOWN', 'billing_summary', 'connection_closed']);
+    expect(session.closed).toMatchObject({ code: 1012 });
+  });
+
+  it('waits 10 s for it', async () => {
+    const session = startedSession();
+    for (const step of ['speech', 'end.shutdown']) session.tell(step);
+    await session.passed(9_999);
+    expect(session.state()).toBe('stopping');
+    await session.passed(1);
+    expect(session.told.at(-1)).toMatchObject({ code: 'SHUTTING_DOWN' });
+    await session.concluded();
+    expect(session.closed).toMatchObject({ code: 1012 });
+  });
+
   it('gives up a client that does not start within a minute, also one that tried', async () => {
     const session = startSession();
     await session.passed(59_999);
@@ -561,6 +590,17 @@ describe('a session that fails', () => {
     expect(session.told.map(nameOf).at(-1)).toBe('error:start_timeout');
     await session.concluded();
     expect(session.closed).toMatchObject({ code: 1008 });
+  });
+
+  it('waits another minute for a start after each sign of life, and says nothing', async () => {
+    const session = startSession();
+    for (let minute = 0; minute < 5; minute += 1) {
+      await session.passed(59_999);
+      session.tell('alive');
+    }
+    expect([session.state(), session.told]).toEqual(['established', []]);
+    await session.passed(60_000);
+    expect(session.told.map(nameOf).at(-1)).toBe('error:start_timeout');
   });
 
   for (const [state, timeoutMs] of [

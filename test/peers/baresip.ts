@@ -36,6 +36,8 @@ export interface Baresip extends AsyncDisposable {
   caFile: string;
   /** A command of its menu, such as `hold` or `resume`, which it carries out some time later. */
   command: (name: string) => Promise<void>;
+  /** Presses keys in its call. */
+  press: (keys: string) => Promise<void>;
   /** Calls a SIP URI. */
   dial: (uri: string) => Promise<void>;
   /** What it has written so far. */
@@ -103,6 +105,7 @@ export async function startBaresip(options: BaresipOptions = {}): Promise<Baresi
     caFile,
     command: (name) => sendCommand(commandPort, { command: name }),
     dial: (uri) => sendCommand(commandPort, { command: 'dial', params: uri }),
+    press: (keys) => sendCommand(commandPort, { command: 'sndcode', params: keys }),
     output: peer.output,
     heard: () => heardIn(folder),
     stop,

@@ -98,4 +98,13 @@ describe('the answer to a challenge', () => {
     expect(await check(answer(challenge()))).toBe('refused');
     expect(await check(answer(challenge('192.0.2.8')), { source: '192.0.2.8' })).toBe('accepted');
   });
+
+  it('is refused after ten wrong ones of other addresses in its IPv6 /64', async () => {
+    const { challenge, answer, check } = start();
+    const give = (source: string, password = ACCOUNT.password) =>
+      check(answer(challenge(source), { password }), { source });
+    for (let host = 1; host <= 10; host++) await give(`2001:db8:0:7::${host}`, 'wrong');
+    expect(await give('2001:db8:0:7:1:2:3:4')).toBe('refused');
+    expect(await give('2001:db8:0:8::1')).toBe('accepted');
+  });
 });

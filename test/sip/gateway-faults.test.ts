@@ -264,6 +264,28 @@ describe('a server that forgets', () => {
     expect(dialed.log.all).toHaveLength(1);
   });
 
+  test('an INVITE while it is frozen, and sends it when it wakes, is asked to cancel it, and to end it if it is answered', async () => {
+    const cancelled = Promise.withResolvers<ScriptedMessage>();
+    const ended = Promise.withResolvers<ScriptedMessage>();
+    let invite: ScriptedMessage | null = null;
+    const server = await scripted({
+      onMessage: (message) => {
+        if (methodOf(message) === 'INVITE') invite = message;
+        if (methodOf(message) === 'CANCEL') cancelled.resolve(message);
+        if (methodOf(message) === 'BYE') ended.resolve(message);
+      },
+    });
+    const gateway = await gatewayTo(server.port, { pingIntervalMs: 20, outlivesUs: true });
+    const dialed = dialLeg(gateway, { trunk: TRUNK });
+    await untilState(gateway, 'disconnected');
+    expect(await dialed.over()).toMatchObject({ type: 'leg.lost' });
+    confirm(invite!, 't1');
+    expect((await cancelled.promise).words.join('|')).toBe('sip|t1|');
+    respond(invite!, 't1', '200 OK', { body: ANSWER });
+    expect((await ended.promise).words.join('|')).toBe(`sip||${DIALOG}`);
+    expect(dialed.log.all).toHaveLength(1);
+  });
+
   test('to answer the INVITE receives a CANCEL when the owner gives the leg up, which ends it', async () => {
     const cancelled = Promise.withResolvers<void>();
     const server = await scripted({

@@ -22,8 +22,8 @@ const BLOCK_SAMPLES = 320;
 export function itIsARecognizer(conforming: ConformingRecognizer): void {
   describe(`a recognizer: ${conforming.name}`, { timeout: 120_000 }, () => {
     const first = conforming.spoken[0]!;
-    const whole: UtteranceOptions = { language: first.language, keywords: [], wantsHypotheses: false };
-    const hypothesising: UtteranceOptions = { ...whole, wantsHypotheses: true };
+    const whole: UtteranceOptions = { language: first.language, keywords: [], isLive: false };
+    const hypothesising: UtteranceOptions = { ...whole, isLive: true };
     let recognizer: Recognizer;
     /** Of `first`, written in blocks. */
     let expected: Recognition;

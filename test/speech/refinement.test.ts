@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Refine, refineTranscript, shareOfWordsKept } from '../../speech/refinement.ts';
+import { hasAddedWords, type Refine, refineTranscript, shareOfWordsKept } from '../../speech/refinement.ts';
 import { createTestClock } from '../actors/fakes.ts';
 import * as fc from '../properties.ts';
 
@@ -41,6 +41,11 @@ describe('refinement', () => {
     expect(await refineWith(async () => 'Please call them at three.')).toMatchObject({ llmApplied: true });
   });
 
+  it('keeps the original when the model adds words, such as those of its prompt', async () => {
+    const echo = 'The talk is about orders at Tandem. Please call tan dem at noon.';
+    expect(await refineWith(async () => echo)).toMatchObject({ text: ORIGINAL.text, llmReason: 'added_words' });
+  });
+
   it('keeps the original when the model answers nothing or fails', async () => {
     expect(await refineWith(async () => ' \n ')).toMatchObject({ text: ORIGINAL.text, llmReason: 'llm_empty' });
     const failing = refineWith(() => Promise.reject(new Error('503')));
@@ -65,6 +70,39 @@ describe('refinement', () => {
       llmLatencyMs: 700,
     });
     expect((told as AbortSignal | null)?.aborted).toBe(true);
+  });
+});
+
+describe('words that were added', () => {
+  it.each([
+    { original: 'call tan dem at noon', refined: 'Call Tandem at noon.' },
+    { original: 'i am gonna call', refined: "I'm going to call." },
+    { original: 'the reel ease of twenty one', refined: 'The release of 21.' },
+    { original: 'wear ring', refined: 'We are ringing' },
+    { original: 'and and so', refined: 'And so.' },
+  ])('are none in $refined for $original', ({ original, refined }) => {
+    expect(hasAddedWords(original, refined)).toBe(false);
+  });
+
+  it.each([
+    { original: 'call at noon', refined: 'Please call at noon.' },
+    { original: 'call at noon', refined: 'Call us at noon.' },
+    { original: 'call at noon', refined: 'Call at noon, thank you.' },
+    { original: 'call tandem at noon', refined: 'Call the orders desk at noon.' },
+    { original: '', refined: 'Thank you.' },
+  ])('are some in $refined for $original', ({ original, refined }) => {
+    expect(hasAddedWords(original, refined)).toBe(true);
+  });
+
+  it('are found in texts of any length', () => {
+    const words = Array.from({ length: 3_000 }, (_, index) => `word${index}`);
+    const added = words.map((_, index) => `other${index}`);
+    expect(hasAddedWords(words.join(' '), words.join(' '))).toBe(false);
+    expect(hasAddedWords(words.join(' '), [...words, ...added].join(' '))).toBe(true);
+  });
+
+  it('are none in a text for itself', () => {
+    fc.assert(fc.property(fc.string({ unit: 'grapheme' }), (text) => !hasAddedWords(text, text)));
   });
 });
 

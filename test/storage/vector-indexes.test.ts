@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createPointSource } from '../../actors/memory/recall-store.ts';
 import { createPgvectorTable } from '../../actors/memory/vector-table.ts';
-import { createHashedEmbedder } from '../../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../../language/memory/embedder-offline.ts';
 import { pointOf } from '../../language/memory/point.ts';
 import { PointCollection } from '../../language/memory/point-collection.ts';
 import { createTableIndex } from '../../language/memory/table-index.ts';
@@ -117,6 +117,26 @@ function conformance(
     expect(await near(at(0))).toEqual([a]);
   });
 
+  it('finds points of a new embedder, one after the other as they replace those of the old one', async () => {
+    const [a, b] = [await put(own, [at(0)], 'older-1'), await put(own, [at(5)], 'older-1')];
+    const older = await open(sql, 'older-1');
+    expect(await near(at(0), { index: older })).toEqual([a, b]);
+    expect(await near(at(0))).toEqual([]);
+    for (const [memoryId, found] of [
+      [b, [b]],
+      [a, [a, b]],
+    ] as const) {
+      const unitId = await unitOf(memoryId);
+      await inTransaction(sql, async (tx) => {
+        const revision = (await nextRevision(tx, own.id))!;
+        const points = [{ id: unitId, embedder: EMBEDDER, bytes: at(memoryId === a ? 0 : 5) }];
+        await setUnitPoints(tx, { collectionId: own.id, points, revision });
+      });
+      expect(await near(at(0))).toEqual(found);
+    }
+    await older.close();
+  });
+
   it('sees nothing of a transaction that was rolled back', async () => {
     const a = await put(own, [at(0)]);
     const failed = inTransaction(sql, async (tx) => {
@@ -206,7 +226,7 @@ function conformance(
   });
 
   it('finds more than 95 of 100 of the 20 nearest among 10,000 texts', { timeout: 240_000 }, async () => {
-    const embedder = createHashedEmbedder();
+    const embedder = createOfflineEmbedder();
     const random = numbers(7);
     const text = () => Array.from({ length: 30 }, () => word(Math.floor(20_000 ** random()))).join(' ');
     const texts = Array.from({ length: 10_000 }, text);

@@ -69,11 +69,19 @@ it('a recogniser that cannot keep up ends it with 1013', async () => {
   await expectNothingLeft(server, opened);
 });
 
-it('a server that closes says so first', async () => {
+it('a server that closes tells what was said, and then why it closes', async () => {
   await using opened = await session();
-  const { client, server } = opened;
-  await server.fixture.app.close();
+  const { client, listening, recognition, server } = opened;
+  const finishing = Promise.withResolvers<void>();
+  listening.onFinish = () => finishing.resolve();
+  const closed = server.fixture.app.close();
+  await finishing.promise;
+  recognition.stream.recognise(1, 'the last words');
+  recognition.stream.tell({ type: 'recognition.ended' });
+  await closed;
   expect(await client.closed).toBe(1012);
+  expect(lastTypes(client, 4)).toEqual(['transcription', 'error', 'billing_summary', 'connection_closed']);
+  expect(client.messages.at(-4)).toMatchObject({ text: 'the last words' });
   expect(client.messages.at(-3)).toMatchObject({ type: 'error', code: 'SHUTTING_DOWN' });
   await expectNothingLeft(server, opened);
 });

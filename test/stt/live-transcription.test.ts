@@ -62,6 +62,26 @@ describe('somebody who speaks over a telephone', () => {
     expect(await balanceNano()).toBe(5n * USD - BigInt(Math.round(summary.amount * 1e9)));
   });
 
+  it('gets the final of an open utterance as soon as it finalizes, and the next one in the same session', async () => {
+    const { key } = server.fixture.owner;
+    const client = connectStt(server.origin, {}, { protocols: ['token', key] });
+    await startStt(client, { languages: ['en'], config: { utterance_end_ms: 30_000 } });
+    const finals = () => client.messages.filter(({ speech_final }) => speech_final);
+    const speech = goForward();
+    for (let spoken = 1; spoken <= 2; spoken += 1) {
+      await play(client, speech);
+      client.send({ type: 'KeepAlive' });
+      expect(finals()).toHaveLength(spoken - 1);
+      client.send({ type: 'Finalize' });
+      await untilTruthy(() => finals().length === spoken);
+      expect(finals().at(-1)).toMatchObject({ text: expect.stringMatching(UNDERSTOOD), processing_mode: 'speech_end' });
+    }
+    client.send({ type: 'stop' });
+    expect(await client.closed).toBe(1000);
+    expect(finals()).toHaveLength(2);
+    expect(client.types()).not.toContain('error');
+  });
+
   it.skipIf(!isPythonThere)('is understood through a client in Python (python3-websockets)', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tandem-python-'));
     try {

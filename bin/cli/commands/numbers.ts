@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { inTransaction } from '../../../storage/database.ts';
 import { listClaims, type NumberClaim, verifyNumber } from '../../../storage/queries/number-claims.ts';
 import { API_OPTIONS, openApi } from '../api-access.ts';
@@ -164,7 +165,49 @@ function ruleText(rule: Rule | null): string {
   return `forwarded to ${where}${record ? ', recorded' : ''}${transcribe ? ', transcribed' : ''}`;
 }
 
-export const numbersCommand: Command = { actions: { list, inbound, claims, verify } };
+interface Verification {
+  id: string;
+  e164: string;
+  status: 'calling' | 'verified' | 'failed';
+  failure: string | null;
+}
+
+const POLL_MS = 1_000;
+
+const prove = defineAction({
+  summary: 'Verify by a call that a trunk of yours receives the calls to a number. Takes up to a minute.',
+  parameters: [{ name: 'NUMBER', about: 'the number, in +E.164' }],
+  options: { trunk: { value: 'ID', about: 'the trunk that lists the number' }, ...API_OPTIONS },
+  async run({ values, arguments: [e164 = ''], terminal }) {
+    if (values.trunk === undefined)
+      throw new UsageError('numbers prove needs --trunk ID: tandem trunks list shows them');
+    const api = openApi(values);
+    let verification = await api.post<Verification>('/dialer/numbers/verifications', { e164, trunk_id: values.trunk });
+    terminal.progress(`calling ${e164}: it is verified when the call comes back over the trunk`);
+    while (verification.status === 'calling') {
+      await setTimeout(POLL_MS);
+      verification = await api.get<Verification>(`/dialer/numbers/verifications/${verification.id}`);
+    }
+    terminal.progress('');
+    if (verification.status === 'failed') {
+      throw new CommandError(
+        'NUMBER_NOT_VERIFIED',
+        `${e164} was not verified: ${FAILURES[verification.failure ?? '']}.`,
+      );
+    }
+    return { data: { verification }, text: `${e164} is verified. The workspace can rent it now.` };
+  },
+});
+
+const FAILURES: Readonly<Record<string, string>> = {
+  not_answered: 'the call was not answered. Point the number at this server and try again',
+  busy: 'it was busy. Try again',
+  refused: 'the call was refused. Point the number at this server and try again',
+  code_not_heard: 'the call was answered elsewhere. Point the number at this server and try again',
+  interrupted: 'the call was interrupted. Try again',
+};
+
+export const numbersCommand: Command = { actions: { list, inbound, claims, verify, prove } };
 
 function presentClaim({ e164, trunkId, workspaceId, createdAt }: NumberClaim) {
   return { e164, outbound_trunk_id: trunkId, workspace_id: workspaceId, created_at: createdAt.toISOString() };

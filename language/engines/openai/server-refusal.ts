@@ -1,4 +1,5 @@
 import OpenAI from 'openai';
+import { refusalNames } from '../../../runtime/refusal-names.ts';
 import { LanguageEngineError, type LanguageEngineErrorCode } from '../../engine.ts';
 import { UnusableAnswer } from './bounded-fetch.ts';
 
@@ -56,7 +57,6 @@ const MEANINGS: Record<LanguageEngineErrorCode, string> = {
   context_too_long: 'the messages are longer than the model can take',
   refused: 'the model server refuses the request',
 };
-const ERROR_NAME = /^[a-z][a-z0-9_.]{1,59}$/i;
 /** Beyond a day a server does not mean it. */
 const LONGEST_WAIT_S = 86_400;
 const MOST_WORDS = 4_000;
@@ -69,20 +69,7 @@ function readRefusal(error: InstanceType<typeof OpenAI.APIError>, apiKey: string
   // Inside a stream there is no status, and some servers put it there.
   const told = Number(body.code ?? body.status ?? 0);
   const status = error.status ?? (told >= 400 && told < 600 ? told : 500);
-  const names = [body.code, body.type, body.param].filter(
-    (name): name is string => typeof name === 'string' && ERROR_NAME.test(name) && !isOfKey(name, apiKey),
-  );
-  return { status, names: [...new Set([`${status}`, ...names])], words: textOf(body, 0).slice(0, MOST_WORDS) };
-}
-
-/** The key, or most of it, whatever stands around or between. */
-function isOfKey(name: string, apiKey: string | null): boolean {
-  if (apiKey === null) return false;
-  const [inName, inKey] = [name, apiKey].map((text) => text.replace(/[^a-z0-9]/gi, '').toLowerCase()) as [
-    string,
-    string,
-  ];
-  return inName.includes(inKey) || (inName.length * 2 > inKey.length && inKey.includes(inName));
+  return { status, names: [`${status}`, ...refusalNames(body, apiKey)], words: textOf(body, 0).slice(0, MOST_WORDS) };
 }
 
 function codeOf({ status, names, words }: Refusal): LanguageEngineErrorCode {

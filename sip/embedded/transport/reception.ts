@@ -41,7 +41,8 @@ export function createReception({
 
   function read(bytes: Buffer, source: Remote, expectedOnly: boolean): void {
     const message = parseMessage(bytes);
-    if (expectedOnly && !listener.isExpected(message)) {
+    if (listener.isExpected(message)) limits.refund(source.host);
+    else if (expectedOnly) {
       drop(source);
       return;
     }

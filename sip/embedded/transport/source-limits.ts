@@ -1,3 +1,5 @@
+import { networkOf } from '../../../runtime/network-address.ts';
+
 export interface SourceLimitOptions {
   /** Messages per second that one source may send for long. */
   perSecond: number;
@@ -11,7 +13,8 @@ export type Verdict = 'accepted' | 'expected-only' | 'rejected';
 
 /**
  * A token bucket for each source address, /64 for IPv6. A source that has emptied its bucket may only send what belongs
- * to calls that we know. At ten times that, its messages are not even read.
+ * to calls that we know, which costs a twentieth: a carrier sends some five messages for each call of ours. At ten times the bucket,
+ * its messages are not even read.
  */
 export class SourceLimits {
   /** Ordered by last use. */
@@ -31,7 +34,7 @@ export class SourceLimits {
   /** Counts one message. */
   take(host: string): Verdict {
     const { perSecond, burst, nowMs } = this.#options;
-    const source = sourceOf(host);
+    const source = networkOf(host);
     const now = nowMs();
     const bucket = this.#buckets.get(source) ?? { tokens: burst, atMs: now };
     const refilled = Math.min(burst, bucket.tokens + ((now - bucket.atMs) / 1000) * perSecond);
@@ -45,10 +48,16 @@ export class SourceLimits {
     return bucket.tokens > -READ_AT_MOST * burst ? 'expected-only' : 'rejected';
   }
 
+  /** The message that was counted last belongs to a call that we know. */
+  refund(host: string): void {
+    const bucket = this.#buckets.get(networkOf(host));
+    if (bucket !== undefined) bucket.tokens = Math.min(this.#options.burst, bucket.tokens + EXPECTED_REFUND);
+  }
+
   /** A message of this source was dropped. */
   drop(host: string): void {
     this.#droppedInAll++;
-    const source = sourceOf(host);
+    const source = networkOf(host);
     const count = this.#dropped.get(source) ?? 0;
     if (count > 0 || this.#dropped.size < MAX_SOURCES) this.#dropped.set(source, count + 1);
   }
@@ -77,16 +86,7 @@ export interface DroppedMessages {
   sources: { host: string; dropped: number }[];
 }
 
-/** An IPv6 customer has 2^64 addresses of its own. */
-function sourceOf(host: string): string {
-  if (!host.includes(':') || host.includes('.')) return host;
-  const [head = '', tail] = host.split('%', 1)[0]?.split('::') ?? [];
-  const groups = head === '' ? [] : head.split(':');
-  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length);
-  const whole = [...groups, ...Array<string>(Math.max(0, missing)).fill('0'), ...(tail ? tail.split(':') : [])];
-  return whole.slice(0, 4).join(':');
-}
-
 const READ_AT_MOST = 10;
+const EXPECTED_REFUND = 0.95;
 const MAX_SOURCES = 20_000;
 const SHOWN_SOURCES = 5;

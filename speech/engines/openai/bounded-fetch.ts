@@ -8,13 +8,17 @@ export function fetchAtMost(mostBytes: number): typeof fetch {
   };
 }
 
+export class LongAnswerError extends Error {
+  override readonly name = 'LongAnswerError';
+}
+
 async function readAtMost({ body }: Response, mostBytes: number): Promise<Buffer<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.byteLength;
     // Leaving the loop lets go of the connection.
-    if (bytes > mostBytes) throw new Error(`the answer is longer than ${mostBytes} bytes`);
+    if (bytes > mostBytes) throw new LongAnswerError(`its answer is longer than ${mostBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

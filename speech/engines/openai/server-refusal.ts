@@ -1,10 +1,11 @@
 import OpenAI from 'openai';
+import { refusalNames } from '../../../runtime/refusal-names.ts';
 import { RecognizerError } from '../../recognizer.ts';
-import { reasonOf } from './failure-reason.ts';
+import { faultOf } from './failure-reason.ts';
 
 /**
- * What a failed request means to whoever asked. The server's words are for the operator; they are cut, and must not
- * carry the key, which some servers repeat. For the same reason the package's own error is not kept as the cause.
+ * What a failed request means to whoever asked. The server's words are left out but for names of codes, as clients are told of it and
+ * servers repeat keys and texts. For the same reason the package's own error is not kept as the cause.
  */
 export function serverRefusal(error: unknown, secret: string | null): RecognizerError {
   if (error instanceof RecognizerError) return error;
@@ -13,24 +14,22 @@ export function serverRefusal(error: unknown, secret: string | null): Recognizer
     return new RecognizerError('unavailable', 'the transcription server did not answer in time', { retryable: true });
   }
   if (!(error instanceof OpenAI.APIError) || error.status === undefined) {
-    const reason = tellable(reasonOf(error), secret);
-    const message = `the transcription server cannot be used: ${reason}`;
+    const message = `the transcription server cannot be used: ${faultOf(error)}`;
     return new RecognizerError('unavailable', message, { retryable: true });
   }
   const retryAfterS = retryAfterSeconds(error.headers, error.error);
-  const said = tellable(error.message, secret);
+  const names = [`${error.status}`, ...refusalNames(error.error, secret)].join(' ');
   if (error.status === 429) {
-    const message = `the transcription server limits us: ${said}`;
+    const message = `the transcription server limits us (${names})`;
     return new RecognizerError('rate_limited', message, { retryable: true, retryAfterS });
   }
   const isPassing = error.status >= 500 || error.status === 408;
-  const message = `the transcription server ${isPassing ? 'failed' : 'refuses'}: ${said}`;
+  const message = `the transcription server ${isPassing ? 'failed' : 'refuses'} (${names})`;
   return new RecognizerError('unavailable', message, { retryable: isPassing, retryAfterS });
 }
 
 /** Beyond a day a server does not mean it. */
 const LONGEST_WAIT_S = 86_400;
-const MOST_SAID_CHARACTERS = 200;
 
 /** RFC 9110, section 10.2.3; else what the body of the error says. */
 function retryAfterSeconds(headers: Headers | undefined, body: unknown): number | null {
@@ -45,9 +44,4 @@ function secondsOf(header: string): number | null {
   if (/^\s*\d+(\.\d+)?\s*$/.test(header)) return Number(header);
   const at = Date.parse(header);
   return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
-}
-
-function tellable(text: string, secret: string | null): string {
-  const safe = secret === null ? text : text.replaceAll(secret, '***');
-  return safe.replace(/\s+/g, ' ').slice(0, MOST_SAID_CHARACTERS);
 }

@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RECOGNITION_RATE_HZ, type RecognisedWord, type Recognition } from '../../../machines/utterances.ts';
+import { hasKeywords, markBoosted } from '../../boosted-words.ts';
 import type { ServedRecognizer } from '../../engine-process/served-recognizer.ts';
 import { type Hypothesis, type Keyword, RecognizerError, type UtteranceOptions } from '../../recognizer.ts';
 import { CepstralMean } from './cepstral-mean.ts';
@@ -16,37 +18,41 @@ export interface PocketsphinxRecognizerOptions {
 /** Audio is decoded in blocks of this size however it is written, so that the text does not depend on that. */
 const BLOCK_SAMPLES = RECOGNITION_RATE_HZ / 10;
 /**
- * How much is heard before decoding begins, since the cepstral mean must be known by then: without hypotheses all of
- * the utterance, within reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words
- * wrong with the mean of the model, 0.66 with one that is learnt from the first frame on, 0.56 with the utterance's own.
+ * How much is heard before decoding begins, since the cepstral mean must be known by then: of a file all of the utterance, within
+ * reason. Measured on changing speakers, wideband, telephone and noise together: 0.86 of the words wrong with the mean of the
+ * model, 0.66 with one that is learnt from the first frame on, 0.56 with the utterance's own.
  */
-const HEARD_FIRST_MS = { withHypotheses: 2000, without: 30_000 };
+const HEARD_FIRST_MS = { live: 2000, file: 30_000 };
+/** A live utterance that stops for so long is probably over. The pause that must follow before it counts as over is time to decode it. */
+const PAUSE_MS = 150;
 /** Digital silence has no logarithm. A random ±3 of 32,768 is inaudible, and helps on telephone speech, too. */
 const DITHER = 3;
 
 /** One utterance after the other through a decoder, which remembers nothing of the last. */
 export class PocketsphinxRecognizer implements ServedRecognizer {
   readonly #options: PocketsphinxRecognizerOptions;
-  #decoder: Decoder;
-  #keywords = '[]';
+  /** Knows no keywords. */
+  readonly #plain: Decoder;
+  /** Knows those that were asked for last. */
+  #boosted: { keywords: readonly Keyword[]; decoder: Decoder } | null = null;
   #utterance: Utterance | null = null;
 
   static async create(options: PocketsphinxRecognizerOptions): Promise<PocketsphinxRecognizer> {
     return new PocketsphinxRecognizer(options, await options.createDecoder([]));
   }
 
-  private constructor(options: PocketsphinxRecognizerOptions, decoder: Decoder) {
+  private constructor(options: PocketsphinxRecognizerOptions, plain: Decoder) {
     this.#options = options;
-    this.#decoder = decoder;
+    this.#plain = plain;
   }
 
-  async begin({ language, keywords, wantsHypotheses }: UtteranceOptions): Promise<void> {
+  async begin({ language, keywords, isLive }: UtteranceOptions): Promise<void> {
     if (language !== null && language !== 'en') {
       throw new RecognizerError('unsupported_language', `${this.#options.model} understands English only`);
     }
     await this.cancel();
-    await this.#boost(keywords);
-    this.#utterance = new Utterance(this.#decoder, wantsHypotheses);
+    const boosted = keywords.length === 0 ? null : await this.#boostedBy(keywords);
+    this.#utterance = new Utterance({ decoder: boosted ?? this.#plain, isLive, isKept: boosted !== null });
   }
 
   async write(samples: Int16Array<ArrayBuffer>): Promise<void> {
@@ -61,7 +67,7 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
   async finish(): Promise<Recognition> {
     const utterance = this.#open();
     this.#utterance = null;
-    const words = utterance.finish();
+    const words = this.#marked(utterance.finish(), utterance);
     const confidences = words.flatMap(({ confidence }) => (confidence === null ? [] : [confidence]));
     return {
       text: textOf(words),
@@ -81,7 +87,8 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
 
   async close(): Promise<void> {
     await this.cancel();
-    this.#decoder.close();
+    this.#boosted?.decoder.close();
+    this.#plain.close();
   }
 
   #open(): Utterance {
@@ -89,18 +96,29 @@ export class PocketsphinxRecognizer implements ServedRecognizer {
     return this.#utterance;
   }
 
-  async #boost(keywords: readonly Keyword[]): Promise<void> {
-    const wanted = JSON.stringify(keywords);
-    if (wanted === this.#keywords) return;
-    this.#decoder.close();
-    this.#decoder = await this.#options.createDecoder(keywords);
-    this.#keywords = wanted;
+  async #boostedBy(keywords: readonly Keyword[]): Promise<Decoder> {
+    if (isDeepStrictEqual(this.#boosted?.keywords, keywords)) return this.#boosted!.decoder;
+    this.#boosted?.decoder.close();
+    this.#boosted = null;
+    this.#boosted = { keywords, decoder: await this.#options.createDecoder(keywords) };
+    return this.#boosted.decoder;
+  }
+
+  /** Only what may come of the boost is decoded again without it. */
+  #marked(words: RecognisedWord[], utterance: Utterance): RecognisedWord[] {
+    const { decoder, keywords } = this.#boosted ?? {};
+    if (utterance.decoder !== decoder || !hasKeywords(words, keywords!)) return words;
+    const unboosted = utterance.again(this.#plain);
+    return markBoosted(words, { unboosted, keywords: keywords! });
   }
 }
 
 /** What is heard is kept until decoding begins, then decoded block by block. */
 class Utterance {
-  readonly #decoder: Decoder;
+  readonly decoder: Decoder;
+  /** What was decoded, if it is kept to be decoded again. */
+  readonly #decoded: Int16Array<ArrayBuffer>[] | null;
+  readonly #isLive: boolean;
   readonly #heardFirstSamples: number;
   readonly #mean = new CepstralMean();
   readonly #waiting: Int16Array<ArrayBuffer>[] = [];
@@ -111,11 +129,13 @@ class Utterance {
   /** Of a telephone's audio, which is known by the time decoding begins. */
   #upperBand: UpperBand | null = null;
   #noise = 1;
+  #pause: NodeJS.Timeout | undefined;
 
-  constructor(decoder: Decoder, wantsHypotheses: boolean) {
-    this.#decoder = decoder;
-    const heardFirstMs = wantsHypotheses ? HEARD_FIRST_MS.withHypotheses : HEARD_FIRST_MS.without;
-    this.#heardFirstSamples = (heardFirstMs * RECOGNITION_RATE_HZ) / 1000;
+  constructor({ decoder, isLive, isKept }: { decoder: Decoder; isLive: boolean; isKept: boolean }) {
+    this.decoder = decoder;
+    this.#isLive = isLive;
+    this.#decoded = isKept ? [] : null;
+    this.#heardFirstSamples = (HEARD_FIRST_MS[isLive ? 'live' : 'file'] * RECOGNITION_RATE_HZ) / 1000;
   }
 
   write(samples: Int16Array): void {
@@ -124,6 +144,8 @@ class Utterance {
       if (this.#blockSamples === BLOCK_SAMPLES) this.#takeBlock();
     }
     this.#samples += samples.length;
+    clearTimeout(this.#pause);
+    if (this.#isLive && !this.#isDecoding) this.#pause = setTimeout(() => this.#startDecoding(), PAUSE_MS);
   }
 
   words(): RecognisedWord[] {
@@ -131,14 +153,28 @@ class Utterance {
   }
 
   finish(): RecognisedWord[] {
+    clearTimeout(this.#pause);
     this.#takeBlock();
     this.#startDecoding();
-    this.#decoder.endUtterance();
+    this.decoder.endUtterance();
     return this.#wordsOf(true);
   }
 
+  /** The words that another decoder recognises in the same audio, once it was finished. */
+  again(decoder: Decoder): RecognisedWord[] {
+    const mean = this.#mean.mean();
+    decoder.startUtterance();
+    for (const block of this.#decoded ?? []) {
+      decoder.setCepstralMean(mean);
+      decoder.process(block);
+    }
+    decoder.endUtterance();
+    return wordsOf(decoder.segments(), { durationMs: this.#durationMs, hasPosteriors: true });
+  }
+
   abandon(): void {
-    if (this.#isDecoding) this.#decoder.endUtterance();
+    clearTimeout(this.#pause);
+    if (this.#isDecoding) this.decoder.endUtterance();
   }
 
   #takeBlock(): void {
@@ -154,7 +190,7 @@ class Utterance {
     if (this.#isDecoding) return;
     this.#isDecoding = true;
     if (lacksUpperBand(this.#waiting) && isClear(this.#waiting)) this.#upperBand = new UpperBand();
-    this.#decoder.startUtterance();
+    this.decoder.startUtterance();
     this.#decodeWaiting();
   }
 
@@ -166,14 +202,18 @@ class Utterance {
     const mean = this.#mean.mean();
     for (const block of this.#waiting.splice(0)) {
       // Again for each: the decoder replaces it by what it has learnt, of other utterances too.
-      this.#decoder.setCepstralMean(mean);
-      this.#decoder.process(block);
+      this.decoder.setCepstralMean(mean);
+      this.decoder.process(block);
+      this.#decoded?.push(block);
     }
   }
 
+  get #durationMs(): number {
+    return (this.#samples / RECOGNITION_RATE_HZ) * 1000;
+  }
+
   #wordsOf(hasPosteriors: boolean): RecognisedWord[] {
-    const durationMs = (this.#samples / RECOGNITION_RATE_HZ) * 1000;
-    return wordsOf(this.#decoder.segments(), { durationMs, hasPosteriors });
+    return wordsOf(this.decoder.segments(), { durationMs: this.#durationMs, hasPosteriors });
   }
 
   /** The same for every utterance: a linear congruential generator. */

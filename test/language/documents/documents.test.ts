@@ -1,10 +1,14 @@
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { firstPictureOfGif } from '../../../language/documents/gif.ts';
+import { pagesOfTiff } from '../../../language/documents/tiff.ts';
+import { decodeTiffPage } from '../../../language/documents/tiff-picture.ts';
 import { archiveOf, docxOf, paragraph, xlsxEntries, xlsxOf } from './packages.ts';
 import { bitmapObject, FIRST_MORE, pdfWith, pictureObject, stream, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf, turnedLeft } from './pictures.ts';
-import { codeOf, read, readConfined, textIn } from './reading.ts';
+import { codeOf, FILES, read, readConfined, textIn } from './reading.ts';
 
 describe('a PDF', () => {
   it('is read page by page, lines as paragraphs and hyphenated words whole', async () => {
@@ -298,6 +302,40 @@ describe('an image', () => {
       code: 'DOCUMENT_UNSUPPORTED',
       message: expect.stringContaining('animated'),
     });
+  });
+
+  it.each(['two-pages-g4.tif', 'page.gif'])('%s is recognised, page by page', async (name) => {
+    const { sections } = await readConfined(await readFile(join(FILES, name)));
+    const pages = ['THE TRAINS ARE LATE', 'AND THE ROUTE IS CLOSED'].slice(0, name.endsWith('tif') ? 2 : 1);
+    expect(sections).toEqual(pages.map((text, index) => ({ heading: null, page: index + 1, text })));
+  });
+
+  it.each([
+    { name: 'page-g3-strips.tif', mostDifferent: 0 },
+    { name: 'page-g3-2d.tif', mostDifferent: 0 },
+    { name: 'page-packbits.tif', mostDifferent: 0 },
+    { name: 'lsb-g4.tif', mostDifferent: 0 },
+    // Soft edges count as half.
+    { name: 'grey-lzw.tif', mostDifferent: 0.05 },
+    { name: 'grey-jpeg.tif', mostDifferent: 0.05 },
+    { name: 'colour-deflate.tif', mostDifferent: 0.05 },
+    { name: 'palette-be.tif', mostDifferent: 0.05 },
+    { name: 'page.gif', mostDifferent: 0 },
+    { name: 'interlaced.gif', mostDifferent: 0 },
+  ])('$name is decoded to the picture that was written', async ({ name, mostDifferent }) => {
+    const bytes = await readFile(join(FILES, name));
+    const { width, height, grey } = name.endsWith('gif')
+      ? firstPictureOfGif(bytes).decode()
+      : await decodeTiffPage(pagesOfTiff(bytes)[0]!);
+    const drawn = drawnText(['THE TRAINS ARE LATE']);
+    expect([width, height]).toEqual([drawn.width, drawn.height]);
+    const different = grey.filter((shade, at) => shade > 127 !== drawn.pixels[at]! > 127).length;
+    expect(different / grey.length).toBeLessThanOrEqual(mostDifferent);
+  });
+
+  it('of a fax of standard resolution is as high as the paper', async () => {
+    const [page] = pagesOfTiff(await readFile(join(FILES, 'standard-fax.tif')));
+    expect((await decodeTiffPage(page!)).height).toBe(2 * page!.height);
   });
 
   it('of nothing is empty', async () => {

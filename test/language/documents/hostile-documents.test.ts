@@ -1,10 +1,13 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { deflateRawSync, deflateSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import { pagesOf } from '../../../language/documents/picture.ts';
 import * as fc from '../../properties.ts';
 import { archiveOf, docxEntries, docxOf, paragraph, xlsxOf } from './packages.ts';
 import { FIRST_MORE, pdfOf, pdfWith, stream, writtenLines } from './pdfs.ts';
 import { drawnText, pngOf, pngWith } from './pictures.ts';
-import { codeOf, read, readConfined, textIn } from './reading.ts';
+import { codeOf, FILES, read, readConfined, textIn } from './reading.ts';
 
 const MILLION = 1_000_000;
 
@@ -246,6 +249,49 @@ describe('a PDF', () => {
   });
 });
 
+describe('a TIFF or GIF file', () => {
+  it('of huge dimensions is refused by its header', async () => {
+    const tiff = Buffer.from(await readFile(join(FILES, 'grey-lzw.tif')));
+    const isWidth = (at: number) => tiff.readUInt16LE(at) === 256;
+    const width = Array.from({ length: 20 }, (_, entry) => tiff.readUInt32LE(4) + 2 + entry * 12).find(isWidth)!;
+    // A LONG.
+    tiff.writeUInt16LE(4, width + 2);
+    tiff.writeUInt32LE(0x7fff_ffff, width + 8);
+    expect(await codeOf(read(tiff))).toBe('DOCUMENT_TOO_LARGE');
+    const gif = Buffer.from(await readFile(join(FILES, 'page.gif')));
+    gif.writeUInt16LE(0xffff, 6);
+    expect(await codeOf(read(gif))).toBe('DOCUMENT_TOO_LARGE');
+  });
+
+  it('whose pages lead back to the first is not readable', async () => {
+    const tiff = Buffer.from(await readFile(join(FILES, 'grey-lzw.tif')));
+    const first = tiff.readUInt32LE(4);
+    tiff.writeUInt32LE(first, first + 2 + tiff.readUInt16LE(first) * 12);
+    expect(await codeOf(readConfined(tiff))).toBe('DOCUMENT_NOT_READABLE');
+  });
+
+  it.each(['two-pages-g4.tif', 'page-g3-strips.tif', 'grey-lzw.tif', 'page.gif', 'interlaced.gif'])(
+    '%s is read or refused wherever it is cut or changed',
+    async (name) => {
+      const bytes = await readFile(join(FILES, name));
+      const type = name.endsWith('gif') ? 'gif' : 'tif';
+      const decode = async (changed: Buffer) => {
+        for (const { width, height, picture } of await pagesOf(changed, type)) {
+          if (width * height <= 1_000_000) await picture();
+        }
+      };
+      const place = fc.integer({ min: 8, max: bytes.length - 1 });
+      await fc.assert(
+        fc.asyncProperty(place, fc.integer({ min: 0, max: 255 }), fc.boolean(), async (at, value, isCut) => {
+          const changed = isCut ? bytes.subarray(0, at) : Buffer.from(bytes);
+          if (!isCut) changed[at] = value;
+          await decode(changed).catch((error) => expect(error).toBeInstanceOf(Error));
+        }),
+      );
+    },
+  );
+});
+
 describe('an image', () => {
   it('of huge dimensions is refused by its header', async () => {
     const huge = pngWith({ width: 60_000, height: 60_000, data: Buffer.alloc(100) });
@@ -305,7 +351,7 @@ describe('a file', () => {
       [archiveOf([{ name: 'mimetype', content: 'application/vnd.oasis.opendocument.text' }]), /OpenDocument/],
       ['<!DOCTYPE html><html><body>Hello</body></html>', /HTML/],
       ['{\\rtf1 Hello}', /RTF/],
-      [Buffer.from('GIF89a\x01\0\x01\0\0\0\0;', 'latin1'), /gif/],
+      [Buffer.concat([Buffer.from('8BPS\0\x01', 'latin1'), Buffer.alloc(100)]), /photoshop|psd/i],
       [Buffer.alloc(64), /data/],
     ];
     for (const [bytes, named] of others) {

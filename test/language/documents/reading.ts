@@ -7,6 +7,9 @@ import { readDocument } from '../../../language/documents/read-document.ts';
 import { refusalOf } from '../../../language/documents/reading-refusal.ts';
 import type { ErrorCode, TandemError } from '../../../machines/errors.ts';
 
+/** Pictures of "THE TRAINS ARE LATE" and "AND THE ROUTE IS CLOSED", written by netpbm and tiffcp of Debian. */
+export const FILES = join(import.meta.dirname, 'files');
+
 interface Called {
   name?: string;
   mediaType?: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { evidenceOfCosine, fuse, type RankedMemory } from '../../../language/memory/fusion.ts';
+import { evidenceOfCosine, evidenceOfCoverage, fuse, type RankedMemory } from '../../../language/memory/fusion.ts';
 import * as fc from '../../properties.ts';
 
 const ids = fc.uniqueArray(fc.integer({ min: 0, max: 40 }), { maxLength: 30 });
@@ -13,7 +13,7 @@ const nearest = ranking.map((memories) => {
 });
 
 describe('the fusion of two orders', () => {
-  it('has each memory once, whoever found it, and nothing else', () => {
+  it('contains each memory that one of them found, once', () => {
     fc.assert(
       fc.property(ranking, ranking, (semantic, keyword) => {
         const fused = fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
@@ -24,7 +24,7 @@ describe('the fusion of two orders', () => {
     );
   });
 
-  it('has scores from 0 to 1 that never rise from one place to the next', () => {
+  it('gives scores from 0 to 1 that never rise from one place to the next', () => {
     fc.assert(
       fc.property(ranking, ranking, (semantic, keyword) => {
         const scores = fuse({ semantic, keyword }).map(({ score }) => score);
@@ -36,9 +36,9 @@ describe('the fusion of two orders', () => {
     );
   });
 
-  it('puts what both have before it where one has it no better', () => {
+  it('never puts a memory behind another one that both searches rank lower', () => {
     fc.assert(
-      fc.property(nearest, ranking, (semantic, keyword) => {
+      fc.property(nearest, nearest, (semantic, keyword) => {
         const places = fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
         const rankIn = (list: RankedMemory[], id: string) => list.findIndex(({ memoryId }) => memoryId === id);
         for (const [place, id] of places.entries()) {
@@ -52,7 +52,7 @@ describe('the fusion of two orders', () => {
     );
   });
 
-  it('gives what is near by chance neither the place nor the score of what has the words', () => {
+  it('ranks keyword matches above chance vector neighbours', () => {
     const semantic = [ranked('chance', 0.03), ranked('other', 0.02)];
     const keyword = [ranked('first', 1), ranked('second', 1), ranked('third', 1)];
     const fused = fuse({ semantic, keyword });
@@ -60,43 +60,73 @@ describe('the fusion of two orders', () => {
     expect(fused.map(({ score }) => Number(score.toFixed(4)))).toEqual([1, 1, 1, 0.03, 0.02]);
   });
 
-  it('is the same whichever of equals came first', () => {
+  it('does not depend on the order of equals', () => {
     const [a, b] = [ranked('a', 0.5), ranked('b', 0.5)];
     const order = (semantic: RankedMemory[], keyword: RankedMemory[]) =>
       fuse({ semantic, keyword }).map(({ memoryId }) => memoryId);
     expect(order([a, b], [b, a])).toEqual(order([b, a], [a, b]));
   });
 
-  it('takes both searches for witnesses, and evens out what contradicts the order', () => {
+  it('takes both searches for independent witnesses', () => {
     const both = fuse({ semantic: [ranked('a', 0.5)], keyword: [ranked('a', 0.5)] });
-    expect(both).toMatchObject([{ score: 0.75, scores: { semantic: 0.5, keyword: 0.5 } }]);
-    // b is first with one, and says more than a, which is second and first.
-    const uneven = fuse({ semantic: [ranked('b', 0.9), ranked('a', 0.1)], keyword: [ranked('a', 0.1)] });
-    expect(uneven.map(({ memoryId }) => memoryId)).toEqual(['a', 'b']);
-    expect(uneven[0]!.score).toBeCloseTo((0.19 + 0.9) / 2);
-    expect(uneven[1]).toMatchObject({ score: uneven[0]!.score, scores: { semantic: 0.9, keyword: null } });
+    expect(both).toMatchObject([
+      { score: 0.75, scores: { semantic: 0.5, keyword: 0.5 }, evidence: { semantic: 0.5, keyword: 0.5 } },
+    ]);
   });
 
-  it('shows the unit of the search that ranks the memory higher', () => {
-    const semantic = [ranked('x', 0.9), { ...ranked('a', 0.5), unitId: 1n }];
-    const keyword = [{ ...ranked('a', 0.5), unitId: 2n }];
-    expect(fuse({ semantic, keyword }).find(({ memoryId }) => memoryId === 'a')?.unitId).toBe(2n);
-    expect(fuse({ semantic: [{ ...ranked('a', 0.5), unitId: 1n }], keyword }).at(0)?.unitId).toBe(2n);
-    expect(
-      fuse({ semantic: semantic.slice(1), keyword: [ranked('x', 1), ...keyword] }).find(
-        ({ memoryId }) => memoryId === 'a',
-      )?.unitId,
-    ).toBe(1n);
+  it('ranks a good semantic match above keyword matches that share few words', () => {
+    const semantic = [ranked('paraphrase', 0.4), ranked('other', 0.1)];
+    const keyword = ['x', 'y', 'z'].map((id) => ranked(id, evidenceOfCoverage(0.3)));
+    expect(fuse({ semantic, keyword })[0]).toMatchObject({
+      memoryId: 'paraphrase',
+      scores: { keyword: null },
+      evidence: { keyword: 0 },
+    });
+  });
+
+  it('orders memories of equal scores by their ranks', () => {
+    const keyword = [ranked('second', 1), ranked('first', 1), ranked('third', 1)];
+    const semantic = [ranked('first', 0.4), ranked('third', 0.1)];
+    const fused = fuse({ semantic, keyword });
+    expect(fused.map(({ memoryId }) => memoryId)).toEqual(['first', 'third', 'second']);
+    expect(fused.map(({ score }) => score)).toEqual([1, 1, 1]);
+  });
+
+  it('shows the unit that is the stronger evidence', () => {
+    const unitOf = (semantic: number, keyword: number) =>
+      fuse({
+        semantic: [{ ...ranked('a', semantic), unitId: 1n }],
+        keyword: [{ ...ranked('a', keyword), unitId: 2n }],
+      })[0]!.unitId;
+    expect(unitOf(0.5, 0.4)).toBe(1n);
+    expect(unitOf(0.4, 0.5)).toBe(2n);
+    expect(unitOf(0.5, 0.5)).toBe(2n);
+    expect(fuse({ semantic: [{ ...ranked('a', 0), unitId: 1n }], keyword: [] })[0]!.unitId).toBe(1n);
   });
 });
 
-describe('what a cosine says', () => {
-  it('is nothing for what is no nearer than anything is, and everything for the same', () => {
-    const many = { compared: 1_000, sumOfCosines: 700 };
+describe('the evidence of a share of words', () => {
+  it('is 0 for none, 1 for all, and little for few', () => {
+    expect([0, 1].map(evidenceOfCoverage)).toEqual([0, 1]);
+    expect(evidenceOfCoverage(0.3)).toBeLessThan(0.1);
+    expect(evidenceOfCoverage(0.9)).toBeGreaterThan(0.8);
+  });
+});
+
+describe('the evidence of a cosine', () => {
+  it('is 0 for an average cosine, and 1 for the same direction', () => {
+    const many = { compared: 1_000, sumOfCosines: 700, typicalCosine: 0.1 };
     expect(evidenceOfCosine(0.68, many)).toBe(0);
     expect(evidenceOfCosine(1, many)).toBe(1);
     expect(evidenceOfCosine(0.85, many)).toBeCloseTo(0.48, 1);
-    expect(evidenceOfCosine(1, { compared: 1, sumOfCosines: 1 })).toBeGreaterThan(0.9);
+    expect(evidenceOfCosine(1, { compared: 1, sumOfCosines: 1, typicalCosine: 0.1 })).toBeGreaterThan(0.9);
+  });
+
+  it('relates the cosine to that of unrelated texts while there are few', () => {
+    const few = { compared: 1, sumOfCosines: 0.2 };
+    const evidenceAt = (typicalCosine: number) => evidenceOfCosine(0.2, { ...few, typicalCosine });
+    expect(evidenceAt(0.03)).toBeGreaterThan(evidenceAt(0.1) + 0.05);
+    expect(evidenceAt(0.7)).toBe(0);
   });
 
   it('is between 0 and 1, and rises with the cosine', () => {
@@ -104,7 +134,7 @@ describe('what a cosine says', () => {
     fc.assert(
       fc.property(cosine, cosine, fc.nat(1_000), cosine, (a, b, compared, mean) => {
         const [low, high] = [Math.min(a, b), Math.max(a, b)].map((value) =>
-          evidenceOfCosine(value, { compared, sumOfCosines: mean * compared }),
+          evidenceOfCosine(value, { compared, sumOfCosines: mean * compared, typicalCosine: 0.1 }),
         ) as [number, number];
         expect(low).toBeGreaterThanOrEqual(0);
         expect(high).toBeLessThanOrEqual(1);

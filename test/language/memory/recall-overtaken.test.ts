@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createHashedEmbedder } from '../../../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../../../language/memory/embedder-offline.ts';
 import { createRecall } from '../../../language/memory/recall.ts';
 
 /** A store whose only memory has other units by the time that they are read, so many times. */
@@ -20,7 +20,7 @@ function recallOvertaken(times: number) {
         return unitIds.filter((id) => id === unit).map((unitId) => ({ unitId, text: `unit ${unitId}` }));
       },
     },
-    embedder: createHashedEmbedder(),
+    embedder: createOfflineEmbedder(),
     index: { search: async () => ({ nearest: [], mean: 0, isPartial: false }) as never, close: async () => {} },
     logger: { warn() {} },
   });

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { makeMissingPoints } from '../../../actors/memory/missing-points.ts';
 import { createPointSource, createRecallStore } from '../../../actors/memory/recall-store.ts';
 import type { Embedder } from '../../../language/memory/embedder.ts';
-import { createHashedEmbedder } from '../../../language/memory/embedder-hashed.ts';
+import { createOfflineEmbedder } from '../../../language/memory/embedder-offline.ts';
 import { makePoints } from '../../../language/memory/make-points.ts';
 import { createRecall } from '../../../language/memory/recall.ts';
 import { createVectorIndex } from '../../../language/memory/vector-index.ts';
@@ -17,6 +17,7 @@ import { parseMetadataFilter } from '../../../storage/queries/memory-filter.ts';
 import { chunk, process, remember, seedColleague, seedMemories } from '../../storage/memory-fixture.ts';
 import { NOW } from '../../storage/seed.ts';
 import { createTestDatabase } from '../../storage/test-database.ts';
+import { PARAPHRASES } from './paraphrases.ts';
 
 const SIGNAL = new AbortController().signal;
 
@@ -120,7 +121,7 @@ describe('recall', () => {
 
   it('answers with words alone, and says so, when the embeddings server does not', async () => {
     const failing: Embedder = {
-      ...createHashedEmbedder(),
+      ...createOfflineEmbedder(),
       embed: async () => {
         throw new TandemError('MEMORY_UNREACHABLE', 'no');
       },
@@ -136,7 +137,7 @@ describe('recall', () => {
 
   it('answers with words alone when the embeddings server takes too long', async () => {
     const slow: Embedder = {
-      ...createHashedEmbedder(),
+      ...createOfflineEmbedder(),
       embed: (_, signal) =>
         new Promise((_resolve, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason));
@@ -159,6 +160,43 @@ describe('recall', () => {
       code: 'MEMORY_UNREACHABLE',
       retryAfterS: 10,
     });
+  });
+
+  it('finds a paraphrase that shares no word with the memory', async () => {
+    const { recall, learn } = await recalling();
+    for (const text of ['The elevator is out of order until Monday', 'Coffee is served at nine', 'Nadia plays chess']) {
+      await learn(text);
+    }
+    const { results } = await recall('When does the lift work?');
+    expect(results[0]).toMatchObject({ text: 'The elevator is out of order until Monday', scores: { keyword: null } });
+  });
+
+  it('leaves out irrelevant memories on request, down to none', async () => {
+    const { recall, learn } = await recalling();
+    const passages = PARAPHRASES.slice(0, 20).map(([passage]) => passage);
+    for (const passage of passages) await learn(passage);
+    const texts = async (query: string, isRelevantOnly: boolean) =>
+      (await recall(query, { isRelevantOnly, limit: 40 })).results.map(({ text }) => text);
+    const question = 'When is the lift repaired?';
+    const [all, relevant] = [await texts(question, false), await texts(question, true)];
+    expect(relevant[0]).toBe(passages[0]);
+    expect(relevant).toEqual(all.slice(0, relevant.length));
+    expect(relevant.length).toBeLessThan(all.length / 2);
+    expect(await texts('zxqvw qqzzy', true)).toEqual([]);
+  });
+
+  it('finds by meaning what is embedded again already, and the rest by keyword', async () => {
+    const { sql, recall, learn, embedder } = await recalling();
+    await learn('The elevator is out of order');
+    await sql`update memory_units set embedder = 'an-older-one'`;
+    await makeMissingPoints({ sql, embedder }, SIGNAL);
+    await learn('The lift in the garage is slow');
+    await sql`update memory_units set embedder = 'an-older-one' where text like '%garage%'`;
+    const { results } = await recall('lift garage');
+    expect(results).toMatchObject([
+      { text: 'The lift in the garage is slow', scores: { semantic: null, keyword: 1 } },
+      { text: 'The elevator is out of order', scores: { keyword: null } },
+    ]);
   });
 
   it('finds by meaning again once the points of a new embedder are made', async () => {
@@ -199,6 +237,7 @@ interface Asked {
   limit?: number;
   threshold?: number;
   isPlain?: boolean;
+  isRelevantOnly?: boolean;
   collectionIds?: string[];
   type?: string;
   filters?: object;
@@ -206,7 +245,7 @@ interface Asked {
 }
 
 async function recalling({
-  embedder = createHashedEmbedder(),
+  embedder = createOfflineEmbedder(),
   timeoutMs = 20_000,
 }: {
   embedder?: Embedder;

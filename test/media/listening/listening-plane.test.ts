@@ -53,6 +53,23 @@ describe('listening to a live stream', () => {
     expect(plane.capacity()).toEqual({ sessions: 0, workers: 1 });
   });
 
+  it('ends an utterance on demand, without a pause, and goes on listening', async () => {
+    const { session, recogniser } = await listenLive(plane);
+    const speech = asMulaw8k(twoUtterances);
+    const inMidSentence = 8 * (1000 + sentence.length / 16 - 500);
+    writeInFrames(session, speech.subarray(0, inMidSentence));
+    session.endUtterance();
+    await recogniser.until(({ utterances }) => utterances[0]?.outcome === 'end');
+    expect(recogniser.utterances).toHaveLength(1);
+    writeInFrames(session, speech.subarray(inMidSentence));
+    await session.finish();
+    await recogniser.closed;
+    expect(recogniser.utterances.map(({ outcome }) => outcome)).toEqual(['end', 'end', 'end']);
+    const [first, second] = recogniser.utterances;
+    expect(second!.startMs).toBeGreaterThanOrEqual(first!.summary!.endMs);
+    session.endUtterance();
+  });
+
   it('tells how much it has heard, each quarter of a second and in the end nearly all', async () => {
     const told: number[] = [];
     const { session } = await listenLive(plane, { onHeard: (heardMs) => told.push(heardMs) });

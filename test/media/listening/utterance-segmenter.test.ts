@@ -79,6 +79,22 @@ describe('cutting a live stream into utterances', () => {
     });
   });
 
+  it('ends at once when it is told to, and begins anew with the speech that follows', () => {
+    const segmentation = new Segmentation(liveRules(1000)).add('background', 50).add('speech', 40);
+    segmentation.segmenter.endUtterance();
+    expect(segmentation.utterances()).toMatchObject([{ first: 40, last: 89, outcome: 'end' }]);
+    expect(segmentation.utterances()[0]!.summary).toMatchObject({ endMs: 90 * WINDOW_MS, speechMs: 40 * WINDOW_MS });
+    segmentation.segmenter.endUtterance();
+    segmentation.add('speech', 30).add('background', 5);
+    segmentation.segmenter.endUtterance();
+    expect(segmentation.utterances()).toMatchObject([
+      { first: 40, last: 89, outcome: 'end' },
+      { first: 90, last: 124, outcome: 'end' },
+    ]);
+    segmentation.add('background', PAUSE).segmenter.endUtterance();
+    expect(segmentation.utterances()).toHaveLength(2);
+  });
+
   it('keeps a shorter pause inside, whole', () => {
     const segmentation = new Segmentation(liveRules(1000))
       .add('background', 20)

@@ -33,6 +33,21 @@ describe('SourceLimits', () => {
     expect(limits.take('192.0.2.1')).toBe('accepted');
   });
 
+  it('lets a carrier send twenty times as many messages of known calls, for long, and its new calls beside', () => {
+    const clock = { nowMs: 0 };
+    const limits = limitsAt(clock, 100, 200);
+    const verdicts = new Set<string>();
+    for (let second = 0; second < 60; second++) {
+      for (let count = 0; count < 1_500; count++) {
+        clock.nowMs += 2 / 3;
+        verdicts.add(limits.take('192.0.2.1'));
+        // Every hundredth is a new call.
+        if (count % 100 !== 0) limits.refund('192.0.2.1');
+      }
+    }
+    expect([...verdicts]).toEqual(['accepted']);
+  });
+
   it('counts the addresses of one IPv6 network together, however they are written', () => {
     const limits = limitsAt({ nowMs: 0 }, 1, 2);
     expect(limits.take('2001:db8::1')).toBe('accepted');
@@ -89,6 +104,21 @@ describe('a source beyond its limit', () => {
     const before = reception.dump().limited;
     reception.receive(optionsRequest(0), PEER);
     expect(reception.dump().limited).toBe(before);
+  });
+
+  it('is not what a carrier becomes that only answers our requests', () => {
+    const bench = new CoreBench();
+    const limits = limitsAt({ nowMs: 0 }, 1, 10);
+    const onError = (error: unknown) => expect.unreachable(String(error));
+    const reception = createReception({ listener: bench.core, onBroken: onError, onFault: onError, limits });
+    const { request } = bench.invite();
+    const ringing = { kind: 'response' as const, statusCode: 180, reasonPhrase: 'Ringing', body: Buffer.alloc(0) };
+    for (let count = 0; count < 150; count++) {
+      reception.receive(serializeMessage({ ...ringing, headers: request.headers }), PEER);
+    }
+    expect(reception.dump()).toMatchObject({ limited: 0 });
+    reception.receive(optionsRequest(1), PEER);
+    expect(reception.dump()).toMatchObject({ limited: 0 });
   });
 
   it('is reported with the number of dropped messages ten seconds after the first', async () => {

@@ -21,7 +21,7 @@ const DESCRIPTION: RecognizerDescription = {
   boostsKeywords: true,
   hasConfidence: false,
 };
-const OPTIONS = { language: 'en', keywords: [{ term: 'Tandem', weight: 2 }], wantsHypotheses: true };
+const OPTIONS = { language: 'en', keywords: [{ term: 'Tandem', weight: 2 }], isLive: true };
 
 const spawned: SpawnedRecognizer[] = [];
 

@@ -69,7 +69,11 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
     // "mister john dashwood": the name is in no dictionary of the package.
     const { samples } = utteranceNamed('librivox-0870');
     const keywords = [{ term: 'John Dashwood', weight: 3 }];
-    expect((await understood(samples, keywords)).text).toContain('john dashwood');
+    const boosted = await understood(samples, keywords);
+    expect(boosted.text).toContain('john dashwood');
+    const name = boosted.words.find(({ word }) => word === 'dashwood');
+    expect(name!.original).toMatch(/^[a-z']+( [a-z']+)*$/);
+    expect(boosted.words.filter(({ original }) => original !== null).length).toBeLessThanOrEqual(2);
     expect((await understood(samples)).text).not.toContain('dashwood');
   });
 
@@ -81,7 +85,7 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
 
   it('fails what it is asked when it is killed in the middle, and another one goes on', async () => {
     const { samples } = spoken[0]!;
-    await recognizer.begin({ language: 'en', keywords: [], wantsHypotheses: true });
+    await recognizer.begin({ language: 'en', keywords: [], isLive: true });
     await recognizer.write(samples.slice(0, 32_000));
     const finishing = recognizer.finish();
     process.kill(recognizer.pid!, 'SIGKILL');
@@ -92,7 +96,7 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
   });
 
   async function understood(samples: Int16Array<ArrayBuffer>, keywords: Keyword[] = []) {
-    await recognizer.begin({ language: 'en', keywords, wantsHypotheses: false });
+    await recognizer.begin({ language: 'en', keywords, isLive: false });
     await recognizer.write(samples.slice());
     return recognizer.finish();
   }

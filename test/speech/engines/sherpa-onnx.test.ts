@@ -18,7 +18,7 @@ import {
 } from '../whistled-models.ts';
 
 const SENTENCE = ['▁go', '▁for', 'ward', '▁tan', '▁me', 'ters'];
-const UTTERANCE: UtteranceOptions = { language: 'en', keywords: [], wantsHypotheses: false };
+const UTTERANCE: UtteranceOptions = { language: 'en', keywords: [], isLive: false };
 /** Four frames of 10 ms are one of the output, and tones are faded in. */
 const TIME_TOLERANCE_MS = 60;
 
@@ -107,7 +107,7 @@ describe.each(['ctc-streaming-en', 'ctc-whole-en', 'transducer-en', 'transducer-
 describe('a streaming model', () => {
   it('tells what it understood so far', async () => {
     const recognizer = await load('ctc-streaming-en');
-    await recognizer.begin({ ...UTTERANCE, wantsHypotheses: true });
+    await recognizer.begin({ ...UTTERANCE, isLive: true });
     expect(await recognizer.hypothesis()).toBeNull();
     await recognizer.write(whistle(['▁go', '▁for', 'ward', '▁me']));
     const hypothesis = await recognizer.hypothesis();

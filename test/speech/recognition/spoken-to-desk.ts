@@ -50,12 +50,12 @@ export class Speaker {
   }
 
   end(utteranceId: number, summary: Partial<UtteranceSummary> = {}): void {
-    this.post({ type: 'utterance.end', utteranceId, summary: this.#summary(summary) });
+    this.post({ type: 'utterance.end', utteranceId, summary: this.#summary(summary), pauseMs: 0 });
   }
 
   discard(utteranceId: number): void {
     const reason = 'speech_end_too_short';
-    this.post({ type: 'utterance.discard', utteranceId, summary: this.#summary({}), reason });
+    this.post({ type: 'utterance.discard', utteranceId, summary: this.#summary({}), reason, pauseMs: 0 });
   }
 
   hangUp(): void {

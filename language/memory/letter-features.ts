@@ -1,59 +1,41 @@
-import { Slice } from '../../runtime/slices.ts';
-import type { Embedder } from './embedder.ts';
 import { pairsOf, unspacedParts } from './unspaced.ts';
 
-/**
- * Needs no model: a text is the bag of its words and of the letters they are made of, hashed into a point, rare kinds of
- * words counting more. So it finds what is written alike, in whatever forms and languages, and knows no synonyms: that
- * is for a real model. The same text always makes the same point; a change of how is a new version.
- */
-export function createHashedEmbedder(): Embedder {
-  return {
-    name: 'hashed-ngrams-2',
-    dimensions: DIMENSIONS,
-    batchSize: 64,
-    async embed(texts, signal) {
-      const points: Float32Array[] = [];
-      const slice = new Slice();
-      for (const text of texts) {
-        signal.throwIfAborted();
-        if (slice.isOver) await slice.rest();
-        points.push(hashedPoint(text));
-      }
-      return points;
-    },
-  };
-}
-
-const DIMENSIONS = 768;
-/** Of a text; what is beyond says little that this did not. */
+/** Characters of a text that count. A longer text rarely says anything new. */
 const LONGEST_TEXT = 20_000;
 const LONGEST_WORD = 40;
-/** Letters that stand together, of which words are compared. */
+/** Lengths of the letter sequences by which words are compared. */
 const SHORTEST_RUN = 3;
 const LONGEST_RUN = 5;
-/** What all the runs of a word weigh beside the word itself. */
+/** Weight of all the sequences of a word relative to the word itself. */
 const RUNS_COUNT = 1.2;
 
-function hashedPoint(text: string): Float32Array {
-  const point = new Float32Array(DIMENSIONS);
-  for (const [word, times] of wordsOf(text)) {
+/**
+ * Adds the features of words to a point: each word and its letter sequences, hashed. So texts are near one another if
+ * they are written alike, in any form and language. `words` is the result of `wordsOf`.
+ */
+export function addLetterFeatures(point: Float32Array, words: ReadonlyMap<string, number>): void {
+  for (const [word, times] of words) {
     const weight = weightOf(word) * (1 + Math.log(times));
     addFeature(point, `=${word}`, weight);
     const runs = unspacedParts(word)[0]?.isUnspaced ? [] : runsOf(word);
-    // Each a little: together they are as long as RUNS_COUNT says.
+    // Each counts a little: together they are as long as RUNS_COUNT says.
     for (const run of runs) addFeature(point, run, (weight * RUNS_COUNT) / Math.sqrt(runs.length));
   }
-  return normalised(point);
 }
 
-/** Without case, accents and punctuation, pairs of letters where no spaces are written; how often each occurs. */
-function wordsOf(text: string): Map<string, number> {
+/**
+ * The words of a text without case, accents and punctuation, with the number of times each occurs. Languages without
+ * spaces give pairs of letters.
+ */
+export function wordsOf(text: string): Map<string, number> {
   const folded = text
     .slice(0, LONGEST_TEXT)
     .normalize('NFKD')
     .replace(/[\u0300-\u036f]/g, '')
-    .toLowerCase();
+    .toLowerCase()
+    // The parts of a contraction are not words: `won` and `t`, or `asha` and `s`.
+    .replace(/(?:\bca|\bwo|\bsha)?n['’]t(?!\p{L})/gu, ' not')
+    .replace(/(?<=\p{L})['’](?:s|d|m|ll|re|ve)(?!\p{L})/gu, '');
   const counts = new Map<string, number>();
   for (const [word] of folded.matchAll(/[\p{L}\p{M}\p{N}]+/gu)) {
     for (const { text: part, isUnspaced } of unspacedParts(word)) {
@@ -65,13 +47,13 @@ function wordsOf(text: string): Map<string, number> {
   return counts;
 }
 
-/** Words of grammar say next to nothing, and long words more than short ones: as rare as they are, about. */
+/** Function words say next to nothing. Long words say more than short ones, as they are rarer. */
 function weightOf(word: string): number {
   if (GRAMMAR.has(word)) return 0.05;
   return Math.min(1, 0.4 + 0.1 * [...word].length);
 }
 
-/** With its ends marked, so that beginnings and endings are their own. */
+/** Letter sequences of a word. Marks at its ends tell a beginning from the middle of a word. */
 function runsOf(word: string): string[] {
   const letters = [...`<${word}>`];
   const runs: string[] = [];
@@ -82,23 +64,14 @@ function runsOf(word: string): string[] {
   return runs;
 }
 
-/** FNV-1a, then stirred; the sign keeps features that meet from adding up. */
+/** FNV-1a, then mixed. The sign keeps features that collide from adding up. */
 function addFeature(point: Float32Array, feature: string, weight: number): void {
   let hash = 0x811c9dc5;
   for (let at = 0; at < feature.length; at++) hash = Math.imul(hash ^ feature.charCodeAt(at), 0x01000193);
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
   hash ^= hash >>> 13;
-  const place = (hash >>> 1) % DIMENSIONS;
+  const place = (hash >>> 1) % point.length;
   point[place]! += hash & 1 ? weight : -weight;
-}
-
-/** Of length 1; of a text without words, nothing. */
-function normalised(point: Float32Array): Float32Array {
-  let squares = 0;
-  for (const value of point) squares += value * value;
-  if (squares === 0) return point;
-  const length = Math.sqrt(squares);
-  return point.map((value) => value / length);
 }
 
 const GRAMMAR = new Set(

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../runtime/clock.ts';
+import type { Sql } from '../../storage/database.ts';
+import { charge, insufficientCredits, walletOf } from '../../storage/ledger.ts';
+import { type Cost, costOf, priceBookOf } from '../../storage/price-book.ts';
+import { totalOf } from './memory-account.ts';
+import type { MemoryCaller, MemoryCharge } from './memory-desk.ts';
+
+/** Charges for texts that are not stored, at the price of memory: before the work, only the wallet is checked. */
+export interface TextCharges {
+  /** @throws TandemError `INSUFFICIENT_CREDITS` */
+  affordable(by: Pick<MemoryCaller, 'workspaceId'>, characters: number): Promise<Cost>;
+  /** @throws TandemError `INSUFFICIENT_CREDITS` if other requests have spent the money meanwhile */
+  pay(
+    by: Pick<MemoryCaller, 'workspaceId' | 'userId' | 'apiKeyId'>,
+    charged: { operation: 'search' | 'context' | 'embed'; cost: Cost },
+  ): Promise<MemoryCharge>;
+}
+
+export function createTextCharges({ sql, clock }: { sql: Sql; clock: Clock }): TextCharges {
+  return {
+    async affordable({ workspaceId }, characters) {
+      const cost = costOf(await priceBookOf(sql, workspaceId), { service: 'memory', count: characters });
+      const { availableNano } = await walletOf(sql, workspaceId);
+      if (availableNano < cost.amountNano) throw insufficientCredits(cost.amountNano, availableNano);
+      return cost;
+    },
+
+    async pay({ workspaceId, userId, apiKeyId }, { operation, cost }) {
+      const id = randomUUID();
+      const by = { workspaceId, userId, apiKeyId };
+      const operationKey = `memory_${operation}:${id}`;
+      const at = new Date(clock.now());
+      return totalOf([await charge(sql, { ...cost, ...by, operation, resourceId: id, operationKey, at })])!;
+    },
+  };
+}

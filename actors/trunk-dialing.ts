@@ -1,0 +1,69 @@
+import { CODECS, type Codec } from '../machines/events.ts';
+import type { Clock } from '../runtime/clock.ts';
+import type { DialRequest, LegDialog, NextHop, SipGateway, TrunkEndpoint } from '../sip/sip-gateway.ts';
+import type { TrunkRow } from '../storage/queries/trunks.ts';
+import { trunkPasswordContext } from '../storage/secret-contexts.ts';
+import type { SecretBox } from '../storage/secrets.ts';
+import { type GatewayChoice, GatewayDialing } from './gateway-dialing.ts';
+import type { TrunkTargets } from './trunk-targets.ts';
+
+export interface TrunkDialingParts {
+  sip: SipGateway;
+  trunks: TrunkObserver;
+  trunkTargets: TrunkTargets;
+  secrets: SecretBox;
+  clock: Clock;
+}
+
+export interface TrunkDialRequest extends Omit<DialRequest, 'trunk' | 'onSign'> {
+  /** No gateway could be dialed: why the last one could not. */
+  onError: (error: unknown) => void;
+  /** Asked before each INVITE. False: none is sent, and the owner has said why. */
+  isWanted: () => boolean;
+}
+
+/** Dials a number over a trunk: its gateways and their addresses one after the other, until one takes the call. */
+export function dialOverTrunk(
+  trunk: TrunkRow,
+  { sip, trunks, trunkTargets, secrets, clock }: TrunkDialingParts,
+  { onError, isWanted, onEvent, signal, ...request }: TrunkDialRequest,
+): LegDialog {
+  const dialing = new GatewayDialing({
+    choices: trunks.dialing(trunk),
+    mayTryNext: () => !signal.aborted && sip.state === 'connected',
+    ...{ onEvent, onError, clock },
+    locate: (gateway) => trunkTargets.locate({ ...trunk, ...gateway }, signal),
+    async dial({ gateway, hop, given, ...listeners }) {
+      if (!isWanted()) return null;
+      return sip.dial({
+        ...request,
+        trunk: trunkEndpoint({ ...trunk, ...gateway }, secrets, hop),
+        signal: AbortSignal.any([signal, given]),
+        ...listeners,
+      });
+    },
+  });
+  dialing.start();
+  return dialing;
+}
+
+/** Learns which carriers live from the calls over them. */
+export interface TrunkObserver {
+  /** A call is dialed over the trunk: the gateways in the order to try them. At least one. */
+  dialing(trunk: TrunkRow): readonly GatewayChoice[];
+}
+
+/** What the SIP side needs to know of a trunk, its password opened. */
+export function trunkEndpoint(trunk: TrunkRow, secrets: SecretBox, nextHop: NextHop | null): TrunkEndpoint {
+  const { sipUri, transport } = trunk;
+  return {
+    sipUri,
+    transport: nextHop?.transport ?? (transport === 'auto' ? 'udp' : transport),
+    nextHop,
+    username: trunk.username,
+    password: trunk.passwordEncrypted ? secrets.open(trunk.passwordEncrypted, trunkPasswordContext(trunk.id)) : null,
+    codecs: trunk.codecs.filter((name): name is Codec => name in CODECS),
+    hasComfortNoise: trunk.codecs.includes('CN'),
+    mediaEncryption: trunk.mediaEncryption,
+  };
+}

@@ -1,0 +1,48 @@
+import { CODECS, type LegQuality } from '../machines/events.ts';
+
+/** Identify us and the peer; the numbers that were on the wire are not kept. */
+const OUR_SSRC = 1;
+const PEER_SSRC = 2;
+const MOST_LOST = 0x7f_ffff;
+/** In metrics that were not measured (RFC 3611 §4.7.4, §4.7.5). */
+const UNAVAILABLE = 127;
+
+/**
+ * What was measured of the packets that a peer sent, as an RTCP packet from us to it: a receiver report (RFC 3550 §6.4.2)
+ * with the VoIP metrics (RFC 3611 §4.7).
+ */
+export function rtcpReport(quality: LegQuality): Buffer {
+  const { packets_received: received, packets_lost: lost, jitter_ms: jitterMs, mos } = quality;
+  const lossRate = received + lost === 0 ? 0 : Math.min(255, Math.floor((lost * 256) / (received + lost)));
+  const report = Buffer.alloc(32);
+  report.writeUInt8(0x81, 0);
+  report.writeUInt8(RECEIVER_REPORT, 1);
+  report.writeUInt16BE(report.length / 4 - 1, 2);
+  report.writeUInt32BE(OUR_SSRC, 4);
+  report.writeUInt32BE(PEER_SSRC, 8);
+  report.writeUInt32BE(((lossRate << 24) | Math.min(lost, MOST_LOST)) >>> 0, 12);
+  report.writeUInt32BE((received + lost) >>> 0, 16);
+  report.writeUInt32BE(Math.round((jitterMs * CODECS[quality.codec].clockHz) / 1000), 20);
+
+  const metrics = Buffer.alloc(44);
+  metrics.writeUInt8(0x80, 0);
+  metrics.writeUInt8(EXTENDED_REPORT, 1);
+  metrics.writeUInt16BE(metrics.length / 4 - 1, 2);
+  metrics.writeUInt32BE(OUR_SSRC, 4);
+  metrics.writeUInt8(VOIP_METRICS, 8);
+  metrics.writeUInt16BE(8, 10);
+  metrics.writeUInt32BE(PEER_SSRC, 12);
+  metrics.writeUInt8(lossRate, 16);
+  // Signal level, noise level, and residual echo return loss.
+  metrics.fill(UNAVAILABLE, 28, 31);
+  // Gmin, which divides gaps from bursts.
+  metrics.writeUInt8(16, 31);
+  // R factor and external R factor; then MOS for listening and for conversation.
+  metrics.fill(UNAVAILABLE, 32, 36);
+  if (mos !== null) metrics.writeUInt8(Math.round(mos * 10), 34);
+  return Buffer.concat([report, metrics]);
+}
+
+const RECEIVER_REPORT = 201;
+const EXTENDED_REPORT = 207;
+const VOIP_METRICS = 7;

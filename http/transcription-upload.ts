@@ -1,0 +1,106 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { PendingTranscription, PublicTranscript } from '../actors/stt/transcriber.ts';
+import { TandemError } from '../machines/errors.ts';
+import { AUDIO_EXPECTED, isAudioBody, receiveAudioBody } from './audio-body.ts';
+import { callerOf, principalOf } from './auth.ts';
+import { billingHeaders } from './billing-headers.ts';
+import { clientSignal } from './client-signal.ts';
+import type { HttpContext } from './context.ts';
+import { type FieldKinds, type FormFields, toFormFields } from './form-fields.ts';
+import { receiveForm, type UploadedFile } from './multipart.ts';
+import type { TranscriptionChoices } from './schemas/stt.ts';
+import { validationFailed } from './validation.ts';
+
+export interface TranscriptionUploadOptions {
+  /** Accepted options beside the audio. */
+  fields: FieldKinds;
+  /** Whether the body may also be audio, with the options in the query, or JSON with a `url`. Default: forms only. */
+  acceptsAudio?: boolean;
+}
+
+type Upload = Pick<UploadedFile, 'name' | 'mediaType'>;
+
+export interface TranscriptionUploads {
+  /**
+   * Reserves a slot, then receives the audio and sets `body` to the options as form fields. The slot and the file are
+   * released once the connection is done.
+   */
+  receiveBody(request: FastifyRequest, reply: FastifyReply): Promise<void>;
+  /** Transcribes the upload of this request, and sets the billing headers. */
+  transcribe(request: FastifyRequest, reply: FastifyReply, choices: TranscriptionChoices): Promise<PublicTranscript>;
+}
+
+const MAX_FILE_BYTES = 25 * 2 ** 20;
+
+/** Receives and transcribes audio files, for every operation that does so. */
+export function createTranscriptionUploads(
+  { transcriber, closing, logger }: Pick<HttpContext, 'transcriber' | 'closing' | 'logger'>,
+  { fields, acceptsAudio = false }: TranscriptionUploadOptions,
+): TranscriptionUploads {
+  const uploads = new WeakMap<FastifyRequest, { pending: PendingTranscription; file: Upload }>();
+
+  return {
+    async receiveBody(request, reply) {
+      const pending = await begin(request, reply);
+      const { file, options } = await receive(request, pending);
+      uploads.set(request, { pending, file });
+      request.body = options;
+    },
+
+    async transcribe(request, reply, choices) {
+      const { pending, file } = uploads.get(request)!;
+      const { workspaceId, userId, apiKeyId, plan } = principalOf(request);
+      const sender = { workspaceId, userId, apiKeyId, plan, fileName: file.name, mediaType: file.mediaType };
+      const { transcript, charge } = await pending.transcribe({ ...choices, ...sender });
+      if (charge !== null) reply.headers(billingHeaders(charge, principalOf(request)));
+      return transcript;
+    },
+  };
+
+  async function receive(
+    request: FastifyRequest,
+    pending: PendingTranscription,
+  ): Promise<{ file: Upload; options: FormFields }> {
+    const { uploadPath: path, signal } = pending;
+    if (acceptsAudio && isAudioBody(request)) {
+      const options = toFormFields(request.query as object, fields);
+      return { file: await receiveAudioBody(request, { path, maxFileBytes: MAX_FILE_BYTES, signal }), options };
+    }
+    if (acceptsAudio && !request.isMultipart()) return await fetchAudio(request.body, pending);
+    const limits = { maxFileBytes: MAX_FILE_BYTES, signal };
+    const form = await receiveForm(request, { fileField: 'file', fields, pathOf: () => path, ...limits });
+    return { file: form.files[0]!, options: form.fields };
+  }
+
+  async function fetchAudio(
+    body: unknown,
+    pending: PendingTranscription,
+  ): Promise<{ file: Upload; options: FormFields }> {
+    if (body === undefined) throw new TandemError('UNSUPPORTED_MEDIA_TYPE', AUDIO_EXPECTED);
+    const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+    if (!isObject) throw validationFailed([{ path: 'body', message: 'must be a JSON object' }]);
+    const { url, ...options } = toFormFields(body, { ...fields, url: 'once' });
+    if (typeof url !== 'string' || url === '') throw validationFailed([{ path: 'url', message: 'is required' }]);
+    const { fileName: name, mediaType } = await pending.download(url, { maxBytes: MAX_FILE_BYTES });
+    return { file: { name, mediaType }, options };
+  }
+
+  async function begin(request: FastifyRequest, reply: FastifyReply): Promise<PendingTranscription> {
+    const signal = clientSignal(reply, closing, 'STT_CLIENT_CANCELLED');
+    const { userId } = callerOf(request);
+    // Logged here, because no response is sent.
+    const logCancellation = () => logger.info({ requestId: request.id, ...codeOf(signal.reason) }, 'upload cancelled');
+    signal.addEventListener('abort', logCancellation, { once: true });
+    const pending = await transcriber.begin({ userId, requestId: request.id, signal });
+    const end = () => {
+      pending.end().catch((error: unknown) => logger.error({ err: error }, 'transcription cleanup failed'));
+    };
+    if (reply.raw.closed) end();
+    else reply.raw.once('close', end);
+    return pending;
+  }
+}
+
+function codeOf({ code, status }: TandemError) {
+  return { code, status };
+}

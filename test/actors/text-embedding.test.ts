@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createTextEmbedding } from '../../actors/memory/text-embedding.actor.ts';
+import { systemClock } from '../../runtime/clock.ts';
+import { createMemoryFixture, FakeEmbedder, type MemoryFixture } from './memory-fixture.ts';
+
+let fixture: MemoryFixture;
+beforeAll(async () => {
+  fixture = await createMemoryFixture({ balanceNano: 1_000_000n });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+function embeddingWith(embedder: Parameters<typeof createTextEmbedding>[0]['embedder'], isClosed = () => false) {
+  const countTokens = (text: string) => text.length;
+  return createTextEmbedding({ sql: fixture.sql, embedder, countTokens, clock: systemClock, isClosed });
+}
+
+const request = (texts: string[], dimensions: number | null = null) => ({ texts, dimensions, by: fixture.owner });
+const { signal } = new AbortController();
+
+it('embeds in batches as large as the embedder takes, and charges once for all characters', async () => {
+  const embedder = new FakeEmbedder();
+  const before = await fixture.balance();
+  const texts = ['one', 'two', 'three', 'four', 'five'];
+  const { embeddings, tokens, charge } = await embeddingWith(embedder).embedTexts(request(texts), signal);
+  expect(embedder.batches).toEqual([texts.slice(0, 4), texts.slice(4)]);
+  expect([embeddings.length, tokens, charge.chargedNano]).toEqual([5, 19, 1900n]);
+  expect(before - (await fixture.balance())).toBe(1900n);
+});
+
+it('charges nothing when the embeddings server fails, or the client leaves', async () => {
+  const before = await fixture.balance();
+  const embedder = Object.assign(new FakeEmbedder(), { isAway: true });
+  const embedding = embeddingWith(embedder);
+  await expect(embedding.embedTexts(request(['a']), signal)).rejects.toMatchObject({ code: 'MEMORY_UNREACHABLE' });
+  const left = new AbortController();
+  Object.assign(embedder, { isAway: false, onEmbed: async () => left.abort(new Error('left')) });
+  await expect(embedding.embedTexts(request(['a']), left.signal)).rejects.toThrow('left');
+  expect(await fixture.balance()).toBe(before);
+});
+
+it('asks no embedder when the wallet does not cover the texts, or the server closes', async () => {
+  const embedder = new FakeEmbedder();
+  const expensive = request(['x'.repeat(20_000)]);
+  await expect(embeddingWith(embedder).embedTexts(expensive, signal)).rejects.toMatchObject({
+    code: 'INSUFFICIENT_CREDITS',
+  });
+  const closed = embeddingWith(embedder, () => true);
+  await expect(closed.embedTexts(request(['a']), signal)).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+  expect(embedder.batches).toEqual([]);
+});
+
+it('rejects other dimensions than those of the server, once they are known, without a charge', async () => {
+  const before = await fixture.balance();
+  const fake = new FakeEmbedder();
+  const unknown = { name: 'server', dimensions: null, batchSize: 4, embed: fake.embed.bind(fake) };
+  await expect(embeddingWith(unknown).embedTexts(request(['a'], 3), signal)).rejects.toMatchObject({
+    code: 'VALIDATION_FAILED',
+    details: [{ path: 'dimensions', message: 'must be 2, because this model makes embeddings of one length only' }],
+  });
+  expect(await fixture.balance()).toBe(before);
+  expect((await embeddingWith(unknown).embedTexts(request(['a'], 2), signal)).embeddings).toHaveLength(1);
+});

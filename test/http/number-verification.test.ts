@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { topUp } from '../../storage/ledger.ts';
+import { verifyNumber } from '../../storage/queries/number-claims.ts';
+import { VERIFICATION_MS } from '../../storage/queries/number-verifications.ts';
+import { eventually } from '../eventually.ts';
+import { seedTrunk, USD } from '../storage/seed.ts';
+import { createHttpFixture, type HttpFixture, type Member } from './fixture.ts';
+
+const VERIFICATIONS = '/dialer/numbers/verifications';
+const CALLER_ID = '+911140000001';
+
+let fixture: HttpFixture;
+beforeAll(async () => {
+  fixture = await createHttpFixture();
+  await seedTrunk(fixture.sql, { workspaceId: fixture.owner.workspaceId, numbers: [CALLER_ID] });
+});
+afterAll(() => fixture[Symbol.asyncDispose]());
+
+let series = 0;
+/** A workspace whose trunk claims a number, with credit for some calls. */
+async function claimant({ balanceNano = USD } = {}) {
+  const member = await fixture.addWorkspace();
+  const { workspaceId } = member;
+  const at = fixture.now.current;
+  if (balanceNano > 0n) {
+    const operationKey = `seed:${workspaceId}`;
+    await topUp(fixture.sql, { workspaceId, amountNano: balanceNano, paymentType: 'admin_bonus', operationKey, at });
+  }
+  const e164 = `+9122491${String(++series).padStart(5, '0')}`;
+  const trunkId = await trunkOf(member, e164);
+  return { member, e164, trunkId };
+}
+
+async function trunkOf(member: Member, e164: string): Promise<string> {
+  const body = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [e164] };
+  const trunk = await fixture.call('POST', '/dialer/trunks', { as: member, body });
+  expect(trunk.status, JSON.stringify(trunk.body)).toBe(201);
+  return trunk.body.data.id;
+}
+
+const verify = (member: Member, e164: string, trunkId: string) =>
+  fixture.call('POST', VERIFICATIONS, { as: member, body: { e164, trunk_id: trunkId } });
+
+const legTo = async (e164: string) =>
+  await eventually(() => {
+    const leg = fixture.sip.legs.find(({ request }) => request.calledNumber === e164);
+    expect(leg).toBeDefined();
+    return leg!;
+  });
+
+/** The number is busy, so that the verification ends. */
+async function endedBusy(e164: string, path: string, as: Member): Promise<void> {
+  const leg = await legTo(e164);
+  fixture.sip.legs.splice(fixture.sip.legs.indexOf(leg), 1);
+  leg.tell({ type: 'leg.refused', sipStatus: 486, hangupCause: 'USER_BUSY', detail: 'Busy Here' });
+  await eventually(async () => {
+    const { body } = await fixture.call('GET', path, { as });
+    expect(body.data).toMatchObject({ status: 'failed', failure: 'busy' });
+  });
+}
+
+describe('the verification of a number', () => {
+  it('calls it over a trunk of the operator, charges one minute, and is recorded in the audit log', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const started = await verify(member, e164, trunkId);
+    expect(started.status, JSON.stringify(started.body)).toBe(202);
+    const verification = started.body.data;
+    expect(verification).toMatchObject({ e164, outbound_trunk_id: trunkId, status: 'calling', failure: null });
+    const { request } = await legTo(e164);
+    expect([request.callerId, request.trunk.sipUri]).toEqual([CALLER_ID, 'sip:127.0.0.1:5070']);
+    const [charged] = await fixture.sql<{ amount: bigint }[]>`
+      select requested_nano as amount from entries where operation_key = ${`number-verification:${verification.id}`}`;
+    expect(charged?.amount).toBe(60_000_000n);
+    const audited = await fixture.sql`select 1 from audit_log where action = 'number.verification_started'
+      and workspace_id = ${member.workspaceId}`;
+    expect(audited).toHaveLength(1);
+    await endedBusy(e164, `${VERIFICATIONS}/${verification.id}`, member);
+  });
+
+  it('is the one that is under way when it is asked for again', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const first = await verify(member, e164, trunkId);
+    const again = await verify(member, e164, trunkId);
+    expect([again.status, again.body.data.id]).toEqual([202, first.body.data.id]);
+    await legTo(e164);
+    expect(fixture.sip.legs.filter(({ request }) => request.calledNumber === e164)).toHaveLength(1);
+  });
+
+  it('is not shown to other workspaces', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const { id } = (await verify(member, e164, trunkId)).body.data;
+    const answer = await fixture.call('GET', `${VERIFICATIONS}/${id}`);
+    expect([answer.status, answer.body.code]).toEqual([404, 'VERIFICATION_NOT_FOUND']);
+  });
+
+  it('has failed when the server that called is gone', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const { id } = (await verify(member, e164, trunkId)).body.data;
+    fixture.now.current = new Date(fixture.now.current.getTime() + VERIFICATION_MS);
+    const { body } = await fixture.call('GET', `${VERIFICATIONS}/${id}`, { as: member });
+    expect(body.data).toMatchObject({ status: 'failed', failure: 'interrupted' });
+  });
+
+  it('is limited to three a day for a number, whoever asks', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const other = await claimant();
+    const othersTrunk = await trunkOf(other.member, e164);
+    for (let call = 0; call < 3; call += 1) {
+      const { status, body } = await verify(member, e164, trunkId);
+      expect(status).toBe(202);
+      await endedBusy(e164, `${VERIFICATIONS}/${body.data.id}`, member);
+    }
+    const refused = await verify(other.member, e164, othersTrunk);
+    expect([refused.status, refused.body.code]).toEqual([429, 'RATE_LIMITED']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000);
+  });
+
+  it('is refused while the number is being verified for another trunk', async () => {
+    const { member, e164, trunkId } = await claimant();
+    const other = await claimant();
+    const othersTrunk = await trunkOf(other.member, e164);
+    await verify(member, e164, trunkId);
+    const refused = await verify(other.member, e164, othersTrunk);
+    expect([refused.status, refused.body.code]).toEqual([409, 'NUMBER_NOT_AVAILABLE']);
+  });
+});
+
+describe('a verification is refused, and nothing is dialed,', () => {
+  const refusals: {
+    when: string;
+    code: string;
+    status: number;
+    balanceNano?: bigint;
+    /** Changes what is asked for. */
+    ask?: (asked: Awaited<ReturnType<typeof claimant>>) => Promise<{ e164?: string; trunkId?: string } | undefined>;
+  }[] = [
+    { when: 'without credit', code: 'INSUFFICIENT_CREDITS', status: 402, balanceNano: 0n },
+    {
+      when: 'for a number that the trunk does not list',
+      ...{ code: 'NUMBER_NOT_FOUND', status: 404 },
+      ask: async () => ({ e164: '+912249999999' }),
+    },
+    {
+      when: 'for a trunk of another workspace',
+      ...{ code: 'TRUNK_NOT_FOUND', status: 404 },
+      ask: async () => ({ trunkId: (await claimant()).trunkId }),
+    },
+    {
+      when: 'for what is no id',
+      ...{ code: 'TRUNK_NOT_FOUND', status: 404 },
+      ask: async () => ({ trunkId: 'none' }),
+    },
+    {
+      when: 'for a premium-rate number',
+      ...{ code: 'VALIDATION_FAILED', status: 400 },
+      ask: async () => ({ e164: '+911860123456' }),
+    },
+    {
+      when: 'for a number of a country that must not be called',
+      ...{ code: 'VALIDATION_FAILED', status: 400 },
+      ask: async () => ({ e164: '+442079460958' }),
+    },
+    {
+      when: 'for a number that is verified',
+      ...{ code: 'NUMBER_NOT_AVAILABLE', status: 409 },
+      async ask({ e164, trunkId }) {
+        await verifyNumber(fixture.sql, { e164, trunkId, by: 'operator', now: fixture.now.current });
+        return undefined;
+      },
+    },
+    {
+      when: 'for a prefix that the workspace has blocked',
+      ...{ code: 'DESTINATION_BLOCKED', status: 403 },
+      async ask({ member, e164 }) {
+        const body = { blocked_prefixes: [e164.slice(0, 8)] };
+        const rules = await fixture.call('PATCH', '/dialer/calling-rules', { as: member, body });
+        expect(rules.status, JSON.stringify(rules.body)).toBe(200);
+        return undefined;
+      },
+    },
+  ];
+
+  it.each(refusals)('$when', async ({ code, status, balanceNano, ask }) => {
+    const asked = await claimant(balanceNano === undefined ? {} : { balanceNano });
+    const changed = { ...asked, ...(await ask?.(asked)) };
+    const legs = fixture.sip.legs.length;
+    const answer = await verify(asked.member, changed.e164, changed.trunkId);
+    expect([answer.status, answer.body.code], answer.body.message).toEqual([status, code]);
+    const stored =
+      await fixture.sql`select 1 from number_verifications where workspace_id = ${asked.member.workspaceId}`;
+    expect([stored.length, fixture.sip.legs.length]).toEqual([0, legs]);
+  });
+
+  it('while the operator has no trunk', async () => {
+    await using bare = await createHttpFixture();
+    const member = await bare.addWorkspace();
+    const e164 = '+912249300001';
+    const body = { name: 'PBX', sip_uri: 'sip:pbx.example', numbers: [e164] };
+    const trunk = await bare.call('POST', '/dialer/trunks', { as: member, body });
+    const asked = { e164, trunk_id: trunk.body.data.id };
+    const answer = await bare.call('POST', VERIFICATIONS, { as: member, body: asked });
+    expect([answer.status, answer.body.code]).toEqual([409, 'DIALER_NOT_PROVISIONED']);
+  });
+});

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import type { RecognisedWord } from '../../machines/utterances.ts';
+import { hasKeywords, markBoosted } from '../../speech/boosted-words.ts';
+
+const KEYWORDS = ['Dashwood', 'call centre', 'Zoe'].map((term) => ({ term, weight: 1 }));
+
+/** Words of 100 ms, one after the other; a pair has its own start and end in ms. */
+function said(...words: (string | [word: string, startMs: number, endMs: number])[]): RecognisedWord[] {
+  return words.map((each, index) => {
+    const [word, startMs, endMs] = typeof each === 'string' ? [each, index * 100, index * 100 + 100] : each;
+    return { word, startMs, endMs, confidence: 0.5, speaker: null, original: null };
+  });
+}
+
+function originals(words: RecognisedWord[], unboosted: RecognisedWord[]) {
+  return markBoosted(words, { unboosted, keywords: KEYWORDS }).map(({ word, original }) => [word, original]);
+}
+
+describe('words that come of the boost', () => {
+  it('have what is heard without it as their original', () => {
+    expect(originals(said('mister', 'dashwood'), said('mister', 'dashboard'))).toEqual([
+      ['mister', null],
+      ['dashwood', 'dashboard'],
+    ]);
+  });
+
+  it('have all that is heard in their time as their original', () => {
+    const heard = said('hello', ['dash', 100, 150], ['would', 150, 210], ['here', 210, 300]);
+    expect(originals(said('hello', 'dashwood', 'here'), heard)[1]).toEqual(['dashwood', 'dash would']);
+    const terms = originals(said('the', 'call', 'centre'), said('the', ['colander', 100, 300]));
+    expect(terms.slice(1)).toEqual([
+      ['call', 'colander'],
+      ['centre', 'colander'],
+    ]);
+  });
+
+  it('have an empty original where nothing else is heard', () => {
+    expect(originals(said('hello', 'zoe'), said('hello'))[1]).toEqual(['zoe', '']);
+  });
+
+  it('are marked alone in their term', () => {
+    expect(originals(said('call', 'centre'), said('call', 'send'))).toEqual([
+      ['call', null],
+      ['centre', 'send'],
+    ]);
+  });
+
+  it('are not marked where the same is heard without it, however it is split or written', () => {
+    expect(originals(said('a', 'dashwood'), said('a', 'Dashwood'))[1]).toEqual(['dashwood', null]);
+    expect(originals(said(['call', 0, 50], ['centre', 50, 100]), said(['callcentre', 0, 100]))).toEqual([
+      ['call', null],
+      ['centre', null],
+    ]);
+  });
+
+  it('are never words that are no keywords', () => {
+    expect(originals(said('good', 'day'), said('could', 'they'))).toEqual([
+      ['good', null],
+      ['day', null],
+    ]);
+  });
+});
+
+describe('keywords', () => {
+  it('are found in what was recognised, unless their weight is 0', () => {
+    expect(hasKeywords(said('the', 'Centre'), KEYWORDS)).toBe(true);
+    expect(hasKeywords(said('the', 'center'), KEYWORDS)).toBe(false);
+    expect(hasKeywords(said('zoe'), [{ term: 'Zoe', weight: 0 }])).toBe(false);
+  });
+});
