@@ -1,6 +1,5 @@
 import type { SpokenText } from '../../actors/tts/tts-desk.ts';
 import { TandemError } from '../../machines/errors.ts';
-import { wavHeader } from '../../media/wav.ts';
 import { USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS } from '../schemas/envelope.ts';
@@ -10,6 +9,7 @@ import {
   OpenaiSpeechBody,
   OpenaiSpeechResponse,
 } from '../schemas/openai-speech.ts';
+import { speechAudio } from '../speech-audio.ts';
 import { respondWithSpeech } from '../speech-response.ts';
 
 const SAMPLE_RATE_HZ = 24_000;
@@ -44,15 +44,9 @@ export function openaiSpeechRoutes(app: HttpApp, context: HttpContext): void {
         ...{ text, voiceId, style: { ...USUAL_STYLE, speed } },
         format: { encoding, sampleRateHz: SAMPLE_RATE_HZ },
       };
-      const chunksOf = (spoken: SpokenText) => audioChunks(spoken, { isWav: name === 'wav' });
+      const chunksOf = (spoken: SpokenText) =>
+        speechAudio(spoken, { isWav: name === 'wav', sampleRateHz: SAMPLE_RATE_HZ });
       return await respondWithSpeech(context, { request, reply }, { what, contentType: mediaType, chunksOf });
     },
   );
-}
-
-/** A failure midway breaks the connection off: clients must not take the audio so far for all of it. */
-async function* audioChunks({ parts }: SpokenText, { isWav }: { isWav: boolean }): AsyncGenerator<Uint8Array, void> {
-  // The total length is unknown, so the header says to read to the end.
-  if (isWav) yield wavHeader({ channels: 1, sampleRateHz: SAMPLE_RATE_HZ }, Number.POSITIVE_INFINITY);
-  for await (const { audio } of parts) if (audio.byteLength > 0) yield audio;
 }

@@ -1,10 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
+import type { SpokenText } from '../../actors/tts/tts-desk.ts';
 import { type SpeakingStyle, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
 import { BILLING_HEADERS } from '../billing-headers.ts';
 import type { HttpApp, HttpContext } from '../context.ts';
 import { REFUSALS, responseOf } from '../schemas/envelope.ts';
 import { SpeakBody, spokenLines } from '../schemas/tts.ts';
+import { speechAudio } from '../speech-audio.ts';
+import { speechFormatFor } from '../speech-format.ts';
 import { speechLines } from '../speech-lines.ts';
 import { respondWithSpeech } from '../speech-response.ts';
 
@@ -13,7 +16,8 @@ const DEFAULT_SAMPLE_RATE_HZ = 24_000;
 export function ttsRoutes(app: HttpApp, context: HttpContext): void {
   const speak = (request: FastifyRequest<{ Body: Static<typeof SpeakBody> }>, reply: FastifyReply) => {
     const { body } = request;
-    const encoding = body.audio_config?.audio_encoding ?? body.audio_encoding ?? 'LINEAR16';
+    const requested = body.audio_config?.audio_encoding ?? body.audio_encoding;
+    const { encoding, mediaType } = speechFormatFor(request.headers.accept, requested);
     const sampleRateHz = body.audio_config?.sample_rate_hertz ?? body.sample_rate ?? DEFAULT_SAMPLE_RATE_HZ;
     const format = { encoding: encoding === 'WAV' ? 'LINEAR16' : encoding, sampleRateHz } as const;
     const withWordTimes = (body.timestamp_type ?? 'WORD') === 'WORD';
@@ -22,8 +26,15 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
       { request, reply },
       {
         what: { text: body.text, voiceId: body.voice_id ?? null, style: styleOf(body), format },
-        contentType: 'application/x-ndjson; charset=utf-8',
-        chunksOf: (spoken) => speechLines(spoken, { encoding, sampleRateHz, withWordTimes }),
+        ...(mediaType === null
+          ? {
+              contentType: 'application/x-ndjson; charset=utf-8',
+              chunksOf: (spoken: SpokenText) => speechLines(spoken, { encoding, sampleRateHz, withWordTimes }),
+            }
+          : {
+              contentType: isHeaderless(encoding) ? `${mediaType};rate=${sampleRateHz};channels=1` : mediaType,
+              chunksOf: (spoken: SpokenText) => speechAudio(spoken, { isWav: encoding === 'WAV', sampleRateHz }),
+            }),
       },
     );
   };
@@ -51,6 +62,9 @@ export function ttsRoutes(app: HttpApp, context: HttpContext): void {
   );
 }
 
+/** The audio does not name its sample rate, so that the media type has to. */
+const isHeaderless = (encoding: string) => encoding === 'LINEAR16' || encoding === 'MULAW' || encoding === 'ALAW';
+
 function styleOf({ wpm, speed, stability, similarity, enhance }: Static<typeof SpeakBody>): SpeakingStyle {
   return {
     wordsPerMinute: wpm ?? USUAL_STYLE.wordsPerMinute,
@@ -67,7 +81,7 @@ function speakSchema(operationId: keyof typeof SUMMARIES) {
     operationId,
     summary: SUMMARIES[operationId],
     description:
-      'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end. The text is charged before synthesis and refunded if synthesis fails midway. If the server crashes midway, the part that was not delivered is refunded. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
+      'Streams audio while it is synthesised, no faster than you read it, and word timestamps at the end: as lines of JSON, or as the audio alone if the `Accept` header prefers an audio type, such as `audio/mpeg`. The text is charged before synthesis and refunded if synthesis fails midway. If the server crashes midway, the part that was not delivered is refunded. It is not refunded if you disconnect early or your credentials are revoked. Each user can run 5 requests at a time; further ones are rejected with TTS_CONCURRENCY_LIMIT.',
     body: SpeakBody,
     response: { 200: spokenLines(BILLING_HEADERS), ...REFUSALS },
   };

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { DEFAULT_WORDS_PER_MINUTE, USUAL_STYLE } from '../../speech/voices/voice-recipe.ts';
+import { SPEECH_MEDIA_TYPES } from '../speech-format.ts';
 import { responseOf } from './envelope.ts';
 
 export const AUDIO_ENCODINGS = ['LINEAR16', 'WAV', 'MULAW', 'ALAW', 'MP3', 'OGG_OPUS'] as const;
@@ -120,12 +121,15 @@ const LINES = [
 export function spokenLines(headers: Record<string, unknown>) {
   return responseOf({
     description:
-      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked.',
+      'Newline-delimited JSON: any number of `chunk` lines with base64 audio, then one `complete` line. If synthesis fails midway, an `error` line ends the stream and the charge is refunded, unless the credentials were revoked. With an audio type in `Accept`: the audio itself, and a failure midway breaks the connection off.',
     headers,
     content: {
       'application/x-ndjson': {
         schema: Type.String({ examples: [`${LINES.map((line) => JSON.stringify(line)).join('\n')}\n`] }),
       },
+      ...Object.fromEntries(
+        Object.values(SPEECH_MEDIA_TYPES).map(([type]) => [type, { schema: Type.String({ format: 'binary' }) }]),
+      ),
     },
   });
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { TandemError } from '../../machines/errors.ts';
 import { parseWav } from '../../media/wav.ts';
@@ -14,6 +14,7 @@ let limits: Limits;
 beforeAll(async () => {
   limits = createLimitsInProcess();
   fixture = await createHttpFixture({ limits });
+  await fixture.app.listen({ host: '127.0.0.1', port: 0 });
 });
 
 afterAll(async () => {
@@ -34,6 +35,69 @@ const audioOf = (lines: { type: string; result: { audioContent: string } }[]) =>
   Buffer.concat(
     lines.filter(({ type }) => type === 'chunk').map(({ result }) => Buffer.from(result.audioContent, 'base64')),
   );
+
+describe('the Accept header', () => {
+  const speak = (accept: string, more: object = {}) =>
+    fixture.call('POST', '/tts-stream', { headers: { accept }, body: { text: 'Hello there.', ...more } });
+
+  it.each([
+    ['audio/mpeg', 'MP3', 'audio/mpeg'],
+    ['audio/mp3', 'MP3', 'audio/mp3'],
+    ['audio/ogg;q=0.5, text/html', 'OGG_OPUS', 'audio/ogg'],
+    ['audio/pcm', 'LINEAR16', 'audio/pcm;rate=24000;channels=1'],
+    ['AUDIO/PCMU', 'MULAW', 'audio/PCMU;rate=24000;channels=1'],
+    ['audio/PCMA', 'ALAW', 'audio/PCMA;rate=24000;channels=1'],
+    ['audio/mpeg, */*;q=0.1', 'MP3', 'audio/mpeg'],
+  ])('%s selects the audio alone, as %s', async (accept, encoding, type) => {
+    const { status, headers, raw } = await speak(accept);
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({ 'content-type': type, 'x-credit-charged': '0.000165' });
+    expect(raw).toEqual(Buffer.from([1, 0, 2, 0, 3, 0]));
+    expect(fixture.speech.asked[0]?.format).toEqual({ encoding, sampleRateHz: 24_000 });
+  });
+
+  it('audio/* selects WAV, with a header of the requested sample rate', async () => {
+    const { headers, raw } = await speak('audio/*', { audio_config: { sample_rate_hertz: 8000 } });
+    expect(headers['content-type']).toBe('audio/wav');
+    expect(parseWav(raw)).toMatchObject({ sampleRateHz: 8000, samples: [Int16Array.from([1, 2, 3])] });
+  });
+
+  it('audio/* leaves the requested encoding', async () => {
+    const { headers } = await speak('audio/*', { audio_config: { audio_encoding: 'MULAW', sample_rate_hertz: 8000 } });
+    expect(headers['content-type']).toBe('audio/PCMU;rate=8000;channels=1');
+  });
+
+  it.each(['*/*', 'application/json', 'application/x-ndjson, audio/mpeg', 'text/html', 'nonsense'])(
+    '%s selects lines of JSON',
+    async (accept) => {
+      expect((await speak(accept)).headers['content-type']).toMatch('application/x-ndjson');
+    },
+  );
+
+  it('that does not match the requested encoding is refused before anything is charged', async () => {
+    const { status, body } = await speak('audio/mpeg', { audio_config: { audio_encoding: 'WAV' } });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: 'audio_encoding WAV does not match the Accept header. Accept audio/wav, or leave audio_encoding out.',
+    });
+    expect(fixture.speech.asked).toEqual([]);
+  });
+
+  it('for audio breaks the connection off if synthesis fails midway', async () => {
+    const { port } = fixture.app.server.address() as AddressInfo;
+    fixture.speech.failure = new Error('secret');
+    const response = await fetch(`http://127.0.0.1:${port}/tts-stream`, {
+      method: 'POST',
+      headers: {
+        ...{ accept: 'audio/pcm', authorization: `Bearer ${fixture.owner.key}` },
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ text: 'Hello there.' }),
+    });
+    await expect(response.arrayBuffer()).rejects.toThrow('terminated');
+  });
+});
 
 describe.each(['/tts-stream', '/v1/stream', '/tts-synthesize'])('POST %s', (path) => {
   it('streams audio as lines of JSON and ends with the words, their times and the cost', async () => {
@@ -207,7 +271,6 @@ describe('POST /tts-synthesize', () => {
 
 describe('a listener', () => {
   it('who hangs up ends the speech, and somebody else may speak', async () => {
-    await fixture.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = fixture.app.server.address() as { port: number };
     const audio = Buffer.alloc(16_000);
     fixture.speech.parts = Array.from({ length: 100_000 }, () => ({ audio, durationMs: 1000, words: [] }));
