@@ -1,8 +1,5 @@
 import Negotiator from 'negotiator';
 import { TandemError } from '../machines/errors.ts';
-import type { AUDIO_ENCODINGS } from './schemas/tts.ts';
-
-type AudioEncoding = (typeof AUDIO_ENCODINGS)[number];
 
 /** Media types of the encodings. `Accept: audio/*` selects the first. */
 export const SPEECH_MEDIA_TYPES = {
@@ -12,7 +9,9 @@ export const SPEECH_MEDIA_TYPES = {
   LINEAR16: ['audio/pcm'],
   MULAW: ['audio/PCMU', 'audio/basic'],
   ALAW: ['audio/PCMA'],
-} as const satisfies Record<AudioEncoding, readonly string[]>;
+} as const;
+
+type AudioEncoding = keyof typeof SPEECH_MEDIA_TYPES;
 
 const LINES = 'application/x-ndjson';
 const ENCODINGS = Object.keys(SPEECH_MEDIA_TYPES) as AudioEncoding[];

@@ -1,5 +1,5 @@
-import { Compile } from 'typebox/schema';
 import { FrameError, type JsonValue } from '../../runtime/frames.ts';
+import { schemaCheck } from '../../runtime/schema-check.ts';
 import { serveProcess } from '../../runtime/serve-process.ts';
 
 /**
@@ -25,7 +25,7 @@ export class AnswerWithBytes {
   }
 }
 
-const Call = Compile({
+const Call = schemaCheck({
   type: 'object',
   required: ['id', 'call', 'argument'],
   properties: { id: { type: 'integer' }, call: { type: 'string' }, argument: {} },
@@ -41,7 +41,7 @@ export function serveEngine(create: (argument: unknown) => EngineCalls | Promise
   };
   serveProcess(async ({ messages, send }) => {
     for await (const { head, body } of messages) {
-      if (!Call.Check(head)) throw new FrameError('not a call');
+      if (!Call.matches(head)) throw new FrameError('not a call');
       const { id, call, argument } = head;
       const perform = Object.hasOwn(calls, call) ? calls[call] : undefined;
       if (perform === undefined) throw new FrameError(`no call is named ${call}`);

@@ -1,5 +1,5 @@
-import { Compile } from 'typebox/schema';
 import { FrameError, type JsonValue, type Message } from '../../runtime/frames.ts';
+import { schemaCheck } from '../../runtime/schema-check.ts';
 import { type ProcessError, SupervisedProcess } from '../../runtime/supervised-process.ts';
 
 export interface EngineProcessOptions {
@@ -27,7 +27,7 @@ export class EngineCallError extends Error {
   }
 }
 
-const Answer = Compile({
+const Answer = schemaCheck({
   anyOf: [
     { type: 'object', required: ['id', 'value'], properties: { id: { type: 'integer' }, value: {} } },
     { type: 'object', required: ['id', 'part'], properties: { id: { type: 'integer' }, part: {} } },
@@ -176,7 +176,7 @@ export class EngineProcess {
   }
 
   #receive({ head, body }: Message): void {
-    if (!Answer.Check(head)) throw new FrameError('not an answer');
+    if (!Answer.matches(head)) throw new FrameError('not an answer');
     const pending = this.#pending.get(head.id);
     if (pending === undefined) throw new FrameError('an unrequested answer');
     if ('part' in head) {

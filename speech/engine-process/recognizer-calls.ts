@@ -1,4 +1,4 @@
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../runtime/schema-check.ts';
 
 /** What a recognizer in a child process is asked and answers: the calls are the methods of `Recognizer`. */
 
@@ -24,9 +24,9 @@ const HypothesisSchema = {
   properties: { text: { type: 'string' }, words: { type: 'array', items: RecognisedWordSchema } },
 } as const;
 
-export const HypothesisAnswer = Compile({ anyOf: [HypothesisSchema, { type: 'null' }] });
+export const HypothesisAnswer = schemaCheck({ anyOf: [HypothesisSchema, { type: 'null' }] });
 
-export const RecognitionAnswer = Compile({
+export const RecognitionAnswer = schemaCheck({
   type: 'object',
   required: ['text', 'words', 'language', 'languageProbability', 'confidence', 'model'],
   properties: {
@@ -39,7 +39,7 @@ export const RecognitionAnswer = Compile({
   },
 });
 
-export const UtteranceOptionsArgument = Compile({
+export const UtteranceOptionsArgument = schemaCheck({
   type: 'object',
   required: ['language', 'keywords', 'isLive'],
   properties: {

@@ -12,7 +12,7 @@ export function serveRecognizer(create: (argument: unknown) => Promise<ServedRec
     const recognizer = await create(argument);
     return {
       async begin(options) {
-        if (!UtteranceOptionsArgument.Check(options)) throw new TypeError('not the options of an utterance');
+        if (!UtteranceOptionsArgument.matches(options)) throw new TypeError('not the options of an utterance');
         await recognizer.begin(options);
         return null;
       },

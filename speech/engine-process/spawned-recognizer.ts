@@ -62,13 +62,13 @@ class RecognizerProcess implements SpawnedRecognizer {
 
   async hypothesis(): Promise<Hypothesis | null> {
     const answer = await this.#call('hypothesis');
-    if (!HypothesisAnswer.Check(answer)) throw this.#breakOff();
+    if (!HypothesisAnswer.matches(answer)) throw this.#breakOff();
     return answer;
   }
 
   async finish(): Promise<Recognition> {
     const answer = await this.#call('finish');
-    if (!RecognitionAnswer.Check(answer)) throw this.#breakOff();
+    if (!RecognitionAnswer.matches(answer)) throw this.#breakOff();
     return answer;
   }
 

@@ -2,8 +2,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { Compile } from 'typebox/schema';
 import { replaceFetchTransport } from '../../runtime/fetch-transport.ts';
+import { schemaCheck } from '../../runtime/schema-check.ts';
 import { ModelError } from './model-error.ts';
 
 export interface DownloadOptions {
@@ -79,7 +79,7 @@ interface Part {
   validator: string | null;
 }
 
-const Validator = Compile({
+const Validator = schemaCheck({
   type: 'object',
   required: ['url', 'validator'],
   properties: { url: { type: 'string' }, validator: { type: 'string', minLength: 1 } },
@@ -183,7 +183,7 @@ function validatorPath(path: string): string {
 async function readValidator(path: string, url: string): Promise<string | null> {
   try {
     const kept: unknown = JSON.parse(await readFile(validatorPath(path), 'utf8'));
-    return Validator.Check(kept) && kept.url === url ? kept.validator : null;
+    return Validator.matches(kept) && kept.url === url ? kept.validator : null;
   } catch {
     return null;
   }

@@ -1,7 +1,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../runtime/schema-check.ts';
 import { ModelError } from './model-error.ts';
 
 const Sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const;
@@ -29,7 +29,7 @@ const LockedModelSchema = {
 export type LockedModel = Static<typeof LockedModelSchema>;
 export type LockFile = Record<string, LockedModel>;
 
-const LockFileSchema = Compile({ type: 'object', additionalProperties: LockedModelSchema });
+const LockFileSchema = schemaCheck({ type: 'object', additionalProperties: LockedModelSchema });
 
 export const LOCK_FILE_NAME = 'models.lock.json';
 
@@ -45,7 +45,7 @@ export async function readLockFile(modelsDir: string): Promise<LockFile> {
   }
   try {
     const value: unknown = JSON.parse(text);
-    if (LockFileSchema.Check(value)) return value;
+    if (LockFileSchema.matches(value)) return value;
   } catch {}
   throw new ModelError('BAD_LOCK_FILE', `${path} is damaged: remove it, and fetch the models anew`);
 }

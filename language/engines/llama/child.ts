@@ -13,7 +13,7 @@ serveProcess(
   async (pipe) => {
     const send = (message: FromChild): void => pipe.send(message as JsonValue);
     for await (const { head: message } of pipe.messages) {
-      if (!ToChild.Check(message)) throw new FrameError('not a message to a model');
+      if (!ToChild.matches(message)) throw new FrameError('not a message to a model');
       if (message.type === 'load') void load(message, send);
       else if (message.type === 'stop') stops.get(message.id)?.abort();
       else void answer(message, send);

@@ -162,7 +162,7 @@ export class LlamaProcess {
   }
 
   #receive({ head: message }: Message): void {
-    if (!FromChild.Check(message)) throw new FrameError('not a message of a model');
+    if (!FromChild.matches(message)) throw new FrameError('not a message of a model');
     if (message.type === 'loaded') {
       this.#isLoaded = true;
       this.#loading.resolve(message.loaded);

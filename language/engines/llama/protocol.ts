@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
 import type { FrameLimits } from '../../../runtime/frames.ts';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 
 /** What the owner of a model's process and that process say to each other. */
 
@@ -117,7 +117,7 @@ const ToChildSchema = {
 } as const;
 
 export type ToChild = Static<typeof ToChildSchema>;
-export const ToChild = Compile(ToChildSchema);
+export const ToChild = schemaCheck(ToChildSchema);
 
 const PartSchema = {
   anyOf: [
@@ -197,4 +197,4 @@ const FromChildSchema = {
 } as const;
 
 export type FromChild = Static<typeof FromChildSchema>;
-export const FromChild = Compile(FromChildSchema);
+export const FromChild = schemaCheck(FromChildSchema);

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 
 /** What the child is asked: `speak` answers with parts of the samples and where words begin. */
 
@@ -23,9 +23,9 @@ const ClauseSchema = {
 } as const;
 
 export type AskedClause = Static<typeof ClauseSchema>;
-export const ClauseArgument = Compile(ClauseSchema);
+export const ClauseArgument = schemaCheck(ClauseSchema);
 
-export const SpokenPartHead = Compile({
+export const SpokenPartHead = schemaCheck({
   type: 'object',
   required: ['marks'],
   properties: {

@@ -116,7 +116,7 @@ serveEngine(async () => {
 
   return {
     speak(argument, _, tell) {
-      if (!ClauseArgument.Check(argument)) throw new TypeError('not a clause');
+      if (!ClauseArgument.matches(argument)) throw new TypeError('not a clause');
       speak(argument, tell);
       return null;
     },

@@ -62,7 +62,7 @@ class EspeakSynthesizer implements Synthesizer {
     try {
       for await (const { value, bytes } of parts) {
         signal.throwIfAborted();
-        if (!SpokenPartHead.Check(value) || value.marks.some(({ word }) => word >= words.length)) {
+        if (!SpokenPartHead.matches(value) || value.marks.some(({ word }) => word >= words.length)) {
           throw this.#process.breakOff('eSpeak NG answered what it must not');
         }
         isSilent &&= bytes.byteLength < 2;

@@ -1,11 +1,11 @@
-import { Compile } from 'typebox/schema';
 import type { RecognisedWord, Recognition } from '../../../machines/utterances.ts';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 import { RecognizerError } from '../../recognizer.ts';
 import { meanConfidence, timeWords } from '../timed-words.ts';
 import { toLanguageCode } from '../whisper-languages.ts';
 
 /** `json` has the text, `verbose_json` the rest; servers leave out what they do not know. */
-const Answer = Compile({
+const Answer = schemaCheck({
   type: 'object',
   required: ['text'],
   properties: {
@@ -69,7 +69,7 @@ interface Segment {
 
 /** @throws RecognizerError `unavailable` when the answer is none */
 export function toRecognition(answer: unknown, context: TranscriptionContext): Recognition {
-  if (!Answer.Check(answer)) {
+  if (!Answer.matches(answer)) {
     throw new RecognizerError('unavailable', 'the transcription server returned an invalid transcription', {
       retryable: true,
     });

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { type SchemaCheck, schemaCheck } from '../../../runtime/schema-check.ts';
 
 /** How sherpa-onnx calls what a model is. Those that begin with `streaming-` recognise while somebody speaks. */
 export const MODEL_TYPES = [
@@ -69,7 +69,7 @@ const ManifestSchema = {
 /** What an operator may say about a model in its `tandem.json`. All of it is optional. */
 export type ModelManifest = Static<typeof ManifestSchema>;
 
-const Manifest = Compile(ManifestSchema);
+const Manifest = schemaCheck(ManifestSchema);
 
 /** The manifest that a text is, or why it is none. */
 export function parseManifest(text: string): ParsedManifest<ModelManifest> {
@@ -78,21 +78,14 @@ export function parseManifest(text: string): ParsedManifest<ModelManifest> {
 
 export type ParsedManifest<T> = { manifest: T } | { problem: string };
 
-/** As much of a compiled schema as is needed. */
-interface ManifestChecker<T> {
-  Check(value: unknown): value is T;
-  Errors(value: unknown): [boolean, { instancePath: string; message: string }[]];
-}
-
 /** For the manifests of other kinds of models, too. */
-export function parseManifestAs<T>(checker: ManifestChecker<T>, text: string): ParsedManifest<T> {
+export function parseManifestAs<T>(manifest: SchemaCheck<T>, text: string): ParsedManifest<T> {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     return { problem: `${MANIFEST_NAME} is not valid JSON` };
   }
-  if (checker.Check(value)) return { manifest: value };
-  const [, [error]] = checker.Errors(value);
-  return { problem: `${MANIFEST_NAME}: ${error?.instancePath || 'it'} ${error?.message ?? 'is malformed'}` };
+  if (manifest.matches(value)) return { manifest: value };
+  return { problem: `${MANIFEST_NAME}: ${manifest.problemOf(value)}` };
 }

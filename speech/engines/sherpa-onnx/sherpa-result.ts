@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 import type { TimedTokens } from '../timed-words.ts';
 
 const Numbers = { type: 'array', items: { type: 'number' } } as const;
@@ -24,7 +24,7 @@ const ResultSchema = {
   },
 } as const;
 
-const Result = Compile(ResultSchema);
+const Result = schemaCheck(ResultSchema);
 
 /** What was understood of one piece of audio; times are seconds of it. */
 export interface SherpaResult {
@@ -38,7 +38,7 @@ export interface SherpaResult {
 
 /** @throws TypeError when it is no result */
 export function parseResult(answer: unknown, { timesScale }: { timesScale: number }): SherpaResult {
-  if (!Result.Check(answer)) throw new TypeError('sherpa-onnx returned an invalid result');
+  if (!Result.matches(answer)) throw new TypeError('sherpa-onnx returned an invalid result');
   return {
     text: answer.text.trim(),
     said: {

@@ -46,7 +46,7 @@ export class SherpaSynthesizer implements Synthesizer {
         signal,
       });
       const loaded = await process.call('describe', null);
-      if (LoadedAnswer.Check(loaded)) return new SherpaSynthesizer(options, { process, ...loaded });
+      if (LoadedAnswer.matches(loaded)) return new SherpaSynthesizer(options, { process, ...loaded });
     } catch (error) {
       signal.throwIfAborted();
       // The library ends its process over a model that it cannot read: another try would do the same.

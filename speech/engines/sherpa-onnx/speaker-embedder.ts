@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 import { ProcessError } from '../../../runtime/supervised-process.ts';
 import type { SpeakerEmbedder } from '../../diarization/diarizer.ts';
 import { EngineProcess } from '../../engine-process/engine-process.ts';
@@ -22,7 +22,7 @@ export async function findSpeakerModel(modelsDir: string): Promise<string | null
 /** A voice shows in a few seconds; more would only take longer. */
 const MOST_SAMPLES = 16_000 * 10;
 
-const Embedding = Compile({
+const Embedding = schemaCheck({
   anyOf: [{ type: 'null' }, { type: 'array', items: { type: 'number' }, minItems: 1, maxItems: 4096 }],
 });
 
@@ -38,7 +38,7 @@ export function createSpeakerEmbedder(model: string): SpeakerEmbedder {
         const spoken = samples.subarray(0, MOST_SAMPLES);
         const body = new Uint8Array(spoken.buffer, spoken.byteOffset, spoken.byteLength);
         const answer = await (await starting).call('embed', null, body);
-        if (!Embedding.Check(answer)) throw new ProcessError('the speaker model returned an invalid embedding');
+        if (!Embedding.matches(answer)) throw new ProcessError('the speaker model returned an invalid embedding');
         return answer === null ? null : Float32Array.from(answer);
       } catch (error) {
         // The next one who asks gets another process.

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 
 /** What a process with a synthesis model is asked and answers. */
 
@@ -24,10 +24,10 @@ const SpeakSchema = {
 } as const;
 
 export type SpeakArgument = Static<typeof SpeakSchema>;
-export const SpeakCall = Compile(SpeakSchema);
+export const SpeakCall = schemaCheck(SpeakSchema);
 
 /** What the model turned out to be. */
-export const LoadedAnswer = Compile({
+export const LoadedAnswer = schemaCheck({
   type: 'object',
   required: ['sampleRateHz', 'speakers'],
   properties: {

@@ -61,7 +61,7 @@ serveEngine((argument): EngineCalls => {
   return {
     describe: () => ({ sampleRateHz: tts.sampleRate, speakers: tts.numSpeakers }),
     async speak(asked, _, tell) {
-      if (!SpeakCall.Check(asked)) throw new TypeError('not a clause');
+      if (!SpeakCall.matches(asked)) throw new TypeError('not a clause');
       await speak(asked, tell);
       return null;
     },

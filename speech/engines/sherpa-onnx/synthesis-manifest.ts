@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import { Compile } from 'typebox/schema';
+import { schemaCheck } from '../../../runtime/schema-check.ts';
 import { type ParsedManifest, parseManifestAs } from './model-manifest.ts';
 
 /** How sherpa-onnx calls what a synthesis model is. Piper's and MeloTTS's are VITS. */
@@ -57,7 +57,7 @@ const ManifestSchema = {
 /** What an operator may say about a model in its `tandem.json`. All of it is optional. */
 export type SynthesisManifest = Static<typeof ManifestSchema>;
 
-const Manifest = Compile(ManifestSchema);
+const Manifest = schemaCheck(ManifestSchema);
 
 /** The manifest that a text is, or why it is none. */
 export function parseSynthesisManifest(text: string): ParsedManifest<SynthesisManifest> {

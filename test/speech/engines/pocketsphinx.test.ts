@@ -15,6 +15,7 @@ import { itIsARecognizer } from '../recognizer-conformance.ts';
 import { spokenUtterances } from '../spoken.ts';
 
 const isNativeInstalled = (await findNativeInstallation()) !== null;
+const SAMPLE_RATE_HZ = 16_000;
 const cacheDir = await mkdtemp(join(tmpdir(), 'tandem-pocketsphinx-'));
 const wasm = createPocketsphinxEngine({ cacheDir, processes: 1 });
 const native = createNativePocketsphinxEngine({ processes: 1 });
@@ -66,8 +67,8 @@ describe.each(engines.map((engine) => ({ name: engine.name, engine })))('$name',
   });
 
   it('understands a name that no dictionary has once it is a keyword, and forgets it after', async () => {
-    // "mister john dashwood": the name is in no dictionary of the package.
-    const { samples } = utteranceNamed('librivox-0870');
+    // "and mister john dashwood had then": the name is in no dictionary of the package.
+    const samples = utteranceNamed('librivox-0870').samples.slice(0, 2.2 * SAMPLE_RATE_HZ);
     const keywords = [{ term: 'John Dashwood', weight: 3 }];
     const boosted = await understood(samples, keywords);
     expect(boosted.text).toContain('john dashwood');
