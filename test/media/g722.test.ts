@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempDisposableSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { BUNDLED_FFMPEG } from '../../media/audio-file/ffmpeg.ts';
 import { G722_SAMPLE_RATE_HZ, G722Decoder, G722Encoder, type G722Mode } from '../../media/codecs/g722.ts';
 import { SubBand } from '../../media/codecs/g722-sub-band.ts';
@@ -36,11 +36,27 @@ const SOUNDS: Record<string, () => Int16Array> = {
 };
 
 describe('G.722 beside ffmpeg, an independent implementation', () => {
+  /** Of all sounds, one after the other: starting ffmpeg takes longer than its work. */
+  let theirs: { octets: Uint8Array; samples: Int16Array };
+  const sounds = Object.values(SOUNDS).map((sound) => sound());
+  const all = Int16Array.from(sounds.flatMap((samples) => [...samples]));
+  const octets = encoded(all);
+  const samples = decoded(octets);
+
+  beforeAll(() => {
+    theirs = { octets: ffmpegEncoded(all), samples: ffmpegDecoded(octets, 1) };
+  });
+
   it.each(Object.keys(SOUNDS))('encodes %s to the same octets and decodes them to the same samples', (name) => {
-    const samples = SOUNDS[name]!();
-    const octets = encoded(samples);
-    expect(differences(octets, ffmpegEncoded(samples))).toBe(0);
-    expect(differences(decoded(octets), ffmpegDecoded(octets, 1))).toBe(0);
+    const index = Object.keys(SOUNDS).indexOf(name);
+    const from = sounds.slice(0, index).reduce((sum, { length }) => sum + length, 0);
+    const to = from + sounds[index]!.length;
+    expect(differences(octets.subarray(from / 2, to / 2), theirs.octets.subarray(from / 2, to / 2))).toBe(0);
+    expect(differences(samples.subarray(from, to), theirs.samples.subarray(from, to))).toBe(0);
+  });
+
+  it('makes as many octets and samples', () => {
+    expect([theirs.octets.length, theirs.samples.length]).toEqual([octets.length, samples.length]);
   });
 
   it.each([1, 2, 3] as const)('decodes random bits in mode %i to the same samples, overflows included', (mode) => {

@@ -124,14 +124,19 @@ const LOW_PASS = Float64Array.from({ length: 65 }, (_, distance) => {
 });
 
 function halfRate(samples: Int16Array): Int16Array {
-  return Int16Array.from({ length: samples.length >> 1 }, (_, index) => {
-    const centre = index * 2;
-    let sum = LOW_PASS[0]! * samples[centre]!;
-    for (let distance = 1; distance < LOW_PASS.length; distance++) {
-      sum += LOW_PASS[distance]! * ((samples[centre - distance] ?? 0) + (samples[centre + distance] ?? 0));
+  const margin = LOW_PASS.length - 1;
+  const padded = new Int16Array(samples.length + 2 * margin);
+  padded.set(samples, margin);
+  const halved = new Int16Array(samples.length >> 1);
+  for (let index = 0; index < halved.length; index++) {
+    const centre = index * 2 + margin;
+    let sum = LOW_PASS[0]! * padded[centre]!;
+    for (let distance = 1; distance <= margin; distance++) {
+      sum += LOW_PASS[distance]! * (padded[centre - distance]! + padded[centre + distance]!);
     }
-    return clamp16(sum);
-  });
+    halved[index] = clamp16(sum);
+  }
+  return halved;
 }
 
 function clamp16(value: number): number {

@@ -24,16 +24,21 @@ export interface TlsSecurity {
 
 /** @throws the error of OpenSSL when a certificate or key cannot be read, or do not belong together. */
 export function createTlsSecurity(settings: TlsSettings): TlsSecurity {
-  const context: tls.SecureContextOptions = {
+  const contextOptions = (): tls.SecureContextOptions => ({
     ca: settings.ca ?? [...new Set([...tls.getCACertificates('default'), ...tls.getCACertificates('system')])],
     minVersion: 'TLSv1.2',
     ...settings.certificate,
+  });
+  // Reading the authorities takes 20 ms. All connections share them, and without TLS trunks they are never read.
+  let secureContext: tls.SecureContext | null = null;
+  const sharedContext = (): tls.SecureContext => {
+    secureContext ??= tls.createSecureContext(contextOptions());
+    return secureContext;
   };
-  // Shared by all connections: reading the authorities takes milliseconds.
-  const secureContext = tls.createSecureContext(context);
+  if (settings.certificate !== null || settings.ca !== null) sharedContext();
   return {
     server: settings.certificate && {
-      ...context,
+      ...contextOptions(),
       requestCert: settings.demandsClientCertificate,
       rejectUnauthorized: settings.demandsClientCertificate,
       handshakeTimeout: HANDSHAKE_WITHIN_MS,
@@ -42,7 +47,7 @@ export function createTlsSecurity(settings: TlsSettings): TlsSecurity {
       const socket = tls.connect({
         host,
         port,
-        secureContext,
+        secureContext: sharedContext(),
         ...(isIP(name) === 0 ? { servername: name } : {}),
         checkServerIdentity: (_host, certificate) => certificateError(name, certificate),
       });

@@ -159,6 +159,7 @@ describe('the answer detector', () => {
         const results = named(overLine(joined(...parts, silence(9000)), random));
         expect(['human', 'machine', 'machine beep', 'beep', 'fax', 'unknown']).toContain(results.join(' '));
       }),
+      { numRuns: 30 },
     );
   });
 });

@@ -1,5 +1,4 @@
 import { decodeG711, encodeG711 } from '../../../media/codecs/g711.ts';
-import { meanPower } from '../../../media/dsp/level.ts';
 import { Resampler } from '../../../media/dsp/resample.ts';
 import { tone } from '../../../media/dsp/tones.ts';
 import type { seededRandom } from '../../../runtime/seeded-random.ts';
@@ -86,12 +85,12 @@ export function lengthMs(samples: Int16Array): number {
 export function overLine(samples: Int16Array, random: Random): Int16Array<ArrayBuffer> {
   const gain = 10 ** (-(random() * 18) / 20);
   const noise = noiseOf(samples.length, random);
-  const speechPower = meanPower(samples.filter((sample) => Math.abs(sample) > 100));
   const snrDb = 12 + random() * 33;
-  const noiseGain = Math.sqrt(speechPower / 10 ** (snrDb / 10) / Math.max(1e-9, powerOf(noise)));
-  const mixed = Int16Array.from(samples, (sample, i) =>
-    Math.max(-32_768, Math.min(32_767, Math.round(gain * (sample + noiseGain * noise[i]!)))),
-  );
+  const noiseGain = Math.sqrt(loudPower(samples) / 10 ** (snrDb / 10) / Math.max(1e-9, powerOf(noise)));
+  const mixed = new Int16Array(samples.length);
+  for (let i = 0; i < mixed.length; i++) {
+    mixed[i] = Math.max(-32_768, Math.min(32_767, Math.round(gain * (samples[i]! + noiseGain * noise[i]!))));
+  }
   const codec = random() < 0.5 ? 'PCMU' : 'PCMA';
   const octets = new Uint8Array(mixed.length);
   encodeG711(codec, mixed, octets);
@@ -102,15 +101,30 @@ export function overLine(samples: Int16Array, random: Random): Int16Array<ArrayB
 function noiseOf(count: number, random: Random): Float64Array {
   const smoothing = [0, 0.7, 0.95][Math.floor(random() * 3)]!;
   const hum = random() < 0.2 ? 1 : 0;
+  const noise = new Float64Array(count);
   let value = 0;
-  return Float64Array.from({ length: count }, (_, i) => {
+  for (let i = 0; i < count; i++) {
     value = smoothing * value + (2 * random() - 1);
-    return value + hum * Math.sin((2 * Math.PI * 100 * i) / RATE_HZ);
-  });
+    noise[i] = value + (hum === 0 ? 0 : hum * Math.sin((2 * Math.PI * 100 * i) / RATE_HZ));
+  }
+  return noise;
 }
 
 function powerOf(samples: Float64Array): number {
-  return samples.reduce((sum, sample) => sum + sample * sample, 0) / Math.max(1, samples.length);
+  let sum = 0;
+  for (const sample of samples) sum += sample * sample;
+  return sum / Math.max(1, samples.length);
+}
+
+/** Mean power of what is louder than the noise floor of a recording. */
+function loudPower(samples: Int16Array): number {
+  let [sum, count] = [0, 0];
+  for (const sample of samples) {
+    if (Math.abs(sample) <= 100) continue;
+    sum += sample * sample;
+    count += 1;
+  }
+  return sum / Math.max(1, count);
 }
 
 function trimmed(samples: Int16Array<ArrayBuffer>): Int16Array<ArrayBuffer> {

@@ -144,7 +144,9 @@ function sines(frequenciesHz: number[], seconds: number): number {
 
 function render({ durationMs, levelDbfs }: SoundOptions, at: (seconds: number) => number): Int16Array<ArrayBuffer> {
   const amplitude = 32_767 * 10 ** (levelDbfs / 20);
-  return Int16Array.from({ length: (durationMs * RATE_HZ) / 1000 }, (_, index) =>
-    Math.max(-32_768, Math.min(32_767, Math.round(amplitude * at(index / RATE_HZ)))),
-  );
+  const samples = new Int16Array((durationMs * RATE_HZ) / 1000);
+  for (let i = 0; i < samples.length; i++) {
+    samples[i] = Math.max(-32_768, Math.min(32_767, Math.round(amplitude * at(i / RATE_HZ))));
+  }
+  return samples;
 }
