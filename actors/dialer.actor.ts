@@ -283,6 +283,7 @@ export function createDialer(options: DialerOptions): NodeDialer {
       const endpoint = { type: 'phone', number } as const;
       const target = { role: 'party', mode: null, endpoint, replaces, transfer, legId } as const;
       dialLeg({ workspaceId: live.row.workspaceId, callId }, target).catch((error) => {
+        watching.unsubscribe();
         const code = error instanceof TandemError ? error.code : null;
         if (code === null) options.logger.error({ callId, leg, err: error }, 'transfer of a phone failed');
         else options.logger.info({ callId, leg, code }, 'transfer of a phone refused');

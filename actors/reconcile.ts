@@ -3,7 +3,7 @@ import { inTransaction, type Sql } from '../storage/database.ts';
 import { heldBy } from '../storage/ledger.ts';
 import { guestSecondsOf } from '../storage/queries/call-legs.ts';
 import { priceOf } from '../storage/queries/call-settlement.ts';
-import { type CallRow, markOrphansUnknown, settleCall, takeLegHandles } from '../storage/queries/calls.ts';
+import { type CallRow, legHandlesOf, markOrphansUnknown, settleCall } from '../storage/queries/calls.ts';
 import { unfinishedRecordings, updateRecording } from '../storage/queries/recordings.ts';
 import { failAbandonedTranscripts } from '../storage/queries/transcripts.ts';
 import { fundedMs } from './call-funding.ts';
@@ -35,8 +35,8 @@ export async function reconcile(options: ReconcileOptions): Promise<{ calls: num
   const { sql, node, boot, now, recordings, deliverer, logger } = options;
   const orphans = await markOrphansUnknown(sql, { node, boot, now });
   for (const orphan of orphans) {
-    // Their peers may still talk, to a SIP server that goes on without us, or to nobody.
-    options.sip.endLegs((await takeLegHandles(sql, orphan.callId)) as LegHandle[]);
+    // Their peers may still talk, through a SIP server that outlived us. If this boot dies too, the next one repeats it.
+    options.sip.endLegs((await legHandlesOf(sql, orphan.callId)) as LegHandle[]);
     const deliveryId = await resolve(options, orphan);
     if (deliveryId) await deliverer.enqueue(deliveryId);
   }

@@ -384,14 +384,26 @@ export const callMachine = callSetup.createMachine({
                     { type: 'dialGuest', params: ({ event }) => event },
                   ],
                 },
-                'guest.unavailable': {
-                  guard: { type: 'hasGuest', params: ({ event }) => event },
-                  actions: [
-                    { type: 'forgetTransfer', params: ({ event }) => event },
-                    { type: 'refuseGuest', params: ({ event }) => event },
-                    { type: 'forgetGuest', params: ({ event }) => event },
-                  ],
-                },
+                'guest.unavailable': [
+                  {
+                    // The leg that it was to replace has hung up.
+                    guard: { type: 'endsTalk', params: ({ event }) => event },
+                    target: '#call.active.clearing',
+                    actions: [
+                      { type: 'refuseGuest', params: ({ event }) => event },
+                      { type: 'forgetGuest', params: ({ event }) => event },
+                      { type: 'setOutcome', params: { outcome: completed('SWITCH_CONGESTION') } },
+                    ],
+                  },
+                  {
+                    guard: { type: 'hasGuest', params: ({ event }) => event },
+                    actions: [
+                      { type: 'forgetTransfer', params: ({ event }) => event },
+                      { type: 'refuseGuest', params: ({ event }) => event },
+                      { type: 'forgetGuest', params: ({ event }) => event },
+                    ],
+                  },
+                ],
                 'guest.ringing': {
                   guard: { type: 'isFirstRingingOfGuest', params: ({ event }) => event },
                   actions: [

@@ -137,11 +137,10 @@ export async function storeLegHandle(
     where call_id = ${callId} and owner_boot = ${boot} and state in ('pending', 'initiated', 'bridged')`;
 }
 
-/** Those of a call that an earlier boot left, which are then forgotten. */
-export async function takeLegHandles(sql: SqlOrTx, callId: string): Promise<unknown[]> {
+/** What ends the legs of a call that an earlier boot left. The settlement of the call forgets it. */
+export async function legHandlesOf(sql: SqlOrTx, callId: string): Promise<unknown[]> {
   const [row] = await sql<{ legHandles: Record<LegId, unknown> | null }[]>`
-    with before as (select call_id, leg_handles from calls where call_id = ${callId} for update)
-    update calls c set leg_handles = null from before b where c.call_id = b.call_id returning b.leg_handles`;
+    select leg_handles from calls where call_id = ${callId}`;
   return Object.values(row?.legHandles ?? {});
 }
 

@@ -75,6 +75,21 @@ describe('what an earlier boot left behind', () => {
     expect(node.sip.ended).toHaveLength(3);
   });
 
+  it('has the legs of its calls ended again when it died before the calls were settled', async () => {
+    const node = await openNode();
+    const { callId } = await node.orphan('bridged', { boot: 'boot-before' });
+    const handle = { kind: 'invite', transactionId: 'a' } as const;
+    await storeLegHandle(database.sql, { callId, boot: 'boot-before', leg: 'agent', handle });
+    node.sip.endLegs = () => {
+      throw new Error('killed');
+    };
+    await expect(node.reconcile()).rejects.toThrow('killed');
+    const ended: unknown[] = [];
+    node.sip.endLegs = (handles) => void ended.push(...handles);
+    await node.reconcile({ boot: 'the next boot' });
+    expect(ended).toEqual([handle]);
+  });
+
   it('bills a call that was bridged until its server was last known to live', async () => {
     const node = await openNode();
     const call = await node.orphan('bridged', { answeredAt: later(10_000), admit: CALLBACK });

@@ -214,6 +214,18 @@ describe('a request about transfers', () => {
     expect(call.actor.getSnapshot().context.talk.transfer).toBeNull();
   });
 
+  it('ends the call when its target gets no port after the leaving leg has hung up', () => {
+    const call = talking();
+    call.ask({ type: 'transfer', leg: 'agent', target: TARGET, mode: 'blind' });
+    call.end('agent');
+    expect(call.isUp()).toBe(true);
+    call.actor.send({ type: 'guest.unavailable', legId: TARGET, refusal: 'no_free_channel' });
+    expect(call.refusals).toEqual(['no_free_channel']);
+    expect(call.isUp()).toBe(false);
+    expect(call.outcome()).toMatchObject({ state: 'completed', hangupCause: 'SWITCH_CONGESTION' });
+    expect(call.hangups).toEqual([{ leg: 'customer', cause: 'SWITCH_CONGESTION' }]);
+  });
+
   it('is refused for a leg that was replaced, as other controls are', () => {
     const call = talking();
     call.transfer('blind');
