@@ -1,4 +1,5 @@
 import type { Answering, AnswerPart, AnswerPiece, FinishedAnswer } from '../actors/chat/chat-desk.ts';
+import type { TokenLogprob } from '../language/llm.ts';
 import { TandemError } from '../machines/errors.ts';
 import { LATE, within } from '../runtime/waiting.ts';
 import type { Principal } from './auth.ts';
@@ -53,7 +54,8 @@ export async function* completionFrames(
       }
       const delta = { ...role, ...deltaOf(part) };
       role = {};
-      yield frame({ ...same, choices: [{ index: 0, delta, finish_reason: null }], ...noUsage });
+      const logprobs = part.type === 'logprobs' ? { logprobs: presentLogprobs(part.tokens) } : {};
+      yield frame({ ...same, choices: [{ index: 0, delta, ...logprobs, finish_reason: null }], ...noUsage });
     }
   } catch (error) {
     const refusal = toRefusal(error);
@@ -77,9 +79,11 @@ export async function wholeCompletion(answering: Answering): Promise<{ body: obj
   const { id, chatId, isNewChat, createdAt } = answering;
   let [text, reasoning] = ['', ''];
   const calls = new Map<number, { id: string; name: string; arguments: string }>();
+  const logprobs: TokenLogprob[] = [];
   for await (const part of answering.parts) {
     if (part.type === 'text') text += part.text;
     else if (part.type === 'reasoning') reasoning += part.text;
+    else if (part.type === 'logprobs') logprobs.push(...part.tokens);
     else if (part.type === 'toolCall') {
       const call = calls.get(part.index) ?? { id: part.id ?? '', name: '', arguments: '' };
       calls.set(part.index, {
@@ -101,7 +105,12 @@ export async function wholeCompletion(answering: Answering): Promise<{ body: obj
         object: 'chat.completion',
         created: secondsOf(createdAt),
         model: part.model,
-        choices: [{ index: 0, message, logprobs: null, finish_reason: part.reason }],
+        choices: [
+          {
+            ...{ index: 0, message, finish_reason: part.reason },
+            logprobs: logprobs.length === 0 ? null : presentLogprobs(logprobs),
+          },
+        ],
         usage: presentUsage(part.usage),
         ...(isNewChat && { chat_id: chatId }),
         response_time_ms: part.responseTimeMs,
@@ -119,9 +128,16 @@ export function presentToolCall({ id, name, arguments: written }: { id: string; 
 function deltaOf(part: AnswerPiece) {
   if (part.type === 'text') return { content: part.text };
   if (part.type === 'reasoning') return { reasoning_content: part.text };
+  if (part.type === 'logprobs') return {};
   const { index, id, name, arguments: written } = part;
   const begins = id === null ? {} : { id, type: 'function' };
   return { tool_calls: [{ index, ...begins, function: { ...(name !== null && { name }), arguments: written } }] };
+}
+
+/** As OpenAI has them. Refusals are not told apart from answers. */
+function presentLogprobs(tokens: readonly TokenLogprob[]) {
+  const content = tokens.map(({ alternatives, ...token }) => ({ ...token, top_logprobs: alternatives }));
+  return { content, refusal: null };
 }
 
 function presentUsage({ promptTokens, completionTokens }: FinishedAnswer['usage']) {

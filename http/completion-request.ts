@@ -55,10 +55,12 @@ function chatOf(body: Body, messages: readonly Message[]): ChatAsk {
   if (misplaced.length > 0) {
     throw validationFailed(misplaced.map((path) => ({ path, message: 'is only allowed with text' })));
   }
-  const { temperature, top_p: topP, top_k: topK, seed, stop } = body;
+  const { temperature, top_p: topP, top_k: topK, seed, stop, parallel_tool_calls: parallelToolCalls } = body;
   const maxTokens = body.max_completion_tokens ?? body.max_tokens;
   const tools = toolsOf(body);
   const responseSchema = responseSchemaOf(body);
+  const alternatives = body.top_logprobs ?? null;
+  if (alternatives !== null && body.logprobs !== true) refuse('top_logprobs', 'is only allowed with logprobs: true');
   return {
     mode: 'chat',
     messages: messages.map((message, index) => messageOf(message, `messages.${index}`)),
@@ -66,7 +68,8 @@ function chatOf(body: Body, messages: readonly Message[]): ChatAsk {
     enableThinking: body.chat_template_kwargs?.enable_thinking ?? false,
     ...(tools.length > 0 && { tools, toolChoice: toolChoiceOf(body, tools) }),
     ...(responseSchema !== null && { responseSchema }),
-    ...given({ temperature, topP, maxTokens, seed, stop: typeof stop === 'string' ? [stop] : stop }),
+    ...(body.logprobs === true && { logprobs: { alternatives: alternatives ?? 0 } }),
+    ...given({ temperature, topP, maxTokens, seed, parallelToolCalls, stop: typeof stop === 'string' ? [stop] : stop }),
   };
 }
 

@@ -62,6 +62,8 @@ class ModelsOfEngines implements LanguageModels {
     request.signal.throwIfAborted();
     try {
       for await (const part of engine.stream({ ...request, model: model.id })) {
+        // Not all servers and models keep to it.
+        if (request.parallelToolCalls === false && part.type === 'toolCall' && part.index > 0) continue;
         yield part;
         if (part.type === 'finished') return;
       }

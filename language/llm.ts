@@ -55,6 +55,10 @@ export interface CompletionRequest {
   maxTokens?: number;
   stop?: readonly string[];
   seed?: number;
+  /** False: at most one tool call in an answer. Default true. */
+  parallelToolCalls?: boolean;
+  /** Log probabilities of the tokens, each with so many alternatives, where the engine has them. */
+  logprobs?: { alternatives: number };
   /** Until the first part, and then between parts. Default 60 000. */
   patienceMs?: number;
   /** Attempts beside the first, before anything was produced. Default 2. */
@@ -90,7 +94,22 @@ export type CompletionPart =
   | { type: 'reasoning'; text: string }
   /** A piece of the call of that index; `id` and `name` come with its first piece. */
   | { type: 'toolCall'; index: number; id: string | null; name: string | null; arguments: string }
+  /** Of text that was produced just before. */
+  | { type: 'logprobs'; tokens: readonly TokenLogprob[] }
   | { type: 'finished'; reason: FinishReason; usage: TokenUsage; model: string };
+
+/** Natural logarithm of the probability of a token. */
+export interface Logprob {
+  token: string;
+  logprob: number;
+  /** Its UTF-8 bytes; null if the engine does not say. */
+  bytes: readonly number[] | null;
+}
+
+export interface TokenLogprob extends Logprob {
+  /** The most likely tokens at this position. */
+  alternatives: readonly Logprob[];
+}
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
 

@@ -14,6 +14,9 @@ export interface AnswerEnd {
   model: string | null;
 }
 
+/** What is stored of an answer. */
+type WrittenPiece = Exclude<AnswerPiece, { type: 'logprobs' }>;
+
 /** What a model has produced so far. */
 export class Answer {
   text = '';
@@ -49,6 +52,10 @@ export class Answer {
       }
       if (part.type === 'used') {
         this.used = part.usage;
+        continue;
+      }
+      if (part.type === 'logprobs') {
+        yield part;
         continue;
       }
       const piece = this.#storable(part);
@@ -90,14 +97,14 @@ export class Answer {
     return null;
   }
 
-  #storable(part: AnswerPiece): AnswerPiece {
+  #storable(part: WrittenPiece): WrittenPiece {
     if (part.type !== 'toolCall') return { ...part, text: this.#writtenIn(part.type).push(part.text) };
     const written = this.#writtenIn(part.index).push(part.arguments);
     return { ...part, name: part.name === null ? null : storable(part.name), arguments: written };
   }
 
   /** What waits for a second half that does not come. */
-  *#cutOff(): Generator<AnswerPiece> {
+  *#cutOff(): Generator<WrittenPiece> {
     for (const [where, written] of this.#written) {
       const text = written.end();
       if (text === '') continue;
@@ -113,13 +120,13 @@ export class Answer {
     return written;
   }
 
-  #noted(piece: AnswerPiece): AnswerPiece {
+  #noted(piece: WrittenPiece): WrittenPiece {
     if (piece.type === 'text') this.text += piece.text;
     return piece.type === 'toolCall' ? this.#notedCall(piece) : piece;
   }
 
   /** Results name the call they are of, so each has an id of its own, even where the model gave none that can be sent back. */
-  #notedCall(part: Extract<AnswerPiece, { type: 'toolCall' }>): AnswerPiece {
+  #notedCall(part: Extract<AnswerPiece, { type: 'toolCall' }>): WrittenPiece {
     const isNew = !this.#calls.has(part.index);
     const before = this.#calls.get(part.index) ?? { id: '', name: '', arguments: '' };
     const isTaken = [...this.#calls.values()].some(({ id }) => id === part.id);

@@ -1,5 +1,5 @@
 import type { CorrectionRequest } from '../../language/correction/text-correction.ts';
-import type { ChatMessage, CompletionRequest, FinishReason, TokenUsage } from '../../language/llm.ts';
+import type { ChatMessage, CompletionRequest, FinishReason, TokenLogprob, TokenUsage } from '../../language/llm.ts';
 import type { Charge } from '../../storage/ledger.ts';
 
 /** Completions as `http/` sees them. Implemented in `chat-desk.actor.ts`. */
@@ -62,7 +62,9 @@ export type AnswerPiece =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
   /** A piece of the call of that index; `id` and `name` come with its first piece. */
-  | { type: 'toolCall'; index: number; id: string | null; name: string | null; arguments: string };
+  | { type: 'toolCall'; index: number; id: string | null; name: string | null; arguments: string }
+  /** Of text that was produced just before. */
+  | { type: 'logprobs'; tokens: readonly TokenLogprob[] };
 
 export interface FinishedAnswer {
   type: 'finished';

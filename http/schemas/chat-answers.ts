@@ -22,6 +22,14 @@ const AnswerToolCallSchema = Type.Object({
   }),
 });
 
+const LOGPROB = {
+  token: Type.String(),
+  logprob: Type.Number({ description: 'Natural logarithm of the probability.' }),
+  bytes: nullable(Type.Array(Type.Integer(), { description: 'UTF-8 bytes of the token.' })),
+};
+
+const TokenLogprobSchema = Type.Object({ ...LOGPROB, top_logprobs: Type.Array(Type.Object(LOGPROB)) });
+
 const CompletionSchema = Type.Object({
   id: Type.String({ examples: [COMPLETION_ID] }),
   object: Type.Literal('chat.completion'),
@@ -37,7 +45,12 @@ const CompletionSchema = Type.Object({
         reasoning_content: Type.Optional(Type.String({ description: 'Thoughts of a reasoning model.' })),
         tool_calls: Type.Optional(Type.Array(AnswerToolCallSchema)),
       }),
-      logprobs: Type.Null(),
+      logprobs: nullable(
+        Type.Object(
+          { content: Type.Array(TokenLogprobSchema), refusal: Type.Null() },
+          { description: 'If requested.' },
+        ),
+      ),
       finish_reason: Type.Enum(['stop', 'length', 'tool_calls', 'content_filter'], {
         description: '`length`: the answer reached `max_tokens`, the context length or the wallet balance.',
       }),

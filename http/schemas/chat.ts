@@ -182,6 +182,23 @@ const CHAT_FIELDS = {
       { description: 'Up to four sequences that end the answer.' },
     ),
   ),
+  logprobs: orNull(
+    Type.Boolean({
+      default: false,
+      description:
+        'Return the log probability of each token of the answer. Null in the answer if the model cannot: models from a file, and some servers.',
+    }),
+  ),
+  top_logprobs: orNull(
+    Type.Integer({
+      minimum: 0,
+      maximum: 20,
+      description: 'Number of most likely tokens to return at each position. Requires `logprobs`.',
+    }),
+  ),
+  parallel_tool_calls: orNull(
+    Type.Boolean({ default: true, description: 'False allows at most one tool call in an answer.' }),
+  ),
   seed: orNull(
     Type.Integer({
       minimum: Number.MIN_SAFE_INTEGER,
@@ -295,8 +312,6 @@ const TOLERATED_FIELDS = {
   n: orNull(Type.Literal(1, { description: 'Must be 1.' })),
   frequency_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
   presence_penalty: orNull(Type.Literal(0, { description: 'Must be 0.' })),
-  logprobs: orNull(Type.Literal(false, { description: 'Must be false.' })),
-  parallel_tool_calls: orNull(Type.Literal(true, { description: 'Must be true.' })),
   user: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
   safety_identifier: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),
   prompt_cache_key: orNull(Type.String({ maxLength: 512, description: 'Ignored.' })),

@@ -127,8 +127,8 @@ async function* answerTo(
         const used = isCounted(part.usage) ? part.usage : taken;
         return { outcome: 'answered', text: answer, model: part.model, used };
       }
-      if (part.type === 'toolCall') return { outcome: 'unusable' };
-      // Nobody is endless by saying nothing.
+      if (part.type !== 'text' && part.type !== 'reasoning') return { outcome: 'unusable' };
+      // Empty parts count too, so that an endless answer of them ends.
       produced += Math.max(1, part.text.length);
       if (part.type === 'text') answer += part.text;
       taken.completionTokens += countTokens(part.text);

@@ -115,6 +115,50 @@ describe("OpenAI's client", () => {
     ]);
   });
 
+  const LIKELY = { token: 'Yes', logprob: -0.1, bytes: [89, 101, 115] };
+  const LOGPROBS = [
+    { ...LIKELY, top_logprobs: [LIKELY, { token: 'No', logprob: -2.5, bytes: null }] },
+    { token: '.', logprob: -0.01, bytes: [46], top_logprobs: [] },
+  ];
+
+  it('receives log probabilities, as a whole and in a stream', async () => {
+    const asked = { ...HELLO, logprobs: true, top_logprobs: 2 };
+    const turn = { text: ['Yes', '.'], logprobs: LOGPROBS.map((token) => [token]) };
+    upstream.chat(turn, turn);
+    const whole = await client.chat.completions.create({ ...asked, stream: false });
+    expect(whole.choices[0]!.logprobs).toEqual({ content: LOGPROBS, refusal: null });
+    expect(chats()[0]!.body).toMatchObject({ logprobs: true, top_logprobs: 2 });
+    const streamed = await client.chat.completions.stream(asked).finalChatCompletion();
+    expect(streamed.choices[0]!.logprobs).toEqual({ content: LOGPROBS, refusal: null });
+    expect(streamed.choices[0]!.message.content).toBe('Yes.');
+  });
+
+  it('receives null for log probabilities that the server refuses, or returns in another shape', async () => {
+    const asked = { ...HELLO, logprobs: true, stream: false as const };
+    upstream.refused.add('logprobs');
+    upstream.chat(
+      {},
+      { text: 'Yes.' },
+      { text: 'No.', logprobs: [['?', { token: 7 }, { token: 'a', logprob: 'b' }, null]] },
+    );
+    expect((await client.chat.completions.create(asked)).choices[0]!.logprobs).toBeNull();
+    expect(chats().at(-1)!.body).not.toHaveProperty('top_logprobs');
+    upstream.refused.clear();
+    expect((await client.chat.completions.create(asked)).choices[0]!.logprobs).toBeNull();
+  });
+
+  it('receives one tool call if it forbids several, also from a server that returns two', async () => {
+    const tools = [{ type: 'function' as const, function: { name: 'f', parameters: {} } }];
+    const calls = ['a', 'b'].map((id) => ({ id, name: 'f', arguments: '{}' }));
+    upstream.chat({ toolCalls: calls }, { toolCalls: calls });
+    const both = await client.chat.completions.create({ ...HELLO, tools });
+    expect(both.choices[0]!.message.tool_calls?.map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(chats()[0]!.body).not.toHaveProperty('parallel_tool_calls');
+    const one = await client.chat.completions.create({ ...HELLO, tools, parallel_tool_calls: false });
+    expect(one.choices[0]!.message.tool_calls?.map(({ id }) => id)).toEqual(['a']);
+    expect(chats()[1]!.body).toMatchObject({ parallel_tool_calls: false });
+  });
+
   it('puts a stream together by itself', async () => {
     upstream.chat({ text: ['one ', 'two'] });
     const stream = client.chat.completions.stream(HELLO);

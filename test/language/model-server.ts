@@ -9,6 +9,8 @@ export interface ServerTurn {
   /** Several strings are several chunks. */
   text?: string | readonly string[];
   reasoning?: string;
+  /** Tokens of `logprobs` for each chunk of `text`. Without `reasoning`. */
+  logprobs?: readonly (readonly unknown[])[];
   /** How the server calls its reasoning. Default `reasoning_content`. */
   reasoningField?: 'reasoning_content' | 'reasoning';
   toolCalls?: readonly { id: string; name: string; arguments: string }[];
@@ -179,10 +181,12 @@ async function streamed({ recorded, turn, response }: Exchange): Promise<void> {
   response.writeHead(200, { 'content-type': turn.contentType ?? 'text/event-stream' });
   const { model, stream_options: options } = recorded.body;
   const envelope = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_767_225_600, model };
-  const chunks: object[] = deltasOf(recorded, turn).map((delta) => ({
-    ...envelope,
-    choices: [{ index: 0, delta, finish_reason: null }],
-  }));
+  const chunks: object[] = deltasOf(recorded, turn).map((delta, position) => {
+    // The first has only the role.
+    const content = turn.logprobs?.[position - 1];
+    const logprobs = content === undefined ? {} : { logprobs: { content, refusal: null } };
+    return { ...envelope, choices: [{ index: 0, delta, ...logprobs, finish_reason: null }] };
+  });
   const reason = finishReasonOf(turn);
   if (reason !== null && turn.hang === undefined && turn.drop === undefined) {
     chunks.push({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { LanguageEngineError } from '../../engine.ts';
 import type { CompletionPart, FinishReason } from '../../llm.ts';
+import { logprobsOf } from './logprobs.ts';
 import { ThinkSplitter } from './think-splitter.ts';
 
 /** What the server counted; null where it did not, or not in numbers. */
@@ -20,7 +21,12 @@ export class ChatAnswer {
   readonly #splitter = new ThinkSplitter();
   /** The server's index of each call; ours are dense. */
   readonly #calls = new Map<string, number>();
+  readonly #wantsLogprobs: boolean;
   #hasBegun = false;
+
+  constructor({ wantsLogprobs }: { wantsLogprobs: boolean }) {
+    this.#wantsLogprobs = wantsLogprobs;
+  }
 
   /** Whether the server said anything that belongs to an answer. */
   get hasBegun(): boolean {
@@ -35,6 +41,7 @@ export class ChatAnswer {
     const delta = recordOf(choice.delta ?? choice.message);
     this.#hasBegun ||= Array.isArray(choices);
     const parts = [...this.#reasoning(delta), ...this.#text(delta), ...this.#toolCalls(delta.tool_calls)];
+    if (this.#wantsLogprobs) parts.push(...logprobsOf(choice.logprobs));
     if (typeof choice.finish_reason === 'string') this.finishReason = reasonOf(choice.finish_reason);
     return parts;
   }
@@ -89,7 +96,7 @@ export class ChatAnswer {
 
   #counted(parts: CompletionPart[]): CompletionPart[] {
     for (const part of parts) {
-      if (part.type === 'finished') continue;
+      if (part.type === 'finished' || part.type === 'logprobs') continue;
       const text = part.type === 'toolCall' ? `${part.name ?? ''}${part.arguments}` : part.text;
       this.produced.push(text);
       this.producedCharacters += text.length;

@@ -9,6 +9,8 @@ export const OPTIONAL_FIELDS = [
   'temperature',
   'top_p',
   'seed',
+  'logprobs',
+  'parallel_tool_calls',
   /** Newer models of OpenAI call it `max_completion_tokens`. */
   'max_tokens',
   /** Without it, `json_object` and the schema in the prompt. */
@@ -26,7 +28,7 @@ export function chatBody(
   request: CompletionRequest & { model: string },
   without: ReadonlySet<OptionalField>,
 ): ChatBody {
-  const { model, temperature, topP, topK, seed, maxTokens, stop = [], tools = [] } = request;
+  const { model, temperature, topP, topK, seed, maxTokens, stop = [], tools = [], logprobs } = request;
   const format = responseFormat(request, without);
   const schemaInPrompt = format?.type === 'json_schema' ? undefined : request.responseSchema?.schema;
   const messages = schemaInPrompt === undefined ? request.messages : withSchema(request.messages, schemaInPrompt);
@@ -40,14 +42,16 @@ export function chatBody(
     ...(topK !== undefined && { top_k: topK }),
     ...(seed !== undefined && { seed }),
     ...(maxTokens !== undefined && { [limit]: maxTokens }),
+    ...(logprobs !== undefined && { logprobs: true, top_logprobs: logprobs.alternatives }),
     ...(stop.length > 0 && { stop: [...stop] }),
-    ...(tools.length > 0 && { tools: tools.map(toolOf), ...toolChoice(request) }),
+    ...(tools.length > 0 && { tools: tools.map(toolOf), ...toolChoice(request), ...parallelism(request) }),
     ...(format !== null && { response_format: format }),
     stream_options: { include_usage: true },
     // Models that think do so unless they are told otherwise.
     chat_template_kwargs: { enable_thinking: request.enableThinking ?? false },
   };
   for (const field of without) if (field !== 'response_format') delete body[field];
+  if (without.has('logprobs')) delete body.top_logprobs;
   return body;
 }
 
@@ -119,6 +123,11 @@ function toolOf({ name, description, parameters }: ToolDefinition): OpenAI.ChatC
       parameters: { ...(parameters ?? { type: 'object', properties: {} }) },
     },
   };
+}
+
+/** Sent only if it differs from the default, as not all servers know it. */
+function parallelism({ parallelToolCalls = true }: CompletionRequest) {
+  return parallelToolCalls ? {} : { parallel_tool_calls: false };
 }
 
 function toolChoice({ toolChoice: choice }: CompletionRequest) {

@@ -49,7 +49,7 @@ class OpenAiEngine implements LanguageEngine {
 
   async *stream(request: EngineRequest): AsyncGenerator<CompletionPart, void> {
     const { signal } = request;
-    const answer = new ChatAnswer();
+    const answer = new ChatAnswer({ wantsLogprobs: request.logprobs !== undefined });
     const mostCharacters = request.maxTokens === undefined ? MOST_CHARACTERS : charactersOf(request.maxTokens);
     try {
       const { chunks, body } = await this.#ask(request);
@@ -141,7 +141,14 @@ function refusedFields(error: unknown, body: ChatBody): OptionalField[] {
 const IS_FORMAT: ReadonlySet<OptionalField> = new Set(['json_schema', 'response_format']);
 /** Whoever asks, and whatever for. */
 const OF_EVERY_REQUEST: ReadonlySet<OptionalField> = new Set(['stream_options', 'chat_template_kwargs', 'max_tokens']);
-const STANDARD: ReadonlySet<OptionalField> = new Set(['temperature', 'top_p', 'seed', 'max_tokens']);
+const STANDARD: ReadonlySet<OptionalField> = new Set([
+  'temperature',
+  'top_p',
+  'seed',
+  'max_tokens',
+  'logprobs',
+  'parallel_tool_calls',
+]);
 
 /** What the server counted, unless it cannot be: money follows from it. */
 function plausible(body: ChatBody, { usage, producedCharacters }: ChatAnswer): TokenUsage | null {

@@ -21,7 +21,12 @@ const delta = fc.record(
   },
   { requiredKeys: [] },
 );
-const choice = fc.record({ delta, message: delta, finish_reason: anything }, { requiredKeys: [] });
+const logprob = fc.record(
+  { token: anything, logprob: fc.oneof(anything, fc.double()), bytes: anything, top_logprobs: anything },
+  { requiredKeys: [] },
+);
+const logprobs = fc.oneof(anything, fc.record({ content: fc.oneof(anything, fc.array(logprob)) }));
+const choice = fc.record({ delta, message: delta, finish_reason: anything, logprobs }, { requiredKeys: [] });
 const chunk = fc.oneof(
   anything,
   fc.record({ choices: fc.oneof(anything, fc.array(choice, { maxLength: 2 })), usage: anything }, { requiredKeys: [] }),
@@ -31,7 +36,7 @@ describe('an answer of chunks of any shape', () => {
   it('is made of parts that are what they say, whose calls are numbered from 0 and named once', () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 12 }), (chunks) => {
-        const answer = new ChatAnswer();
+        const answer = new ChatAnswer({ wantsLogprobs: true });
         const parts = [...chunks.flatMap((value) => answer.read(value)), ...answer.end()];
         const named: number[] = [];
         for (const part of parts) {
@@ -46,6 +51,13 @@ describe('an answer of chunks of any shape', () => {
               expect(part.id === null).toBe(part.name === null);
               if (part.name === null) expect(named).toContain(part.index);
               else expect(named.push(part.index)).toBe(part.index + 1);
+              break;
+            case 'logprobs':
+              expect(part.tokens.length).toBeGreaterThan(0);
+              for (const { token, logprob } of part.tokens) {
+                expect(token).toBeTypeOf('string');
+                expect(logprob).toSatisfy(Number.isFinite);
+              }
               break;
             default:
               expect.fail('nothing else comes of chunks');

@@ -19,7 +19,8 @@ export async function ask(engine: LanguageEngine, question: Question | string): 
     if (part.type === 'text') asked.text += part.text;
     else if (part.type === 'reasoning') asked.reasoning += part.text;
     else if (part.type === 'finished') asked.finished = part;
-    else asked.toolCalls.push({ id: part.id ?? '', name: part.name ?? '', arguments: part.arguments });
+    else if (part.type === 'toolCall')
+      asked.toolCalls.push({ id: part.id ?? '', name: part.name ?? '', arguments: part.arguments });
   }
   return asked;
 }
