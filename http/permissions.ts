@@ -143,8 +143,9 @@ export const PERMISSIONS: Readonly<Record<string, Permission>> = {
   'POST /v1/transcribe': allow('writer', 'stt:write'),
   'POST /v1/audio/transcriptions': allow('writer', 'stt:write'),
   'GET /stt/languages': allow('member', null),
-  // http/websocket/stt-admission.ts authenticates the client.
+  // http/websocket/socket-admission.ts authenticates the clients of both.
   'GET /ws/stt': open(),
+  'GET /ws/tts': open(),
 
   'POST /tts-stream': allow('writer', 'tts:write'),
   'POST /v1/stream': allow('writer', 'tts:write'),

@@ -1,6 +1,7 @@
 import type { LimitSettings, Limits } from '../storage/limits/limits.ts';
 import type { HttpContext } from './context.ts';
 import type { SttSocketTimes } from './websocket/stt-sockets.ts';
+import type { TtsSocketTimes } from './websocket/tts-connection.ts';
 
 export interface HttpServerOptions
   extends Pick<
@@ -54,4 +55,6 @@ export interface HttpServerOptions
   bodyTimeoutMs?: number;
   /** Timeouts of live transcription sockets. */
   sttTimes?: SttSocketTimes;
+  /** Timeouts of live synthesis sockets. */
+  ttsTimes?: TtsSocketTimes;
 }

@@ -55,6 +55,7 @@ import { sttRoutes } from './routes/stt.ts';
 import { sttSocketRoute } from './routes/stt-socket.ts';
 import { trunkRoutes } from './routes/trunks.ts';
 import { ttsRoutes } from './routes/tts.ts';
+import { ttsSocketRoute } from './routes/tts-socket.ts';
 import { unsubscribeRoutes } from './routes/unsubscribe.ts';
 import { userRoutes } from './routes/user.ts';
 import { voiceRoutes } from './routes/voices.ts';
@@ -67,6 +68,7 @@ import { createSessionTokens } from './session-tokens.ts';
 import { compileValidator } from './validation.ts';
 import { createPhoneSockets } from './websocket/phone-sockets.ts';
 import { createSttSockets } from './websocket/stt-sockets.ts';
+import { createTtsSockets } from './websocket/tts-sockets.ts';
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 const HEADER_LIMIT_BYTES = 16 * 1024;
@@ -104,6 +106,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const trustedProxies = [...(options.trustedProxies ?? ['loopback'])];
   const sockets = [
     createSttSockets({ ...brokenRequests, context, trustedProxies, times: options.sttTimes ?? {} }),
+    createTtsSockets({ ...brokenRequests, context, trustedProxies, times: options.ttsTimes ?? {} }),
     createPhoneSockets({ ...brokenRequests, context, trustedProxies }),
   ];
 
@@ -199,6 +202,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     sttRoutes(routes, context);
     openaiTranscriptionRoutes(routes, context);
     sttSocketRoute(routes);
+    ttsSocketRoute(routes);
     ttsRoutes(routes, context);
     openaiSpeechRoutes(routes, context);
     voiceRoutes(routes, context);

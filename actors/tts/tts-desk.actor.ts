@@ -6,8 +6,9 @@ import { seconds } from '../../machines/utterances.ts';
 import type { Clock } from '../../runtime/clock.ts';
 import { within } from '../../runtime/waiting.ts';
 import type { SpeechSynthesis, SpokenPart } from '../../speech/speech-synthesis.ts';
+import { endsSentence, pauseAfterMs } from '../../speech/synthesis/pauses.ts';
 import { SynthesizerError } from '../../speech/synthesizer.ts';
-import type { Script } from '../../speech/text/script.ts';
+import type { Script, ScriptClause } from '../../speech/text/script.ts';
 import type { VoiceCatalogue } from '../../speech/voices/catalogue.ts';
 import type { Sql } from '../../storage/database.ts';
 import type { Charge } from '../../storage/ledger.ts';
@@ -19,6 +20,7 @@ import type { Logger } from '../logger.ts';
 import type { SpeakableVoice, VoiceDesk } from '../voices/voice-desk.ts';
 import { DeliveredText } from './delivered-text.ts';
 import { fileExtensionOf, KeptAudio } from './kept-audio.ts';
+import { openLiveSpeech } from './live-speech.ts';
 import { engineRefusal, type ReadScript, scriptOf } from './speech-refusals.ts';
 import { closeStream, openStream, type StreamEnding } from './stream-account.ts';
 import type { SpeakTextRequest, SpokenText, TtsDesk } from './tts-desk.ts';
@@ -109,24 +111,11 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
   return {
     languages: () => catalogue.languages(),
 
-    async speak(request, listening) {
+    speak,
+
+    async openLive(request) {
       requireOpen();
-      const { workspaceId, voiceId } = request;
-      const voice = await voices.resolve({ workspaceId, voiceId, text: request.text });
-      const script = scriptOf(request.text, { language: voice.recipe.language, readScript });
-      requireOpen();
-      listening.throwIfAborted();
-      const id = `tts_${randomUUID()}`;
-      const audioKey = `speech/${workspaceId}/${id}.${fileExtensionOf(request.format.encoding)}`;
-      const stream: LiveStream = {
-        ...{ id, request, voice, script, listening, audioKey },
-        ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
-        delivered: deliveredOf(id, script),
-        ...{ isHeard: false, isEndTold: false, error: null },
-      };
-      live.set(id, stream);
-      start(stream);
-      return await begun(stream);
+      return await openLiveSpeech({ ...request, speak, readerFor });
     },
 
     async close() {
@@ -137,6 +126,38 @@ export function createTtsDesk(options: TtsDeskOptions): TtsDesk {
         logger.error({ streamIds }, 'how texts ended is not stored: the next start refunds what was not delivered');
     },
   };
+
+  async function speak(request: SpeakTextRequest, listening: AbortSignal): Promise<SpokenText> {
+    requireOpen();
+    const { workspaceId, voiceId } = request;
+    const voice = await voices.resolve({ workspaceId, voiceId, text: request.text });
+    const script = scriptOf(request.text, { language: voice.recipe.language, readScript });
+    requireOpen();
+    listening.throwIfAborted();
+    const id = `tts_${randomUUID()}`;
+    const audioKey = `speech/${workspaceId}/${id}.${fileExtensionOf(request.format.encoding)}`;
+    const stream: LiveStream = {
+      ...{ id, request, voice, script, listening, audioKey },
+      ...{ parts: new Handover(), charge: null, audio: null, durationMs: 0 },
+      delivered: deliveredOf(id, script),
+      ...{ isHeard: false, isEndTold: false, error: null },
+    };
+    live.set(id, stream);
+    start(stream);
+    return await begun(stream);
+  }
+
+  async function readerFor({ workspaceId, voiceId, text }: Pick<SpeakTextRequest, 'workspaceId' | 'voiceId' | 'text'>) {
+    const { id, recipe } = await voices.resolve({ workspaceId, voiceId, text });
+    const readClause = (clause: ScriptClause) => ({
+      text: clause.words.map(({ written }) => written).join(' '),
+      isSayable: clause.words.some(({ spoken, phonemes }) => spoken !== '' || phonemes !== null),
+      endsSentence: endsSentence(clause),
+      pauseAfterMs: pauseAfterMs(clause),
+    });
+    const { language } = recipe;
+    return { voiceId: id, clausesOf: (read: string) => readScript(read, { language }).clauses.map(readClause) };
+  }
 
   function requireOpen(): void {
     if (closed) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Try again.', { retryAfterS: 5 });

@@ -9,7 +9,7 @@ import { toRefusal } from '../refusals.ts';
 import { keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { InvalidPhoneMessage, readPhoneMessage } from './phone-messages.ts';
-import { errorMessageOf } from './stt-admission.ts';
+import { errorMessageOf } from './socket-admission.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export type PhoneConnectionContext = Pick<

@@ -10,7 +10,7 @@ import { type ClientMessage, readClientMessage, UnknownMessageType } from './cli
 import { type KeepAliveTimes, keepAlive } from './keep-alive.ts';
 import { createOutlet, type Outlet } from './outlet.ts';
 import { MAX_LANGUAGES } from './session-settings.ts';
-import { type Admitted, admitToStt, errorMessageOf, type SocketCredentials } from './stt-admission.ts';
+import { type Admitted, admitToSocket, errorMessageOf, type SocketCredentials } from './socket-admission.ts';
 import { createTokenBucket } from './token-bucket.ts';
 
 export type SttConnectionContext = Pick<
@@ -60,7 +60,7 @@ export async function serveSttConnection(socket: WebSocket, options: SttConnecti
   outlet.send({ type: 'connecting', message: 'Checking credentials.', timestamp: Date.now() });
 
   try {
-    const admitted = await admitToStt(options.credentials, options);
+    const admitted = await admitToSocket(options.credentials, { ...options, scope: 'stt:write' });
     await using _slot = await context.limits.acquireSlot({ userId: admitted.principal.userId, kind: 'stt' });
     if (gone.signal.aborted) return;
     if (closing.aborted) throw new TandemError('SHUTTING_DOWN', 'The server is shutting down. Reconnect shortly.');

@@ -1,7 +1,7 @@
 import { addressOfUpgrade } from '../client-address.ts';
 import type { KeepAliveTimes } from './keep-alive.ts';
+import { socketCredentialsOf } from './socket-admission.ts';
 import { createSocketServer, type SocketServer, type SocketServerOptions } from './socket-server.ts';
-import { socketCredentialsOf } from './stt-admission.ts';
 import { type SttConnectionContext, serveSttConnection } from './stt-connection.ts';
 
 export const STT_SOCKET_PATH = '/ws/stt';

@@ -11,9 +11,18 @@ const AFTER_PART_MS = 150;
 const SENTENCE_END = /[.!?…。！？।॥؟۔][\p{Pe}\p{Pf}"']*$/u;
 const PART_END = /[,;:،、，；：–—][\p{Pe}\p{Pf}"']*$/u;
 
+/** Whether nothing that comes later can belong to the sentence. */
+export function endsSentence(clause: ScriptClause): boolean {
+  return SENTENCE_END.test(lastSpoken(clause));
+}
+
 /** How much silence follows a clause before the next, at the engine's usual pace. */
-export function pauseAfterMs({ words }: ScriptClause): number {
-  const last = words.findLast(({ spoken }) => spoken !== '')?.spoken ?? '';
+export function pauseAfterMs(clause: ScriptClause): number {
+  const last = lastSpoken(clause);
   if (SENTENCE_END.test(last)) return AFTER_SENTENCE_MS;
   return PART_END.test(last) ? AFTER_PART_MS : 0;
+}
+
+function lastSpoken({ words }: ScriptClause): string {
+  return words.findLast(({ spoken }) => spoken !== '')?.spoken ?? '';
 }

@@ -1,4 +1,12 @@
-import type { SpeakTextRequest, SpokenText, TtsDesk } from '../../actors/tts/tts-desk.ts';
+import { openLiveSpeech, type TextReader } from '../../actors/tts/live-speech.ts';
+import type {
+  LiveSpeech,
+  LiveSpeechRequest,
+  SpeakTextRequest,
+  SpokenText,
+  TtsDesk,
+} from '../../actors/tts/tts-desk.ts';
+import { TandemError } from '../../machines/errors.ts';
 import type { SpokenPart } from '../../speech/speech-synthesis.ts';
 
 /** Says what it is told to say and remembers what it was asked. */
@@ -39,5 +47,22 @@ export class FakeTtsDesk implements TtsDesk {
     return { streamId: 'tts_1', voiceId: 'c0ffee', characters: 11, charge, parts: said() };
   }
 
+  async openLive(request: LiveSpeechRequest): Promise<LiveSpeech> {
+    return await openLiveSpeech({ ...request, speak: (...asked) => this.speak(...asked), readerFor });
+  }
+
   async close(): Promise<void> {}
+}
+
+/** Sentences end at a period. */
+async function readerFor({ voiceId }: { voiceId: string | null }): Promise<TextReader> {
+  if (voiceId === 'nobody') throw new TandemError('VOICE_NOT_FOUND', 'No such voice.');
+  const clauseOf = (text: string) => ({
+    text,
+    isSayable: /\w/.test(text),
+    endsSentence: text.endsWith('.'),
+    pauseAfterMs: 250,
+  });
+  const clausesOf = (text: string) => (text.match(/[^.]+\.?|\./g) ?? []).map((each) => clauseOf(each.trim()));
+  return { voiceId: voiceId ?? 'c0ffee', clausesOf };
 }

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTtsDesk } from '../../actors/tts/tts-desk.actor.ts';
 import type { TtsDesk } from '../../actors/tts/tts-desk.ts';
@@ -22,7 +24,9 @@ import { createHttpFixture, type HttpFixture } from './fixture.ts';
 
 /** Text to speech with a real thread and engine behind the API. */
 
+const ROOT = join(import.meta.dirname, '../..');
 const USD = 1_000_000_000n;
+const CHARACTER_NANO = 15_000n;
 const SECRET = Buffer.alloc(32, 5);
 
 let fixture: HttpFixture;
@@ -43,7 +47,12 @@ beforeAll(async () => {
     },
   });
   fixture = await createHttpFixture({
-    speech: { languages: () => desk.languages(), speak: (...text) => desk.speak(...text), close: () => desk.close() },
+    speech: {
+      languages: () => desk.languages(),
+      speak: (...text) => desk.speak(...text),
+      openLive: (request) => desk.openLive(request),
+      close: () => desk.close(),
+    },
   });
   const catalogue = createVoiceCatalogue(synthesis.voices(), { preferred: 'auto' });
   desk = createTtsDesk({
@@ -139,6 +148,27 @@ describe('a text over HTTP', () => {
       const seconds = audio.byteLength / (encoding === 'LINEAR16' ? 2 : 1) / rateHz;
       expect(seconds).toBeCloseTo(complete.duration_seconds, 1);
     }
+  });
+
+  it('in pieces is spoken by the client of the guide, as the same words and for the same price', async () => {
+    const guide = await readFile(join(ROOT, 'docs/tts-websocket.md'), 'utf8');
+    const path = join(folder, 'guide.ulaw');
+    const code = /```js\n([\s\S]*?)```/.exec(guide)![1]!;
+    const here = code
+      .replace('ws://localhost:8080', (await baseUrl()).replace('http', 'ws'))
+      .replace("'speech.ulaw'", JSON.stringify(path));
+    const before = await balance();
+    const run = { cwd: ROOT, env: { ...process.env, KEY: fixture.owner.key }, timeout: 60_000 };
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', here], run);
+    expect([...stdout.matchAll(/word: '([^']+)'/g)].map(([, word]) => word).join(' ')).toBe(
+      'Your order 4711 is on its way. It arrives on Monday.',
+    );
+    // The space between the sentences is not charged.
+    expect(before - (await balance())).toBe(51n * CHARACTER_NANO);
+    const ends = [...stdout.matchAll(/end: ([\d.]+)/g)].map(([, end]) => Number(end));
+    const audio = await readFile(path);
+    expect(ends.at(-1)).toBeLessThanOrEqual(audio.length / 8000);
+    expect(ends.at(-1)).toBeGreaterThan(audio.length / 8000 - 0.5);
   });
 
   it('is streamed as audio and charged alike in the format of OpenAI', async () => {

@@ -4,6 +4,7 @@ import { TandemError } from '../../machines/errors.ts';
 import { walletOf } from '../../storage/queries/billing.ts';
 import { authenticate, enterWorkspace, type Principal, requireAccess, requireCredentials } from '../auth.ts';
 import type { HttpContext } from '../context.ts';
+import type { Scope } from '../permissions.ts';
 import { rateLimited } from '../rate-limits.ts';
 import { toRefusal } from '../refusals.ts';
 
@@ -42,12 +43,12 @@ export function socketCredentialsOf({ headers, url }: IncomingMessage): SocketCr
  * Admits a client. Checks in this order: credentials, role and scope, rate limit, wallet.
  * @throws TandemError
  */
-export async function admitToStt(
+export async function admitToSocket(
   credentials: SocketCredentials,
-  { context, address }: { context: AdmissionContext; address: string },
+  { context, address, scope }: { context: AdmissionContext; address: string; scope: Scope },
 ): Promise<Admitted> {
   const { sql, limits } = context;
-  const principal = await identify(credentials, context).catch(async (error: unknown) => {
+  const principal = await identify(credentials, { context, scope }).catch(async (error: unknown) => {
     const refusal = toRefusal(error);
     if (refusal.status < 500) {
       // Password guessing is limited as over REST.
@@ -67,7 +68,10 @@ export async function admitToStt(
   return { principal, availableNano };
 }
 
-async function identify({ credential, workspaceId }: SocketCredentials, context: AdmissionContext): Promise<Principal> {
+async function identify(
+  { credential, workspaceId }: SocketCredentials,
+  { context, scope }: { context: AdmissionContext; scope: Scope },
+): Promise<Principal> {
   const { sql, sessionTokens: tokens, logger, now } = context;
   if (credential === '') throw new TandemError('UNAUTHORIZED', NO_CREDENTIALS);
   const identity = await authenticate(`Bearer ${credential}`, {
@@ -77,7 +81,7 @@ async function identify({ credential, workspaceId }: SocketCredentials, context:
     onTouchFailed: (error) => logger.warn({ err: error }, 'updating last use of an API key failed'),
   });
   const principal = await enterWorkspace(identity, { sql, workspaceId });
-  requireCredentials(principal, { scope: 'stt:write' });
+  requireCredentials(principal, { scope });
   requireAccess(principal, 'writer');
   return principal;
 }

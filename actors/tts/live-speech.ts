@@ -1,0 +1,197 @@
+import { TandemError } from '../../machines/errors.ts';
+import { seconds } from '../../machines/utterances.ts';
+import { isSsml } from '../../speech/text/ssml.ts';
+import type { LiveSpeech, LiveSpeechEncoding, LiveSpeechRequest, TtsDesk } from './tts-desk.ts';
+
+/** Text that waits to be spoken, in code units. */
+const MOST_WAITING = 5_000;
+
+export interface LiveSpeechOptions extends LiveSpeechRequest {
+  speak: TtsDesk['speak'];
+  /** Resolves the voice, and how it reads texts. A text decides on the voice if none is named. */
+  readerFor(request: { workspaceId: string; voiceId: string | null; text: string }): Promise<TextReader>;
+}
+
+/** Reads plain text for one voice. */
+export interface TextReader {
+  voiceId: string;
+  /** What is spoken in one go each, in order. Joined with spaces they are the text. */
+  clausesOf(text: string): ReadClause[];
+}
+
+export interface ReadClause {
+  text: string;
+  /** False: it has no letter or digit. */
+  isSayable: boolean;
+  /** Whether it ends a sentence, so that later text does not belong to it. */
+  endsSentence: boolean;
+  /** Silence that follows it at the usual pace, before the next clause. */
+  pauseAfterMs: number;
+}
+
+/** @throws TandemError `VOICE_NOT_FOUND`, `VOICE_NOT_READY` of a voice that is named */
+export async function openLiveSpeech(options: LiveSpeechOptions): Promise<LiveSpeech> {
+  const { workspaceId, voiceId, readerFor } = options;
+  return new SentenceSpeech(options, voiceId === null ? null : await readerFor({ workspaceId, voiceId, text: '' }));
+}
+
+type Job = { type: 'text'; text: string } | { type: 'flush'; sequenceId: number };
+
+/** Speaks, and charges, each sentence once it is complete, one after the other. */
+class SentenceSpeech implements LiveSpeech {
+  readonly ended: Promise<void>;
+  readonly #options: LiveSpeechOptions;
+  readonly #end = Promise.withResolvers<void>();
+  #reader: TextReader | null;
+  #jobs: Job[] = [];
+  /** Received, but not spoken because more may belong to the sentence. */
+  #open = '';
+  #sequenceId = 0;
+  #isWorking = false;
+  #isFinishing = false;
+  /** Aborted when what is being spoken is not wanted any more. */
+  #listening = new AbortController();
+  #positionMs = 0;
+  /** Before the next text. */
+  #pauseMs = 0;
+
+  constructor(options: LiveSpeechOptions, reader: TextReader | null) {
+    this.#options = options;
+    this.#reader = reader;
+    this.ended = this.#end.promise;
+  }
+
+  say(text: string): void {
+    const waiting = this.#jobs.reduce(
+      (sum, job) => sum + (job.type === 'text' ? job.text.length : 0),
+      this.#open.length,
+    );
+    if (waiting + text.length > MOST_WAITING) {
+      throw new TandemError(
+        'VALIDATION_FAILED',
+        `More than ${MOST_WAITING} characters wait to be spoken. Send Flush, or wait for the audio.`,
+      );
+    }
+    this.#add({ type: 'text', text });
+  }
+
+  flush(): void {
+    this.#add({ type: 'flush', sequenceId: this.#sequenceId++ });
+  }
+
+  clear(): void {
+    this.#jobs = [];
+    this.#open = '';
+    this.#pauseMs = 0;
+    this.#listening.abort('cleared');
+    this.#listening = new AbortController();
+    this.#options.listener.onCleared(this.#sequenceId++);
+  }
+
+  finish(): void {
+    if (this.#isFinishing) return;
+    this.#isFinishing = true;
+    this.flush();
+  }
+
+  end(reason: unknown): void {
+    this.#jobs = [];
+    this.#listening.abort(reason);
+    this.#end.resolve();
+  }
+
+  #add(job: Job): void {
+    this.#jobs.push(job);
+    if (this.#isWorking) return;
+    this.#isWorking = true;
+    this.#work().then(
+      () => {
+        if (this.#isFinishing && !this.#isWorking) this.#end.resolve();
+      },
+      (error: unknown) => this.#end.reject(error),
+    );
+  }
+
+  async #work(): Promise<void> {
+    for (let job = this.#jobs.shift(); job !== undefined; job = this.#jobs.shift()) {
+      const { signal } = this.#listening;
+      try {
+        if (job.type === 'text') await this.#take(job.text, signal);
+        else await this.#flush(job.sequenceId, signal);
+      } catch (error) {
+        // After `clear` and `end` nobody waits for it.
+        if (!signal.aborted) throw error;
+      }
+    }
+    this.#isWorking = false;
+  }
+
+  /** Speaks the sentences that are complete. */
+  async #take(text: string, signal: AbortSignal): Promise<void> {
+    this.#open += text;
+    const reader = await this.#readerOf(this.#open);
+    if (signal.aborted) return;
+    const clauses = reader.clausesOf(this.#open);
+    const last = clauses.at(-1);
+    if (last === undefined) return;
+    // A word goes on until white space follows it.
+    const isWordOpen = !/\s$/.test(this.#open);
+    const isComplete = last.endsSentence && !isWordOpen;
+    const complete = isComplete ? clauses : clauses.slice(0, -1);
+    this.#open = isComplete ? '' : `${last.text}${isWordOpen ? '' : ' '}`;
+    await this.#speak(complete, signal);
+  }
+
+  async #flush(sequenceId: number, signal: AbortSignal): Promise<void> {
+    const text = this.#open;
+    this.#open = '';
+    if (text.trim() !== '') await this.#speak((await this.#readerOf(text)).clausesOf(text), signal);
+    if (!signal.aborted) this.#options.listener.onFlushed(sequenceId);
+  }
+
+  async #readerOf(text: string): Promise<TextReader> {
+    const { readerFor, workspaceId, voiceId } = this.#options;
+    if (isSsml(text)) throw new TandemError('INVALID_SSML', 'SSML cannot be streamed. Send plain text.');
+    this.#reader ??= await readerFor({ workspaceId, voiceId, text });
+    return this.#reader;
+  }
+
+  async #speak(clauses: ReturnType<TextReader['clausesOf']>, signal: AbortSignal): Promise<void> {
+    if (!clauses.some(({ isSayable }) => isSayable)) return;
+    const { speak, listener, workspaceId, userId, apiKeyId, style, format } = this.#options;
+    const text = clauses.map((clause) => clause.text).join(' ');
+    const request = { workspaceId, userId, apiKeyId, text, voiceId: this.#reader!.voiceId, style, format };
+    const spoken = await speak(request, signal);
+    listener.onCharge(spoken);
+    await this.#pause(signal);
+    const startMs = this.#positionMs;
+    for await (const { audio, words, durationMs } of spoken.parts) {
+      if (audio.byteLength > 0) await listener.onAudio(audio);
+      signal.throwIfAborted();
+      this.#positionMs = startMs + durationMs;
+      const timed = words.map(({ word, startMs: from, endMs: to }) => ({
+        ...{ word, start: seconds(startMs + from), end: seconds(startMs + to) },
+      }));
+      if (timed.length > 0) listener.onWords(timed);
+    }
+    this.#pauseMs = clauses.at(-1)!.pauseAfterMs / style.speed;
+  }
+
+  /** The silence that separates sentences within a text. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    const { listener, format } = this.#options;
+    const samples = Math.round((this.#pauseMs * format.sampleRateHz) / 1000);
+    if (samples === 0) return;
+    this.#positionMs += (samples * 1000) / format.sampleRateHz;
+    const { bytesPerSample, silence } = ENCODINGS[format.encoding];
+    await listener.onAudio(new Uint8Array(samples * bytesPerSample).fill(silence));
+    signal.throwIfAborted();
+  }
+}
+
+/** ITU-T G.711: what encodes 0. */
+const ENCODINGS = {
+  LINEAR16: { bytesPerSample: 2, silence: 0 },
+  MULAW: { bytesPerSample: 1, silence: 0xff },
+  ALAW: { bytesPerSample: 1, silence: 0xd5 },
+} as const satisfies Record<LiveSpeechEncoding, unknown>;
